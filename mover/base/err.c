@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * err - one error with its story.
+ */
+#include "mover/base/err.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text that grows at its end and is cut with "..." where it would not fit. */
+struct text {
+	char buf[FM_ERR_TEXT_MAX];
+	size_t len;
+	bool is_cut;
+};
+
+/* End in "...", without leaving half of a UTF-8 character before it: the text may travel in JSON. */
+static void text_cut(struct text *t)
+{
+	size_t len = sizeof(t->buf) - sizeof("...");
+
+	while (len > 0 && ((unsigned char)t->buf[len] & 0xc0) == 0x80)
+		len--;
+	memcpy(t->buf + len, "...", sizeof("..."));
+	t->len = len + 3;
+	t->is_cut = true;
+}
+
+__attribute__((format(printf, 2, 0))) static void text_vadd(struct text *t, const char *fmt, va_list args)
+{
+	size_t room = sizeof(t->buf) - t->len;
+	int n;
+
+	if (t->is_cut)
+		return;
+	n = vsnprintf(t->buf + t->len, room, fmt, args);
+	if (n < 0)	/* a wide character that the locale cannot show; what is there so far must do */
+		t->buf[t->len] = '\0';
+	else if ((size_t)n >= room)
+		text_cut(t);
+	else
+		t->len += (size_t)n;
+}
+
+__attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	text_vadd(t, fmt, args);
+	va_end(args);
+}
+
+/* The text is made elsewhere and copied last, since the arguments may point into err->text. */
+static void err_put(struct fm_err *err, int code, const struct text *t)
+{
+	err->code = code;
+	memcpy(err->text, t->buf, sizeof(err->text));
+}
+
+int fm_err_set(struct fm_err *err, int code, const char *fmt, ...)
+{
+	struct text t = { .len = 0 };
+	va_list args;
+
+	assert(code < 0);
+	if (!err)
+		return code;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	err_put(err, code, &t);
+	return code;
+}
+
+int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
+{
+	struct text t = { .len = 0 };
+	va_list args;
+
+	assert(code < 0);
+	if (!err)
+		return code;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	text_add(&t, ": %s", fm_err_name(code));
+	err_put(err, code, &t);
+	return code;
+}
+
+int fm_err_wrap(struct fm_err *err, const char *fmt, ...)
+{
+	struct text t = { .len = 0 };
+	va_list args;
+
+	if (!err)
+		return 0;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	text_add(&t, ": %s", err->text);
+	err_put(err, err->code, &t);
+	return err->code;
+}
+
+void fm_err_clear(struct fm_err *err)
+{
+	if (!err)
+		return;
+	err->code = 0;
+	err->text[0] = '\0';
+}
+
+const char *fm_err_name(int code)
+{
+	const char *text = NULL;
+
+	if (code != INT_MIN)
+		text = strerrordesc_np(code < 0 ? -code : code);
+	return text ? text : "unknown error";
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * err - one error with its story: a code for programs, one line for people.
+ *
+ * The lowest layer sets it, each layer that knows more wraps it with a prefix, and exactly one place prints or sends
+ * it: "put a.dat: connect to node7: resolve address: timed out". Any thread; a struct fm_err belongs to its caller.
+ */
+#ifndef FM_BASE_ERR_H
+#define FM_BASE_ERR_H
+
+#define FM_ERR_TEXT_MAX 512
+
+struct fm_err {
+	int code;			/* 0 or a negative errno */
+	char text[FM_ERR_TEXT_MAX];	/* always terminated; cut with "..." when too long */
+};
+
+/* Set code (a negative errno) and text. Returns code, so that `return fm_err_set(...)` reads well. err may be NULL. */
+int fm_err_set(struct fm_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* As fm_err_set(), with ": " and the text of the errno appended. */
+int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Put a prefix and ": " before the text that is there. Returns err's code. err may be NULL (returns 0). */
+int fm_err_wrap(struct fm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+void fm_err_clear(struct fm_err *err);
+
+/* The text of an errno, positive or negative, without the state of strerror(). Never NULL. */
+const char *fm_err_name(int code);
+
+#endif

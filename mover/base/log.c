@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log - one line at a time to standard error, each with one write(2), so that lines of several threads do not mix.
+ */
+#include "mover/base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_TEXT_MAX 1024	/* before escaping */
+#define LOG_LINE_MAX 2048	/* below PIPE_BUF: a pipe takes it whole */
+
+static atomic_int log_level_max = FM_LOG_INFO;
+static pthread_once_t log_once = PTHREAD_ONCE_INIT;
+static bool log_is_journal;
+
+static const struct {
+	const char *word;
+	char priority;	/* syslog's, as the journal reads it */
+} log_levels[] = {
+	[FM_LOG_ERROR] = { "error", '3' },
+	[FM_LOG_WARN] = { "warning", '4' },
+	[FM_LOG_INFO] = { "info", '6' },
+	[FM_LOG_DEBUG] = { "debug", '7' },
+};
+
+/*
+ * JOURNAL_STREAM names the journal's socket; a child whose standard error was sent elsewhere has inherited the
+ * variable only.
+ */
+static void log_find_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	if (!stream || sscanf(stream, "%llu:%llu", &dev, &ino) != 2 || fstat(STDERR_FILENO, &st) < 0)
+		return;
+	log_is_journal = st.st_dev == dev && st.st_ino == ino;
+}
+
+static bool is_continuation(unsigned char c)
+{
+	return (c & 0xc0) == 0x80;
+}
+
+/* Bytes of the UTF-8 character at s that may be shown as it is, or 0: malformed, or one that a terminal obeys. */
+static size_t shown_len(const unsigned char *s)
+{
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '\\' ? 1 : 0;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
+		return s[0] == 0xc2 && s[1] < 0xa0 ? 0 : 2;	/* U+0080 .. U+009F are controls as well */
+	if ((s[0] & 0xf0) == 0xe0 && is_continuation(s[1]) && is_continuation(s[2]))
+		return (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ? 0 : 3;
+	if (s[0] >= 0xf0 && s[0] <= 0xf4 && is_continuation(s[1]) && is_continuation(s[2]) && is_continuation(s[3]))
+		return (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90) ? 0 : 4;
+	return 0;
+}
+
+/* Returns the new length of line, which keeps room for "...\n". */
+static size_t log_escape(char *line, size_t len, const char *text)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *s = (const unsigned char *)text;
+
+	while (*s) {
+		size_t shown = shown_len(s);
+
+		if (len + 8 > LOG_LINE_MAX) {
+			memcpy(line + len, "...", 3);
+			return len + 3;
+		}
+		if (shown > 0) {
+			memcpy(line + len, s, shown);
+			len += shown;
+			s += shown;
+		} else {
+			const char escape[4] = { '\\', 'x', hex[*s >> 4], hex[*s & 15] };
+
+			memcpy(line + len, escape, sizeof(escape));
+			len += sizeof(escape);
+			s++;
+		}
+	}
+	return len;
+}
+
+static size_t log_prefix(char *line, size_t room, enum fm_log_level level)
+{
+	struct timespec ts;
+	struct tm tm;
+	size_t len;
+
+	if (log_is_journal)
+		return (size_t)snprintf(line, room, "<%c>", log_levels[level].priority);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	gmtime_r(&ts.tv_sec, &tm);
+	len = strftime(line, room, "%Y-%m-%dT%H:%M:%S", &tm);
+	len += (size_t)snprintf(line + len, room - len, ".%03ldZ %s: ", ts.tv_nsec / 1000000, log_levels[level].word);
+	return len;
+}
+
+void fm_log_set_level(enum fm_log_level level)
+{
+	atomic_store_explicit(&log_level_max, (int)level, memory_order_relaxed);
+}
+
+void fm_log(enum fm_log_level level, const char *fmt, ...)
+{
+	char text[LOG_TEXT_MAX], line[LOG_LINE_MAX];
+	int errno_saved = errno;
+	va_list args;
+	size_t len;
+	int n;
+
+	if ((int)level > atomic_load_explicit(&log_level_max, memory_order_relaxed))
+		return;
+	(void)pthread_once(&log_once, log_find_journal);
+	va_start(args, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (n < 0)
+		text[0] = '\0';
+	else if ((size_t)n >= sizeof(text))
+		memcpy(text + sizeof(text) - 4, "...", 4);
+	len = log_prefix(line, sizeof(line), level);
+	len = log_escape(line, len, text);
+	line[len++] = '\n';
+	(void)!write(STDERR_FILENO, line, len);	/* there is nobody left to tell */
+	errno = errno_saved;
+}

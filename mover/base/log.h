@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log - decisions and changes of state, one line each, to standard error.
+ *
+ * Under systemd (JOURNAL_STREAM set) each line carries the <N> prefix that the journal reads as its priority;
+ * elsewhere a time. Any thread. Text from outside is escaped: a line is always one line. Not for the data path.
+ */
+#ifndef FM_BASE_LOG_H
+#define FM_BASE_LOG_H
+
+enum fm_log_level { FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
+
+/* Default: FM_LOG_INFO. */
+void fm_log_set_level(enum fm_log_level level);
+
+void fm_log(enum fm_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
+#define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)
+#define fm_log_info(...) fm_log(FM_LOG_INFO, __VA_ARGS__)
+#define fm_log_debug(...) fm_log(FM_LOG_DEBUG, __VA_ARGS__)
+
+#endif

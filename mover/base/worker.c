@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker - threads for calls that block: one queue, one lock, taken twice for each piece of work that takes
+ * milliseconds.
+ */
+#include "mover/base/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+
+#define WORKER_THREADS_MAX 64
+
+struct fm_worker {
+	pthread_mutex_t lock;
+	pthread_cond_t has_work;	/* or is_stopping */
+	struct fm_list queue;
+	bool is_stopping;
+	unsigned threads;		/* 0: simulated */
+	pthread_t ids[WORKER_THREADS_MAX];
+};
+
+static void work_finish(struct fm_task *task)
+{
+	struct fm_work *work = fm_container_of(task, struct fm_work, task);
+
+	work->done(work);
+}
+
+static void work_run_simulated(struct fm_task *task)
+{
+	struct fm_work *work = fm_container_of(task, struct fm_work, task);
+
+	work->run(work);
+	work->done(work);
+}
+
+/* The next piece of work, waiting for it, or NULL: the queue is empty and the worker ends. */
+static struct fm_work *worker_take(struct fm_worker *worker)
+{
+	struct fm_list *link;
+
+	pthread_mutex_lock(&worker->lock);
+	while (!(link = fm_list_pop(&worker->queue)) && !worker->is_stopping)
+		pthread_cond_wait(&worker->has_work, &worker->lock);
+	pthread_mutex_unlock(&worker->lock);
+	return link ? fm_container_of(link, struct fm_work, link) : NULL;
+}
+
+static void *worker_thread(void *arg)
+{
+	struct fm_worker *worker = arg;
+	struct fm_work *work;
+
+	while ((work = worker_take(worker))) {
+		work->run(work);
+		work->task.run = work_finish;
+		fm_loop_post(work->loop, &work->task);	/* done() may have freed it when this returns */
+	}
+	return NULL;
+}
+
+static void worker_join(struct fm_worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->is_stopping = true;
+	pthread_cond_broadcast(&worker->has_work);
+	pthread_mutex_unlock(&worker->lock);
+	for (unsigned i = 0; i < worker->threads; i++)
+		pthread_join(worker->ids[i], NULL);
+}
+
+/* The threads take no signals: those are for the program's own threads, which know what to do with them. */
+static int worker_start(struct fm_worker *worker, unsigned threads)
+{
+	sigset_t all, saved;
+	int ret = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	while (ret == 0 && worker->threads < threads) {
+		pthread_t *id = &worker->ids[worker->threads];
+
+		ret = FM_FAULT("worker.thread") ? EAGAIN : pthread_create(id, NULL, worker_thread, worker);
+		if (ret == 0) {
+			(void)pthread_setname_np(*id, "fm-worker");	/* only for people who look at the process */
+			worker->threads++;
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	return -ret;
+}
+
+int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
+{
+	struct fm_worker *worker;
+	int ret;
+
+	assert(threads <= WORKER_THREADS_MAX && out);
+	worker = FM_FAULT("worker.alloc") ? NULL : calloc(1, sizeof(*worker));
+	if (!worker)
+		return fm_err_set(err, -ENOMEM, "allocate worker");
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->has_work, NULL);
+	fm_list_init(&worker->queue);
+	ret = worker_start(worker, threads);
+	if (ret < 0) {
+		fm_err_sys(err, ret, "start worker thread %u of %u", worker->threads + 1, threads);
+		fm_worker_free(worker);
+		return ret;
+	}
+	*out = worker;
+	return 0;
+}
+
+void fm_worker_free(struct fm_worker *worker)
+{
+	if (!worker)
+		return;
+	worker_join(worker);
+	assert(fm_list_is_empty(&worker->queue));
+	pthread_cond_destroy(&worker->has_work);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
+}
+
+void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop)
+{
+	assert(work->run && work->done && loop);
+	work->loop = loop;
+	if (worker->threads == 0) {
+		work->task.run = work_run_simulated;
+		fm_loop_post(loop, &work->task);
+		return;
+	}
+	pthread_mutex_lock(&worker->lock);
+	assert(!worker->is_stopping);
+	fm_list_append(&worker->queue, &work->link);
+	pthread_cond_signal(&worker->has_work);
+	pthread_mutex_unlock(&worker->lock);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker - a few threads for calls that block (open, fsync, rename, stat), so that no loop ever does.
+ *
+ * run() is called on a worker's thread, then done() on the loop given with it. Work is taken in order, several at
+ * once. The struct belongs to the caller and must stay until done(). The queue has no limit of its own: callers bound
+ * what they start (jobs, requests).
+ */
+#ifndef FM_BASE_WORKER_H
+#define FM_BASE_WORKER_H
+
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+
+struct fm_worker;
+struct fm_err;
+
+struct fm_work {
+	void (*run)(struct fm_work *work);
+	void (*done)(struct fm_work *work);
+	/* The worker's: */
+	struct fm_task task;
+	struct fm_loop *loop;
+	struct fm_list link;
+};
+
+/* threads: 1 .. 64; 0: a simulated worker, where run() is called on the loop itself, in a later pass. */
+int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err);
+
+/* Finishes what was submitted first (their done() is posted, not run). NULL is allowed. */
+void fm_worker_free(struct fm_worker *worker);
+
+/* Any thread. */
+void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_base */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/log.h"
+#include "tests/fm_test.h"
+
+static char output[16384];
+
+/*
+ * Run body in a process of its own (how lines begin is decided once in each) and keep what it wrote to standard
+ * error.
+ */
+static void capture(void (*body)(void))
+{
+	FILE *file = tmpfile();
+	size_t len;
+	pid_t pid;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	pid = fork();
+	if (pid == 0) {
+		unsetenv("JOURNAL_STREAM");
+		dup2(fileno(file), STDERR_FILENO);
+		body();
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	rewind(file);
+	len = fread(output, 1, sizeof(output) - 1, file);
+	output[len] = '\0';
+	fclose(file);
+}
+
+/* What follows the time in the only line of the output. */
+static const char *text_of_line(void)
+{
+	const char *word = strchr(output, ' ');
+	size_t len = strlen(output);
+
+	CU_ASSERT_TRUE(len > 0 && strchr(output, '\n') == output + len - 1);
+	return word ? word + 1 : "";
+}
+
+static void say_hello(void)
+{
+	fm_log_warn("hello %d", 7);
+}
+
+static void test_line(void)
+{
+	struct tm tm = { 0 };
+
+	capture(say_hello);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "warning: hello 7\n");
+	CU_ASSERT_PTR_NOT_NULL(strptime(output, "%Y-%m-%dT%H:%M:%S.", &tm));
+}
+
+static void set_journal(int fd)
+{
+	char text[64];
+	struct stat st;
+
+	fstat(fd, &st);
+	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", text, 1);
+}
+
+static void say_to_journal(void)
+{
+	set_journal(STDERR_FILENO);
+	fm_log_set_level(FM_LOG_DEBUG);
+	fm_log_error("e");
+	fm_log_warn("w");
+	fm_log_info("i");
+	fm_log_debug("d");
+}
+
+static void test_journal(void)
+{
+	capture(say_to_journal);
+	CU_ASSERT_STRING_EQUAL(output, "<3>e\n<4>w\n<6>i\n<7>d\n");
+}
+
+static void say_with_foreign_journal(void)
+{
+	set_journal(STDOUT_FILENO);
+	fm_log_info("i");
+}
+
+static void test_foreign_journal(void)
+{
+	capture(say_with_foreign_journal);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: i\n");
+}
+
+static void say_all_levels(void)
+{
+	fm_log_debug("not shown");
+	fm_log_set_level(FM_LOG_ERROR);
+	fm_log_warn("not shown");
+	fm_log_error("shown");
+}
+
+static void test_levels(void)
+{
+	capture(say_all_levels);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "error: shown\n");
+}
+
+static void say_hostile(void)
+{
+	fm_log_info("a\nb\rc\td\x1b[2Je\x7f" "f\\g");
+}
+
+static void test_controls(void)
+{
+	capture(say_hostile);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: a\\x0ab\\x0dc\\x09d\\x1b[2Je\\x7ff\\x5cg\n");
+}
+
+static void say_utf8(void)
+{
+	/* e acute, euro sign, an emoji; then: U+009B, a lone continuation, overlong, a surrogate, cut short. */
+	fm_log_info("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\xc2\x9b|\x9b|\xc0\xaf|\xed\xa0\x80|\xe2\x82");
+}
+
+static void test_utf8(void)
+{
+	capture(say_utf8);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|\\xc2\\x9b|\\x9b|\\xc0\\xaf|"
+					       "\\xed\\xa0\\x80|\\xe2\\x82\n");
+}
+
+static void say_much(void)
+{
+	char text[5000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	fm_log_info("%s", text);
+}
+
+static void say_much_escaped(void)
+{
+	char text[5000];
+
+	memset(text, '\n', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	fm_log_info("%s", text);
+}
+
+static void test_long(void)
+{
+	capture(say_much);
+	CU_ASSERT_STRING_EQUAL(text_of_line() + strlen(text_of_line()) - 5, "x...\n");
+	capture(say_much_escaped);
+	CU_ASSERT_STRING_EQUAL(text_of_line() + strlen(text_of_line()) - 6, "0a...\n");
+}
+
+static void keep_errno(void)
+{
+	errno = ENOSPC;
+	close(STDERR_FILENO);
+	fm_log_info("nobody reads this");
+	_exit(errno == ENOSPC ? 5 : 6);
+}
+
+static void test_errno(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		keep_errno();
+	waitpid(pid, &status, 0);
+	CU_ASSERT_TRUE(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 5);
+}
+
+static const struct fm_test tests[] = {
+	{ "a line has its time, its level and its text", test_line },
+	{ "under the journal a line has its priority instead of a time", test_journal },
+	{ "an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal },
+	{ "what is above the level is not shown", test_levels },
+	{ "control characters from outside cannot break or forge a line", test_controls },
+	{ "UTF-8 is shown, what is not UTF-8 or a control is escaped", test_utf8 },
+	{ "a text that is too long is cut and still one line", test_long },
+	{ "logging keeps errno, and survives a closed standard error", test_errno },
+};
+FM_TEST_MAIN("log", tests)

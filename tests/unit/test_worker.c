@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_base */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/worker.h"
+#include "tests/fm_test.h"
+
+#define MANY 100
+
+struct job {
+	struct fm_work work;
+	pthread_t run_on, done_on;
+	unsigned runs, dones;
+	unsigned order;		/* when run() was called, among all */
+};
+
+static struct fm_loop *loop;
+static unsigned order_next;
+static unsigned dones;
+
+static void job_run(struct fm_work *work)
+{
+	struct job *job = fm_container_of(work, struct job, work);
+
+	job->run_on = pthread_self();
+	job->runs++;
+	job->order = __atomic_fetch_add(&order_next, 1, __ATOMIC_RELAXED);
+}
+
+static void job_done(struct fm_work *work)
+{
+	struct job *job = fm_container_of(work, struct job, work);
+
+	job->done_on = pthread_self();
+	job->dones++;
+	dones++;
+}
+
+static struct fm_worker *set_up(unsigned threads)
+{
+	struct fm_worker *worker = NULL;
+
+	order_next = 0;
+	dones = 0;
+	if (fm_loop_new(&(struct fm_loop_opts){ .is_simulated = threads == 0 }, &loop, NULL) < 0 ||
+	    fm_worker_new(threads, &worker, NULL) < 0)
+		exit(1);
+	return worker;
+}
+
+static void tear_down(struct fm_worker *worker)
+{
+	fm_worker_free(worker);
+	fm_loop_free(loop);
+}
+
+static void wait_for(unsigned count)
+{
+	while (dones < count)
+		fm_loop_step(loop, FM_NEVER);
+}
+
+static void test_where(void)
+{
+	struct fm_worker *worker = set_up(2);
+	struct job job = { .work = { .run = job_run, .done = job_done } };
+
+	fm_worker_submit(worker, &job.work, loop);
+	wait_for(1);
+	CU_ASSERT_FALSE(pthread_equal(job.run_on, pthread_self()));
+	CU_ASSERT_TRUE(pthread_equal(job.done_on, pthread_self()));
+	tear_down(worker);
+}
+
+static void test_order(void)
+{
+	struct fm_worker *worker = set_up(1);
+	struct job jobs[MANY];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		jobs[i] = (struct job){ .work = { .run = job_run, .done = job_done } };
+		fm_worker_submit(worker, &jobs[i].work, loop);
+	}
+	wait_for(MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		CU_ASSERT_EQUAL(jobs[i].order, i);
+		CU_ASSERT_EQUAL(jobs[i].runs, 1);
+		CU_ASSERT_EQUAL(jobs[i].dones, 1);
+	}
+	tear_down(worker);
+}
+
+static pthread_barrier_t meeting;
+
+static void meet_run(struct fm_work *work)
+{
+	(void)work;
+	pthread_barrier_wait(&meeting);
+}
+
+/* Three calls that end only when all three are being made. */
+static void test_parallel(void)
+{
+	struct fm_worker *worker = set_up(3);
+	struct job jobs[3];
+
+	pthread_barrier_init(&meeting, NULL, 3);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = (struct job){ .work = { .run = meet_run, .done = job_done } };
+		fm_worker_submit(worker, &jobs[i].work, loop);
+	}
+	wait_for(3);
+	tear_down(worker);
+	pthread_barrier_destroy(&meeting);
+	CU_PASS("they met");
+}
+
+static void test_free_finishes(void)
+{
+	struct fm_worker *worker = set_up(2);
+	struct job jobs[MANY];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		jobs[i] = (struct job){ .work = { .run = job_run, .done = job_done } };
+		fm_worker_submit(worker, &jobs[i].work, loop);
+	}
+	fm_worker_free(worker);
+	CU_ASSERT_EQUAL(dones, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		CU_ASSERT_EQUAL(jobs[i].runs, 1);
+	fm_loop_step(loop, 0);
+	CU_ASSERT_EQUAL(dones, MANY);
+	fm_loop_free(loop);
+}
+
+struct chain {
+	struct fm_work work;
+	struct fm_worker *worker;
+	unsigned left;
+};
+
+static void chain_run(struct fm_work *work)
+{
+	(void)work;
+}
+
+static void chain_done(struct fm_work *work)
+{
+	struct chain *chain = fm_container_of(work, struct chain, work);
+
+	dones++;
+	if (--chain->left > 0)
+		fm_worker_submit(chain->worker, work, loop);
+	else
+		free(chain);
+}
+
+static void test_done_owns(void)
+{
+	struct fm_worker *worker = set_up(2);
+	struct chain *chain = calloc(1, sizeof(*chain));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(chain);
+	*chain = (struct chain){ .work = { .run = chain_run, .done = chain_done }, .worker = worker, .left = 50 };
+	fm_worker_submit(worker, &chain->work, loop);
+	wait_for(50);
+	tear_down(worker);
+	CU_ASSERT_EQUAL(dones, 50);
+}
+
+static void test_simulated(void)
+{
+	struct fm_worker *worker = set_up(0);
+	struct job job = { .work = { .run = job_run, .done = job_done } };
+
+	fm_worker_submit(worker, &job.work, loop);
+	CU_ASSERT_EQUAL(job.runs, 0);
+	CU_ASSERT_EQUAL(fm_loop_next_ns(loop), 0);
+	CU_ASSERT_TRUE(fm_loop_step(loop, 0));
+	CU_ASSERT_EQUAL(job.runs, 1);
+	CU_ASSERT_EQUAL(job.dones, 1);
+	CU_ASSERT_TRUE(pthread_equal(job.run_on, pthread_self()));
+	tear_down(worker);
+}
+
+static void test_new_faults(void)
+{
+	unsigned n;
+	int ret = -1;
+
+	for (n = 1; ret < 0 && n < 100; n++) {
+		struct fm_worker *worker = NULL;
+		struct fm_err err = { 0 };
+
+		fm_fault_arm(NULL, n);
+		ret = fm_worker_new(4, &worker, &err);
+		CU_ASSERT_EQUAL(ret < 0, fm_fault_fired());
+		CU_ASSERT_EQUAL(ret, err.code);
+		CU_ASSERT_EQUAL(ret < 0, err.text[0] != '\0' && !worker);
+		fm_worker_free(worker);
+	}
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(ret, 0);
+	fm_worker_free(NULL);
+}
+
+static const struct fm_test tests[] = {
+	{ "work runs on another thread and is done on the loop's", test_where },
+	{ "one thread takes work in the order submitted", test_order },
+	{ "as many calls block at once as there are threads", test_parallel },
+	{ "free finishes what was submitted and leaves its done() to the loop", test_free_finishes },
+	{ "done() may submit its work again, or free it", test_done_owns },
+	{ "a simulated worker runs on the loop, in a later pass", test_simulated },
+	{ "a worker that cannot be made leaves nothing behind", test_new_faults },
+};
+FM_TEST_MAIN("worker", tests)
