@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire - the node-to-node protocol, version 1. This header is its specification; fmove-wire(7) says the same for
+ * readers.
+ *
+ * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
+ * checked before a value is used; unknown types and unknown flag bits are refused (-EPROTO), wrong lengths are
+ * -EBADMSG, values outside their range -ERANGE. Encoders assert: a wrong value there is our bug.
+ *
+ * Control messages travel on the authenticated control connection, each behind a length of its own (transport). Every
+ * one begins
+ *
+ *   off len field
+ *     0   2 type     enum fm_wire_type
+ *     2   2 flags    bits named per message; others 0
+ *
+ * A "string" is a 16-bit length and that many bytes, none of them NUL, not necessarily UTF-8. Names of nodes and
+ * stores have 1 .. FM_WIRE_NAME_MAX bytes and no '/'; paths 0 .. FM_WIRE_PATH_MAX; texts and notes 0 ..
+ * FM_WIRE_TEXT_MAX. Bytes called zero are zero. Behind the last field nothing may follow (HELLO alone ignores what
+ * does).
+ *
+ * A put:  initiator = source                      A get:  initiator = sink
+ *   PUT      source -> sink   make room             GET      sink -> source   open it
+ *   READY    sink -> source   or ABORT              FOUND    source -> sink   or ABORT; chunks may follow at once
+ *   chunks on data connections, each acknowledged when it is checked and written
+ *   FINISH   source -> sink   sizes and CRC of the whole
+ *   DONE     sink -> source   published (and durable, if asked); or ABORT
+ * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
+ */
+#ifndef FM_WIRE_H
+#define FM_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
+#define FM_WIRE_VERSION 1
+#define FM_WIRE_MSG_MAX 65536
+#define FM_WIRE_TEXT_MAX 1024
+#define FM_WIRE_NAME_MAX 64			/* node and store names */
+#define FM_WIRE_PATH_MAX 4095
+#define FM_WIRE_ADDRS_MAX 32
+#define FM_WIRE_TOKENS_MAX 32
+#define FM_WIRE_TOKEN_LEN 16
+#define FM_WIRE_ENTRIES_MAX 128			/* directory entries of one REPLY: 128 * (255 + 32) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_CHUNK_MIN 4096
+#define FM_WIRE_CHUNK_MAX (64u << 20)
+#define FM_WIRE_SLOTS_MAX 64			/* slots of one grant */
+#define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
+#define FM_WIRE_SIZE_MAX ((uint64_t)INT64_MAX)
+
+enum fm_wire_type {
+	FM_WIRE_HELLO = 1,
+	FM_WIRE_ADDRS = 2,
+	FM_WIRE_TOKENS_WANT = 3,
+	FM_WIRE_TOKENS = 4,
+	FM_WIRE_PING = 5,
+	FM_WIRE_PONG = 6,
+	FM_WIRE_PUT = 7,
+	FM_WIRE_READY = 8,
+	FM_WIRE_GET = 9,
+	FM_WIRE_FOUND = 10,
+	FM_WIRE_FINISH = 11,
+	FM_WIRE_DONE = 12,
+	FM_WIRE_ABORT = 13,
+	FM_WIRE_REQUEST = 14,
+	FM_WIRE_REPLY = 15,
+	FM_WIRE_BYE = 16,
+};
+
+/* A string inside a message: decoded ones point into the message. Not terminated. */
+struct fm_wire_str {
+	const char *at;
+	size_t len;
+};
+
+/*
+ * HELLO: first message of either side.
+ *   4  4 magic   8  2 version_min   10  2 version_max   12 16 boot_id   28 - name (string, 1 .. FM_WIRE_NAME_MAX)
+ * The highest version that both know is spoken; without one the connection ends with BYE. What is behind the name is
+ * ignored, so that later versions can add to it.
+ */
+struct fm_wire_hello {
+	uint16_t version_min;
+	uint16_t version_max;
+	uint8_t boot_id[16];		/* random at start: tells a restarted node from a second connection */
+	struct fm_wire_str name;
+};
+
+/*
+ * ADDRS: where data connections can be made to the sender. Once a session.
+ *   4  2 tcp_port (0: none)   6  2 rdma_port (0: none)   8  2 count   10 - per address:
+ *   +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 zero   +4 4 speed_mbps   +8 16 address (IPv4: first 4, rest 0)
+ *   +24 - name (string, at most 31)
+ */
+struct fm_wire_addr {
+	uint8_t family;
+	uint8_t prefix_len;
+	uint8_t is_rdma;
+	uint32_t speed_mbps;
+	uint8_t address[16];
+	char name[32];
+};
+
+struct fm_wire_addrs {
+	uint16_t tcp_port;
+	uint16_t rdma_port;
+	uint16_t count;
+	struct fm_wire_addr addr[FM_WIRE_ADDRS_MAX];
+};
+
+/*
+ * TOKENS_WANT: 4 2 count (1 .. FM_WIRE_TOKENS_MAX).  TOKENS: 4 2 count, 6 16*count tokens; each good once, for 30 s.
+ */
+struct fm_wire_tokens {
+	uint16_t count;
+	uint8_t token[FM_WIRE_TOKENS_MAX][FM_WIRE_TOKEN_LEN];
+};
+
+/* PING, PONG: 4 8 nonce, echoed. */
+struct fm_wire_ping {
+	uint64_t nonce;
+};
+
+/* Durability asked for. */
+enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1, FM_WIRE_DURABLE_MEMORY = 2 };
+
+#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file may be replaced */
+#define FM_WIRE_PUT_DENSE 2u		/* the source has no holes */
+#define FM_WIRE_PUT_FLAGS 3u
+
+/*
+ * PUT
+ *   4  8 xfer    the initiator's number; the top bit is set if the initiator accepted the control connection
+ *  12  8 size    or SIZE_UNKNOWN        20  4 chunk   bytes of a whole chunk; a power of two
+ *  24  4 mode    permission bits        28  8 mtime_ns
+ *  36  4 uid  40  4 gid   of the caller at the source, as the peer says
+ *  44  1 durability   45 3 zero         48  - store (string)   - path (string)
+ */
+struct fm_wire_put {
+	uint16_t flags;
+	uint64_t xfer;
+	uint64_t size;
+	uint32_t chunk;
+	uint32_t mode;
+	int64_t mtime_ns;
+	uint32_t uid;
+	uint32_t gid;
+	uint8_t durability;
+	struct fm_wire_str store;
+	struct fm_wire_str path;
+};
+
+#define FM_WIRE_READY_DURABLE 1u	/* flags of READY and DONE: DONE means on disk */
+#define FM_WIRE_READY_FLAGS 1u
+
+/*
+ * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 - note (string, may be empty:
+ * "buffered: ...")
+ */
+struct fm_wire_ready {
+	uint16_t flags;
+	uint64_t xfer;
+	uint32_t chunk;
+	struct fm_wire_str note;
+};
+
+#define FM_WIRE_GET_ORDERED 1u		/* flags of GET: chunks in order over one connection (the sink is a stream) */
+#define FM_WIRE_GET_TCP 2u		/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
+#define FM_WIRE_GET_RDMA 4u
+#define FM_WIRE_GET_FLAGS 7u
+
+/* GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 - store   - path */
+struct fm_wire_get {
+	uint16_t flags;
+	uint64_t xfer;
+	uint32_t chunk;
+	uint64_t rate_bytes;
+	uint32_t uid;
+	uint32_t gid;
+	struct fm_wire_str store;
+	struct fm_wire_str path;
+};
+
+#define FM_WIRE_FOUND_DENSE 1u
+#define FM_WIRE_FOUND_FLAGS 1u
+
+/* FOUND: 4 8 xfer   12 8 size   20 4 mode   24 8 mtime_ns   32 - note (string) */
+struct fm_wire_found {
+	uint16_t flags;
+	uint64_t xfer;
+	uint64_t size;
+	uint32_t mode;
+	int64_t mtime_ns;
+	struct fm_wire_str note;
+};
+
+/*
+ * FINISH: 4 8 xfer   12 8 size   20 8 data_bytes (size less holes)   28 8 chunks   36 4 crc (CRC32C of the whole)  
+ * 40 4 zero size >= data_bytes >= chunks, and no bytes without chunks.
+ */
+struct fm_wire_finish {
+	uint64_t xfer;
+	uint64_t size;
+	uint64_t data_bytes;
+	uint64_t chunks;
+	uint32_t crc;
+};
+
+/* DONE: 4 8 xfer   flags: FM_WIRE_READY_DURABLE */
+struct fm_wire_done {
+	uint16_t flags;
+	uint64_t xfer;
+};
+
+/* ABORT: 4 8 xfer   12 4 code (a positive Linux errno, 1 .. 4095)   16 - text (string, at most FM_WIRE_TEXT_MAX) */
+struct fm_wire_abort {
+	uint64_t xfer;
+	uint32_t code;
+	struct fm_wire_str text;
+};
+
+enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4 };
+
+#define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
+#define FM_WIRE_REQUEST_FLAGS 1u
+
+/*
+ * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after (LIST: names behind
+ * it; else empty)
+ */
+struct fm_wire_request {
+	uint16_t flags;
+	uint64_t id;
+	uint8_t verb;
+	uint32_t uid;
+	uint32_t gid;
+	struct fm_wire_str store;
+	struct fm_wire_str path;
+	struct fm_wire_str after;
+};
+
+#define FM_WIRE_REPLY_MORE 1u		/* flags of REPLY: ask again with `after` = the last name; needs an entry */
+#define FM_WIRE_REPLY_FLAGS 1u
+
+/*
+ * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per entry:
+ *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 - name (string; empty for STAT)
+ * code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
+ */
+struct fm_wire_entry {
+	uint8_t type;
+	uint32_t mode;
+	uint64_t size;
+	int64_t mtime_ns;
+	struct fm_wire_str name;
+};
+
+struct fm_wire_reply {
+	uint16_t flags;
+	uint64_t id;
+	uint32_t code;
+	uint16_t count;
+	struct fm_wire_str text;
+	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
+};
+
+/* BYE: 4 - text (string): why the connection ends. */
+struct fm_wire_bye {
+	struct fm_wire_str text;
+};
+
+/* Any control message, decoded. Strings point into the buffer that was decoded. */
+struct fm_wire_msg {
+	enum fm_wire_type type;
+	union {
+		struct fm_wire_hello hello;
+		struct fm_wire_addrs addrs;
+		struct fm_wire_tokens tokens;		/* TOKENS and TOKENS_WANT */
+		struct fm_wire_ping ping;		/* PING and PONG */
+		struct fm_wire_put put;
+		struct fm_wire_ready ready;
+		struct fm_wire_get get;
+		struct fm_wire_found found;
+		struct fm_wire_finish finish;
+		struct fm_wire_done done;
+		struct fm_wire_abort abort;
+		struct fm_wire_request request;
+		struct fm_wire_reply reply;
+		struct fm_wire_bye bye;
+	};
+};
+
+/* Into buf; returns the length. The values must be in range and fit FM_WIRE_MSG_MAX (asserted). */
+size_t fm_wire_encode(const struct fm_wire_msg *msg, uint8_t buf[static FM_WIRE_MSG_MAX]);
+
+/* -EBADMSG, -EPROTO or -ERANGE, as above. */
+int fm_wire_decode(const uint8_t *buf, size_t len, struct fm_wire_msg *msg);
+
+/* "PUT"; "?" for a type that is none. */
+const char *fm_wire_type_name(unsigned type);
+
+struct fm_wire_str fm_wire_str(const char *text);
+
+/*
+ * Whether what a user gave may go into a message as the name of a node or store, as a path. Encoders assert it, so
+ * ask before.
+ */
+bool fm_wire_is_good_name(const char *at, size_t len);
+bool fm_wire_is_good_path(const char *at, size_t len);
+
+/* ---- data messages: 64 bytes each, on a data connection ----
+ *
+ *   off len field
+ *     0   1 type        enum fm_data_type
+ *     1   1 status      ACK: enum fm_ack_status; else 0
+ *     2   2 slot        CHUNK, ACK: which slot of the grant; GRANT: number of slots (1 .. FM_WIRE_SLOTS_MAX); else 0
+ *     4   4 generation  of the grant that slot belongs to, never 0; WANT: 0
+ *     8   8 xfer        CHUNK, ACK; GRANT: remote address of slot 0; else 0
+ *    16   8 seq         CHUNK, ACK: the chunk's number in its transfer, from 0; else 0
+ *    24   8 offset      CHUNK: in the file; else 0
+ *    32   4 length      CHUNK: 1 .. chunk; GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple of 4096); else 0
+ *    36   4 data_crc    CHUNK: CRC32C of the payload; GRANT: rkey; else 0
+ *    40   4 file        CHUNK: which file of a tree; 0
+ *    44  16 zero
+ *    60   4 crc         CRC32C of bytes 0 .. 59
+ *
+ * WANT    sender -> receiver   there are chunks to send and no grant
+ * GRANT   receiver -> sender   these slots are the sender's to fill: one chunk each
+ * CHUNK   sender -> receiver   the payload is in that slot
+ * ACK     receiver -> sender   the chunk was dealt with; its slot is the sender's again
+ * REVOKE  receiver -> sender   fill no more slots of this generation
+ * RETURN  sender -> receiver   no chunk of this generation is under way: the memory is yours again
+ */
+enum fm_data_type { FM_DATA_GRANT = 1, FM_DATA_CHUNK = 2, FM_DATA_ACK = 3, FM_DATA_REVOKE = 4, FM_DATA_RETURN = 5, FM_DATA_WANT = 6 };
+
+enum fm_ack_status {
+	FM_ACK_WRITTEN = 0,
+	FM_ACK_CORRUPT = 1,	/* data_crc does not match: send it again */
+	FM_ACK_DROPPED = 2,	/* no such transfer any more */
+};
+
+#define FM_DATA_MSG_SIZE 64
+
+struct fm_data_msg {
+	uint8_t type;
+	uint8_t status;
+	uint16_t slot;
+	uint32_t generation;
+	uint64_t xfer;
+	uint64_t seq;
+	uint64_t offset;
+	uint32_t length;
+	uint32_t data_crc;
+	uint32_t file;
+};
+
+void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE]);
+
+/* -EILSEQ: crc is wrong. Else as fm_wire_decode(). */
+int fm_data_decode(const uint8_t buf[static FM_DATA_MSG_SIZE], struct fm_data_msg *msg);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire_request - the messages about stores: REQUEST, REPLY.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mover/wire/codec.h"
+
+#define ENTRY_TYPE_MAX 4		/* enum fm_node_type; the store's header is not ours to include */
+#define REPLY_HEAD_LEN (4 + 8 + 4 + 2)
+#define ENTRY_HEAD_LEN (1 + 3 + 4 + 8 + 8)
+_Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
+		       FM_WIRE_ENTRIES_MAX * (ENTRY_HEAD_LEN + 2 + FM_WIRE_ENTRY_NAME_MAX) <= FM_WIRE_MSG_MAX,
+	       "the largest REPLY fits a message");
+
+static void put_request(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->request.id);
+	fm_put_u8(w, m->request.verb);
+	fm_wire_put_zeros(w, 3);
+	fm_put_le32(w, m->request.uid);
+	fm_put_le32(w, m->request.gid);
+	fm_wire_put_str(w, &m->request.store);
+	fm_wire_put_str(w, &m->request.path);
+	fm_wire_put_str(w, &m->request.after);
+}
+
+static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	int ret;
+
+	m->request.id = fm_get_le64(r);
+	m->request.verb = fm_get_u8(r);
+	ret = fm_wire_get_zeros(r, 3);
+	m->request.uid = fm_get_le32(r);
+	m->request.gid = fm_get_le32(r);
+	fm_wire_get_str(r, &m->request.store);
+	fm_wire_get_str(r, &m->request.path);
+	fm_wire_get_str(r, &m->request.after);
+	return ret;
+}
+
+static int check_request(const struct fm_wire_msg *m)
+{
+	const struct fm_wire_request *q = &m->request;
+
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_MKDIR)
+		return -ERANGE;
+	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
+		return -EPROTO;
+	if (!fm_wire_is_name(&q->store, 1, FM_WIRE_NAME_MAX) || !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
+		return -ERANGE;
+	return fm_wire_is_name(&q->after, 0, q->verb == FM_WIRE_LIST ? FM_WIRE_ENTRY_NAME_MAX : 0) ? 0 : -ERANGE;
+}
+
+const struct fm_wire_codec fm_wire_codec_request = {
+	.name = "REQUEST",
+	.flags = FM_WIRE_REQUEST_FLAGS,
+	.put = put_request,
+	.get = get_request,
+	.check = check_request,
+};
+
+static void put_entry(struct fm_writer *w, const struct fm_wire_entry *e)
+{
+	fm_put_u8(w, e->type);
+	fm_wire_put_zeros(w, 3);
+	fm_put_le32(w, e->mode);
+	fm_put_le64(w, e->size);
+	fm_put_le64(w, (uint64_t)e->mtime_ns);
+	fm_wire_put_str(w, &e->name);
+}
+
+static int get_entry(struct fm_reader *r, struct fm_wire_entry *e)
+{
+	int ret;
+
+	e->type = fm_get_u8(r);
+	ret = fm_wire_get_zeros(r, 3);
+	e->mode = fm_get_le32(r);
+	e->size = fm_get_le64(r);
+	e->mtime_ns = (int64_t)fm_get_le64(r);
+	fm_wire_get_str(r, &e->name);
+	return ret;
+}
+
+/* "." and ".." are refused: whoever walks a tree by these names must never be led out of it. */
+static int check_entry(const struct fm_wire_entry *e)
+{
+	const struct fm_wire_str *n = &e->name;
+
+	if (e->type < 1 || e->type > ENTRY_TYPE_MAX || e->mode > FM_WIRE_MODE_MAX || e->size > FM_WIRE_SIZE_MAX)
+		return -ERANGE;
+	if ((n->len == 1 || n->len == 2) && memcmp(n->at, "..", n->len) == 0)
+		return -ERANGE;
+	return fm_wire_is_name(n, 0, FM_WIRE_ENTRY_NAME_MAX) ? 0 : -ERANGE;
+}
+
+static void put_reply(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->reply.id);
+	fm_put_le32(w, m->reply.code);
+	fm_put_le16(w, m->reply.count);
+	fm_wire_put_str(w, &m->reply.text);
+	for (unsigned i = 0; i < m->reply.count; i++)
+		put_entry(w, &m->reply.entry[i]);
+}
+
+static int get_reply(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	int ret = 0;
+
+	m->reply.id = fm_get_le64(r);
+	m->reply.code = fm_get_le32(r);
+	m->reply.count = fm_get_le16(r);
+	fm_wire_get_str(r, &m->reply.text);
+	if (m->reply.count > FM_WIRE_ENTRIES_MAX)
+		return -ERANGE;
+	for (unsigned i = 0; i < m->reply.count && ret == 0; i++)
+		ret = get_entry(r, &m->reply.entry[i]);
+	return ret;
+}
+
+/* MORE without an entry would have the other side ask the same again for ever. */
+static int check_reply(const struct fm_wire_msg *m)
+{
+	const struct fm_wire_reply *p = &m->reply;
+	int ret = 0;
+
+	if (p->code > FM_WIRE_CODE_MAX || p->count > FM_WIRE_ENTRIES_MAX || (p->code != 0 && p->count != 0))
+		return -ERANGE;
+	if ((p->flags & FM_WIRE_REPLY_MORE) && p->count == 0)
+		return -EPROTO;
+	if (!fm_wire_is_text(&p->text, FM_WIRE_TEXT_MAX))
+		return -ERANGE;
+	for (unsigned i = 0; i < p->count && ret == 0; i++)
+		ret = check_entry(&p->entry[i]);
+	return ret;
+}
+
+const struct fm_wire_codec fm_wire_codec_reply = {
+	.name = "REPLY",
+	.flags = FM_WIRE_REPLY_FLAGS,
+	.put = put_reply,
+	.get = get_reply,
+	.check = check_reply,
+};

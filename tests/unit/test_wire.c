@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links: fm_wire
+ *
+ * test_wire - the node-to-node protocol: the bytes of every control message, and that nothing but those is accepted.
+ *
+ * The golden bytes were written down from wire.h, not printed by the encoder. If one of these fails, either the change
+ * is a mistake or it is a new version of the protocol.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover/wire/wire.h"
+#include "tests/fm_test.h"
+
+#define BYTES_MAX 2048		/* of a message in this file */
+
+static struct fm_wire_msg msg_in, msg_out;	/* too large for the stack of a careful person */
+static uint8_t encoded[FM_WIRE_MSG_MAX];
+
+/* ---- the messages ---- */
+
+struct golden {
+	enum fm_wire_type type;
+	void (*make)(struct fm_wire_msg *m);
+	const char *hex;	/* blanks are ignored */
+};
+
+static void make_hello(struct fm_wire_msg *m)
+{
+	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1") };
+	for (unsigned i = 0; i < 16; i++)
+		m->hello.boot_id[i] = (uint8_t)(0xa0 + i);
+}
+
+static void make_addrs(struct fm_wire_msg *m)
+{
+	m->addrs.tcp_port = 7471;
+	m->addrs.rdma_port = 0;
+	m->addrs.count = 2;
+	m->addrs.addr[0] = (struct fm_wire_addr){
+		.family = 4,
+		.prefix_len = 30,
+		.is_rdma = 1,
+		.speed_mbps = 200000,
+		.address = { 10, 0, 0, 1 },
+		.name = "rocep1s0f0",
+	};
+	m->addrs.addr[1] = (struct fm_wire_addr){
+		.family = 6, .prefix_len = 64, .address = { 0xfe, 0x80, [15] = 7 }, .name = "",
+	};
+}
+
+static void make_tokens_want(struct fm_wire_msg *m)
+{
+	m->tokens.count = 32;
+}
+
+static void make_tokens(struct fm_wire_msg *m)
+{
+	m->tokens.count = 2;
+	memset(m->tokens.token[0], 0x11, FM_WIRE_TOKEN_LEN);
+	memset(m->tokens.token[1], 0x22, FM_WIRE_TOKEN_LEN);
+}
+
+static void make_ping(struct fm_wire_msg *m)
+{
+	m->ping.nonce = UINT64_C(0x0807060504030201);
+}
+
+static void make_put(struct fm_wire_msg *m)
+{
+	m->put = (struct fm_wire_put){
+		.flags = FM_WIRE_PUT_REPLACE | FM_WIRE_PUT_DENSE,
+		.xfer = UINT64_C(0x8000000000000001),
+		.size = FM_WIRE_SIZE_UNKNOWN,
+		.chunk = 1u << 20,
+		.mode = 0640,
+		.mtime_ns = -2,
+		.uid = 1000,
+		.gid = 100,
+		.durability = FM_WIRE_DURABLE_MEMORY,
+		.store = fm_wire_str("s"),
+		.path = fm_wire_str("a/b"),
+	};
+}
+
+static void make_ready(struct fm_wire_msg *m)
+{
+	m->ready = (struct fm_wire_ready){
+		.flags = FM_WIRE_READY_DURABLE, .xfer = 3, .chunk = 65536, .note = fm_wire_str("buffered"),
+	};
+}
+
+static void make_get(struct fm_wire_msg *m)
+{
+	m->get = (struct fm_wire_get){
+		.flags = FM_WIRE_GET_ORDERED | FM_WIRE_GET_RDMA,
+		.xfer = 4,
+		.chunk = FM_WIRE_CHUNK_MIN,
+		.rate_bytes = UINT64_C(10000000000),
+		.uid = 1,
+		.gid = 2,
+		.store = fm_wire_str("data"),
+		.path = fm_wire_str(""),
+	};
+}
+
+static void make_found(struct fm_wire_msg *m)
+{
+	m->found = (struct fm_wire_found){
+		.flags = FM_WIRE_FOUND_DENSE,
+		.xfer = 4,
+		.size = FM_WIRE_SIZE_MAX,
+		.mode = 0777,
+		.mtime_ns = 1,
+		.note = fm_wire_str(""),
+	};
+}
+
+static void make_finish(struct fm_wire_msg *m)
+{
+	m->finish = (struct fm_wire_finish){
+		.xfer = 5, .size = 0x3000, .data_bytes = 0x2000, .chunks = 2, .crc = 0xe3069283
+	};
+}
+
+static void make_done(struct fm_wire_msg *m)
+{
+	m->done = (struct fm_wire_done){ .flags = FM_WIRE_READY_DURABLE, .xfer = 6 };
+}
+
+static void make_abort(struct fm_wire_msg *m)
+{
+	m->abort = (struct fm_wire_abort){ .xfer = 7, .code = 28, .text = fm_wire_str("no space") };
+}
+
+static void make_request(struct fm_wire_msg *m)
+{
+	m->request = (struct fm_wire_request){
+		.flags = FM_WIRE_REQUEST_RECURSIVE,
+		.id = 8,
+		.verb = FM_WIRE_REMOVE,
+		.uid = 3,
+		.gid = 4,
+		.store = fm_wire_str("s"),
+		.path = fm_wire_str("old"),
+		.after = fm_wire_str(""),
+	};
+}
+
+static void make_reply(struct fm_wire_msg *m)
+{
+	m->reply.flags = FM_WIRE_REPLY_MORE;
+	m->reply.id = 9;
+	m->reply.code = 0;
+	m->reply.count = 2;
+	m->reply.text = fm_wire_str("");
+	m->reply.entry[0] =
+		(struct fm_wire_entry){ .type = 1, .mode = 0600, .size = 13, .mtime_ns = 5, .name = fm_wire_str("f") };
+	m->reply.entry[1] =
+		(struct fm_wire_entry){ .type = 2, .mode = 0755, .size = 0, .mtime_ns = 6, .name = fm_wire_str("dir") };
+}
+
+static void make_bye(struct fm_wire_msg *m)
+{
+	m->bye.text = fm_wire_str("version 1 only");
+}
+
+static const struct golden goldens[] = {
+	{ FM_WIRE_HELLO, make_hello,
+	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31" },
+	{ FM_WIRE_ADDRS, make_addrs,
+	  "0200 0000 2f1d 0000 0200"
+	  "04 1e 01 00 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
+	  "06 40 00 00 00000000 fe800000000000000000000000000007 0000" },
+	{ FM_WIRE_TOKENS_WANT, make_tokens_want, "0300 0000 2000" },
+	{ FM_WIRE_TOKENS, make_tokens,
+	  "0400 0000 0200 11111111111111111111111111111111 22222222222222222222222222222222" },
+	{ FM_WIRE_PING, make_ping, "0500 0000 0102030405060708" },
+	{ FM_WIRE_PONG, make_ping, "0600 0000 0102030405060708" },
+	{ FM_WIRE_PUT, make_put,
+	  "0700 0300 0100000000000080 ffffffffffffffff 00001000 a0010000 feffffffffffffff"
+	  "e8030000 64000000 02 000000 0100 73 0300 612f62" },
+	{ FM_WIRE_READY, make_ready, "0800 0100 0300000000000000 00000100 0800 6275666665726564" },
+	{ FM_WIRE_GET, make_get,
+	  "0900 0500 0400000000000000 00100000 00e40b5402000000 01000000 02000000 0400 64617461 0000" },
+	{ FM_WIRE_FOUND, make_found,
+	  "0a00 0100 0400000000000000 ffffffffffffff7f ff010000 0100000000000000 0000" },
+	{ FM_WIRE_FINISH, make_finish,
+	  "0b00 0000 0500000000000000 0030000000000000 0020000000000000 0200000000000000 839206e3 00000000" },
+	{ FM_WIRE_DONE, make_done, "0c00 0100 0600000000000000" },
+	{ FM_WIRE_ABORT, make_abort, "0d00 0000 0700000000000000 1c000000 0800 6e6f207370616365" },
+	{ FM_WIRE_REQUEST, make_request,
+	  "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000" },
+	{ FM_WIRE_REPLY, make_reply,
+	  "0f00 0100 0900000000000000 00000000 0200 0000"
+	  "01 000000 80010000 0d00000000000000 0500000000000000 0100 66"
+	  "02 000000 ed010000 0000000000000000 0600000000000000 0300 646972" },
+	{ FM_WIRE_BYE, make_bye, "1000 0000 0e00 76657273696f6e2031206f6e6c79" },
+};
+
+#define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
+
+static unsigned nibble(char c)
+{
+	return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+static size_t from_hex(const char *hex, uint8_t *out)
+{
+	size_t len = 0;
+
+	for (; *hex; hex++) {
+		if (*hex == ' ')
+			continue;
+		out[len++] = (uint8_t)(nibble(hex[0]) << 4 | nibble(hex[1]));
+		hex++;
+	}
+	return len;
+}
+
+static size_t golden_bytes(enum fm_wire_type type, uint8_t *out)
+{
+	for (size_t i = 0; i < GOLDENS; i++)
+		if (goldens[i].type == type)
+			return from_hex(goldens[i].hex, out);
+	return 0;
+}
+
+/* From a block of exactly len bytes, so that the address sanitizer sees a decoder that looks behind it. */
+static int decode_exact(const uint8_t *bytes, size_t len, struct fm_wire_msg *out)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+	int ret;
+
+	if (!copy)
+		abort();
+	memcpy(copy, bytes, len);
+	ret = fm_wire_decode(copy, len, out);
+	free(copy);
+	return ret;
+}
+
+static void test_golden(void)
+{
+	for (size_t i = 0; i < GOLDENS; i++) {
+		const struct golden *g = &goldens[i];
+		uint8_t bytes[BYTES_MAX];
+		size_t len = from_hex(g->hex, bytes);
+
+		memset(&msg_in, 0, sizeof(msg_in));
+		msg_in.type = g->type;
+		g->make(&msg_in);
+		CU_ASSERT_EQUAL(fm_wire_encode(&msg_in, encoded), len);
+		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
+		memset(&msg_out, 0xee, sizeof(msg_out));
+		CU_ASSERT_EQUAL(fm_wire_decode(bytes, len, &msg_out), 0);
+		CU_ASSERT_EQUAL(msg_out.type, g->type);
+		memset(encoded, 0, len);
+		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
+		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
+	}
+	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_BYE);	/* none was forgotten */
+}
+
+/* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
+static void test_decoded_values(void)
+{
+	uint8_t bytes[BYTES_MAX];
+	size_t len = golden_bytes(FM_WIRE_PUT, bytes);
+
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(bytes, len, &msg_out), 0);
+	CU_ASSERT_EQUAL(msg_out.put.xfer, UINT64_C(0x8000000000000001));
+	CU_ASSERT_EQUAL(msg_out.put.mtime_ns, -2);
+	CU_ASSERT_EQUAL(msg_out.put.uid, 1000);
+	CU_ASSERT_EQUAL(msg_out.put.gid, 100);
+	CU_ASSERT_EQUAL(msg_out.put.path.len, 3);
+	CU_ASSERT_EQUAL(memcmp(msg_out.put.path.at, "a/b", 3), 0);
+
+	len = golden_bytes(FM_WIRE_ADDRS, bytes);
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(bytes, len, &msg_out), 0);
+	CU_ASSERT_STRING_EQUAL(msg_out.addrs.addr[0].name, "rocep1s0f0");
+	CU_ASSERT_EQUAL(msg_out.addrs.addr[0].speed_mbps, 200000);
+	CU_ASSERT_STRING_EQUAL(msg_out.addrs.addr[1].name, "");
+	CU_ASSERT_EQUAL(msg_out.addrs.addr[1].address[15], 7);
+}
+
+static void test_truncated(void)
+{
+	for (size_t i = 0; i < GOLDENS; i++) {
+		uint8_t bytes[BYTES_MAX];
+		size_t len = from_hex(goldens[i].hex, bytes);
+
+		for (size_t cut = 0; cut < len; cut++)
+			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out), -EBADMSG);
+	}
+}
+
+static void test_trailing(void)
+{
+	for (size_t i = 0; i < GOLDENS; i++) {
+		uint8_t bytes[BYTES_MAX];
+		size_t len = from_hex(goldens[i].hex, bytes);
+		int want = goldens[i].type == FM_WIRE_HELLO ? 0 : -EBADMSG;
+
+		bytes[len] = 0;
+		CU_ASSERT_EQUAL(decode_exact(bytes, len + 1, &msg_out), want);
+	}
+}
+
+/* A golden message with some bytes replaced. */
+struct spoiled {
+	enum fm_wire_type type;
+	size_t at;
+	const char *hex;
+	int want;
+};
+
+static const struct spoiled spoiled[] = {
+	/* type and flags */
+	{ FM_WIRE_PING, 0, "0000", -EPROTO },
+	{ FM_WIRE_PING, 0, "1100", -EPROTO },
+	{ FM_WIRE_PING, 0, "0501", -EPROTO },
+	{ FM_WIRE_PING, 2, "0100", -EPROTO },
+	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
+	{ FM_WIRE_ADDRS, 2, "0080", -EPROTO },
+	{ FM_WIRE_TOKENS, 2, "0100", -EPROTO },
+	{ FM_WIRE_PUT, 2, "0400", -EPROTO },
+	{ FM_WIRE_READY, 2, "0200", -EPROTO },
+	{ FM_WIRE_GET, 2, "0a00", -EPROTO },
+	{ FM_WIRE_GET, 2, "0100", -EPROTO },		/* no kind of connection is left */
+	{ FM_WIRE_FOUND, 2, "0200", -EPROTO },
+	{ FM_WIRE_FINISH, 2, "0100", -EPROTO },
+	{ FM_WIRE_DONE, 2, "0200", -EPROTO },
+	{ FM_WIRE_ABORT, 2, "0100", -EPROTO },
+	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },
+	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },
+	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
+	/* HELLO: magic, versions, name */
+	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
+	{ FM_WIRE_HELLO, 8, "0000", -ERANGE },
+	{ FM_WIRE_HELLO, 8, "0300", -ERANGE },
+	{ FM_WIRE_HELLO, 28, "0000", -ERANGE },
+	{ FM_WIRE_HELLO, 30, "2f", -ERANGE },
+	{ FM_WIRE_HELLO, 31, "00", -ERANGE },
+	/* ADDRS: count, family, prefix, is_rdma, zero, tail of an IPv4 address, length and bytes of the name */
+	{ FM_WIRE_ADDRS, 8, "2100", -ERANGE },
+	{ FM_WIRE_ADDRS, 8, "ffff", -ERANGE },
+	{ FM_WIRE_ADDRS, 8, "0300", -EBADMSG },
+	{ FM_WIRE_ADDRS, 8, "0100", -EBADMSG },
+	{ FM_WIRE_ADDRS, 10, "05", -ERANGE },
+	{ FM_WIRE_ADDRS, 11, "21", -ERANGE },
+	{ FM_WIRE_ADDRS, 12, "02", -ERANGE },
+	{ FM_WIRE_ADDRS, 13, "01", -ERANGE },
+	{ FM_WIRE_ADDRS, 22, "01", -ERANGE },
+	{ FM_WIRE_ADDRS, 34, "2000", -ERANGE },
+	{ FM_WIRE_ADDRS, 36, "00", -ERANGE },
+	{ FM_WIRE_ADDRS, 46, "0681", -ERANGE },
+	{ FM_WIRE_ADDRS, 46, "0440", -ERANGE },
+	/* TOKENS, TOKENS_WANT: count */
+	{ FM_WIRE_TOKENS_WANT, 4, "0000", -ERANGE },
+	{ FM_WIRE_TOKENS_WANT, 4, "2100", -ERANGE },
+	{ FM_WIRE_TOKENS, 4, "0000", -EBADMSG },
+	{ FM_WIRE_TOKENS, 4, "0300", -EBADMSG },
+	{ FM_WIRE_TOKENS, 4, "2100", -ERANGE },
+	/* PUT: size, chunk, mode, durability, zero, store, path */
+	{ FM_WIRE_PUT, 12, "0000000000000080", -ERANGE },
+	{ FM_WIRE_PUT, 12, "feffffffffffffff", -ERANGE },
+	{ FM_WIRE_PUT, 12, "ffffffffffffff7f", 0 },
+	{ FM_WIRE_PUT, 20, "00000000", -ERANGE },
+	{ FM_WIRE_PUT, 20, "00080000", -ERANGE },
+	{ FM_WIRE_PUT, 20, "00100000", 0 },
+	{ FM_WIRE_PUT, 20, "00180000", -ERANGE },
+	{ FM_WIRE_PUT, 20, "00000004", 0 },
+	{ FM_WIRE_PUT, 20, "00000008", -ERANGE },
+	{ FM_WIRE_PUT, 24, "00020000", -ERANGE },
+	{ FM_WIRE_PUT, 44, "03", -ERANGE },
+	{ FM_WIRE_PUT, 45, "01", -ERANGE },
+	{ FM_WIRE_PUT, 47, "01", -ERANGE },
+	{ FM_WIRE_PUT, 50, "2f", -ERANGE },
+	{ FM_WIRE_PUT, 50, "00", -ERANGE },
+	{ FM_WIRE_PUT, 51, "0400", -EBADMSG },
+	{ FM_WIRE_PUT, 51, "0200", -EBADMSG },
+	{ FM_WIRE_PUT, 54, "00", -ERANGE },
+	/* READY: chunk, note */
+	{ FM_WIRE_READY, 12, "01000100", -ERANGE },
+	{ FM_WIRE_READY, 12, "00000000", -ERANGE },
+	{ FM_WIRE_READY, 18, "00", -ERANGE },
+	/* GET: chunk, store */
+	{ FM_WIRE_GET, 12, "00000000", -ERANGE },
+	{ FM_WIRE_GET, 12, "01100000", -ERANGE },
+	{ FM_WIRE_GET, 34, "2f", -ERANGE },
+	/* FOUND: size, mode */
+	{ FM_WIRE_FOUND, 12, "ffffffffffffffff", -ERANGE },
+	{ FM_WIRE_FOUND, 20, "00080000", -ERANGE },
+	/* FINISH: size, data_bytes, chunks, zero */
+	{ FM_WIRE_FINISH, 12, "00300000000000ff", -ERANGE },
+	{ FM_WIRE_FINISH, 20, "0130000000000000", -ERANGE },
+	{ FM_WIRE_FINISH, 28, "0120000000000000", -ERANGE },
+	{ FM_WIRE_FINISH, 28, "0000000000000000", -ERANGE },
+	{ FM_WIRE_FINISH, 40, "01000000", -ERANGE },
+	/* ABORT: code, text */
+	{ FM_WIRE_ABORT, 12, "00000000", -ERANGE },
+	{ FM_WIRE_ABORT, 12, "00100000", -ERANGE },
+	{ FM_WIRE_ABORT, 12, "ff0f0000", 0 },
+	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
+	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
+	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "05", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
+	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
+	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
+	{ FM_WIRE_REQUEST, 29, "00", -ERANGE },
+	/* REPLY: code with entries, code, count, MORE without an entry, type, zero, mode, size, name */
+	{ FM_WIRE_REPLY, 12, "02000000", -ERANGE },
+	{ FM_WIRE_REPLY, 12, "00100000", -ERANGE },
+	{ FM_WIRE_REPLY, 16, "8100", -ERANGE },
+	{ FM_WIRE_REPLY, 16, "0300", -EBADMSG },
+	{ FM_WIRE_REPLY, 20, "00", -ERANGE },
+	{ FM_WIRE_REPLY, 20, "05", -ERANGE },
+	{ FM_WIRE_REPLY, 21, "01", -ERANGE },
+	{ FM_WIRE_REPLY, 24, "00020000", -ERANGE },
+	{ FM_WIRE_REPLY, 28, "ffffffffffffffff", -ERANGE },
+	{ FM_WIRE_REPLY, 46, "2f", -ERANGE },
+	{ FM_WIRE_REPLY, 46, "2e", -ERANGE },
+	{ FM_WIRE_REPLY, 46, "00", -ERANGE },
+	/* BYE: text */
+	{ FM_WIRE_BYE, 4, "0f00", -EBADMSG },
+	{ FM_WIRE_BYE, 6, "00", -ERANGE },
+};
+
+static void test_ranges(void)
+{
+	for (size_t i = 0; i < sizeof(spoiled) / sizeof(spoiled[0]); i++) {
+		const struct spoiled *s = &spoiled[i];
+		uint8_t bytes[BYTES_MAX];
+		size_t len = golden_bytes(s->type, bytes);
+		int ret;
+
+		CU_ASSERT_TRUE_FATAL(s->at < len);
+		(void)from_hex(s->hex, bytes + s->at);	/* its length is in the message already */
+		ret = decode_exact(bytes, len, &msg_out);
+		CU_ASSERT_EQUAL(ret, s->want);
+		if (ret != s->want)
+			printf("\n%s at %zu = %s: %d\n", fm_wire_type_name(s->type), s->at, s->hex, ret);
+	}
+}
+
+/* The string that ends a message. */
+struct last_string {
+	enum fm_wire_type type;
+	size_t at;		/* of its 16-bit length */
+	size_t max;
+};
+
+static const struct last_string last_strings[] = {
+	{ FM_WIRE_HELLO, 28, FM_WIRE_NAME_MAX },
+	{ FM_WIRE_ADDRS, 70, 31 },
+	{ FM_WIRE_PUT, 51, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_READY, 16, FM_WIRE_TEXT_MAX },
+	{ FM_WIRE_GET, 38, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_FOUND, 32, FM_WIRE_TEXT_MAX },
+	{ FM_WIRE_ABORT, 16, FM_WIRE_TEXT_MAX },
+	{ FM_WIRE_REQUEST, 32, 0 },
+	{ FM_WIRE_REPLY, 71, 255 },
+	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
+};
+
+static void test_string_lengths(void)
+{
+	for (size_t i = 0; i < sizeof(last_strings) / sizeof(last_strings[0]); i++) {
+		const struct last_string *s = &last_strings[i];
+		static uint8_t bytes[FM_WIRE_MSG_MAX + 4096];
+
+		for (size_t len = s->max; len <= s->max + 1; len++) {
+			(void)golden_bytes(s->type, bytes);
+			bytes[s->at] = (uint8_t)len;
+			bytes[s->at + 1] = (uint8_t)(len >> 8);
+			memset(bytes + s->at + 2, 'x', len);
+			CU_ASSERT_EQUAL(decode_exact(bytes, s->at + 2 + len, &msg_out), len > s->max ? -ERANGE : 0);
+		}
+	}
+}
+
+/* LIST is the verb with a name to go on from; that name is one of a directory's. */
+static void test_list_after(void)
+{
+	static char long_name[257];
+	static const struct { const char *after; int want; } cases[] = {
+		{ "", 0 }, { "x", 0 }, { "a/b", -ERANGE }, { long_name, -ERANGE }, { long_name + 1, 0 },
+	};
+
+	memset(long_name, 'n', 256);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t bytes[BYTES_MAX];
+		size_t len = golden_bytes(FM_WIRE_REQUEST, bytes), after_len = strlen(cases[i].after);
+
+		memcpy(bytes + 2, "\0\0", 2);
+		bytes[12] = FM_WIRE_LIST;
+		bytes[len - 2] = (uint8_t)after_len;
+		bytes[len - 1] = (uint8_t)(after_len >> 8);
+		memcpy(bytes + len, cases[i].after, after_len);
+		CU_ASSERT_EQUAL(decode_exact(bytes, len + after_len, &msg_out), cases[i].want);
+	}
+}
+
+/* The largest message there is fits, and one byte more than a message may have is refused whatever it says. */
+static void test_largest(void)
+{
+	static char name[256], text[FM_WIRE_TEXT_MAX + 1];
+	static uint8_t too_long[FM_WIRE_MSG_MAX + 1];
+	size_t len;
+
+	memset(name, 'n', 255);
+	memset(text, 't', FM_WIRE_TEXT_MAX);
+	memset(&msg_in, 0, sizeof(msg_in));
+	msg_in.type = FM_WIRE_REPLY;
+	msg_in.reply.count = FM_WIRE_ENTRIES_MAX;
+	msg_in.reply.text = fm_wire_str(text);
+	for (unsigned i = 0; i < FM_WIRE_ENTRIES_MAX; i++)
+		msg_in.reply.entry[i] = (struct fm_wire_entry){ .type = 1, .name = fm_wire_str(name) };
+	len = fm_wire_encode(&msg_in, encoded);
+	CU_ASSERT_TRUE(len <= FM_WIRE_MSG_MAX);
+	CU_ASSERT_EQUAL(decode_exact(encoded, len, &msg_out), 0);
+	CU_ASSERT_EQUAL(msg_out.reply.count, FM_WIRE_ENTRIES_MAX);
+
+	(void)golden_bytes(FM_WIRE_HELLO, too_long);
+	CU_ASSERT_EQUAL(fm_wire_decode(too_long, FM_WIRE_MSG_MAX, &msg_out), 0);
+	CU_ASSERT_EQUAL(fm_wire_decode(too_long, sizeof(too_long), &msg_out), -EBADMSG);
+}
+
+/* ---- random bytes ---- */
+
+static uint64_t random_state = 1;
+
+static uint32_t random_u32(void)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(random_state >> 32);
+}
+
+/* What is accepted means exactly its bytes: written again it is the same (HELLO: but for what is behind the name). */
+static void check_accepted(const uint8_t *bytes, size_t len)
+{
+	size_t again;
+
+	if (fm_wire_decode(bytes, len, &msg_out) != 0)
+		return;
+	again = fm_wire_encode(&msg_out, encoded);
+	CU_ASSERT_TRUE(msg_out.type == FM_WIRE_HELLO ? again <= len : again == len);
+	CU_ASSERT_EQUAL(memcmp(encoded, bytes, again), 0);
+}
+
+static void test_random(void)
+{
+	uint8_t *bytes = malloc(BYTES_MAX);
+
+	for (unsigned i = 0; bytes && i < 100000; i++) {
+		size_t len = golden_bytes((enum fm_wire_type)(1 + random_u32() % FM_WIRE_BYE), bytes);
+
+		for (unsigned n = random_u32() % 4; n > 0; n--)
+			bytes[random_u32() % len] = (uint8_t)random_u32();
+		check_accepted(bytes, random_u32() % 8 ? len : random_u32() % (len + 1));
+	}
+	for (unsigned i = 0; bytes && i < 20000; i++) {
+		size_t len = random_u32() % 256;
+
+		for (size_t at = 0; at < len; at++)
+			bytes[at] = (uint8_t)random_u32();
+		bytes[0] %= 20;
+		bytes[1] = bytes[2] = bytes[3] = 0;
+		check_accepted(bytes, len);
+	}
+	free(bytes);
+}
+
+/* ---- encoders assert ---- */
+
+/* In a child, whose message about the assertion nobody reads. */
+static bool aborts(void (*encode)(void))
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		(void)signal(SIGABRT, SIG_DFL);
+		close(STDERR_FILENO);
+		encode();
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void encode_bad_flags(void)
+{
+	msg_in = (struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 2 } };
+	(void)fm_wire_encode(&msg_in, encoded);
+}
+
+static void encode_bad_name(void)
+{
+	msg_in = (struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 } } };
+	(void)fm_wire_encode(&msg_in, encoded);
+}
+
+static void encode_bad_type(void)
+{
+	msg_in = (struct fm_wire_msg){ .type = (enum fm_wire_type)17 };
+	(void)fm_wire_encode(&msg_in, encoded);
+}
+
+static void encode_good(void)
+{
+	msg_in = (struct fm_wire_msg){ .type = FM_WIRE_DONE };
+	(void)fm_wire_encode(&msg_in, encoded);
+}
+
+static void test_encoders_assert(void)
+{
+	CU_ASSERT_TRUE(aborts(encode_bad_flags));
+	CU_ASSERT_TRUE(aborts(encode_bad_name));
+	CU_ASSERT_TRUE(aborts(encode_bad_type));
+	CU_ASSERT_FALSE(aborts(encode_good));
+}
+
+static void test_names(void)
+{
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(17), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
+	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
+	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));
+	CU_ASSERT_FALSE(fm_wire_is_good_name("a/b", 3));
+	CU_ASSERT_FALSE(fm_wire_is_good_name("a\0b", 3));
+	CU_ASSERT_TRUE(fm_wire_is_good_path("", 0));
+	CU_ASSERT_TRUE(fm_wire_is_good_path("a/b", 3));
+	CU_ASSERT_FALSE(fm_wire_is_good_path("a\0b", 3));
+}
+
+static const struct fm_test tests[] = {
+	{ "every control message has its golden bytes, both ways", test_golden },
+	{ "decoded fields hold what the bytes say", test_decoded_values },
+	{ "every truncation of every message is refused", test_truncated },
+	{ "bytes behind a message are refused, behind a HELLO ignored", test_trailing },
+	{ "every range, flag and zero of every message is checked", test_ranges },
+	{ "strings may have their maximum and not a byte more", test_string_lengths },
+	{ "only LIST goes on after a name, and that is a name", test_list_after },
+	{ "the largest reply fits, a longer message is refused", test_largest },
+	{ "random bytes are refused or mean exactly themselves", test_random },
+	{ "encoders assert what decoders refuse", test_encoders_assert },
+	{ "types have names, and names and paths can be asked about", test_names },
+};
+
+FM_TEST_MAIN("wire", tests)
