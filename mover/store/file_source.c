@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file_source - a regular file that is read.
+ *
+ * The descriptor's position is used for nothing but looking for holes.
+ */
+#include "mover/store/file_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/store/fileio.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+struct source {
+	struct fm_file file;
+	struct fm_fileio io;
+	struct fm_file_source_opts opts;
+	int flags;			/* of the description, before we changed them */
+	struct stat opened;		/* what it was when it was opened */
+};
+
+static struct source *source_of(struct fm_file *file)
+{
+	return fm_container_of(file, struct source, file);
+}
+
+static int64_t mtime_of(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+}
+
+static enum fm_node_type type_of(mode_t mode)
+{
+	if (S_ISREG(mode))
+		return FM_NODE_FILE;
+	if (S_ISDIR(mode))
+		return FM_NODE_DIR;
+	return S_ISLNK(mode) ? FM_NODE_LINK : FM_NODE_OTHER;
+}
+
+/*
+ * Fewer blocks than bytes may also be compression or tiny files kept in the inode: only a hole that can be
+ * found is one.
+ */
+static bool has_holes(const struct stat *st, int fd)
+{
+	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_blocks * 512 >= (uint64_t)st->st_size)
+		return false;
+	return fd < 0 || lseek(fd, 0, SEEK_HOLE) < st->st_size;
+}
+
+void fm_attr_from_stat(const struct stat *st, int fd, struct fm_attr *out)
+{
+	*out = (struct fm_attr){
+		.type = type_of(st->st_mode),
+		.size = (uint64_t)st->st_size,
+		.mode = (uint32_t)st->st_mode & 0777u,
+		.mtime_ns = mtime_of(st),
+		.has_holes = has_holes(st, fd),
+	};
+}
+
+static void source_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	fm_fileio_read(&source_of(file)->io, lane, io);
+}
+
+static int source_next_data(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	struct source *s = source_of(file);
+	uint64_t size = (uint64_t)s->opened.st_size;
+	off_t data, hole;
+
+	*from = *to = size;
+	if (offset >= size)
+		return 0;
+	data = lseek(s->io.fd, (off_t)offset, SEEK_DATA);
+	hole = data < 0 ? -1 : lseek(s->io.fd, data, SEEK_HOLE);
+	if (hole < 0)
+		return errno == ENXIO ? 0 : -errno;	/* no data behind offset */
+	/* A file that grew or shrank meanwhile is found by check_unchanged(); here it must only not confuse. */
+	if ((uint64_t)data >= size)
+		return 0;
+	*from = (uint64_t)data & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	if (*from < offset)
+		*from = offset;
+	*to = ((uint64_t)hole + FM_STORE_BLOCK - 1) & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	if (*to > size)
+		*to = size;
+	return 0;
+}
+
+/*
+ * A name that was added or removed (somebody put a new file in place of this one) moves the ctime too, but not
+ * the content: that is no change of the source.
+ */
+static bool is_unchanged(const struct stat *a, const struct stat *b)
+{
+	bool is_same_ctime = a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       mtime_of(a) == mtime_of(b) && (is_same_ctime || a->st_nlink != b->st_nlink);
+}
+
+static int source_check_unchanged(struct fm_file *file, struct fm_err *err)
+{
+	struct source *s = source_of(file);
+	struct stat now;
+	int ret = fm_sys_fstat(s->io.fd, &now);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at the source again");
+	if (is_unchanged(&s->opened, &now))
+		return 0;
+	return fm_err_set(err, -ESTALE, "the source changed while it was read (%lld bytes, now %lld); run it again",
+			  (long long)s->opened.st_size, (long long)now.st_size);
+}
+
+static void source_close(struct fm_file *file)
+{
+	struct source *s = source_of(file);
+
+	if (s->opts.is_shared)
+		(void)fcntl(s->io.fd, F_SETFL, s->flags);	/* nothing can be done if not */
+	close(s->io.fd);
+	if (s->opts.closed)
+		s->opts.closed(s->opts.ctx);
+	free(s);
+}
+
+static const struct fm_file_ops source_ops = {
+	.read = source_read,
+	.next_data = source_next_data,
+	.check_unchanged = source_check_unchanged,
+	.close = source_close,
+};
+
+/* Without a search for holes that are not there. */
+static const struct fm_file_ops dense_source_ops = {
+	.read = source_read,
+	.check_unchanged = source_check_unchanged,
+	.close = source_close,
+};
+
+static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm_err *err)
+{
+	int ret = fm_sys_fstat(fd, &s->opened);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at the source");
+	s->flags = fcntl(fd, F_GETFL);
+	ret = fm_fileio_init(&s->io, fd, false, s->opts.is_buffered, &s->file.note, err);
+	if (ret < 0)
+		return ret;
+	fm_attr_from_stat(&s->opened, fd, attr);
+	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
+	s->file.is_direct = s->io.is_direct;
+	s->file.is_instant = s->io.is_memory;
+	return 0;
+}
+
+int fm_file_source_new(int fd, const struct fm_file_source_opts *opts, struct fm_file **out,
+		       struct fm_attr *attr, struct fm_err *err)
+{
+	struct source *s = fm_sys_alloc(sizeof(*s));
+	int ret;
+
+	if (!s) {
+		close(fd);
+		return fm_err_set(err, -ENOMEM, "allocate the source");
+	}
+	s->opts = *opts;
+	ret = source_fill(s, fd, attr, err);
+	if (ret < 0)
+		goto free_source;
+	*out = &s->file;
+	return 0;
+
+free_source:
+	if (opts->is_shared && s->flags > 0)
+		(void)fcntl(fd, F_SETFL, s->flags);	/* as in source_close() */
+	close(fd);
+	free(s);
+	return ret;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fileio - reads and writes of one regular file.
+ */
+#include "mover/store/fileio.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/store/done_list.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+/* ------------------------------------------------------------------------------------ choosing the way */
+
+bool fm_fileio_is_memory(const struct statfs *fs)
+{
+	return (unsigned long)fs->f_type == TMPFS_MAGIC || (unsigned long)fs->f_type == RAMFS_MAGIC;
+}
+
+/*
+ * What the kernel says about O_DIRECT (Linux 6.1): 0, *note set if it cannot be used. -EOPNOTSUPP: it does not
+ * say.
+ */
+static int direct_ask(int fd, const char **note)
+{
+	struct statx stx;
+
+	memset(&stx, 0, sizeof(stx));
+	if (FM_FAULT("store.statx") || statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) < 0 ||
+	    !(stx.stx_mask & STATX_DIOALIGN))
+		return -EOPNOTSUPP;
+	if (stx.stx_dio_mem_align == 0 || stx.stx_dio_offset_align == 0)
+		*note = "buffered: the file system has no O_DIRECT";
+	else if (FM_STORE_BLOCK % stx.stx_dio_mem_align || FM_STORE_BLOCK % stx.stx_dio_offset_align)
+		*note = "buffered: O_DIRECT there needs an alignment over 4096 bytes";
+	return 0;
+}
+
+/*
+ * Whether one block can be moved with O_DIRECT. A sink is empty, so reading would prove nothing: write, and cut
+ * it off again.
+ */
+static int direct_try(int fd, bool is_sink, bool *has_worked)
+{
+	static _Alignas(FM_STORE_BLOCK) const unsigned char zeros[FM_STORE_BLOCK];
+	_Alignas(FM_STORE_BLOCK) unsigned char block[FM_STORE_BLOCK];
+	ssize_t n;
+
+	n = is_sink ? pwrite(fd, zeros, sizeof(zeros), 0) : pread(fd, block, sizeof(block), 0);
+	if (n < 0 && errno != EINVAL)
+		return -errno;
+	*has_worked = n >= 0;
+	return is_sink ? fm_sys_ftruncate(fd, 0) : 0;
+}
+
+/* Set O_DIRECT if the file takes it; *note says why it does not. */
+static int direct_set(int fd, bool is_sink, const char **note)
+{
+	bool has_worked = true;
+	int flags = fcntl(fd, F_GETFL) & ~(O_DIRECT | O_NONBLOCK);
+	bool is_known = direct_ask(fd, note) == 0;
+	int ret;
+
+	if (!*note) {
+		ret = fm_sys_set_flags(fd, flags | O_DIRECT);
+		if (ret == 0 && !is_known)
+			ret = direct_try(fd, is_sink, &has_worked);
+		if (ret == 0 && has_worked)
+			return 0;
+		if (ret < 0 && ret != -EINVAL)
+			return ret;
+		*note = "buffered: the file system has no O_DIRECT";
+	}
+	return fm_sys_set_flags(fd, flags);
+}
+
+int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered, const char **note,
+		   struct fm_err *err)
+{
+	struct statfs fs;
+	int ret = fm_sys_fstatfs(fd, &fs);
+
+	assert(fd >= 0);
+	memset(io, 0, sizeof(*io));
+	io->fd = fd;
+	*note = NULL;
+	if (ret < 0)
+		return fm_err_sys(err, ret, "ask for the kind of file system");
+	io->is_memory = fm_fileio_is_memory(&fs);
+	if (is_buffered && !io->is_memory)
+		*note = "buffered: the store asks for it";
+	if (is_buffered || io->is_memory)
+		ret = fm_sys_set_flags(fd, fcntl(fd, F_GETFL) & ~(O_DIRECT | O_NONBLOCK));
+	else
+		ret = direct_set(fd, is_sink, note);
+	io->is_direct = !io->is_memory && !*note;
+	return ret < 0 ? fm_err_sys(err, ret, "set the flags of the open file") : 0;
+}
+
+/* --------------------------------------------------------------------------------------------- at once */
+
+/* All of len bytes, or up to the end of file, or the error. */
+static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t len)
+{
+	uint32_t moved = 0;
+	ssize_t n = 1;
+
+	while (moved < len && n > 0) {
+		char *at = (char *)io->buf + moved;
+		off_t offset = (off_t)(io->offset + moved);
+
+		n = is_write ? pwrite(fd, at, len - moved, offset) : pread(fd, at, len - moved, offset);
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n < 0)
+			return -errno;
+		else
+			moved += (uint32_t)n;
+	}
+	return moved;
+}
+
+static bool is_odd(const struct fm_fileio *file, const struct fm_io *io)
+{
+	return file->is_direct && io->len % FM_STORE_BLOCK != 0;
+}
+
+static uint32_t padded(uint32_t len)
+{
+	return (len + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1);
+}
+
+/*
+ * What lies behind the data of a direct write reaches the disk until publish() cuts it off: it must not be old
+ * memory.
+ */
+static void pad(const struct fm_io *io)
+{
+	memset((char *)io->buf + io->len, 0, padded(io->len) - io->len);
+}
+
+/* A length counted in whole blocks, as the caller sees it. */
+static int64_t unpadded(int64_t res, uint32_t len)
+{
+	return res > (int64_t)len ? (int64_t)len : res;
+}
+
+/*
+ * For memory, for a lane without a ring, and for a second odd length while the first is under way (which no
+ * sane caller has).
+ */
+static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io,
+		       bool is_write)
+{
+	uint32_t len = is_odd(file, io) ? padded(io->len) : io->len;
+	int64_t res;
+
+	if (is_write && is_odd(file, io))
+		pad(io);
+	res = move_now(file->fd, is_write, io, len);
+	fm_done_list_add(lane->done, io, unpadded(res, io->len));
+}
+
+/* ------------------------------------------------------------------------------------ through the ring */
+
+static void fileio_tail_done(struct fm_io *tail)
+{
+	struct fm_fileio *file = fm_container_of(tail, struct fm_fileio, tail);
+	struct fm_io *asked = file->tail_asked;
+
+	asked->res = unpadded(tail->res, asked->len);
+	atomic_store_explicit(&file->is_tail_busy, false, memory_order_release);
+	asked->done(asked);	/* the file may be gone from here on */
+}
+
+/* The block-sized operation in place of io. */
+static struct fm_io *fileio_tail(struct fm_fileio *file, struct fm_io *io)
+{
+	file->tail = (struct fm_io){ .done = fileio_tail_done, .buf = io->buf, .len = padded(io->len),
+				     .offset = io->offset };
+	file->tail_asked = io;
+	return &file->tail;
+}
+
+static bool fileio_take_tail(struct fm_fileio *file)
+{
+	return !atomic_exchange_explicit(&file->is_tail_busy, true, memory_order_acquire);
+}
+
+void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);
+	if (file->is_memory || !lane->ring || (is_odd(file, io) && !fileio_take_tail(file))) {
+		fileio_now(file, lane, io, false);
+		return;
+	}
+	if (is_odd(file, io))
+		io = fileio_tail(file, io);
+	io->fd = file->fd;
+	fm_ring_read(lane->ring, io);
+}
+
+void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);
+	if (file->is_memory || !lane->ring || (is_odd(file, io) && !fileio_take_tail(file))) {
+		fileio_now(file, lane, io, true);
+		return;
+	}
+	if (is_odd(file, io)) {
+		pad(io);
+		io = fileio_tail(file, io);
+	}
+	io->fd = file->fd;
+	fm_ring_write(lane->ring, io);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fileio - reads and writes of one regular file, in the way that suits its file system:
+ *
+ *   direct     O_DIRECT through the lane's ring. Odd lengths (the tail of a file) are moved as whole blocks.
+ *   buffered   through the ring and the page cache, where there is no O_DIRECT. A note says why.
+ *   at once    tmpfs and ramfs: pread(2) and pwrite(2) on the lane itself, since a copy within memory is cheaper
+ *              than handing it to one of io_uring's threads, which is what would happen there.
+ *
+ * Set up by one thread; then any number of lanes at once, never at the same offset. It does not own the descriptor.
+ */
+#ifndef FM_STORE_FILEIO_H
+#define FM_STORE_FILEIO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/statfs.h>
+
+#include "mover/base/ring.h"
+
+struct fm_err;
+struct fm_lane_io;
+
+struct fm_fileio {
+	int fd;
+	bool is_direct;
+	bool is_memory;			/* at once */
+	/*
+	 * The one operation of odd length under way on a direct file: what the caller asked for, and what the
+	 * ring does for it.
+	 */
+	atomic_bool is_tail_busy;
+	struct fm_io tail;
+	struct fm_io *tail_asked;
+};
+
+/* Whether a file system of this kind lives in memory. */
+bool fm_fileio_is_memory(const struct statfs *fs);
+
+/*
+ * Choose the way for an open regular file and set its flags (O_NONBLOCK is cleared, O_DIRECT set or not).
+ * *note: NULL, or why it is buffered. is_sink: the file is empty, may be written to and truncated again to try.
+ */
+int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered, const char **note,
+		   struct fm_err *err);
+
+/* As in struct fm_file_ops. */
+void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);
+void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);
+
+#endif

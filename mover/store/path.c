@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * path - names below a store.
+ */
+#include "mover/store/path.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+
+/* ------------------------------------------------------------------------------------------ for people */
+
+/* Bytes of the UTF-8 character at p, 0 if there is none or it is a control character. */
+static size_t utf8_len(const unsigned char *p)
+{
+	static const struct {
+		unsigned char lead_min, lead_max, next_min, next_max;
+		size_t len;
+	} forms[] = {	/* Unicode, table 3-7; the first line begins behind the C1 controls */
+		{ 0x20, 0x7e, 0x00, 0xff, 1 }, { 0xc2, 0xc2, 0xa0, 0xbf, 2 }, { 0xc3, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 },
+		{ 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (p[0] < forms[i].lead_min || p[0] > forms[i].lead_max)
+			continue;
+		if (p[1] < forms[i].next_min || p[1] > forms[i].next_max)
+			continue;
+		for (size_t at = 2; at < forms[i].len; at++)
+			if ((p[at] & 0xc0) != 0x80)
+				return 0;
+		return forms[i].len;
+	}
+	return 0;
+}
+
+/*
+ * The next character, or one byte that is none as \xNN, into out (at most 4 bytes; may be NULL). Moves *path;
+ * returns the bytes shown.
+ */
+static size_t show_next(const char **path, char *out)
+{
+	const unsigned char *p = (const unsigned char *)*path;
+	size_t len = *p == '\\' || *p == '"' ? 0 : utf8_len(p);
+	char hex[8];
+
+	if (len > 0) {
+		if (out)
+			memcpy(out, p, len);
+		*path += len;
+		return len;
+	}
+	len = (size_t)snprintf(hex, sizeof(hex), "\\x%02x", *p);
+	if (out)
+		memcpy(out, hex, len);
+	(*path)++;
+	return len;
+}
+
+const char *fm_path_show(const char *path, struct fm_path_shown *shown)
+{
+	const size_t half = sizeof(shown->text) / 2 - sizeof("...");
+	const char *p = path;
+	size_t at = 0, left = 0;
+
+	while (*p)
+		left += show_next(&p, NULL);
+	/* The head; then, if the rest is too long, a gap up to where it no longer is. */
+	for (p = path; *p && at + 4 <= half;) {
+		size_t len = show_next(&p, shown->text + at);
+
+		at += len;
+		left -= len;
+	}
+	if (left > half) {
+		while (left > half)
+			left -= show_next(&p, NULL);
+		memcpy(shown->text + at, "...", 3);
+		at += 3;
+	}
+	while (*p)
+		at += show_next(&p, shown->text + at);
+	assert(at < sizeof(shown->text));
+	shown->text[at] = '\0';
+	return shown->text;
+}
+
+static const struct {
+	int code;
+	const char *text;
+} reasons[] = {
+	{ -ENOENT, "no such file or directory" },
+	{ -EXDEV, "leads out of the store through a symbolic link; name the place inside the store" },
+	{ -ELOOP, "too many symbolic links, or one of the kernel's own (as in /proc)" },
+	{ -ENOTDIR, "a part of it that should be a directory is none" },
+	{ -EISDIR, "is a directory" },
+	{ -EPERM, "the service's user may not; look at owner and mode there" },
+	{ -EROFS, "the file system is mounted read-only" },
+	{ -ENOSPC, "no space left on the store's file system" },
+	{ -EDQUOT, "over the file system's own quota for the service's user" },
+	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
+	{ -ESTALE, "the file system was unmounted or changed under the store" },
+};
+
+int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *path)
+{
+	struct fm_path_shown shown;
+
+	assert(code < 0);
+	if (code == -EACCES)
+		code = -EPERM;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].code == code)
+			return fm_err_set(err, code, "%s \"%s\": %s", verb, fm_path_show(path, &shown),
+					  reasons[i].text);
+	return fm_err_sys(err, code, "%s \"%s\"", verb, fm_path_show(path, &shown));
+}
+
+/* ---------------------------------------------------------------------------------------------- checks */
+
+bool fm_path_is_reserved(const char *name)
+{
+	return strncmp(name, FM_PATH_RESERVED, sizeof(FM_PATH_RESERVED) - 1) == 0;
+}
+
+void fm_path_partial(uint64_t random, char out[FM_PATH_PARTIAL_LEN + 1])
+{
+	int len = snprintf(out, FM_PATH_PARTIAL_LEN + 1, FM_PATH_RESERVED "%016llx.part", (unsigned long long)random);
+
+	assert(len == FM_PATH_PARTIAL_LEN);
+	(void)len;
+}
+
+bool fm_path_is_partial(const char *name)
+{
+	const char *hex = name + sizeof(FM_PATH_RESERVED) - 1;
+
+	return fm_path_is_reserved(name) && strspn(hex, "0123456789abcdef") == 16 &&
+	       strcmp(hex + 16, ".part") == 0;
+}
+
+/* One component of len bytes; NULL if it is allowed, else why not. */
+static const char *component_fault(const char *name, size_t len)
+{
+	if (len == 0)
+		return "has an empty component (a slash at the end, or two in a row)";
+	if (len == 1 && name[0] == '.')
+		return "has a component \".\"";
+	if (len == 2 && name[0] == '.' && name[1] == '.')
+		return "has a component \"..\": nothing outside the store can be named";
+	if (len >= sizeof(FM_PATH_RESERVED) - 1 && fm_path_is_reserved(name))
+		return "uses a name that begins with \"" FM_PATH_RESERVED "\": those are fmove's partial files";
+	return NULL;
+}
+
+int fm_path_check(const char *path, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	const char *at = path, *why = NULL;
+	size_t path_len = strlen(path);
+	bool is_outside = false;
+
+	fm_path_show(path, &shown);
+	if (path_len > FM_PATH_LEN_MAX)
+		return fm_err_set(err, -ENAMETOOLONG, "\"%s\": has %zu bytes; at most %d are allowed",
+				  shown.text, path_len, FM_PATH_LEN_MAX);
+	if (path[0] == '/')
+		return fm_err_set(err, -EXDEV, "\"%s\": is absolute; paths begin at the store", shown.text);
+	while (path_len > 0 && !why) {
+		size_t len = strcspn(at, "/");
+
+		if (len > FM_NAME_LEN_MAX)
+			return fm_err_set(err, -ENAMETOOLONG, "\"%s\": has a name of %zu bytes; at most %d are allowed",
+					  shown.text, len, FM_NAME_LEN_MAX);
+		why = component_fault(at, len);
+		is_outside = len == 2 && memcmp(at, "..", 2) == 0;
+		at += len;
+		if (*at == '\0')
+			break;
+		at++;
+	}
+	if (why)
+		return fm_err_set(err, is_outside ? -EXDEV : -EINVAL, "\"%s\": %s", shown.text, why);
+	return 0;
+}
+
+/* --------------------------------------------------------------------------------------------- opening */
+
+int fm_path_open(int root, const char *path, int flags, struct fm_err *err)
+{
+	int fd = fm_sys_open_beneath(root, path[0] ? path : ".", flags);
+
+	return fd >= 0 ? fd : fm_path_fail(err, fd, "open", path);
+}
+
+/* The first len bytes of path as a path of their own, "." for none. */
+static int open_prefix(int root, const char *path, size_t len)
+{
+	char prefix[FM_PATH_LEN_MAX + 1];
+
+	assert(len <= FM_PATH_LEN_MAX);
+	memcpy(prefix, path, len);
+	prefix[len] = '\0';
+	return fm_sys_open_beneath(root, len > 0 ? prefix : ".", DIR_FLAGS);
+}
+
+/* Length of the prefix that is one component longer than at_len (0: none yet). */
+static size_t next_prefix(const char *path, size_t at_len)
+{
+	size_t from = at_len > 0 ? at_len + 1 : 0;
+
+	return from + strcspn(path + from, "/");
+}
+
+/*
+ * Make the directory path[..len] in its parent. One that is there already (made by somebody else meanwhile) is
+ * fine.
+ */
+static int make_component(int parent, const char *path, size_t at_len, size_t len,
+			  const struct fm_path_make *make)
+{
+	char name[FM_NAME_LEN_MAX + 1];
+	size_t from = at_len > 0 ? at_len + 1 : 0;
+	int ret;
+
+	assert(len > from && len - from <= FM_NAME_LEN_MAX);
+	memcpy(name, path + from, len - from);
+	name[len - from] = '\0';
+	ret = fm_sys_mkdirat(parent, name);
+	if (ret == -EEXIST)
+		return 0;
+	if (ret < 0 || !make->has_owner)
+		return ret;
+	return fchownat(parent, name, make->uid, make->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/*
+ * Open path[..len], making what is missing. Every prefix is looked up from the root, not from the directory
+ * before it, since a link on the way may go up with ".." and still stay inside the store.
+ */
+static int make_dirs(int root, const char *path, size_t len, const struct fm_path_make *make,
+		     struct fm_path_parent *out)
+{
+	size_t at_len = 0, next_len;
+	int at = open_prefix(root, path, 0);
+	int next, ret;
+
+	while (at >= 0 && at_len < len) {
+		next_len = next_prefix(path, at_len);
+		next = open_prefix(root, path, next_len);
+		if (next == -ENOENT) {
+			if (!out->has_made)
+				out->old_len = at_len;
+			out->has_made = true;
+			ret = make_component(at, path, at_len, next_len, make);
+			next = ret < 0 ? ret : open_prefix(root, path, next_len);
+		}
+		close(at);
+		at = next;
+		at_len = next_len;
+	}
+	return at;
+}
+
+int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
+			struct fm_path_parent *out, struct fm_err *err)
+{
+	struct fm_path_parent parent = { .fd = -1 };
+	const char *slash = strrchr(path, '/');
+	const char *verb = "open the directory of";
+	size_t len = slash ? (size_t)(slash - path) : 0;
+
+	assert(path[0]);
+	parent.name = slash ? slash + 1 : path;
+	parent.fd = open_prefix(root, path, len);
+	if (parent.fd == -ENOENT && make)
+		parent.fd = make_dirs(root, path, len, make, &parent);
+	if (make)
+		verb = make->has_owner ? "make (for its caller, which needs CAP_CHOWN) the directory of"
+				       : "make the directory of";
+	if (parent.fd < 0)
+		return fm_path_fail(err, parent.fd, verb, path);
+	*out = parent;
+	return 0;
+}
+
+int fm_path_sync_made(int root, const char *path, const struct fm_path_parent *parent,
+		      struct fm_err *err)
+{
+	size_t dir_len = parent->name > path ? (size_t)(parent->name - path) - 1 : 0;
+	size_t len = parent->old_len;
+	int fd, ret = 0;
+
+	if (!parent->has_made)
+		return 0;
+	for (; ret == 0 && len < dir_len; len = next_prefix(path, len)) {
+		fd = open_prefix(root, path, len);
+		ret = fd < 0 ? fd : fm_sys_fsync(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return ret < 0 ? fm_path_fail(err, ret, "sync the directories of", path) : 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * path - names below a store: which are allowed, and how they are opened without ever leaving it.
+ *
+ * A path is bytes without NUL; callers that receive bytes with a length refuse NUL before they make a string of
+ * them. Symbolic links are followed as long as they stay beneath the root; the kernel guards that (openat2), so
+ * renames meanwhile cannot lead out either. Any thread; nothing is kept. Calls may block: worker threads only.
+ */
+#ifndef FM_STORE_PATH_H
+#define FM_STORE_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fm_err;
+
+/*
+ * Names that begin so are ours: they cannot be addressed and are not listed. Partial files are ".fmove." 16 hex
+ * digits ".part".
+ */
+#define FM_PATH_RESERVED ".fmove."
+#define FM_PATH_PARTIAL_LEN 28
+
+#define FM_PATH_SHOWN_MAX 160
+
+/* A path as a text for people: one line, at most FM_PATH_SHOWN_MAX - 1 bytes; see fm_path_show(). */
+struct fm_path_shown {
+	char text[FM_PATH_SHOWN_MAX];
+};
+
+/* Who owns the directories that are made on the way. */
+struct fm_path_make {
+	bool has_owner;			/* else they are the service's */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* The directory of a path's last component. */
+struct fm_path_parent {
+	int fd;				/* O_RDONLY | O_DIRECTORY; the receiver closes it */
+	const char *name;		/* the last component: points into the path asked for */
+	size_t old_len;			/* bytes of the path up to the last directory that was there before; */
+	bool has_made;			/* and whether any behind it were made */
+};
+
+/*
+ * UTF-8 as it is; control bytes, quotes, backslashes and bytes that are no UTF-8 as \xNN; a long one cut in the
+ * middle.
+ */
+const char *fm_path_show(const char *path, struct fm_path_shown *shown);
+
+bool fm_path_is_reserved(const char *name);
+
+/* The name of a partial file, terminated; and whether a name is such a one. */
+void fm_path_partial(uint64_t random, char out[FM_PATH_PARTIAL_LEN + 1]);
+bool fm_path_is_partial(const char *name);
+
+/*
+ * "" (the store itself) or components divided by single slashes. -EINVAL: absolute, empty component, ".", "..",
+ * a reserved name. -ENAMETOOLONG.
+ */
+int fm_path_check(const char *path, struct fm_err *err);
+
+/* A descriptor of a checked path; flags as for open(2). Errors as for fm_path_fail(). */
+int fm_path_open(int root, const char *path, int flags, struct fm_err *err);
+
+/*
+ * The directory that holds the last component of a checked path that is not "". make: missing directories are
+ * made; or NULL.
+ */
+int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
+			struct fm_path_parent *out, struct fm_err *err);
+
+/* Make the directories that fm_path_open_parent() made durable. The last one (parent->fd) is left to the caller. */
+int fm_path_sync_made(int root, const char *path, const struct fm_path_parent *parent,
+		      struct fm_err *err);
+
+/*
+ * Set err to 'VERB "PATH": why and what to do' from the errno of a system call. Returns the code that leaves
+ * the store: EACCES becomes -EPERM, since -EACCES means the store's own rules. See README.md for all of them.
+ */
+int fm_path_fail(struct fm_err *err, int code, const char *verb, const char *path);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * place - a finished partial file gets its final name.
+ *
+ * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory, unlink of the old file, which has the partial
+ *                         name now. Without a sync nothing can fail behind the rename, so a plain one does.
+ * No flags there (NFS):   link and unlink; when replacing, a plain rename.
+ * Failure modes:          the name appears or goes between look and rename: look again, a few times.
+ *                         The sync fails: undone.
+ */
+#include "mover/store/place.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/store/path.h"
+#include "mover/store/sys.h"
+
+#define PLACE_TRIES_MAX 16
+
+/* What happened to the names. */
+enum placed {
+	PLACED_MOVED,		/* final: new; temp: none */
+	PLACED_LINKED,		/* final and temp: new */
+	PLACED_EXCHANGED,	/* final: new; temp: old */
+	PLACED_OVER,		/* final: new; old: gone */
+};
+
+static const char *kind_of(const struct stat *st)
+{
+	if (S_ISLNK(st->st_mode))
+		return "a symbolic link";
+	if (S_ISFIFO(st->st_mode))
+		return "a named pipe";
+	if (S_ISSOCK(st->st_mode))
+		return "a socket";
+	return "a device";
+}
+
+static int place_fail(const struct fm_place *place, int ret, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	if (ret != -EEXIST)
+		return fm_path_fail(err, ret, "publish", place->path);
+	return fm_err_set(err, ret, "\"%s\": exists; it is replaced only if asked for (--force)",
+			  fm_path_show(place->path, &shown));
+}
+
+int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(place->dir, place->name, &st);
+
+	if (ret == -ENOENT) {
+		*old_bytes = 0;
+		return 0;
+	}
+	if (ret < 0)
+		return place_fail(place, ret, err);
+	if (S_ISDIR(st.st_mode))
+		return fm_err_set(err, -EISDIR, "\"%s\": is a directory; name a file in it",
+				  fm_path_show(place->path, &shown));
+	if (!S_ISREG(st.st_mode))
+		return fm_err_set(err, -EEXIST, "\"%s\": is %s, which is never replaced; remove it first",
+				  fm_path_show(place->path, &shown), kind_of(&st));
+	if (!place->may_replace)
+		return place_fail(place, -EEXIST, err);
+	*old_bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+static bool is_unsupported(int ret)
+{
+	return ret == -EINVAL || ret == -ENOSYS || ret == -EOPNOTSUPP;
+}
+
+/* A name that was free. */
+static int install_new(const struct fm_place *place, enum placed *out)
+{
+	int ret = fm_sys_rename(place->dir, place->temp, place->name, RENAME_NOREPLACE);
+
+	*out = PLACED_MOVED;
+	if (!is_unsupported(ret))
+		return ret;
+	*out = PLACED_LINKED;
+	return fm_sys_link(place->dir, place->temp, place->name);
+}
+
+/* A name that was taken by a regular file. */
+static int install_over(const struct fm_place *place, enum placed *out)
+{
+	int ret = -EINVAL;
+
+	*out = PLACED_EXCHANGED;
+	if (place->is_synced)
+		ret = fm_sys_rename(place->dir, place->temp, place->name, RENAME_EXCHANGE);
+	if (!is_unsupported(ret))
+		return ret;
+	*out = PLACED_OVER;
+	return fm_sys_rename(place->dir, place->temp, place->name, 0);
+}
+
+/* Look, then rename, until both agree on whether the name is taken. */
+static int place_install(const struct fm_place *place, enum placed *out, uint64_t *old_bytes,
+			 struct fm_err *err)
+{
+	struct stat st;
+	int ret = 0;
+
+	for (int i = 0; i < PLACE_TRIES_MAX; i++) {
+		bool is_taken;
+
+		ret = place->may_replace ? fm_sys_fstatat(place->dir, place->name, &st) : -ENOENT;
+		is_taken = ret == 0;
+		*old_bytes = is_taken ? (uint64_t)st.st_size : 0;
+		if (is_taken && !S_ISREG(st.st_mode))
+			return fm_place_check(place, old_bytes, err);
+		if (ret == 0)
+			ret = install_over(place, out);
+		else if (ret == -ENOENT)
+			ret = install_new(place, out);
+		if (ret != (is_taken ? -ENOENT : -EEXIST) || !place->may_replace)
+			break;
+	}
+	return ret < 0 ? place_fail(place, ret, err) : 0;
+}
+
+/* Best effort: the error that led here is the one to report. */
+static void place_undo(const struct fm_place *place, enum placed placed)
+{
+	int ret = 0;
+
+	switch (placed) {
+	case PLACED_MOVED:
+		ret = renameat2(place->dir, place->name, place->dir, place->temp, RENAME_NOREPLACE);
+		break;
+	case PLACED_LINKED:
+		ret = unlinkat(place->dir, place->name, 0);
+		break;
+	case PLACED_EXCHANGED:
+		ret = renameat2(place->dir, place->temp, place->dir, place->name, RENAME_EXCHANGE);
+		break;
+	case PLACED_OVER:
+		break;
+	}
+	if (ret < 0)
+		fm_log_error("%s: cannot undo its publication: %s", place->path, fm_err_name(errno));
+}
+
+/* A directory's fsync; file systems that have none say EINVAL. */
+static int sync_dir(int dir)
+{
+	int ret = fm_sys_fsync(dir);
+
+	return ret == -EINVAL ? 0 : ret;
+}
+
+int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
+{
+	enum placed placed = PLACED_MOVED;
+	int ret = place_install(place, &placed, old_bytes, err);
+
+	if (ret < 0)
+		return ret;
+	ret = place->is_synced ? sync_dir(place->dir) : 0;
+	if (ret < 0) {
+		place_undo(place, placed);
+		return fm_path_fail(err, ret, "sync the directory of", place->path);
+	}
+	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) && unlinkat(place->dir, place->temp, 0) < 0)
+		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
+			    fm_err_name(errno));
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * removal - files and trees that leave a store. Links are removed, never followed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/store/walk.h"
+
+static uint64_t counted_bytes(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+}
+
+static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
+{
+	struct stat st;
+	int ret;
+
+	if (at->is_dir)
+		return at->is_leaving ? fm_sys_unlinkat(at->dir, at->name, AT_REMOVEDIR) : 0;
+	ret = fm_sys_fstatat(at->dir, at->name, &st);
+	if (ret == 0)
+		ret = fm_sys_unlinkat(at->dir, at->name, 0);
+	if (ret == 0 && !fm_path_is_reserved(at->name))
+		fm_usage_sub(&sd->usage, counted_bytes(&st));
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* Everything in the directory behind fd, which is taken over. */
+static int remove_below(struct fm_store_dir *sd, int fd)
+{
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	struct fm_walk_at at;
+	int ret;
+
+	if (!walk) {
+		close(fd);
+		return -ENOMEM;
+	}
+	ret = fm_walk_start(walk, fd);
+	while (ret == 0) {
+		ret = fm_walk_next(walk, &at);
+		if (ret <= 0)
+			break;
+		ret = remove_entry(sd, &at);
+	}
+	fm_walk_end(walk);
+	free(walk);
+	return ret;
+}
+
+static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
+		       struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int fd = openat(parent->fd, parent->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int ret = fd < 0 ? -errno : remove_below(sd, fd);
+
+	if (ret == 0)
+		ret = fm_sys_unlinkat(parent->fd, parent->name, AT_REMOVEDIR);
+	if (ret == -EOVERFLOW)
+		return fm_err_set(err, ret,
+				  "remove \"%s\": directories nested deeper than %d; remove the inner ones first",
+				  fm_path_show(path, &shown), FM_WALK_DEPTH_MAX);
+	return ret < 0 ? fm_path_fail(err, ret, "remove", path) : 0;
+}
+
+static int remove_file(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
+		       const struct stat *st, struct fm_err *err)
+{
+	int ret = fm_sys_unlinkat(parent->fd, parent->name, 0);
+
+	if (ret < 0)
+		return fm_path_fail(err, ret, "remove", path);
+	fm_usage_sub(&sd->usage, counted_bytes(st));
+	return 0;
+}
+
+static int remove_at(struct fm_store_dir *sd, const struct fm_path_parent *parent, const char *path,
+		     bool is_recursive, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	if (ret < 0)
+		return fm_path_fail(err, ret, "remove", path);
+	if (!S_ISDIR(st.st_mode))
+		ret = remove_file(sd, parent, path, &st, err);
+	else if (is_recursive)
+		ret = remove_tree(sd, parent, path, err);
+	else
+		return fm_err_set(err, -EISDIR,
+				  "remove \"%s\": is a directory; removing it with all that is in it must be "
+				  "asked for (-r)",
+				  fm_path_show(path, &shown));
+	if (ret == 0 && sd->store.is_durable)
+		ret = fm_sys_fsync(parent->fd);
+	else
+		return ret;
+	if (ret == 0 || ret == -EINVAL)		/* EINVAL: no such thing there */
+		return 0;
+	return fm_path_fail(err, ret, "sync the directory of", path);
+}
+
+int fm_removal(struct fm_store_dir *sd, const char *path, bool is_recursive, struct fm_err *err)
+{
+	struct fm_path_parent parent;
+	int ret;
+
+	if (path[0] == '\0')
+		return fm_err_set(err, -EISDIR, "remove: the store itself cannot be removed");
+	ret = fm_path_open_parent(sd->root, path, NULL, &parent, err);
+	if (ret < 0)
+		return ret;
+	ret = remove_at(sd, &parent, path, is_recursive, err);
+	close(parent.fd);
+	return ret;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seal - the last things done to a written file.
+ *
+ * The order matters: writing moves the mtime, and a process that gave a file away may no longer set its mode.
+ */
+#include "mover/store/seal.h"
+
+#include <errno.h>
+
+#include "mover/base/err.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+#define MODE_MASK 0777u		/* set-id bits and the sticky bit never travel */
+
+/* Mode and mtime. 1: not ours to set. */
+static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
+{
+	int ret = fm_sys_fchmod(fd, seal->attr->mode & MODE_MASK);
+
+	if (ret == 0)
+		ret = fm_sys_set_mtime(fd, seal->attr->mtime_ns);
+	if (ret == -EPERM && seal->is_foreign)
+		return 1;
+	return ret < 0 ? fm_err_sys(err, ret, "set mode and time") : 0;
+}
+
+static int seal_owner(int fd, const struct fm_seal *seal, struct fm_err *err)
+{
+	int ret = seal->has_owner ? fm_sys_fchown(fd, seal->uid, seal->gid) : 0;
+
+	if (ret == 0)
+		return 0;
+	return fm_err_sys(err, ret,
+			  "give the file to uid %u, gid %u (the service needs CAP_CHOWN for owner = \"caller\")",
+			  seal->uid, seal->gid);
+}
+
+int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err)
+{
+	int ret = fm_sys_ftruncate(fd, seal->size);
+	int attr_ret;
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "set the size to %llu bytes", (unsigned long long)seal->size);
+	ret = seal->is_synced ? fm_sys_fdatasync(fd) : 0;
+	if (ret < 0)
+		return fm_err_sys(err, ret, "sync the data");
+	attr_ret = seal_attr(fd, seal, err);
+	if (attr_ret < 0)
+		return attr_ret;
+	ret = seal_owner(fd, seal, err);
+	if (ret < 0)
+		return ret;
+	ret = seal->is_synced ? fm_sys_fsync(fd) : 0;
+	if (ret < 0)
+		return fm_err_sys(err, ret, "sync mode and time");
+	return attr_ret;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seal - the last things done to a written file before it is shown: size, data to disk, mode, owner, time,
+ * metadata to disk.
+ */
+#ifndef FM_STORE_SEAL_H
+#define FM_STORE_SEAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fm_attr;
+struct fm_err;
+
+struct fm_seal {
+	uint64_t size;
+	const struct fm_attr *attr;	/* mode and mtime */
+	bool is_synced;			/* data and metadata are on the disk when it returns 0 */
+	bool has_owner;			/* give it to uid and gid */
+	uid_t uid;
+	gid_t gid;
+	bool is_foreign;		/* may be another user's: mode and time are left if they may not be set */
+};
+
+/*
+ * 0, 1 (is_foreign: mode or time could not be set), or an error of the system call that failed. Worker thread:
+ * it waits for the disk.
+ */
+int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * space - room on a file system.
+ */
+#include "mover/store/space.h"
+
+#include <errno.h>
+
+#include "mover/base/err.h"
+#include "mover/store/fileio.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+int fm_space_check(int fd, uint64_t size, struct fm_err *err)
+{
+	struct statfs fs;
+	uint64_t block, blocks_wanted;
+	int ret = fm_sys_fstatfs(fd, &fs);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "ask for the free space");
+	block = (uint64_t)(fs.f_frsize > 0 ? fs.f_frsize : fs.f_bsize);
+	if (fs.f_blocks == 0 || block == 0)	/* no limit, or it does not tell */
+		return 0;
+	blocks_wanted = size / block + (size % block != 0);
+	if (blocks_wanted <= fs.f_bavail)
+		return 0;
+	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free",
+			  (unsigned long long)size, (unsigned long long)(fs.f_bavail * block));
+}
+
+int fm_space_reserve(int fd, uint64_t size, struct fm_err *err)
+{
+	uint64_t len = (size + FM_STORE_BLOCK - 1) & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	struct statfs fs;
+	int ret = fm_sys_fstatfs(fd, &fs);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "ask for the kind of file system");
+	if (size == 0 || len > FM_SIZE_LIMIT || fm_fileio_is_memory(&fs))
+		return 0;
+	ret = fm_sys_fallocate(fd, len);
+	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG || ret == -EIO)
+		return fm_err_sys(err, ret, "reserve %llu bytes", (unsigned long long)size);
+	return 0;	/* not supported there: the writes will find room or not */
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store_dir - what the files of a directory store share: store_file.c opens it, file_sink.c, listing.c and
+ * removal.c work on it.
+ *
+ * It lives until it was freed and the last file opened from it is closed.
+ */
+#ifndef FM_STORE_STORE_DIR_H
+#define FM_STORE_STORE_DIR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "mover/store/path.h"
+#include "mover/store/store.h"
+#include "mover/store/usage.h"
+
+struct fm_store_dir {
+	struct fm_store store;
+	int root;
+	atomic_uint users;		/* the owner and each open file */
+	bool may_replace;
+	bool is_buffered;
+	enum fm_store_owner owner;
+	struct fm_access *read;
+	struct fm_access *write;
+	struct fm_usage usage;
+};
+
+/* One more user; give it back with put. */
+void fm_store_dir_get(struct fm_store_dir *dir);
+void fm_store_dir_put(struct fm_store_dir *dir);
+
+/* Who owns what is made for this caller. */
+struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who);
+
+/* The operations that have a file of their own. The path is checked, and the caller may do it. */
+int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
+		     const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+int fm_listing(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
+	       struct fm_entry *out, size_t *count, struct fm_err *err);
+int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
+
+#endif

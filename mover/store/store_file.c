@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store_file - a directory as a store: who may, where, and which of the other files here does it.
+ *
+ * On tmpfs it is a memory store; nothing here knows the difference (fileio does).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/store/access.h"
+#include "mover/store/file_source.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/store_null.h"
+#include "mover/store/sys.h"
+
+static struct fm_store_dir *dir_of(struct fm_store *store)
+{
+	return fm_container_of(store, struct fm_store_dir, store);
+}
+
+/* -------------------------------------------------------------------------------------------- lifetime */
+
+void fm_store_dir_get(struct fm_store_dir *dir)
+{
+	atomic_fetch_add(&dir->users, 1);
+}
+
+void fm_store_dir_put(struct fm_store_dir *dir)
+{
+	if (atomic_fetch_sub(&dir->users, 1) > 1)
+		return;
+	fm_access_free(dir->write);
+	fm_access_free(dir->read);
+	if (dir->root >= 0)
+		close(dir->root);
+	free(dir);
+}
+
+static void store_dir_put(void *ctx)
+{
+	fm_store_dir_put(ctx);
+}
+
+static void store_file_free(struct fm_store *store)
+{
+	fm_store_dir_put(dir_of(store));
+}
+
+struct fm_path_make fm_store_dir_make(const struct fm_store_dir *dir, const struct fm_who *who)
+{
+	return (struct fm_path_make){
+		.has_owner = dir->owner == FM_OWNER_CALLER && (who->uid != geteuid() || who->gid != getegid()),
+		.uid = who->uid,
+		.gid = who->gid,
+	};
+}
+
+/* ------------------------------------------------------------------------------------------ operations */
+
+/* What every operation begins with. */
+static int may_read(struct fm_store_dir *dir, const char *path, const struct fm_who *who, struct fm_err *err)
+{
+	int ret = fm_access_check(dir->read, who, "read", err);
+
+	return ret < 0 ? ret : fm_path_check(path, err);
+}
+
+static int may_write(struct fm_store_dir *dir, const char *path, const struct fm_who *who, struct fm_err *err)
+{
+	int ret = fm_access_check(dir->write, who, "write", err);
+
+	return ret < 0 ? ret : fm_path_check(path, err);
+}
+
+/* What every operation ends with: whose error it is. */
+static int store_result(const struct fm_store_dir *dir, int ret, struct fm_err *err)
+{
+	if (ret < 0)
+		fm_err_wrap(err, "store %s", dir->store.name);
+	return ret;
+}
+
+/* O_NONBLOCK: opening a named pipe must not wait for its other end. fileio clears it. */
+static int open_regular(struct fm_store_dir *dir, const char *path, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int fd = fm_path_open(dir->root, path, O_RDONLY | O_NONBLOCK, err);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_sys_fstat(fd, &st);
+	if (ret < 0)
+		ret = fm_path_fail(err, ret, "look at", path);
+	else if (S_ISDIR(st.st_mode))
+		ret = fm_path_fail(err, -EISDIR, "read", path);
+	else if (!S_ISREG(st.st_mode))
+		ret = fm_err_set(err, -EINVAL, "read \"%s\": is no regular file", fm_path_show(path, &shown));
+	if (ret == 0)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+static int store_file_open_source(struct fm_store *store, const char *path, const struct fm_who *who,
+				  struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	struct fm_file_source_opts opts = { .is_buffered = dir->is_buffered, .closed = store_dir_put, .ctx = dir };
+	struct fm_path_shown shown;
+	int fd = may_read(dir, path, who, err);
+
+	if (fd == 0)
+		fd = open_regular(dir, path, err);
+	if (fd < 0)
+		return store_result(dir, fd, err);
+	fm_store_dir_get(dir);
+	fd = fm_file_source_new(fd, &opts, out, attr, err);
+	if (fd == 0)
+		return 0;
+	fm_err_wrap(err, "read \"%s\"", fm_path_show(path, &shown));
+	store_result(dir, fd, err);
+	fm_store_dir_put(dir);
+	return fd;
+}
+
+static int store_file_create(struct fm_store *store, const char *path, const struct fm_who *who,
+			     const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0 && path[0] == '\0')
+		ret = fm_err_set(err, -EISDIR, "the store itself is a directory; name a file in it");
+	if (ret == 0)
+		ret = fm_file_sink_new(dir, path, who, how, out, err);
+	return store_result(dir, ret, err);
+}
+
+static int store_file_stat(struct fm_store *store, const char *path, const struct fm_who *who,
+			   struct fm_attr *attr, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	struct stat st;
+	int fd = may_read(dir, path, who, err);
+	int ret;
+
+	if (fd == 0)
+		fd = fm_path_open(dir->root, path, O_PATH, err);
+	if (fd < 0)
+		return store_result(dir, fd, err);
+	ret = fm_sys_fstat(fd, &st);
+	close(fd);
+	if (ret < 0)
+		return store_result(dir, fm_path_fail(err, ret, "look at", path), err);
+	fm_attr_from_stat(&st, -1, attr);
+	return 0;
+}
+
+static int store_file_list(struct fm_store *store, const char *path, const struct fm_who *who,
+			   const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
+			   struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_listing(dir, path, opts, out, count, err);
+	return store_result(dir, ret, err);
+}
+
+static int store_file_remove(struct fm_store *store, const char *path, const struct fm_who *who,
+			     bool is_recursive, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_removal(dir, path, is_recursive, err);
+	return store_result(dir, ret, err);
+}
+
+/* The directory of the new one is open. */
+static int make_dir(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
+		    const struct fm_path_make *make, struct fm_err *err)
+{
+	int ret = fm_sys_mkdirat(parent->fd, parent->name);
+
+	if (ret == 0 && make->has_owner &&
+	    fchownat(parent->fd, parent->name, make->uid, make->gid, AT_SYMLINK_NOFOLLOW) < 0) {
+		ret = -errno;
+		(void)unlinkat(parent->fd, parent->name, AT_REMOVEDIR);	/* the first error counts */
+		return fm_path_fail(err, ret, "give to its caller (which needs CAP_CHOWN) the directory", path);
+	}
+	if (ret < 0)
+		return fm_path_fail(err, ret, "make the directory", path);
+	if (!dir->store.is_durable)
+		return 0;
+	ret = fm_sys_fsync(parent->fd);
+	if (ret == 0 || ret == -EINVAL)		/* EINVAL: no such thing there */
+		return fm_path_sync_made(dir->root, path, parent, err);
+	(void)unlinkat(parent->fd, parent->name, AT_REMOVEDIR);		/* as above */
+	return fm_path_fail(err, ret, "sync the directory of", path);
+}
+
+static int store_file_mkdir(struct fm_store *store, const char *path, const struct fm_who *who,
+			    struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	struct fm_path_make make = fm_store_dir_make(dir, who);
+	struct fm_path_parent parent;
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0 && path[0] == '\0')
+		ret = fm_err_set(err, -EEXIST, "the store itself exists already");
+	if (ret == 0)
+		ret = fm_path_open_parent(dir->root, path, &make, &parent, err);
+	if (ret < 0)
+		return store_result(dir, ret, err);
+	ret = make_dir(dir, path, &parent, &make, err);
+	close(parent.fd);
+	return store_result(dir, ret, err);
+}
+
+static const struct fm_store_ops store_file_ops = {
+	.open_source = store_file_open_source,
+	.create = store_file_create,
+	.stat = store_file_stat,
+	.list = store_file_list,
+	.remove = store_file_remove,
+	.mkdir = store_file_mkdir,
+	.free = store_file_free,
+};
+
+/* --------------------------------------------------------------------------------------------- opening */
+
+static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *err)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "directory %s", path);
+	dir->root = fd;
+	ret = fm_sys_open_beneath(fd, ".", O_PATH);
+	if (ret == -ENOSYS || ret == -EPERM)
+		return fm_err_set(err, -ENOSYS,
+				  "directory %s: openat2(2) is refused; it needs Linux 5.6 and a seccomp profile "
+				  "that allows it", path);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "directory %s", path);
+	close(ret);
+	return 0;
+}
+
+static int read_rules(struct fm_store_dir *dir, const struct fm_store_opts *opts, struct fm_err *err)
+{
+	int ret = fm_access_new(opts->read, &dir->read, err);
+
+	if (ret < 0) {
+		fm_err_wrap(err, "read");
+		return ret;
+	}
+	ret = fm_access_new(opts->write, &dir->write, err);
+	if (ret < 0)
+		fm_err_wrap(err, "write");
+	return ret;
+}
+
+static int store_file_open(const struct fm_store_opts *opts, struct fm_store **out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = fm_sys_alloc(sizeof(*dir));
+	int ret;
+
+	if (!dir)
+		return fm_err_set(err, -ENOMEM, "allocate the store");
+	strcpy(dir->store.name, opts->name);
+	dir->store.ops = &store_file_ops;
+	dir->store.is_durable = opts->is_durable;
+	dir->root = -1;
+	dir->users = 1;
+	dir->may_replace = opts->may_replace;
+	dir->is_buffered = opts->is_buffered;
+	dir->owner = opts->owner;
+	dir->usage.quota = opts->quota_bytes;
+	dir->usage.stale_s = FM_USAGE_STALE_S;
+	ret = read_rules(dir, opts, err);
+	if (ret == 0)
+		ret = open_root(dir, opts->directory, err);
+	if (ret == 0)
+		ret = fm_usage_count(&dir->usage, dir->root, err);
+	if (ret < 0) {
+		fm_store_dir_put(dir);
+		return ret;
+	}
+	*out = &dir->store;
+	return 0;
+}
+
+int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struct fm_err *err)
+{
+	int ret;
+
+	assert(opts->name && opts->directory);
+	if (strlen(opts->name) > FM_NAME_LEN_MAX)
+		return fm_err_set(err, -ENAMETOOLONG, "store %.32s...: its name is longer than %d bytes", opts->name,
+				  FM_NAME_LEN_MAX);
+	if (strcmp(opts->directory, "null:") == 0)
+		ret = fm_store_null_open(opts, out, err);
+	else
+		ret = store_file_open(opts, out, err);
+	if (ret < 0)
+		fm_err_wrap(err, "store %s", opts->name);
+	return ret;
+}

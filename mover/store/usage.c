@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * usage - how many bytes a store holds.
+ */
+#include "mover/store/usage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/store/path.h"
+#include "mover/store/sys.h"
+#include "mover/store/walk.h"
+
+#define RECOUNT_NS (10 * FM_NS_PER_S)
+
+static uint64_t now_ns(void)
+{
+	return fm_clock_real.now_ns(fm_clock_real.ctx);
+}
+
+/* ctime, since the mtime is set by us and the other cannot be set by anybody. */
+static bool is_stale(const struct fm_usage *usage, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && time(NULL) - st->st_ctim.tv_sec > usage->stale_s;
+}
+
+/* What one name counts. */
+static uint64_t count_entry(const struct fm_usage *usage, const struct fm_walk_at *at)
+{
+	bool is_ours = fm_path_is_reserved(at->name);
+	struct stat st;
+
+	if (at->is_dir || (!is_ours && usage->quota == 0))
+		return 0;
+	if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;	/* it went meanwhile */
+	if (!is_ours)
+		return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	if (fm_path_is_partial(at->name) && is_stale(usage, &st) && unlinkat(at->dir, at->name, 0) == 0)
+		fm_log_info("removed a partial file that a crash left behind: %s", at->name);
+	return 0;
+}
+
+/* Sums up the tree. */
+static int count_tree(const struct fm_usage *usage, struct fm_walk *walk, uint64_t *out)
+{
+	uint64_t start_ns = now_ns(), bytes = 0;
+	struct fm_walk_at at;
+	unsigned entries;
+	int ret = 1;
+
+	for (entries = 0; entries < FM_USAGE_ENTRIES_MAX; entries++) {
+		if (usage->quota == 0 && now_ns() - start_ns > FM_USAGE_SWEEP_MAX_NS)
+			break;
+		ret = fm_walk_next(walk, &at);
+		if (ret <= 0)
+			break;
+		bytes += count_entry(usage, &at);
+	}
+	*out = bytes;
+	if (ret > 0)
+		return -E2BIG;
+	return ret;
+}
+
+static int usage_walk(const struct fm_usage *usage, int root, uint64_t *out)
+{
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	int fd, ret;
+
+	if (!walk)
+		return -ENOMEM;
+	fd = fm_sys_open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
+	ret = fd < 0 ? fd : fm_walk_start(walk, fd);
+	if (ret == 0)
+		ret = count_tree(usage, walk, out);
+	fm_walk_end(walk);
+	free(walk);
+	return ret;
+}
+
+int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
+{
+	uint64_t bytes = 0;
+	int ret = usage_walk(usage, root, &bytes);
+
+	if (usage->quota == 0)
+		return 0;
+	if (ret == -E2BIG)
+		return fm_err_set(err, ret,
+				  "more than %d names are too many to count for a quota; use the file system's own",
+				  FM_USAGE_ENTRIES_MAX);
+	if (ret == -EOVERFLOW)
+		return fm_err_set(err, ret, "count the bytes there: directories nested deeper than %d",
+				  FM_WALK_DEPTH_MAX);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "count the bytes there");
+	atomic_store(&usage->used, bytes);
+	atomic_store(&usage->counted_ns, now_ns());
+	return 0;
+}
+
+int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes)
+{
+	uint64_t reserved = atomic_load(&usage->reserved);
+	uint64_t used;
+
+	if (usage->quota == 0)
+		return 0;
+	do {
+		used = atomic_load(&usage->used);
+		if (used > usage->quota || reserved > usage->quota - used || bytes > usage->quota - used - reserved)
+			return -EDQUOT;
+	} while (!atomic_compare_exchange_weak(&usage->reserved, &reserved, reserved + bytes));
+	return 0;
+}
+
+/* Never below zero: files that came behind the store's back may go through it. */
+static void lower(_Atomic uint64_t *value, uint64_t bytes)
+{
+	uint64_t old = atomic_load(value);
+
+	while (!atomic_compare_exchange_weak(value, &old, old > bytes ? old - bytes : 0))
+		;
+}
+
+void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes)
+{
+	if (usage->quota > 0)
+		lower(&usage->reserved, bytes);
+}
+
+void fm_usage_add(struct fm_usage *usage, uint64_t bytes)
+{
+	if (usage->quota > 0)
+		atomic_fetch_add(&usage->used, bytes);
+}
+
+void fm_usage_sub(struct fm_usage *usage, uint64_t bytes)
+{
+	if (usage->quota > 0)
+		lower(&usage->used, bytes);
+}
+
+int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
+{
+	int ret = fm_usage_reserve(usage, bytes);
+
+	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS) {
+		ret = fm_usage_count(usage, root, err);
+		if (ret < 0)
+			return ret;
+		ret = fm_usage_reserve(usage, bytes);
+	}
+	if (ret == 0)
+		return 0;
+	return fm_err_set(err, ret,
+			  "over the store's quota: %llu bytes are needed, %llu of %llu are used, "
+			  "%llu promised to running transfers",
+			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
+			  (unsigned long long)usage->quota, (unsigned long long)atomic_load(&usage->reserved));
+}

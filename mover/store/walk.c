@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * walk - every name in a directory tree.
+ */
+#include "mover/store/walk.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/store/sys.h"
+
+/* Make fd the innermost level; taken over. name: copied, or NULL for the root. */
+static int walk_push(struct fm_walk *walk, int fd, const char *name)
+{
+	char *copy = NULL;
+	DIR *dir = NULL;
+
+	if (walk->depth == FM_WALK_DEPTH_MAX) {
+		close(fd);
+		return -EOVERFLOW;
+	}
+	if (name)
+		copy = FM_FAULT("store.walk_alloc") ? NULL : strdup(name);
+	if (!name || copy)
+		dir = FM_FAULT("store.opendir") ? NULL : fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		free(copy);
+		return -ENOMEM;
+	}
+	walk->names[walk->depth] = copy;
+	walk->levels[walk->depth++] = dir;
+	return 0;
+}
+
+static void walk_pop(struct fm_walk *walk)
+{
+	assert(walk->depth > 0);
+	walk->depth--;
+	closedir(walk->levels[walk->depth]);
+	free(walk->left);
+	walk->left = walk->names[walk->depth];
+}
+
+int fm_walk_start(struct fm_walk *walk, int dir)
+{
+	walk->depth = 0;
+	walk->left = NULL;
+	return walk_push(walk, dir, NULL);
+}
+
+void fm_walk_end(struct fm_walk *walk)
+{
+	while (walk->depth > 0)
+		walk_pop(walk);
+	free(walk->left);
+	walk->left = NULL;
+}
+
+static bool entry_is_dir(int dir, const struct dirent *entry)
+{
+	struct stat st;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	return fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static struct dirent *read_entry(DIR *dir)
+{
+	struct dirent *entry;
+
+	do {
+		errno = 0;
+		entry = readdir(dir);
+	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	return entry;
+}
+
+/* Out of the innermost directory. */
+static int walk_leave(struct fm_walk *walk, struct fm_walk_at *out)
+{
+	walk_pop(walk);
+	if (walk->depth == 0)
+		return 0;
+	*out = (struct fm_walk_at){ .dir = dirfd(walk->levels[walk->depth - 1]), .name = walk->left,
+				    .is_dir = true, .is_leaving = true };
+	return 1;
+}
+
+int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
+{
+	const struct dirent *entry;
+	DIR *dir;
+	int fd, ret;
+
+	if (walk->depth == 0)
+		return 0;
+	dir = walk->levels[walk->depth - 1];
+	entry = FM_FAULT("store.readdir") ? (errno = EIO, NULL) : read_entry(dir);
+	if (!entry)
+		return errno ? -errno : walk_leave(walk, out);
+	*out = (struct fm_walk_at){ .dir = dirfd(dir), .name = entry->d_name };
+	out->is_dir = entry_is_dir(out->dir, entry);
+	if (!out->is_dir)
+		return 1;
+	/*
+	 * Opened before it is shown, so that what the caller does with the name cannot change which directory
+	 * is entered.
+	 */
+	fd = openat(out->dir, out->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
+		out->is_dir = false;	/* it went, or became something else, meanwhile */
+		return 1;
+	}
+	if (fd < 0)
+		return -errno;
+	ret = walk_push(walk, fd, out->name);
+	return ret < 0 ? ret : 1;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * walk - every name in a directory tree, without recursion and without following links.
+ *
+ * A directory is met twice: before its entries and, with is_leaving, behind them (so that it may be removed
+ * then). Entries may be removed while the walk is at them. One open directory per level, FM_WALK_DEPTH_MAX
+ * levels. Worker threads.
+ */
+#ifndef FM_STORE_WALK_H
+#define FM_STORE_WALK_H
+
+#include <dirent.h>
+#include <stdbool.h>
+
+#define FM_WALK_DEPTH_MAX 128
+
+struct fm_walk {
+	DIR *levels[FM_WALK_DEPTH_MAX];
+	char *names[FM_WALK_DEPTH_MAX];	/* of the directory itself, in its parent; the root's is NULL */
+	unsigned depth;			/* levels open */
+	char *left;			/* the name that is_leaving lent out */
+};
+
+struct fm_walk_at {
+	int dir;			/* where name is; valid until the next call */
+	const char *name;		/* the same */
+	bool is_dir;
+	bool is_leaving;
+};
+
+/* Start in a directory; its descriptor is taken over, also on error. The directory itself is not met. */
+int fm_walk_start(struct fm_walk *walk, int dir);
+
+/* 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. */
+int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
+
+void fm_walk_end(struct fm_walk *walk);
+
+#endif

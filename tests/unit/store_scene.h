@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store_scene - what a test of a directory store begins and ends with: a lane, a directory and a store in it.
+ */
+#ifndef STORE_SCENE_H
+#define STORE_SCENE_H
+
+#include "tests/unit/store_fixture.h"
+
+static const char *const bases[] = { ON_DISK, IN_MEMORY };
+#define BASES (sizeof(bases) / sizeof(bases[0]))
+
+static struct lane l;
+static char dir[64];
+static struct fm_store *s;
+static struct fm_err err;
+
+static inline void begin(const char *base, bool is_threads_only)
+{
+	fm_err_clear(&err);
+	lane_open(&l, is_threads_only);
+	dir_make(base, dir);
+	s = store_open(dir);
+}
+
+/* No test may leave a partial file. */
+static inline void end(void)
+{
+	CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
+/* A path in the directory, for looking behind the store's back. Valid for the next three calls. */
+static inline const char *at(const char *name)
+{
+	static char paths[4][512];
+	static unsigned calls;
+	char *path = paths[calls++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
+static inline int put(const char *path, uint64_t size, uint64_t salt, bool may_replace)
+{
+	return store_put(&l, s, &(struct put){ .path = path, .size = size, .salt = salt, .may_replace = may_replace },
+			 &err);
+}
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may. links: fm_store
+ *
+ * The users and groups are those that every system has: root, and whatever entries the database shows.
+ */
+#include "mover/store/access.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/wait.h>
+
+#include "tests/unit/store_fixture.h"
+
+static bool allows(const char *rule, const struct fm_who *who)
+{
+	const char *const rules[] = { rule, NULL };
+	struct fm_access *access = NULL;
+	struct fm_err err = { 0 };
+	bool is_allowed;
+
+	CU_ASSERT_EQUAL_FATAL(fm_access_new(rules, &access, &err), 0);
+	is_allowed = fm_access_allows(access, who);
+	CU_ASSERT_EQUAL(fm_access_check(access, who, "read", &err), is_allowed ? 0 : -EACCES);
+	fm_access_free(access);
+	return is_allowed;
+}
+
+static void test_peers(void)
+{
+	const struct fm_who n2 = { .peer = "n2" };		/* says it is root there: that is its word only */
+	const struct fm_who n22 = { .peer = "n22" };
+	const struct fm_who local = { .uid = 4000000 };
+
+	CU_ASSERT_TRUE(allows("*", &n2));
+	CU_ASSERT_TRUE(allows("peer:*", &n2));
+	CU_ASSERT_TRUE(allows("peer:n2", &n2));
+	CU_ASSERT_FALSE(allows("peer:n2", &n22));
+	CU_ASSERT_FALSE(allows("peer:n22", &n2));
+	CU_ASSERT_FALSE(allows("user:root", &n2));
+	CU_ASSERT_FALSE(allows("group:root", &n2));
+	CU_ASSERT_FALSE(allows("peer:*", &local));
+	CU_ASSERT_TRUE(allows("*", &local));
+}
+
+/* Goal: users match by uid, groups by the caller's first group and by the database; root needs no rule. */
+static void test_users(void)
+{
+	const struct fm_who root = { .uid = 0, .gid = 0 };
+	const struct fm_who nobody_known = { .uid = 4000000, .gid = 4000000 };
+	const struct fm_who in_root_group = { .uid = 4000000, .gid = 0 };
+
+	CU_ASSERT_TRUE(allows("peer:n2", &root));
+	CU_ASSERT_FALSE(allows("user:root", &nobody_known));
+	CU_ASSERT_FALSE(allows("group:root", &nobody_known));
+	CU_ASSERT_TRUE(allows("group:root", &in_root_group));
+}
+
+/* A member of some group that is not its first one, if the database has any. */
+static void test_supplementary_group(void)
+{
+	struct group *group;
+	struct passwd *user = NULL;
+	char rule[300];
+
+	setgrent();
+	while (!user && (group = getgrent()))
+		for (char **member = group->gr_mem; !user && *member; member++) {
+			user = getpwnam(*member);
+			if (user && (user->pw_gid == group->gr_gid || user->pw_uid == 0))
+				user = NULL;
+			snprintf(rule, sizeof(rule), "group:%s", group->gr_name);
+		}
+	endgrent();
+	if (!user) {
+		printf("SKIP: no user here is in a second group\n");
+		return;
+	}
+	CU_ASSERT_TRUE(allows(rule, &(struct fm_who){ .uid = user->pw_uid, .gid = user->pw_gid }));
+}
+
+static void test_bad_rules(void)
+{
+	static const struct {
+		const char *rule;
+		const char *text;
+	} cases[] = {
+		{ "", "expected" },
+		{ "root", "expected" },
+		{ "peer:", "expected" },
+		{ "user:", "expected" },
+		{ "users:root", "expected" },
+		{ "user:no-such-user-here", "no such user" },
+		{ "group:no-such-group-here", "no such group" },
+	};
+	struct fm_access *access = NULL;
+	struct fm_err err = { 0 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *const rules[] = { "peer:n1", cases[i].rule, NULL };
+
+		CU_ASSERT_EQUAL(fm_access_new(rules, &access, &err), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].text));
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].rule));
+	}
+	CU_ASSERT_PTR_NULL(access);
+}
+
+static void test_no_rules(void)
+{
+	struct fm_access *access = NULL;
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(fm_access_new(NULL, &access, &err), 0);
+	CU_ASSERT_FALSE(fm_access_allows(access, &a_peer));
+	CU_ASSERT_EQUAL(fm_access_check(access, &a_peer, "write", &err), -EACCES);
+	CU_ASSERT_STRING_EQUAL(err.text,
+			       "peer n2 may not write here; \"peer:n2\" in the store's write list would allow it");
+	CU_ASSERT_TRUE(fm_access_allows(access, &root_user));
+	fm_access_free(access);
+	fm_access_free(NULL);
+}
+
+/* Goal: each operation of a store asks the right list before it looks at the disk. */
+static void test_store_asks(void)
+{
+	static const char *const readers[] = { "peer:reader", NULL };
+	static const char *const writers[] = { "peer:writer", NULL };
+	const struct fm_who reader = { .peer = "reader" }, writer = { .peer = "writer" };
+	struct fm_store_opts opts = { .name = "s", .read = readers, .write = writers };
+	const struct fm_create how = { .size = 0 };
+	const struct fm_list_opts page = { .after = "", .max = 1 };
+	struct fm_entry entry;
+	struct fm_store *s;
+	struct fm_file *file;
+	struct fm_attr attr;
+	struct fm_err err = { 0 };
+	size_t count;
+	char dir[64];
+
+	dir_make(ON_DISK, dir);
+	opts.directory = dir;
+	for (int is_null = 0; is_null < 2; is_null++) {
+		opts.directory = is_null ? "null:" : dir;
+		CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+		CU_ASSERT_EQUAL(s->ops->open_source(s, "1", &writer, &file, &attr, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "1", &writer, &attr, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "", &writer, &attr, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->list(s, "", &writer, &page, &entry, &count, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->create(s, "1", &reader, &how, &file, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->remove(s, "1", &reader, true, &err), -EACCES);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "1", &reader, &err), -EACCES);
+		CU_ASSERT_STRING_EQUAL(err.text, "store s: peer reader may not write here; "
+						 "\"peer:reader\" in the store's write list would allow it");
+		CU_ASSERT_EQUAL(s->ops->stat(s, "", &reader, &attr, &err), 0);
+		CU_ASSERT_EQUAL(s->ops->list(s, "", &reader, &page, &entry, &count, &err), 0);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "1", &writer, &err), 0);
+		s->ops->free(s);
+	}
+	dir_remove(dir);
+}
+
+/*
+ * What a service that is `nobody` gets to see of root's file, and of a store it may not write to. Runs in a
+ * child.
+ */
+static int as_nobody(const char *dir)
+{
+	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody };
+	const struct fm_who caller = { .uid = 65534, .gid = 65534 };
+	const struct fm_create how = { .size = 1 };
+	struct fm_store *s;
+	struct fm_file *file;
+	struct fm_attr attr;
+	struct fm_err err = { 0 };
+
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		return 1;
+	if (fm_store_open(&opts, &s, &err) < 0)
+		return 2;
+	if (s->ops->open_source(s, "secret", &caller, &file, &attr, &err) != -EPERM)
+		return 3;
+	if (!strstr(err.text, "the service's user may not"))
+		return 4;
+	if (s->ops->create(s, "new", &caller, &how, &file, &err) != -EPERM)
+		return 5;
+	if (s->ops->remove(s, "secret", &caller, false, &err) != -EPERM)
+		return 6;
+	if (s->ops->mkdir(s, "d", &caller, &err) != -EPERM)
+		return 7;
+	s->ops->free(s);
+	opts.owner = FM_OWNER_CALLER;
+	opts.directory = "/var/tmp";
+	if (fm_store_open(&opts, &s, &err) < 0)
+		return 8;
+	/* Its own files it may own; another's only with CAP_CHOWN. */
+	if (s->ops->create(s, "fm-store-nobody", &root_user, &how, &file, &err) != -EPERM ||
+	    !strstr(err.text, "CAP_CHOWN"))
+		return 9;
+	if (s->ops->create(s, "fm-store-nobody", &caller, &how, &file, &err) != 0)
+		return 10;
+	file->ops->close(file);
+	s->ops->free(s);
+	return 0;
+}
+
+/* Goal: what the service's own user may not do is told apart from what the store's rules do not allow. */
+static void test_service_rights(void)
+{
+	char dir[64];
+	int fd, status = -1;
+	pid_t child;
+
+	if (geteuid() != 0) {
+		printf("SKIP: needs root, to become another user\n");
+		return;
+	}
+	dir_make(ON_DISK, dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	close(openat(fd, "secret", O_CREAT | O_WRONLY, 0600));
+	close(fd);
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(as_nobody(dir));
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	if (status)
+		printf("the child ended with %d\n", WEXITSTATUS(status));
+	dir_remove(dir);
+}
+
+/* Goal: owner = "caller" gives files and directories to whom they are for. */
+static void test_owner_caller(void)
+{
+	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
+	const struct fm_create how = { .size = 0 };
+	const struct fm_attr attr = { .type = FM_NODE_FILE, .mode = 06755 };
+	static const char *const made[] = { "d", "d/e", "d/e/file", "m" };
+	struct fm_store *s;
+	struct fm_file *file;
+	struct fm_err err = { 0 };
+	struct stat st;
+	char dir[64], path[128];
+
+	if (geteuid() != 0) {
+		printf("SKIP: needs root, to give files away\n");
+		return;
+	}
+	dir_make(ON_DISK, dir);
+	opts.directory = dir;
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/e/file", &who, &how, &file, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &attr, true, &err), 0);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, "m", &who, &err), 0);
+	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, made[i]);
+		CU_ASSERT_EQUAL(stat(path, &st), 0);
+		CU_ASSERT_EQUAL(st.st_uid, 1234);
+		CU_ASSERT_EQUAL(st.st_gid, 2345);
+	}
+	snprintf(path, sizeof(path), "%s/d/e/file", dir);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	CU_ASSERT_EQUAL(st.st_mode & 07777, 0755);
+	s->ops->free(s);
+	dir_remove(dir);
+}
+
+static const struct fm_test tests[] = {
+	{ "peers are matched by name, never by the uid they claim", test_peers },
+	{ "local callers are matched by user and first group, root always", test_users },
+	{ "local callers are matched by their other groups", test_supplementary_group },
+	{ "a rule that says nothing is named", test_bad_rules },
+	{ "without rules nobody but root may", test_no_rules },
+	{ "each operation asks the right list", test_store_asks },
+	{ "what the service's user may not do is EPERM", test_service_rights },
+	{ "owner = caller gives files and directories away", test_owner_caller },
+};
+FM_TEST_MAIN("store access", tests)

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directory stores, on disk and in memory: bytes in, bytes out. links: fm_store
+ */
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "mover/store/usage.h"
+#include "tests/unit/store_scene.h"
+
+/* --------------------------------------------------------------------------------------------- content */
+
+/*
+ * Goal: every length arrives as it is, whether the size was said before or not, through the ring and through
+ * threads.
+ */
+static void test_sizes(void)
+{
+	static const uint64_t sizes[] = { 0, 1, 511, 512, 4095, 4096, 4097, CHUNK - 1, CHUNK, CHUNK + 1,
+					  3 * CHUNK + 13 };
+
+	for (size_t b = 0; b < 2 * BASES; b++) {
+		begin(bases[b / 2], b % 2);
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			struct put p = { .path = "known", .size = sizes[i], .salt = i + 1, .may_replace = true };
+
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+			CU_ASSERT_EQUAL(store_verify(&l, s, "known", sizes[i], i + 1), 0);
+			p.path = "sub/stream";
+			p.is_stream = true;
+			p.is_fleeting = true;
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+			CU_ASSERT_EQUAL(store_verify(&l, s, "sub/stream", sizes[i], i + 1), 0);
+		}
+		end();
+	}
+}
+
+/* Goal: permission bits and time come along; set-id bits do not; nothing else is left in the directory. */
+static void test_metadata(void)
+{
+	struct fm_attr attr;
+	struct stat st;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(put("f", 4097, 1, false), 0);
+		CU_ASSERT_EQUAL(stat(at("f"), &st), 0);
+		CU_ASSERT_EQUAL(st.st_mode & 07777, 0640);	/* 04640 was asked for */
+		CU_ASSERT_EQUAL(st.st_mtim.tv_sec, 5);
+		CU_ASSERT_EQUAL(st.st_mtim.tv_nsec, 7);
+		CU_ASSERT_EQUAL(st.st_size, 4097);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "f", &a_peer, &attr, &err), 0);
+		CU_ASSERT_EQUAL(attr.type, FM_NODE_FILE);
+		CU_ASSERT_EQUAL(attr.size, 4097);
+		CU_ASSERT_EQUAL(attr.mode, 0640);
+		CU_ASSERT_EQUAL(attr.mtime_ns, 5 * NS_PER_S + 7);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "", &a_peer, &attr, &err), 0);
+		CU_ASSERT_EQUAL(attr.type, FM_NODE_DIR);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "none", &a_peer, &attr, &err), -ENOENT);
+		CU_ASSERT_STRING_EQUAL(err.text, "store s: open \"none\": no such file or directory");
+		CU_ASSERT_EQUAL(dir_count(dir, ""), 3);		/* f . .. */
+		end();
+	}
+}
+
+/* Goal: O_DIRECT is used on disk, or the file says why not; in memory nothing is to be said. */
+static void test_direct(void)
+{
+	struct fm_create how = { .size = 4096, .is_dense = true };
+	struct fm_file *file;
+	struct fm_attr attr;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+		CU_ASSERT_TRUE(file->has_fixed_size && !file->is_stream);
+		if (b == 0)
+			CU_ASSERT_EQUAL(file->is_direct, file->note == NULL);
+		if (b == 1)
+			CU_ASSERT_TRUE(!file->is_direct && !file->note);
+		if (b == 0 && file->note)
+			printf("SKIP: no O_DIRECT under " ON_DISK ": %s\n", file->note);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(put("g", 13, 1, false), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "g", &root_user, &file, &attr, &err), 0);
+		CU_ASSERT_TRUE(b == 1 || file->is_direct == !file->note);
+		file->ops->close(file);
+		end();
+	}
+}
+
+/* Goal: a store that asks for buffered I/O gets it, says so, and stores the same bytes. */
+static void test_buffered(void)
+{
+	struct fm_store_opts opts = { .name = "b", .directory = dir, .read = everybody, .write = everybody,
+				      .is_buffered = true };
+	struct fm_attr attr;
+	struct fm_file *file;
+
+	begin(ON_DISK, false);
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	CU_ASSERT_EQUAL(put("f", CHUNK + 13, 1, false), 0);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "f", CHUNK + 13, 1), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &file, &attr, &err), 0);
+	CU_ASSERT_FALSE(file->is_direct);
+	CU_ASSERT_STRING_EQUAL(file->note, "buffered: the store asks for it");
+	file->ops->close(file);
+	end();
+}
+
+/* Goal: an odd length in the buffer of a longer one is padded with zeros on disk, not with what lay there. */
+static void test_odd_writes(void)
+{
+	struct fm_create how = { .size = FM_SIZE_UNKNOWN };
+	struct waited w[2] = { 0 };
+	struct fm_attr attr = { .mode = 0600 };
+	struct fm_file *file;
+	unsigned char *buf = buffer();
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+	memset(buf, 0xee, 16384);
+	/* Two at once: the second has no room of its own to be padded in and is written at once. */
+	for (unsigned i = 0; i < 2; i++) {
+		w[i].io = (struct fm_io){ .done = waited_done, .buf = buf + 8192 * i, .len = 100 + i,
+					  .offset = 8192 * i };
+		file->ops->write(file, &l.io, &w[i].io);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		wait_for(&l, &w[i]);
+		CU_ASSERT_EQUAL(w[i].io.res, 100 + i);
+	}
+	CU_ASSERT_EQUAL(file->ops->publish(file, 8400, &attr, true, &err), 0);
+	file->ops->close(file);
+
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &file, &attr, &err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		w[i] = (struct waited){ .io = { .done = waited_done, .buf = buf + 8192 * i, .len = i ? 208 : 4097,
+						.offset = 8192 * i } };
+		file->ops->read(file, &l.io, &w[i].io);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		wait_for(&l, &w[i]);
+		CU_ASSERT_EQUAL(w[i].io.res, i ? 208 : 4097);
+		CU_ASSERT_EQUAL(buf[8192 * i + 99 + i], 0xee);
+		for (unsigned k = 100 + i; k < 208; k++)
+			CU_ASSERT_EQUAL(buf[8192 * i + k], 0);
+	}
+	file->ops->close(file);
+	end();
+}
+
+/* ----------------------------------------------------------------------------------------------- holes */
+
+/* A sparse file made behind the store's back: data at 1 MiB + 100 (one byte) and at the end. */
+static void make_sparse(const char *name, off_t size)
+{
+	int fd = open(at(name), O_CREAT | O_WRONLY, 0644);
+
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, (1 << 20) + 100), 1);
+	CU_ASSERT_EQUAL(ftruncate(fd, size), 0);
+	CU_ASSERT_EQUAL(pwrite(fd, "y", 1, size - 1), 1);
+	CU_ASSERT_EQUAL(fsync(fd), 0);
+	close(fd);
+}
+
+/* Copy as the engine would, stretch by stretch; returns how many bytes were read. */
+static uint64_t copy_data(struct fm_file *src, struct fm_file *dst, uint64_t size)
+{
+	uint64_t from = 0, to = 0, moved = 0;
+
+	while (src->ops->next_data(src, to, &from, &to) == 0 && from < size) {
+		CU_ASSERT_TRUE(from % FM_STORE_BLOCK == 0 && from < to && (to % FM_STORE_BLOCK == 0 || to == size));
+		for (uint64_t o = from; o < to; o += CHUNK) {
+			uint32_t len = to - o < CHUNK ? (uint32_t)(to - o) : CHUNK;
+
+			CU_ASSERT_EQUAL(file_read(&l, src, buffer(), len, o), len);
+			CU_ASSERT_EQUAL(file_write(&l, dst, buffer(), len, o), len);
+			moved += len;
+		}
+	}
+	CU_ASSERT_EQUAL(from, size);
+	return moved;
+}
+
+/* Goal: holes stay holes, at the start, in the middle and at the end. */
+static void test_holes(void)
+{
+	const uint64_t size = (64 << 20) + 77;
+	struct fm_create how = { .size = size, .is_dense = false };
+	struct fm_file *src, *dst;
+	struct fm_attr attr;
+	struct stat st;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		make_sparse("sparse", (off_t)size);
+		CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "sparse", &root_user, &src, &attr, &err), 0);
+		CU_ASSERT_TRUE(attr.has_holes);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "copy", &root_user, &how, &dst, &err), 0);
+		CU_ASSERT_TRUE(copy_data(src, dst, size) <= 8 << 20);	/* tmpfs may use huge pages */
+		CU_ASSERT_EQUAL(dst->ops->publish(dst, size, &attr, true, &err), 0);
+		src->ops->close(src);
+		dst->ops->close(dst);
+		CU_ASSERT_EQUAL(stat(at("copy"), &st), 0);
+		CU_ASSERT_EQUAL(st.st_size, size);
+		CU_ASSERT_TRUE(st.st_blocks * 512 <= 8 << 20);
+		/* All of it, holes included. */
+		snprintf((char *)buffer(), 1024, "cmp '%s' '%s'", at("sparse"), at("copy"));
+		CU_ASSERT_EQUAL(system((char *)buffer()), 0);
+		end();
+	}
+}
+
+/* Goal: a file that is nothing but a hole, and one without any. */
+static void test_next_data_ends(void)
+{
+	struct fm_file *src;
+	struct fm_attr attr;
+	uint64_t from, to;
+
+	begin(ON_DISK, false);
+	make_sparse("f", 4 << 20);
+	CU_ASSERT_EQUAL(truncate(at("f"), 0), 0);
+	CU_ASSERT_EQUAL(truncate(at("f"), 1000000), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &src, &attr, &err), 0);
+	CU_ASSERT_TRUE(attr.has_holes);
+	CU_ASSERT_EQUAL(src->ops->next_data(src, 0, &from, &to), 0);
+	CU_ASSERT_EQUAL(from, 1000000);
+	CU_ASSERT_EQUAL(src->ops->next_data(src, 1000000, &from, &to), 0);
+	CU_ASSERT_EQUAL(from, 1000000);
+	src->ops->close(src);
+
+	CU_ASSERT_EQUAL(put("dense", 5000, 1, false), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "dense", &root_user, &src, &attr, &err), 0);
+	CU_ASSERT_FALSE(attr.has_holes);
+	CU_ASSERT_PTR_NULL(src->ops->next_data);
+	src->ops->close(src);
+	end();
+}
+
+/* ------------------------------------------------------------------------------------------- replacing */
+
+static void test_replace(void)
+{
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(put("f", 5000, 1, false), 0);
+		CU_ASSERT_EQUAL(put("f", 100, 2, false), -EEXIST);
+		CU_ASSERT_STRING_EQUAL(err.text, "store s: \"f\": exists; it is replaced only if asked for (--force)");
+		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 5000, 1), 0);
+		CU_ASSERT_EQUAL(put("f", 100, 2, true), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 100, 2), 0);
+		CU_ASSERT_EQUAL(store_put(&l, s, &(struct put){ .path = "f", .size = 9, .salt = 3, .may_replace = true,
+								.is_fleeting = true }, &err), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "f", 9, 3), 0);
+		end();
+	}
+}
+
+/* Goal: the store's own leave is as good as the caller's. */
+static void test_store_replaces(void)
+{
+	struct fm_store_opts opts = { .name = "r", .directory = dir, .read = everybody, .write = everybody,
+				      .may_replace = true };
+
+	begin(ON_DISK, false);
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	CU_ASSERT_EQUAL(put("f", 10, 1, false), 0);
+	CU_ASSERT_EQUAL(put("f", 20, 2, false), 0);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "f", 20, 2), 0);
+	end();
+}
+
+/* Goal: a name that appears, changes kind or goes while the bytes come is treated as it is at the end. */
+static void test_target_changes(void)
+{
+	static const struct {
+		bool is_there, may_replace;
+		char becomes;		/* f: a file, d: a directory, l: a link, 0: nothing */
+		int ret;
+	} cases[] = {
+		{ false, false, 'f', -EEXIST }, { false, true, 'f', 0 },    { false, false, 'd', -EEXIST },
+		{ false, true, 'd', -EISDIR },	{ false, true, 'l', -EEXIST }, { true, true, 0, 0 },
+		{ true, true, 'd', -EISDIR },
+	};
+	struct fm_create how = { .size = 0 };
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_file *file;
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t c = i / 2;
+		int ret;
+
+		begin(bases[i % 2], false);
+		how.may_replace = cases[c].may_replace;
+		if (cases[c].is_there)
+			CU_ASSERT_EQUAL(put("f", 77, 1, false), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+		(void)unlink(at("f"));
+		if (cases[c].becomes == 'f')
+			close(open(at("f"), O_CREAT | O_WRONLY, 0644));
+		if (cases[c].becomes == 'd')
+			CU_ASSERT_EQUAL(mkdir(at("f"), 0755), 0);
+		if (cases[c].becomes == 'l')
+			CU_ASSERT_EQUAL(symlink("elsewhere", at("f")), 0);
+		ret = file->ops->publish(file, 0, &attr, true, &err);
+		CU_ASSERT_EQUAL(ret, cases[c].ret);
+		if (ret < 0)
+			file->ops->discard(file);
+		file->ops->close(file);
+		end();
+	}
+}
+
+/* Goal: what is neither file nor free is refused before anything is begun, with or without leave. */
+static void test_bad_targets(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(mkdir(at("dir"), 0755), 0);
+	CU_ASSERT_EQUAL(symlink("/etc/passwd", at("out")), 0);
+	CU_ASSERT_EQUAL(symlink("none", at("dangling")), 0);
+	CU_ASSERT_EQUAL(mkfifo(at("fifo"), 0600), 0);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", at("sock"));
+	CU_ASSERT_EQUAL(bind(sock, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	close(sock);
+	for (int force = 0; force < 2; force++) {
+		CU_ASSERT_EQUAL(put("dir", 1, 1, force), -EISDIR);
+		CU_ASSERT_EQUAL(put("", 1, 1, force), -EISDIR);
+		CU_ASSERT_EQUAL(put("out", 1, 1, force), -EEXIST);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "symbolic link"));
+		CU_ASSERT_EQUAL(put("dangling", 1, 1, force), -EEXIST);
+		CU_ASSERT_EQUAL(put("fifo", 1, 1, force), -EEXIST);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "named pipe"));
+		CU_ASSERT_EQUAL(put("sock", 1, 1, force), -EEXIST);
+		CU_ASSERT_EQUAL(put("fifo/f", 1, 1, force), -ENOTDIR);
+	}
+	end();
+}
+
+/* ------------------------------------------------------------------------------------------- bad input */
+
+/* Goal: each operation refuses each path that does not stay inside, and nothing happens outside. */
+static void test_refused_paths(void)
+{
+	static const struct {
+		const char *path;
+		int ret;
+	} cases[] = {
+		{ "/etc/passwd", -EXDEV }, { "../x", -EXDEV },    { "a/../../x", -EXDEV }, { "./x", -EINVAL },
+		{ "x/", -EINVAL },	    { "a//x", -EINVAL },   { ".fmove.x", -EINVAL },  { "a/.fmove.x", -EINVAL },
+		{ "out/x", -EXDEV },	    { "up/x", -EXDEV },
+	};
+	struct fm_create how = { .size = 1 };
+	struct fm_list_opts page = { .after = "", .max = 1 };
+	struct fm_entry entry;
+	struct fm_file *file;
+	struct fm_attr attr;
+	size_t count;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(symlink("/var/tmp", at("out")), 0);
+	CU_ASSERT_EQUAL(symlink("..", at("up")), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *path = cases[i].path;
+		int ret = cases[i].ret;
+
+		CU_ASSERT_EQUAL(s->ops->open_source(s, path, &a_peer, &file, &attr, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->create(s, path, &a_peer, &how, &file, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->stat(s, path, &a_peer, &attr, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->list(s, path, &a_peer, &page, &entry, &count, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->remove(s, path, &a_peer, true, &err), ret);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &a_peer, &err), ret);
+		CU_ASSERT_EQUAL(strncmp(err.text, "store s: ", 9), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+	}
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 4);		/* out up . .. */
+	end();
+}
+
+static void test_odd_names(void)
+{
+	static const char *const names[] = { " ", "a b", "\xc3\xa4\xe2\x82\xac", "new\nline", "\xff\xfe",
+					     "-rf", "*", "\\", "d/e/f", "..." };
+	char longest[256];
+
+	memset(longest, 'n', 255);
+	longest[255] = '\0';
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			CU_ASSERT_EQUAL(put(names[i], 10, i, false), 0);
+			CU_ASSERT_EQUAL(store_verify(&l, s, names[i], 10, i), 0);
+		}
+		CU_ASSERT_EQUAL(put(longest, 10, 1, false), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, longest, 10, 1), 0);
+		end();
+	}
+}
+
+static void test_bad_sources(void)
+{
+	struct fm_file *file;
+	struct fm_attr attr;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(mkdir(at("dir"), 0755), 0);
+	CU_ASSERT_EQUAL(mkfifo(at("fifo"), 0600), 0);
+	CU_ASSERT_EQUAL(s->ops->open_source(s, "none", &a_peer, &file, &attr, &err), -ENOENT);
+	CU_ASSERT_EQUAL(s->ops->open_source(s, "dir", &a_peer, &file, &attr, &err), -EISDIR);
+	CU_ASSERT_STRING_EQUAL(err.text, "store s: read \"dir\": is a directory");
+	CU_ASSERT_EQUAL(s->ops->open_source(s, "", &a_peer, &file, &attr, &err), -EISDIR);
+	/* Opening it must not wait for a writer. */
+	CU_ASSERT_EQUAL(s->ops->open_source(s, "fifo", &a_peer, &file, &attr, &err), -EINVAL);
+	end();
+}
+
+/* Goal: more bytes than were announced, or an offset beyond any file, are refused; the file is not harmed. */
+static void test_writes_beyond(void)
+{
+	struct fm_create how = { .size = 5000, .is_dense = true };
+	struct fm_file *file;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 4096), -EFBIG);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 904, 4096), 904);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, UINT64_MAX - 4095), -EFBIG);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, INT64_MAX), -EFBIG);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+		end();
+	}
+}
+
+static void test_bad_store(void)
+{
+	struct fm_store_opts opts = { .name = "s", .directory = "/var/tmp/fm-store-no-such-directory" };
+	static const char *const bad[] = { "user:no-such-user-here", NULL };
+	struct fm_store *store;
+
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "store s: directory /var/tmp/fm-store-no-such-directory: "));
+	opts.directory = "/etc/passwd";
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENOTDIR);
+	opts.directory = "/var/tmp";
+	opts.write = bad;
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(err.text,
+			       "store s: write: rule \"user:no-such-user-here\": this machine has no such user");
+	opts.directory = "null:";
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EINVAL);
+	memset(buffer(), 'n', 300);
+	buffer()[300] = '\0';
+	opts.name = (char *)buffer();
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -ENAMETOOLONG);
+}
+
+/* ------------------------------------------------------------------------------------ changing sources */
+
+static int open_and(void (*change)(void))
+{
+	struct fm_file *file;
+	struct fm_attr attr;
+	int ret;
+
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &file, &attr, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
+	usleep(20000);		/* a file's time may move in steps of 4 to 10 ms */
+	change();
+	ret = file->ops->check_unchanged(file, &err);
+	CU_ASSERT_TRUE(file_read(&l, file, buffer(), 4096, 0) >= 0);
+	file->ops->close(file);
+	return ret;
+}
+
+static void change_nothing(void)
+{
+}
+
+static void change_byte(void)
+{
+	int fd = open(at("f"), O_WRONLY);
+
+	CU_ASSERT_EQUAL(pwrite(fd, "z", 1, 0), 1);
+	close(fd);
+}
+
+static void change_byte_and_time_back(void)
+{
+	struct timespec times[2];
+	struct stat st;
+
+	CU_ASSERT_EQUAL(stat(at("f"), &st), 0);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	change_byte();
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, at("f"), times, 0), 0);
+}
+
+static void change_size(void)
+{
+	CU_ASSERT_EQUAL(truncate(at("f"), 99), 0);
+}
+
+static void change_by_put(void)
+{
+	CU_ASSERT_EQUAL(put("f", 100, 2, true), 0);
+}
+
+static void change_by_remove(void)
+{
+	CU_ASSERT_EQUAL(s->ops->remove(s, "f", &a_peer, false, &err), 0);
+}
+
+/* Goal: a source that changed is found out; one that was only replaced or removed by name is still good. */
+static void test_changes(void)
+{
+	static const struct {
+		void (*change)(void);
+		int ret;
+	} cases[] = {
+		{ change_nothing, 0 },	      { change_byte, -ESTALE },	 { change_byte_and_time_back, -ESTALE },
+		{ change_size, -ESTALE },     { change_by_put, 0 },	 { change_by_remove, 0 },
+	};
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			CU_ASSERT_EQUAL(put("f", 5000, 1, true), 0);
+			CU_ASSERT_EQUAL(open_and(cases[i].change), cases[i].ret);
+			if (cases[i].ret < 0)
+				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "changed while it was read"));
+		}
+		end();
+	}
+}
+
+/* Goal: whoever has the old file open goes on reading the old file while a new one takes its name. */
+static void test_get_during_put(void)
+{
+	struct fm_file *file;
+	struct fm_attr attr;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("f", 2 * CHUNK, 1, false), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &file, &attr, &err), 0);
+	CU_ASSERT_EQUAL(file_read(&l, file, buffer(), CHUNK, 0), CHUNK);
+	CU_ASSERT_EQUAL(put("f", CHUNK, 2, true), 0);
+	CU_ASSERT_EQUAL(file_read(&l, file, buffer(), CHUNK, CHUNK), CHUNK);
+	CU_ASSERT_TRUE(is_pattern(buffer(), 1, CHUNK, CHUNK));
+	CU_ASSERT_EQUAL(file->ops->check_unchanged(file, &err), 0);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "f", CHUNK, 2), 0);
+	end();
+}
+
+/* -------------------------------------------------------------------------------------------- lifetime */
+
+/* Goal: however a sink ends without being published, nothing is left but the directories that were made. */
+static void test_abandoned(void)
+{
+	struct fm_create how = { .size = 1 << 20, .is_dense = true };
+	struct fm_file *file;
+	unsigned fds;
+
+	begin(ON_DISK, false);
+	fds = fds_open();
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+		CU_ASSERT_EQUAL(dir_count(at("d"), PARTIALS), 1);
+		if (i > 0)
+			CU_ASSERT_EQUAL(file_write(&l, file, buffer(), CHUNK, 0), CHUNK);
+		if (i > 1)
+			file->ops->discard(file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(dir_count(at("d"), ""), 2);
+	}
+	/* The directory goes under its feet. */
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+	CU_ASSERT_EQUAL(s->ops->remove(s, "d", &root_user, true, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &(struct fm_attr){ .mode = 0600 }, true, &err), -ENOENT);
+	file->ops->discard(file);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(fds_open(), fds);
+	end();
+}
+
+/* Goal: files opened from a store may be used after it was freed (a reload of the configuration does that). */
+static void test_freed_early(void)
+{
+	struct fm_create how = { .size = 4096 };
+	struct fm_file *src, *dst;
+	struct fm_attr attr;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("f", 4096, 1, false), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "f", &root_user, &src, &attr, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "new/g", &root_user, &how, &dst, &err), 0);
+	s->ops->free(s);
+	CU_ASSERT_EQUAL(file_read(&l, src, buffer(), 4096, 0), 4096);
+	CU_ASSERT_EQUAL(file_write(&l, dst, buffer(), 4096, 0), 4096);
+	CU_ASSERT_EQUAL(dst->ops->publish(dst, 4096, &attr, true, &err), 0);
+	dst->ops->close(dst);
+	src->ops->close(src);
+	s = store_open(dir);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "new/g", 4096, 1), 0);
+	end();
+}
+
+/* Goal: what a crash left is removed when it is old, what is young or not ours stays. */
+static void test_stale_partials(void)
+{
+	static const char *const names[] = { ".fmove.0123456789abcdef.part", "d/.fmove.fedcba9876543210.part",
+					     ".fmove.notes", "file" };
+	struct fm_usage usage = { .stale_s = 3600 };
+	int root;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	for (size_t i = 0; i < 4; i++)
+		close(open(at(names[i]), O_CREAT | O_WRONLY, 0600));
+	root = open(dir, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	for (size_t i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(access(at(names[i]), F_OK), 0);
+	usage.stale_s = -1;
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	for (size_t i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(access(at(names[i]), F_OK), i < 2 ? -1 : 0);
+	close(root);
+	CU_ASSERT_EQUAL(unlink(at(".fmove.notes")), 0);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "every length arrives as it is", test_sizes },
+	{ "mode and time come along, set-id bits do not", test_metadata },
+	{ "O_DIRECT is used on disk, or it says why not", test_direct },
+	{ "a buffered store says so", test_buffered },
+	{ "an odd length is padded with zeros", test_odd_writes },
+	{ "holes stay holes", test_holes },
+	{ "files of nothing but holes, and without any", test_next_data_ends },
+	{ "an existing file is replaced with leave only", test_replace },
+	{ "the store's leave to replace is enough", test_store_replaces },
+	{ "a target that changes meanwhile counts as it is at the end", test_target_changes },
+	{ "directories, links, pipes and sockets are never replaced", test_bad_targets },
+	{ "each operation refuses each path that leaves the store", test_refused_paths },
+	{ "names with any other bytes work", test_odd_names },
+	{ "what is no regular file cannot be read", test_bad_sources },
+	{ "more than was announced is not written", test_writes_beyond },
+	{ "a store that cannot be is refused by name", test_bad_store },
+	{ "a source that changed is found out", test_changes },
+	{ "a get goes on while a put replaces its file", test_get_during_put },
+	{ "an abandoned sink leaves nothing", test_abandoned },
+	{ "files outlive their store", test_freed_early },
+	{ "old partial files are removed, others are not", test_stale_partials },
+};
+FM_TEST_MAIN("store file", tests)

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directory stores: list, remove, mkdir. links: fm_store
+ */
+#include "mover/store/walk.h"
+#include "tests/unit/store_scene.h"
+
+/* One page; returns the count or the error. */
+static int page(const char *path, const char *after, size_t max, struct fm_entry *out)
+{
+	struct fm_list_opts opts = { .after = after, .max = max };
+	size_t count = 4711;
+	int ret = s->ops->list(s, path, &a_peer, &opts, out, &count, &err);
+
+	return ret < 0 ? ret : (int)count;
+}
+
+static void touch(const char *name)
+{
+	int fd = open(at(name), O_CREAT | O_WRONLY | O_EXCL, 0644);
+
+	CU_ASSERT_TRUE(fd >= 0);
+	close(fd);
+}
+
+/* Goal: pages of any size give every name once, in the order of its bytes, however the directory has them. */
+static void test_pages(void)
+{
+	enum { NAMES = 257 };
+	static struct fm_entry out[300];
+	char name[16], after[256], last[256];
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		for (unsigned i = 0; i < NAMES; i++) {
+			snprintf(name, sizeof(name), "%c%03u", i % 2 ? 'a' : '\xff', (i * 7919) % 1000);
+			touch(name);
+		}
+		for (size_t max = 1; max < 300; max = max * 3 + 1) {
+			unsigned total = 0;
+			int n;
+
+			after[0] = last[0] = '\0';
+			do {
+				n = page("", after, max, out);
+				CU_ASSERT_TRUE_FATAL(n >= 0 && (size_t)n <= max);
+				for (int i = 0; i < n; i++) {
+					CU_ASSERT_TRUE(strcmp(last, out[i].name) < 0);
+					strcpy(last, out[i].name);
+					CU_ASSERT_EQUAL(out[i].attr.type, FM_NODE_FILE);
+				}
+				strcpy(after, last);
+				total += (unsigned)n;
+			} while ((size_t)n == max);
+			CU_ASSERT_EQUAL(total, NAMES);
+		}
+		CU_ASSERT_EQUAL(page("", "", 0, out), 0);
+		CU_ASSERT_EQUAL(page("", "\xff\xff", 10, out), 0);
+		end();
+	}
+}
+
+static void test_list_kinds(void)
+{
+	struct fm_entry out[8];
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("d/file", 4097, 1, false), 0);
+	CU_ASSERT_EQUAL(mkdir(at("d/dir"), 0711), 0);
+	CU_ASSERT_EQUAL(mkfifo(at("d/pipe"), 0600), 0);
+	CU_ASSERT_EQUAL(symlink("/etc", at("d/link")), 0);
+	touch("d/.fmove.0123456789abcdef.part");
+	touch("d/.hidden");
+	CU_ASSERT_EQUAL(page("d", "", 8, out), 5);
+	CU_ASSERT_STRING_EQUAL(out[0].name, ".hidden");
+	CU_ASSERT_STRING_EQUAL(out[1].name, "dir");
+	CU_ASSERT_EQUAL(out[1].attr.type, FM_NODE_DIR);
+	CU_ASSERT_EQUAL(out[1].attr.mode, 0711);
+	CU_ASSERT_STRING_EQUAL(out[2].name, "file");
+	CU_ASSERT_EQUAL(out[2].attr.size, 4097);
+	CU_ASSERT_EQUAL(out[2].attr.mtime_ns, 5 * NS_PER_S + 7);
+	CU_ASSERT_EQUAL(out[3].attr.type, FM_NODE_LINK);
+	CU_ASSERT_EQUAL(out[4].attr.type, FM_NODE_OTHER);
+	CU_ASSERT_EQUAL(page("d/file", "", 8, out), -ENOTDIR);
+	CU_ASSERT_EQUAL(page("d/link", "", 8, out), -EXDEV);
+	CU_ASSERT_EQUAL(page("none", "", 8, out), -ENOENT);
+	memset(buffer(), 'n', 256);
+	buffer()[256] = '\0';
+	CU_ASSERT_EQUAL(page("d", (char *)buffer(), 8, out), -EINVAL);
+	CU_ASSERT_EQUAL(unlink(at("d/.fmove.0123456789abcdef.part")), 0);
+	end();
+}
+
+static int rm(const char *path, bool is_recursive)
+{
+	return s->ops->remove(s, path, &a_peer, is_recursive, &err);
+}
+
+static void test_remove(void)
+{
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(put("f", 1, 1, false), 0);
+		CU_ASSERT_EQUAL(put("d/e/f", 1, 1, false), 0);
+		CU_ASSERT_EQUAL(mkdir(at("empty"), 0755), 0);
+		CU_ASSERT_EQUAL(rm("f", false), 0);
+		CU_ASSERT_EQUAL(rm("f", false), -ENOENT);
+		CU_ASSERT_EQUAL(rm("f", true), -ENOENT);
+		CU_ASSERT_EQUAL(rm("no/where", false), -ENOENT);
+		CU_ASSERT_EQUAL(rm("d", false), -EISDIR);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "-r"));
+		CU_ASSERT_EQUAL(rm("empty", false), -EISDIR);
+		CU_ASSERT_EQUAL(rm("empty", true), 0);
+		CU_ASSERT_EQUAL(rm("d/e/f", true), 0);
+		CU_ASSERT_EQUAL(access(at("d/e"), F_OK), 0);
+		CU_ASSERT_EQUAL(rm("", true), -EISDIR);
+		CU_ASSERT_EQUAL(rm("d", true), 0);
+		CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+		end();
+	}
+}
+
+/* Goal: removing a tree removes links, pipes and partial files in it, and nothing that a link points to. */
+static void test_remove_tree(void)
+{
+	char name[64];
+
+	for (size_t b = 0; b < BASES; b++) {
+		unsigned fds;
+
+		begin(bases[b], false);
+		fds = fds_open();
+		CU_ASSERT_EQUAL(put("keep/f", 10, 1, false), 0);
+		for (unsigned i = 0; i < 300; i++) {
+			struct put p = { .path = name, .size = 10, .salt = 1, .is_fleeting = true };
+
+			snprintf(name, sizeof(name), "t/%u/%u/f", i % 3, i);
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+		}
+		CU_ASSERT_EQUAL(symlink("../keep", at("t/inside")), 0);
+		CU_ASSERT_EQUAL(symlink("/etc", at("t/0/outside")), 0);
+		CU_ASSERT_EQUAL(mkfifo(at("t/1/pipe"), 0600), 0);
+		touch("t/2/.fmove.0123456789abcdef.part");
+		CU_ASSERT_EQUAL(symlink("t", at("link")), 0);
+		CU_ASSERT_EQUAL(rm("link", true), 0);		/* the link only */
+		CU_ASSERT_EQUAL(access(at("t/0/0/f"), F_OK), 0);
+		CU_ASSERT_EQUAL(rm("t", true), 0);
+		CU_ASSERT_EQUAL(access(at("t"), F_OK), -1);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "keep/f", 10, 1), 0);
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		end();
+	}
+}
+
+/* Goal: a tree deeper than the walk goes is refused with a reason, and can be removed in parts. */
+static void test_remove_deep(void)
+{
+	char path[2 * (FM_WALK_DEPTH_MAX + 2) + 2];
+
+	begin(ON_DISK, false);
+	for (size_t i = 0; i < FM_WALK_DEPTH_MAX + 2; i++)
+		memcpy(path + 2 * i, "d/", 3);
+	strcat(path, "f");
+	CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
+	CU_ASSERT_EQUAL(rm("d", true), -EOVERFLOW);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 128"));
+	CU_ASSERT_EQUAL(access(at("d"), F_OK), 0);
+	CU_ASSERT_EQUAL(rm("d/d/d", true), 0);
+	CU_ASSERT_EQUAL(rm("d", true), 0);
+	end();
+}
+
+static void test_mkdir(void)
+{
+	struct fm_attr attr;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "a/b/c", &a_peer, &err), 0);
+		CU_ASSERT_EQUAL(s->ops->stat(s, "a/b/c", &a_peer, &attr, &err), 0);
+		CU_ASSERT_EQUAL(attr.type, FM_NODE_DIR);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "a/b/c", &a_peer, &err), -EEXIST);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "a/b", &a_peer, &err), -EEXIST);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "", &a_peer, &err), -EEXIST);
+		CU_ASSERT_EQUAL(put("f", 1, 1, false), 0);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "f", &a_peer, &err), -EEXIST);
+		CU_ASSERT_EQUAL(s->ops->mkdir(s, "f/g", &a_peer, &err), -ENOTDIR);
+		end();
+	}
+}
+
+static const struct fm_test tests[] = {
+	{ "pages give every name once, sorted by bytes", test_pages },
+	{ "a list tells kinds apart and hides partial files", test_list_kinds },
+	{ "remove takes files, and directories only if asked for", test_remove },
+	{ "removing a tree follows no link", test_remove_tree },
+	{ "a tree too deep to walk is refused", test_remove_deep },
+	{ "mkdir makes what is missing", test_mkdir },
+};
+FM_TEST_MAIN("store ops", tests)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Room: quotas, full and read-only file systems, file systems that can do less. links: fm_store
+ *
+ * Small file systems are mounted in a mount namespace of our own, where root is available.
+ */
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statfs.h>
+
+#include "mover/base/fault.h"
+#include "tests/unit/store_scene.h"
+
+/* ----------------------------------------------------------------------------------------------- quota */
+
+static void reopen(uint64_t quota)
+{
+	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
+				      .quota_bytes = quota };
+
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+}
+
+/* Goal: what is there, what runs and what comes count together; what goes gives room back. */
+static void test_quota(void)
+{
+	struct fm_create how = { .size = 4000, .is_dense = true };
+	struct fm_file *running;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(put("old/f", 3000, 1, false), 0);
+		reopen(10000);
+		CU_ASSERT_EQUAL(put("a", 7001, 1, false), -EDQUOT);
+		CU_ASSERT_STRING_EQUAL(err.text,
+				       "store s: over the store's quota: 7001 bytes are needed, 3000 of 10000 are "
+				       "used, 0 promised to running transfers");
+		CU_ASSERT_EQUAL(put("a", 7000, 1, false), 0);
+		CU_ASSERT_EQUAL(put("b", 1, 1, false), -EDQUOT);
+		CU_ASSERT_EQUAL(put("empty", 0, 1, false), 0);
+		CU_ASSERT_EQUAL(s->ops->remove(s, "a", &a_peer, false, &err), 0);
+
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "run", &root_user, &how, &running, &err), 0);
+		CU_ASSERT_EQUAL(put("b", 3001, 1, false), -EDQUOT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "4000 promised"));
+		CU_ASSERT_EQUAL(put("b", 3000, 1, false), 0);
+		running->ops->close(running);
+		/* 3000 + 3000; replacing needs room for both until the old one is gone. */
+		CU_ASSERT_EQUAL(put("b", 4001, 1, true), -EDQUOT);
+		CU_ASSERT_EQUAL(put("b", 4000, 1, true), 0);
+		CU_ASSERT_EQUAL(put("c", 3001, 1, false), -EDQUOT);
+		CU_ASSERT_EQUAL(s->ops->remove(s, "old", &a_peer, true, &err), 0);
+		CU_ASSERT_EQUAL(put("c", 6000, 1, false), 0);
+		end();
+	}
+}
+
+/* Goal: a stream meets the quota while it is written, and gives back what it took. */
+static void test_quota_stream(void)
+{
+	struct put p = { .path = "f", .size = 4 * CHUNK, .is_stream = true };
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		reopen(3 * CHUNK);
+		for (int i = 0; i < 3; i++)
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), -EDQUOT);
+		p.size = 3 * CHUNK;
+		CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+		CU_ASSERT_EQUAL(put("g", 1, 1, false), -EDQUOT);
+		p.size = 4 * CHUNK;
+		end();
+	}
+}
+
+/* Goal: no quota can be had on a tree that cannot be counted. */
+static void test_quota_too_deep(void)
+{
+	struct fm_store_opts opts = { .name = "q", .directory = dir, .quota_bytes = 1 };
+	struct fm_store *store;
+	char path[2 * 140];
+
+	begin(ON_DISK, false);
+	memset(path, 'd', sizeof(path));
+	for (size_t i = 1; i < sizeof(path); i += 2)
+		path[i] = '/';
+	path[sizeof(path) - 1] = '\0';
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &root_user, &err), 0);
+	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EOVERFLOW);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested deeper"));
+	end();
+}
+
+/* ------------------------------------------------------------------------------------------ full disks */
+
+/* Goal: a size that cannot fit is refused before the first byte, with the numbers, and nothing is left. */
+static void test_impossible_size(void)
+{
+	struct fm_create how = { .size = UINT64_C(1) << 60, .is_dense = true };
+	struct fm_file *file;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		CU_ASSERT_EQUAL(s->ops->create(s, "f", &root_user, &how, &file, &err), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no space: 1152921504606846976 bytes are needed, "));
+		how.size = UINT64_MAX - 1;
+		CU_ASSERT_EQUAL(s->ops->create(s, "f", &root_user, &how, &file, &err), -EFBIG);
+		how.size = UINT64_C(1) << 60;
+		end();
+	}
+}
+
+/* Whether a mount namespace of our own is to be had; says so if not. */
+static bool may_mount(void)
+{
+	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		return true;
+	printf("SKIP: needs root and mount(2)\n");
+	return false;
+}
+
+/*
+ * A file system of a few MiB over the directory `name` of the scene. A loop device makes it one with blocks and
+ * O_DIRECT.
+ */
+static bool mount_small(const char *name, bool is_disk)
+{
+	char command[512];
+
+	CU_ASSERT_EQUAL(mkdir(at(name), 0755), 0);
+	if (!is_disk)
+		return mount("tmpfs", at(name), "tmpfs", 0, "size=4m") == 0;
+	snprintf(command, sizeof(command),
+		 "truncate -s 16M '%s' && mkfs.ext4 -q -F '%s' >&2 && mount -o loop '%s' '%s'", at("image"),
+		 at("image"), at("image"), at(name));
+	return system(command) == 0;
+}
+
+/*
+ * Goal: a stream that fills the disk fails with ENOSPC and leaves it empty again; a dense file is refused at
+ * once.
+ */
+static void test_full(void)
+{
+	struct put p = { .path = "m/f", .size = 64 * CHUNK, .is_stream = true };
+	struct statfs before, after;
+
+	if (!may_mount())
+		return;
+	for (int is_disk = 0; is_disk < 2; is_disk++) {
+		begin(ON_DISK, false);
+		if (!mount_small("m", is_disk)) {
+			printf("SKIP: cannot mount a small %s\n", is_disk ? "ext4 on a loop device" : "tmpfs");
+			end();
+			continue;
+		}
+		CU_ASSERT_EQUAL(put("m/old", 1000, 1, false), 0);
+		CU_ASSERT_EQUAL(statfs(at("m"), &before), 0);
+		CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), -ENOSPC);
+		CU_ASSERT_EQUAL(put("m/g", 64 * CHUNK, 1, false), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "16777216 bytes are needed"));
+		CU_ASSERT_EQUAL(dir_count(at("m"), PARTIALS), 0);
+		CU_ASSERT_EQUAL(statfs(at("m"), &after), 0);
+		CU_ASSERT_EQUAL(before.f_bfree, after.f_bfree);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "m/old", 1000, 1), 0);
+		CU_ASSERT_EQUAL(umount(at("m")), 0);
+		end();
+	}
+}
+
+static void test_read_only(void)
+{
+	struct fm_attr attr;
+
+	if (!may_mount())
+		return;
+	begin(ON_DISK, false);
+	if (!mount_small("m", false)) {
+		printf("SKIP: cannot mount a small tmpfs\n");
+		end();
+		return;
+	}
+	CU_ASSERT_EQUAL(put("m/old", 1000, 1, false), 0);
+	CU_ASSERT_EQUAL(mount("tmpfs", at("m"), "tmpfs", MS_REMOUNT | MS_RDONLY, NULL), 0);
+	CU_ASSERT_EQUAL(put("m/f", 1, 1, false), -EROFS);
+	CU_ASSERT_STRING_EQUAL(err.text,
+			       "store s: make a partial file beside \"m/f\": the file system is mounted read-only");
+	CU_ASSERT_EQUAL(put("m/new/f", 1, 1, false), -EROFS);
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, "m/d", &root_user, &err), -EROFS);
+	CU_ASSERT_EQUAL(s->ops->remove(s, "m/old", &root_user, false, &err), -EROFS);
+	CU_ASSERT_EQUAL(s->ops->stat(s, "m/old", &root_user, &attr, &err), 0);
+	CU_ASSERT_EQUAL(umount(at("m")), 0);
+	end();
+}
+
+/* --------------------------------------------------------------------------------- lesser file systems */
+
+/*
+ * Goal: a file system without rename flags (NFS) or without statx's word on O_DIRECT (before Linux 6.1) gets
+ * the same results. Method: the kernel's answer is replaced by that of such a system.
+ */
+static void test_fallbacks(void)
+{
+#ifdef FM_FAULTS
+	static const char *const points[] = { "store.rename_flags", "store.statx" };
+
+	for (size_t i = 0; i < 2; i++) {
+		for (int is_fleeting = 0; is_fleeting < 2; is_fleeting++) {
+			struct put p = { .path = "f", .size = 4097, .salt = 1, .is_fleeting = is_fleeting };
+
+			begin(ON_DISK, false);
+			fm_fault_arm(points[i], 1);
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+			CU_ASSERT_TRUE(fm_fault_fired());
+			fm_fault_arm(points[i], 1);
+			CU_ASSERT_EQUAL(store_verify(&l, s, "f", 4097, 1), 0);
+			p.salt = 2;
+			fm_fault_arm(points[i], 1);
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), -EEXIST);
+			p.may_replace = true;
+			fm_fault_arm(points[i], 1);
+			CU_ASSERT_EQUAL(store_put(&l, s, &p, &err), 0);
+			fm_fault_arm(NULL, 0);
+			CU_ASSERT_EQUAL(store_verify(&l, s, "f", 4097, 2), 0);
+			end();
+		}
+	}
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+/* Goal: without rename flags, a name that was taken meanwhile is still not replaced. */
+static void test_fallback_race(void)
+{
+#ifdef FM_FAULTS
+	struct fm_create how = { .size = 0 };
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_file *file;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &file, &err), 0);
+	CU_ASSERT_EQUAL(put("f", 5, 1, false), 0);
+	fm_fault_arm("store.rename_flags", 1);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &attr, true, &err), -EEXIST);
+	fm_fault_arm(NULL, 0);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "f", 5, 1), 0);
+	end();
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+static const struct fm_test tests[] = {
+	{ "a quota counts what is there, what runs and what comes", test_quota },
+	{ "a stream meets the quota while it is written", test_quota_stream },
+	{ "a tree that cannot be counted has no quota", test_quota_too_deep },
+	{ "a size that cannot fit is refused at once", test_impossible_size },
+	{ "a full file system is left as it was", test_full },
+	{ "a read-only file system says so", test_read_only },
+	{ "file systems that can do less give the same results", test_fallbacks },
+	{ "without rename flags nothing is replaced by accident", test_fallback_race },
+};
+FM_TEST_MAIN("store space", tests)
