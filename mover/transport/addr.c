@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/transport/addr.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/transport/rdma.h"
+
+#define ADDRS_SEEN_MAX 1024	/* of all interfaces; a host full of containers has hundreds */
+#define SYSFS_VALUE_MAX (INT32_MAX / 2)
+
+/* ---- one address ---- */
+
+static const struct sockaddr_in *as_in(const struct sockaddr_storage *sa)
+{
+	return (const struct sockaddr_in *)(const void *)sa;
+}
+
+static const struct sockaddr_in6 *as_in6(const struct sockaddr_storage *sa)
+{
+	return (const struct sockaddr_in6 *)(const void *)sa;
+}
+
+void fm_addr_text(const struct sockaddr_storage *sa, char out[FM_ADDR_TEXT_MAX])
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+	char name[IF_NAMESIZE] = "";
+	uint32_t scope;
+
+	if (sa->ss_family == AF_INET) {
+		inet_ntop(AF_INET, &as_in(sa)->sin_addr, ip, sizeof(ip));
+	} else if (sa->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &as_in6(sa)->sin6_addr, ip, sizeof(ip));
+		scope = as_in6(sa)->sin6_scope_id;
+		if (scope && !if_indextoname(scope, name))
+			snprintf(name, sizeof(name), "%u", scope);
+	}
+	snprintf(out, FM_ADDR_TEXT_MAX, "%s%s%s", ip, name[0] ? "%" : "", name);
+}
+
+void fm_addr_port_text(const struct sockaddr_storage *sa, char out[FM_ADDR_PORT_TEXT_MAX])
+{
+	char text[FM_ADDR_TEXT_MAX];
+	bool is_six = sa->ss_family == AF_INET6;
+
+	fm_addr_text(sa, text);
+	snprintf(out, FM_ADDR_PORT_TEXT_MAX, "%s%s%s:%u", is_six ? "[" : "", text, is_six ? "]" : "",
+		 (unsigned)fm_addr_port(sa));
+}
+
+socklen_t fm_addr_len(const struct sockaddr_storage *sa)
+{
+	if (sa->ss_family == AF_INET)
+		return sizeof(struct sockaddr_in);
+	if (sa->ss_family == AF_INET6)
+		return sizeof(struct sockaddr_in6);
+	return 0;
+}
+
+uint16_t fm_addr_port(const struct sockaddr_storage *sa)
+{
+	if (sa->ss_family == AF_INET)
+		return ntohs(as_in(sa)->sin_port);
+	if (sa->ss_family == AF_INET6)
+		return ntohs(as_in6(sa)->sin6_port);
+	return 0;
+}
+
+void fm_addr_set_port(struct sockaddr_storage *sa, uint16_t port)
+{
+	if (sa->ss_family == AF_INET)
+		((struct sockaddr_in *)(void *)sa)->sin_port = htons(port);
+	else if (sa->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)sa)->sin6_port = htons(port);
+}
+
+bool fm_addr_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return as_in(a)->sin_addr.s_addr == as_in(b)->sin_addr.s_addr;
+	if (a->ss_family == AF_INET6)
+		return memcmp(&as_in6(a)->sin6_addr, &as_in6(b)->sin6_addr, sizeof(struct in6_addr)) == 0 &&
+		       as_in6(a)->sin6_scope_id == as_in6(b)->sin6_scope_id;
+	return false;
+}
+
+bool fm_addr_is_link_local(const struct sockaddr_storage *sa)
+{
+	if (sa->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LINKLOCAL(&as_in6(sa)->sin6_addr);
+	return sa->ss_family == AF_INET && (ntohl(as_in(sa)->sin_addr.s_addr) >> 16) == 0xa9fe;	/* 169.254/16 */
+}
+
+void fm_addr_unmap(struct sockaddr_storage *sa)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (sa->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&as_in6(sa)->sin6_addr))
+		return;
+	memcpy(&in.sin_addr, &as_in6(sa)->sin6_addr.s6_addr[12], sizeof(in.sin_addr));
+	in.sin_port = as_in6(sa)->sin6_port;
+	memset(sa, 0, sizeof(*sa));
+	memcpy(sa, &in, sizeof(in));
+}
+
+int fm_addr_of_socket(int fd, struct sockaddr_storage *local, struct sockaddr_storage *remote)
+{
+	socklen_t local_len = sizeof(*local), remote_len = sizeof(*remote);
+
+	memset(local, 0, sizeof(*local));
+	memset(remote, 0, sizeof(*remote));
+	if (FM_FAULT("addr.of_socket"))
+		return -ENOTCONN;
+	if (getsockname(fd, (struct sockaddr *)local, &local_len) < 0 ||
+	    getpeername(fd, (struct sockaddr *)remote, &remote_len) < 0)
+		return -errno;
+	fm_addr_unmap(local);
+	fm_addr_unmap(remote);
+	return 0;
+}
+
+int fm_addr_connect_err(struct fm_err *err, int code)
+{
+	assert(code < 0);
+	switch (-code) {
+	case ECONNREFUSED:
+		return fm_err_set(err, code, "connection refused: is fmoved running there?");
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return fm_err_set(err, code, "no route to it, or nobody has that address");
+	case ETIMEDOUT:
+		return fm_err_set(err, code, "no answer: is it up, is the port open in its firewall?");
+	case EADDRNOTAVAIL:
+		return fm_err_set(err, code, "the local address is not one of this node's (or no port of it is free)");
+	default:
+		return fm_err_sys(err, code, "connect");
+	}
+}
+
+/* ---- interfaces ---- */
+
+/*
+ * What /sys/class/net says of an interface; 0 when it says nothing, which for speed is common (virtual links, link
+ * down).
+ */
+static uint32_t sysfs_value(const char *interface, const char *what)
+{
+	char path[128];
+	long long value = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", interface, what);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lld", &value) != 1 || value < 0 || value > SYSFS_VALUE_MAX)
+		value = 0;
+	fclose(f);
+	return (uint32_t)value;
+}
+
+static bool is_hardware(const char *interface)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device", interface);
+	return access(path, F_OK) == 0;
+}
+
+/* A second IPv4 address may carry a label, "eth0:1", in place of the interface's name. */
+static void interface_name(const struct ifaddrs *ifa, char name[FM_RAIL_NAME_MAX])
+{
+	snprintf(name, FM_RAIL_NAME_MAX, "%s", ifa->ifa_name);
+	name[strcspn(name, ":")] = '\0';
+}
+
+static uint8_t prefix_of(const struct sockaddr *mask)
+{
+	const uint8_t *at = NULL;
+	size_t len = 0;
+	uint8_t bits = 0;
+
+	if (mask && mask->sa_family == AF_INET) {
+		at = (const uint8_t *)&((const struct sockaddr_in *)(const void *)mask)->sin_addr;
+		len = 4;
+	} else if (mask && mask->sa_family == AF_INET6) {
+		at = (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr;
+		len = 16;
+	}
+	for (size_t i = 0; i < len; i++)
+		bits = (uint8_t)(bits + __builtin_popcount(at[i]));
+	return bits;
+}
+
+static bool address_of(const struct ifaddrs *ifa, struct sockaddr_storage *out)
+{
+	size_t len;
+
+	if (!ifa->ifa_addr)
+		return false;
+	if (ifa->ifa_addr->sa_family == AF_INET)
+		len = sizeof(struct sockaddr_in);
+	else if (ifa->ifa_addr->sa_family == AF_INET6)
+		len = sizeof(struct sockaddr_in6);
+	else
+		return false;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, ifa->ifa_addr, len);
+	return true;
+}
+
+/* addr->sa is set; the rest is what the interface and the RDMA device behind it say. */
+static void describe(struct fm_addr *addr, const struct ifaddrs *ifa, struct fm_rdma *rdma)
+{
+	char rail[FM_RAIL_NAME_MAX] = "";
+	uint32_t speed = 0;
+
+	interface_name(ifa, addr->name);
+	addr->prefix_len = prefix_of(ifa->ifa_netmask);
+	addr->speed_mbps = sysfs_value(addr->name, "speed");
+	addr->is_rdma = rdma && fm_rdma_is_rail(rdma, addr, rail, &speed);
+	if (!addr->is_rdma)
+		return;
+	snprintf(addr->name, sizeof(addr->name), "%s", rail);
+	if (speed)
+		addr->speed_mbps = speed;
+}
+
+void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
+{
+	struct sockaddr_storage sa;
+	struct ifaddrs *all;
+	char name[FM_RAIL_NAME_MAX];
+
+	if (mtu)
+		*mtu = 0;
+	if (FM_FAULT("addr.describe") || getifaddrs(&all) < 0)
+		return;		/* only a description: a connection works without */
+	for (struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next) {
+		if (!address_of(ifa, &sa) || !fm_addr_is_equal(&sa, &addr->sa))
+			continue;
+		interface_name(ifa, name);
+		if (mtu)
+			*mtu = sysfs_value(name, "mtu");
+		describe(addr, ifa, rdma);
+		break;
+	}
+	freeifaddrs(all);
+}
+
+/* ---- the list ---- */
+
+struct candidate {
+	struct fm_addr addr;
+	unsigned rank;		/* less is better */
+};
+
+static unsigned rank_of(const struct fm_addr *addr, const struct ifaddrs *ifa)
+{
+	char name[FM_RAIL_NAME_MAX];
+	unsigned rank = 4;
+
+	interface_name(ifa, name);
+	if (addr->is_rdma)
+		rank = 0;
+	else if (is_hardware(name))
+		rank = 2;
+	return rank + (fm_addr_is_link_local(&addr->sa) ? 1 : 0);
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	if (a->addr.speed_mbps != b->addr.speed_mbps)
+		return a->addr.speed_mbps > b->addr.speed_mbps ? -1 : 1;
+	return strcmp(a->addr.name, b->addr.name);
+}
+
+size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
+{
+	const unsigned wanted = IFF_UP | IFF_RUNNING;
+	struct candidate *seen;
+	struct ifaddrs *all;
+	size_t count = 0;
+
+	if (FM_FAULT("addr.list") || getifaddrs(&all) < 0)
+		return 0;
+	seen = calloc(ADDRS_SEEN_MAX, sizeof(*seen));
+	for (struct ifaddrs *ifa = all; seen && ifa && count < ADDRS_SEEN_MAX; ifa = ifa->ifa_next) {
+		struct candidate *c = &seen[count];
+
+		if ((ifa->ifa_flags & wanted) != wanted || (ifa->ifa_flags & IFF_LOOPBACK) ||
+		    !address_of(ifa, &c->addr.sa))
+			continue;
+		describe(&c->addr, ifa, rdma);
+		c->rank = rank_of(&c->addr, ifa);
+		count++;
+	}
+	freeifaddrs(all);
+	if (!seen)
+		return 0;
+	qsort(seen, count, sizeof(*seen), compare);
+	if (count > max)
+		count = max;
+	for (size_t i = 0; i < count; i++)
+		out[i] = seen[i].addr;
+	free(seen);
+	return count;
+}

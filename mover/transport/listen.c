@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * listen - the port where peers knock.
+ *
+ * A connection is a knock until its first byte is there, then it belongs to ctl.c (TLS) or tcp.c (data), which enter
+ * it as half-open again. Most skip the knock: their first byte comes with the connection.
+ */
+#include "mover/transport/listen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/transport/addr.h"
+
+#define SOCKETS_MAX 8			/* addresses listened on */
+#define BACKLOG 512			/* hundreds of nodes come back at once after a power cut */
+#define ACCEPTS_MAX 32			/* in one pass */
+#define FAIR_NS (500 * FM_NS_PER_MS)	/* a half-open connection may stay so long even when others wait */
+#define RETRY_NS (100 * FM_NS_PER_MS)	/* after accept(2) failed for want of descriptors or memory */
+#define REFUSALS_MAX 20			/* lines in REFUSALS_NS */
+#define REFUSALS_NS (60 * FM_NS_PER_S)
+#define TLS_HANDSHAKE 0x16		/* the first byte of every TLS connection (RFC 8446, 5.1) */
+
+struct socket {
+	struct fm_watch watch;
+	struct fm_listener *listener;
+};
+
+struct fm_listener {
+	struct fm_loop *loop;
+	struct socket sockets[SOCKETS_MAX];
+	unsigned socket_count;
+	uint16_t port;
+	bool is_started;
+	bool is_paused;			/* not accepting until the timer, or until a half-open connection leaves */
+	uint64_t resume_ns;
+	const struct fm_listener_events *events;
+	void *ctx;
+	struct fm_list halves;		/* oldest first */
+	unsigned half_count;
+	struct fm_timer timer;
+	uint64_t refusals_since_ns;
+	unsigned refusals;
+};
+
+/* A connection whose first byte has not come. */
+struct knock {
+	struct fm_half half;
+	struct fm_listener *listener;
+	struct fm_watch watch;
+	struct sockaddr_storage peer;
+};
+
+/* ---- binding ---- */
+
+/* "[::1]:7471" -> "::1", "7471". An IPv6 address needs its brackets: "::1:7471" could be read in two ways. */
+static int where_split(const char *where, char host[NI_MAXHOST], char port[NI_MAXSERV], struct fm_err *err)
+{
+	const char *colon = strrchr(where, ':');
+	size_t len = colon ? (size_t)(colon - where) : 0;
+	bool is_bracketed = len >= 2 && where[0] == '[' && where[len - 1] == ']';
+	char *end;
+	unsigned long value;
+
+	if (is_bracketed) {
+		where++;
+		len -= 2;
+	}
+	if (!colon || len >= NI_MAXHOST || (!is_bracketed && memchr(where, ':', len)))
+		return fm_err_set(err, -EINVAL, "not of the form ADDRESS:PORT, such as [::]:7471");
+	value = strtoul(colon + 1, &end, 10);
+	if (colon[1] < '0' || colon[1] > '9' || *end || value > UINT16_MAX)
+		return fm_err_set(err, -EINVAL, "\"%s\" is not a port (0 to 65535)", colon + 1);
+	memcpy(host, where, len);
+	host[len] = '\0';
+	snprintf(port, NI_MAXSERV, "%lu", value);
+	return 0;
+}
+
+static int socket_bind(int fd, const struct sockaddr_storage *sa, struct fm_err *err)
+{
+	const int on = 1, off = 0;
+	int ret;
+
+	ret = FM_FAULT("listen.option") ? (errno = ENOBUFS, -1)
+					: setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (ret == 0 && sa->ss_family == AF_INET6)
+		ret = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (ret < 0)
+		return fm_err_sys(err, -errno, "set a socket option");
+	ret = FM_FAULT("listen.bind") ? (errno = EADDRINUSE, -1)
+				      : bind(fd, (const struct sockaddr *)sa, fm_addr_len(sa));
+	/* At bind() another's port need not show yet: with SO_REUSEADDR it can show only at listen(). */
+	if (ret == 0)
+		ret = FM_FAULT("listen.listen") ? (errno = EADDRINUSE, -1) : listen(fd, BACKLOG);
+	if (ret < 0 && errno == EADDRINUSE)
+		return fm_err_set(err, -EADDRINUSE, "the port is in use: is another fmoved running?");
+	if (ret < 0 && errno == EADDRNOTAVAIL)
+		return fm_err_set(err, -EADDRNOTAVAIL, "the address is not one of this node's");
+	if (ret < 0)
+		return fm_err_sys(err, -errno, "bind");
+	return 0;
+}
+
+static int socket_add(struct fm_listener *l, struct sockaddr_storage *sa, struct fm_err *err)
+{
+	struct socket *s = &l->sockets[l->socket_count];
+	socklen_t len = sizeof(*sa);
+	int fd, ret;
+
+	if (l->port)
+		fm_addr_set_port(sa, l->port);	/* with port 0 every address gets the port that the first one got */
+	fd = FM_FAULT("listen.socket") ? (errno = EMFILE, -1)
+				       : socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "socket");
+	ret = socket_bind(fd, sa, err);
+	if (ret == 0 && (FM_FAULT("listen.getsockname") || getsockname(fd, (struct sockaddr *)sa, &len) < 0))
+		ret = fm_err_set(err, -ENOBUFS, "getsockname failed");
+	if (ret < 0) {
+		close(fd);
+		return ret;
+	}
+	l->port = fm_addr_port(sa);
+	s->watch.fd = fd;
+	s->listener = l;
+	l->socket_count++;
+	return 0;
+}
+
+/* Every address of every family, or of IPv4 where there is no IPv6. */
+static int bind_any(struct fm_listener *l, const char *port, struct fm_err *err)
+{
+	struct sockaddr_storage sa = { .ss_family = AF_INET6 };
+	uint16_t number = (uint16_t)strtoul(port, NULL, 10);
+	int ret;
+
+	fm_addr_set_port(&sa, number);
+	ret = socket_add(l, &sa, err);
+	if (ret != -EAFNOSUPPORT && ret != -EADDRNOTAVAIL)
+		return ret;
+	memset(&sa, 0, sizeof(sa));
+	sa.ss_family = AF_INET;
+	fm_addr_set_port(&sa, number);
+	return socket_add(l, &sa, err);
+}
+
+static int bind_all(struct fm_listener *l, const char *where, struct fm_err *err)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+					.ai_socktype = SOCK_STREAM,
+					.ai_flags = AI_NUMERICSERV };
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	struct sockaddr_storage sa;
+	struct addrinfo *list;
+	int ret;
+
+	ret = where_split(where, host, port, err);
+	if (ret < 0)
+		return ret;
+	if (!host[0] || strcmp(host, "::") == 0)
+		return bind_any(l, port, err);
+	ret = FM_FAULT("listen.getaddrinfo") ? EAI_MEMORY : getaddrinfo(host, port, &hints, &list);
+	if (ret)
+		return fm_err_set(err, -EADDRNOTAVAIL, "address of \"%s\": %s", host, gai_strerror(ret));
+	for (struct addrinfo *ai = list; ai && ret == 0 && l->socket_count < SOCKETS_MAX; ai = ai->ai_next) {
+		memset(&sa, 0, sizeof(sa));
+		memcpy(&sa, ai->ai_addr, ai->ai_addrlen);
+		ret = socket_add(l, &sa, err);
+	}
+	freeaddrinfo(list);
+	return ret;
+}
+
+static void listener_close(struct fm_listener *l)
+{
+	for (unsigned i = 0; i < l->socket_count; i++) {
+		fm_watch_del(l->loop, &l->sockets[i].watch);
+		close(l->sockets[i].watch.fd);
+	}
+	l->socket_count = 0;
+}
+
+static void listener_timer(struct fm_timer *timer);
+
+int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out, struct fm_err *err)
+{
+	struct fm_listener *l;
+	int ret;
+
+	assert(loop && where && out);
+	l = FM_FAULT("listen.alloc") ? NULL : calloc(1, sizeof(*l));
+	if (!l)
+		return fm_err_set(err, -ENOMEM, "allocate the listener");
+	l->loop = loop;
+	l->timer.fire = listener_timer;
+	fm_list_init(&l->halves);
+	ret = bind_all(l, where, err);
+	if (ret < 0) {
+		listener_close(l);
+		free(l);
+		fm_err_wrap(err, "listen on %s", where);
+		return ret;
+	}
+	*out = l;
+	return 0;
+}
+
+void fm_listener_free(struct fm_listener *l)
+{
+	if (!l)
+		return;
+	assert(!l->is_started && l->half_count == 0);
+	listener_close(l);
+	free(l);
+}
+
+uint16_t fm_listener_port(const struct fm_listener *l)
+{
+	return l->port;
+}
+
+/* ---- half-open connections ---- */
+
+static struct fm_half *oldest(struct fm_listener *l)
+{
+	return fm_container_of(l->halves.next, struct fm_half, link);
+}
+
+/* The timer may fire too early, after some have left; it then finds nothing to do and is set again. */
+static void listener_arm(struct fm_listener *l)
+{
+	uint64_t at_ns = FM_NEVER;
+
+	if (l->half_count > 0)
+		at_ns = oldest(l)->since_ns + FM_HALF_OPEN_NS;
+	if (l->is_paused && l->resume_ns < at_ns)
+		at_ns = l->resume_ns;
+	if (at_ns == FM_NEVER)
+		fm_timer_clear(l->loop, &l->timer);
+	else if (!fm_timer_is_set(&l->timer) || at_ns < l->timer.at_ns)
+		fm_timer_set(l->loop, &l->timer, at_ns);
+}
+
+static void listener_pause(struct fm_listener *l, uint64_t until_ns)
+{
+	l->is_paused = true;
+	l->resume_ns = until_ns;
+	for (unsigned i = 0; i < l->socket_count; i++)
+		fm_watch_mod(l->loop, &l->sockets[i].watch, 0);
+	listener_arm(l);
+}
+
+static void listener_resume(struct fm_listener *l)
+{
+	l->is_paused = false;
+	for (unsigned i = 0; i < l->socket_count; i++)
+		fm_watch_mod(l->loop, &l->sockets[i].watch, EPOLLIN);
+}
+
+void fm_half_enter(struct fm_listener *l, struct fm_half *half)
+{
+	assert(l->is_started && !half->listener && half->drop && l->half_count < FM_HALF_OPEN_MAX);
+	half->listener = l;
+	half->since_ns = fm_loop_now(l->loop);
+	fm_list_append(&l->halves, &half->link);
+	l->half_count++;
+	listener_arm(l);
+}
+
+void fm_half_leave(struct fm_half *half)
+{
+	struct fm_listener *l = half->listener;
+
+	if (!l)
+		return;
+	fm_list_del(&half->link);
+	half->listener = NULL;
+	l->half_count--;
+	/* Not when accept(2) itself failed: that one waits for its time. */
+	if (l->is_paused && l->is_started && l->half_count == FM_HALF_OPEN_MAX - 1)
+		listener_resume(l);
+}
+
+static void half_drop(struct fm_half *half, const char *why)
+{
+	fm_half_leave(half);
+	half->drop(half, why);
+}
+
+static void listener_timer(struct fm_timer *timer)
+{
+	struct fm_listener *l = fm_container_of(timer, struct fm_listener, timer);
+	uint64_t now_ns = fm_loop_now(l->loop);
+
+	while (l->half_count > 0 && oldest(l)->since_ns + FM_HALF_OPEN_NS <= now_ns)
+		half_drop(oldest(l), "it did not say who it is in time");
+	if (l->is_paused && l->resume_ns <= now_ns)
+		listener_resume(l);
+	listener_arm(l);
+}
+
+/* Whether one more fits; if not, accepting pauses until it does. */
+static bool listener_has_room(struct fm_listener *l)
+{
+	uint64_t fair_ns;
+
+	if (l->half_count < FM_HALF_OPEN_MAX)
+		return true;
+	fair_ns = oldest(l)->since_ns + FAIR_NS;
+	if (fair_ns > fm_loop_now(l->loop)) {
+		listener_pause(l, fair_ns);
+		return false;
+	}
+	half_drop(oldest(l), "it did not say who it is, and others wait");
+	return true;
+}
+
+/* ---- the first byte ---- */
+
+/* Hand the connection on if its first byte is there: 0. -EAGAIN if not yet. Else it is of no use: another errno. */
+static int knock_try(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
+{
+	uint8_t first;
+	ssize_t n;
+
+	n = FM_FAULT("listen.peek") ? (errno = ECONNRESET, -1) : recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	if (first == TLS_HANDSHAKE)
+		l->events->tls(l->ctx, fd, peer);
+	else
+		l->events->data(l->ctx, fd, peer);
+	return 0;
+}
+
+static void knock_drop(struct fm_half *half, const char *why)
+{
+	struct knock *k = fm_container_of(half, struct knock, half);
+
+	(void)why;	/* it never said a word: not worth a line */
+	fm_watch_del(k->listener->loop, &k->watch);
+	close(k->watch.fd);
+	free(k);
+}
+
+static void knock_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct knock *k = fm_container_of(watch, struct knock, watch);
+	struct fm_listener *l = k->listener;
+	int ret;
+
+	(void)events;
+	fm_watch_del(l->loop, &k->watch);
+	fm_half_leave(&k->half);	/* whoever takes it enters anew */
+	ret = knock_try(l, k->watch.fd, &k->peer);
+	if (ret < 0)
+		close(k->watch.fd);
+	free(k);
+}
+
+static void knock_wait(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
+{
+	struct knock *k = FM_FAULT("listen.knock") ? NULL : calloc(1, sizeof(*k));
+
+	if (!k) {
+		close(fd);
+		return;
+	}
+	k->listener = l;
+	k->half.drop = knock_drop;
+	k->watch = (struct fm_watch){ .ready = knock_ready, .fd = fd, .events = EPOLLIN };
+	k->peer = *peer;
+	if (fm_watch_add(l->loop, &k->watch, NULL) < 0) {
+		close(fd);
+		free(k);
+		return;
+	}
+	fm_half_enter(l, &k->half);
+}
+
+/* ---- accepting ---- */
+
+static bool listener_may_log(struct fm_listener *l)
+{
+	uint64_t now_ns = fm_loop_now(l->loop);
+
+	if (now_ns - l->refusals_since_ns > REFUSALS_NS) {
+		if (l->refusals > REFUSALS_MAX)
+			fm_log_warn("and %u more like it", l->refusals - REFUSALS_MAX);
+		l->refusals_since_ns = now_ns;
+		l->refusals = 0;
+	}
+	return l->refusals++ < REFUSALS_MAX;
+}
+
+/* A descriptor, or a negative errno: -EAGAIN when there is none to accept. */
+static int accept_one(int listen_fd, struct sockaddr_storage *peer)
+{
+	socklen_t len = sizeof(*peer);
+	int fd;
+
+	memset(peer, 0, sizeof(*peer));
+	fd = FM_FAULT("listen.accept")
+		     ? (errno = EMFILE, -1)
+		     : accept4(listen_fd, (struct sockaddr *)peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	fm_addr_unmap(peer);
+	return fd;
+}
+
+/*
+ * Whether accept(2) fails for a reason that waiting may cure; other errors are of the one connection, and the next
+ * may be well.
+ */
+static bool is_shortage(int code)
+{
+	return code == -EMFILE || code == -ENFILE || code == -ENOBUFS || code == -ENOMEM;
+}
+
+static void socket_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_listener *l = fm_container_of(watch, struct socket, watch)->listener;
+	struct sockaddr_storage peer;
+	int fd, ret;
+
+	(void)events;
+	for (unsigned i = 0; i < ACCEPTS_MAX && l->is_started && listener_has_room(l); i++) {
+		fd = accept_one(watch->fd, &peer);
+		if (fd == -EAGAIN)
+			return;
+		if (is_shortage(fd)) {
+			if (listener_may_log(l))
+				fm_log_warn("cannot accept connections: %s", fm_err_name(fd));
+			listener_pause(l, fm_loop_now(l->loop) + RETRY_NS);
+			return;
+		}
+		if (fd < 0)
+			continue;
+		ret = knock_try(l, fd, &peer);
+		if (ret == -EAGAIN)
+			knock_wait(l, fd, &peer);
+		else if (ret < 0)
+			close(fd);
+	}
+}
+
+int fm_listener_start(struct fm_listener *l, const struct fm_listener_events *events, void *ctx, struct fm_err *err)
+{
+	int ret;
+
+	assert(!l->is_started && l->socket_count > 0);
+	for (unsigned i = 0; i < l->socket_count; i++) {
+		struct fm_watch *watch = &l->sockets[i].watch;
+
+		watch->ready = socket_ready;
+		watch->events = EPOLLIN;
+		ret = fm_watch_add(l->loop, watch, err);
+		if (ret < 0)
+			goto del_watches;
+	}
+	l->events = events;
+	l->ctx = ctx;
+	l->is_started = true;
+	return 0;
+
+del_watches:
+	for (unsigned i = 0; i < l->socket_count; i++)
+		fm_watch_del(l->loop, &l->sockets[i].watch);
+	return ret;
+}
+
+void fm_listener_stop(struct fm_listener *l)
+{
+	if (!l->is_started)
+		return;
+	l->is_started = false;
+	while (l->half_count > 0)
+		half_drop(oldest(l), "this node is going down");
+	fm_timer_clear(l->loop, &l->timer);
+	listener_close(l);
+}
+
+void fm_listener_refused(struct fm_listener *l, const struct sockaddr_storage *peer, const char *why)
+{
+	char text[FM_ADDR_PORT_TEXT_MAX];
+
+	if (!l->is_started || !listener_may_log(l))
+		return;
+	fm_addr_port_text(peer, text);
+	fm_log_warn("refused %s: %s", text, why);
+}

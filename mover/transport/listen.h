@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * listen - the port where peers knock: accepting, telling TLS from data by the first byte, and bounding what is
+ * half-open.
+ *
+ * A connection is half-open from accept(2) until it has shown a known key or a good token. Anyone can make one, so
+ * they are few (FM_HALF_OPEN_MAX), each has a deadline, and when all are taken the oldest makes room for the newest
+ * once it has had a fair time; until then the kernel's backlog waits. So a flood delays peers by fractions of a
+ * second, costs bounded memory and never locks them out. Control loop only.
+ */
+#ifndef FM_TRANSPORT_LISTEN_H
+#define FM_TRANSPORT_LISTEN_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "mover/base/err.h"
+#include "mover/base/list.h"
+
+struct fm_loop;
+struct fm_listener;
+
+#define FM_HALF_OPEN_MAX 64
+#define FM_HALF_OPEN_NS (5 * UINT64_C(1000000000))	/* for each of: first byte; handshake or hello */
+
+/*
+ * A half-open connection. Set drop; the rest is the listener's. Embedded in whatever the connection is at the time.
+ */
+struct fm_half {
+	/*
+	 * Too slow, crowded out, or the listener stops: free the connection, no event. It has left the listener
+	 * already.
+	 */
+	void (*drop)(struct fm_half *half, const char *why);
+	struct fm_listener *listener;	/* NULL: not half-open */
+	struct fm_list link;
+	uint64_t since_ns;
+};
+
+/*
+ * Whose connection it is from now on; the first byte is still to be read. It must be half-open when the call returns,
+ * or closed.
+ */
+struct fm_listener_events {
+	void (*tls)(void *ctx, int fd, const struct sockaddr_storage *peer);
+	void (*data)(void *ctx, int fd, const struct sockaddr_storage *peer);
+};
+
+/*
+ * Bind every address of "ADDRESS:PORT" and listen. ":PORT" and "[::]:PORT" are every address of the node, both
+ * families. The kernel queues connections from now on; they are served after fm_listener_start().
+ */
+int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out, struct fm_err *err);
+
+/* Stopped. NULL is allowed. */
+void fm_listener_free(struct fm_listener *listener);
+
+int fm_listener_start(struct fm_listener *listener, const struct fm_listener_events *events, void *ctx,
+		      struct fm_err *err);
+
+/* Close the port; every half-open connection is dropped. */
+void fm_listener_stop(struct fm_listener *listener);
+
+uint16_t fm_listener_port(const struct fm_listener *listener);
+
+/* Count the connection as half-open from now on; until it is taken out, or dropped. */
+void fm_half_enter(struct fm_listener *listener, struct fm_half *half);
+void fm_half_leave(struct fm_half *half);
+
+/* Log that somebody was turned away, but only so many lines a minute: anyone can cause them. */
+void fm_listener_refused(struct fm_listener *listener, const struct sockaddr_storage *peer, const char *why);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net - glue: struct fm_net_ops in terms of listen, ctl, tcp and rdma. It decides nothing but what is to be had at all.
+ */
+#include "mover/transport/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/transport/addr.h"
+#include "mover/transport/ctl.h"
+#include "mover/transport/listen.h"
+#include "mover/transport/rdma.h"
+#include "mover/transport/tcp.h"
+#include "mover/transport/tls.h"
+
+struct net {
+	struct fm_net base;
+	struct fm_loop *loop;
+	struct fm_tls_node *node;
+	struct fm_listener *listener;
+	struct fm_ctls ctls;
+	struct fm_tcp *tcp;
+	struct fm_rdma *rdma;		/* NULL: not to be had, no_rdma says why */
+	bool is_started, is_stopped;
+	bool is_tcp_allowed;
+	char no_rdma[FM_ERR_TEXT_MAX];
+	unsigned domains;
+	struct fm_list refusals;
+};
+
+struct fm_domain {
+	struct net *net;
+	struct fm_rdma_domain *rdma;	/* NULL: no RDMA */
+};
+
+/* A dial that is refused at once: its done() must come later all the same. */
+struct refusal {
+	struct fm_list link;
+	struct fm_loop *loop;
+	struct fm_timer timer;
+	struct fm_data_dial dial;
+	char why[FM_ERR_TEXT_MAX];
+};
+
+static const struct fm_net_ops net_ops;
+
+static struct net *net_of(struct fm_net *base)
+{
+	assert(base->ops == &net_ops);
+	return fm_container_of(base, struct net, base);
+}
+
+/* ---- made and gone ---- */
+
+static void net_begin_rdma(struct net *net, const struct fm_net_opts *opts)
+{
+	struct fm_err err = { 0 };
+
+	if (!opts->is_rdma_allowed) {
+		snprintf(net->no_rdma, sizeof(net->no_rdma), "RDMA is switched off in the configuration");
+		return;
+	}
+	if (fm_rdma_new(net->loop, fm_listener_port(net->listener), opts->dscp, &net->rdma, &err) == 0)
+		return;
+	net->rdma = NULL;
+	snprintf(net->no_rdma, sizeof(net->no_rdma), "%s", err.text);
+	fm_log_info("no RDMA: %s", err.text);
+}
+
+int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out, struct fm_err *err)
+{
+	struct fm_tcp_opts tcp_opts = { .loop = loop, .dscp = opts->dscp };
+	struct net *net;
+	int ret;
+
+	assert(loop && opts->listen && opts->key_file && opts->dscp < 64 && out);
+	net = FM_FAULT("net.alloc") ? NULL : calloc(1, sizeof(*net));
+	if (!net)
+		return fm_err_set(err, -ENOMEM, "allocate the network");
+	net->base.ops = &net_ops;
+	net->loop = loop;
+	net->is_tcp_allowed = opts->is_tcp_allowed;
+	fm_list_init(&net->refusals);
+	ret = fm_tls_node_new(opts->key_file, &net->node, err);
+	if (ret < 0)
+		goto free_net;
+	ret = fm_listener_new(loop, opts->listen, &net->listener, err);
+	if (ret < 0)
+		goto free_node;
+	net_begin_rdma(net, opts);
+	net->ctls = (struct fm_ctls){ .loop = loop, .node = net->node, .listener = net->listener, .rdma = net->rdma };
+	fm_list_init(&net->ctls.all);
+	tcp_opts.listener = net->listener;
+	ret = fm_tcp_new(&tcp_opts, &net->tcp, err);
+	if (ret < 0)
+		goto free_rdma;
+	*out = &net->base;
+	return 0;
+
+free_rdma:
+	fm_rdma_free(net->rdma);
+	fm_listener_free(net->listener);
+free_node:
+	fm_tls_node_free(net->node);
+free_net:
+	free(net);
+	return ret;
+}
+
+static void refusal_free(struct refusal *r)
+{
+	fm_list_del(&r->link);
+	fm_timer_clear(r->loop, &r->timer);
+	free(r);
+}
+
+void fm_net_free(struct fm_net *base)
+{
+	struct net *net;
+
+	if (!base)
+		return;
+	net = net_of(base);
+	assert(!net->is_started && net->domains == 0 && fm_list_is_empty(&net->ctls.all));
+	fm_list_each(at, next, &net->refusals)
+		refusal_free(fm_container_of(at, struct refusal, link));
+	fm_tcp_free(net->tcp);
+	fm_rdma_free(net->rdma);
+	fm_listener_free(net->listener);
+	fm_tls_node_free(net->node);
+	free(net);
+}
+
+uint16_t fm_net_port(const struct fm_net *base)
+{
+	return fm_listener_port(fm_container_of(base, const struct net, base)->listener);
+}
+
+void fm_net_key(const struct fm_net *base, uint8_t key[FM_KEY_LEN])
+{
+	memcpy(key, fm_tls_node_key(fm_container_of(base, const struct net, base)->node), FM_KEY_LEN);
+}
+
+/* ---- listening ---- */
+
+/* Why this kind of data connection is not to be had; NULL if it is. */
+static const char *why_not(const struct net *net, enum fm_kind kind)
+{
+	if (kind == FM_KIND_TCP)
+		return net->is_tcp_allowed ? NULL : "TCP is switched off in the configuration";
+	return net->rdma ? NULL : net->no_rdma;
+}
+
+static void on_tls(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct net *net = ctx;
+
+	fm_ctls_accept(&net->ctls, fd, peer);
+}
+
+static void on_data(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct net *net = ctx;
+
+	if (net->is_tcp_allowed) {
+		fm_tcp_accept(net->tcp, fd, peer);
+		return;
+	}
+	fm_listener_refused(net->listener, peer, why_not(net, FM_KIND_TCP));
+	close(fd);
+}
+
+static const struct fm_listener_events listener_events = { .tls = on_tls, .data = on_data };
+
+/* Without RDMA there is still TCP, and nodes that never move data to this one. */
+static void net_start_rdma(struct net *net, const struct fm_net_events *events, void *ctx)
+{
+	struct fm_err err = { 0 };
+
+	if (!net->rdma || fm_rdma_start(net->rdma, events, ctx, &err) == 0)
+		return;
+	snprintf(net->no_rdma, sizeof(net->no_rdma), "%s", err.text);
+	fm_log_warn("no RDMA: %s", err.text);
+	fm_rdma_free(net->rdma);
+	net->rdma = NULL;
+	net->ctls.rdma = NULL;
+}
+
+static int net_start(struct fm_net *base, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+{
+	struct net *net = net_of(base);
+	int ret;
+
+	assert(events && !net->is_started && !net->is_stopped && net->domains == 0);
+	ret = fm_listener_start(net->listener, &listener_events, net, err);
+	if (ret < 0)
+		return ret;
+	net->is_started = true;
+	net->ctls.events = events;
+	net->ctls.ctx = ctx;
+	fm_tcp_start(net->tcp, events, ctx);
+	net_start_rdma(net, events, ctx);
+	return 0;
+}
+
+static void net_stop(struct fm_net *base)
+{
+	struct net *net = net_of(base);
+
+	if (net->is_stopped)
+		return;
+	net->ctls.events = NULL;
+	net->ctls.join = NULL;
+	fm_listener_stop(net->listener);
+	fm_tcp_stop(net->tcp);
+	if (net->rdma && net->is_started)
+		fm_rdma_stop(net->rdma);
+	net->is_started = false;
+	net->is_stopped = true;
+}
+
+/* ---- control connections ---- */
+
+static struct fm_ctl *net_ctl_dial(struct fm_net *base, const struct fm_ctl_dial *dial)
+{
+	return fm_ctl_dial(&net_of(base)->ctls, dial, false);
+}
+
+struct fm_ctl *fm_net_join_dial(struct fm_net *base, const struct fm_ctl_dial *dial)
+{
+	return fm_ctl_dial(&net_of(base)->ctls, dial, true);
+}
+
+void fm_net_set_join(struct fm_net *base, const struct fm_tls_join_events *events, void *ctx)
+{
+	struct net *net = net_of(base);
+
+	net->ctls.join = events;
+	net->ctls.join_ctx = ctx;
+}
+
+/* ---- data ---- */
+
+static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
+{
+	return fm_addr_list(net_of(base)->rdma, out, max < FM_ADDRS_MAX ? max : FM_ADDRS_MAX);
+}
+
+static uint16_t net_data_port(struct fm_net *base, enum fm_kind kind, const char **why)
+{
+	const char *reason = why_not(net_of(base), kind);
+
+	if (why)
+		*why = reason;
+	return reason ? 0 : fm_net_port(base);
+}
+
+static void refusal_fire(struct fm_timer *timer)
+{
+	struct refusal *r = fm_container_of(timer, struct refusal, timer);
+	struct fm_data_dial dial = r->dial;
+	struct fm_err err;
+
+	fm_err_set(&err, -ENODEV, "%s", r->why);
+	refusal_free(r);
+	dial.done(dial.ctx, -ENODEV, NULL, &err);
+}
+
+static void net_data_dial(struct fm_net *base, const struct fm_data_dial *dial)
+{
+	struct net *net = net_of(base);
+	const char *reason = why_not(net, dial->kind);
+	struct refusal *r;
+
+	if (!reason && dial->kind == FM_KIND_TCP) {
+		fm_tcp_dial(net->tcp, dial);
+		return;
+	}
+	if (!reason) {
+		fm_rdma_dial(net->rdma, dial);
+		return;
+	}
+	r = calloc(1, sizeof(*r));
+	assert(r);	/* without these few bytes there is no way to tell of an error */
+	r->loop = net->loop;
+	r->dial = *dial;
+	r->timer.fire = refusal_fire;
+	snprintf(r->why, sizeof(r->why), "%s", reason);
+	fm_list_append(&net->refusals, &r->link);
+	fm_timer_set(net->loop, &r->timer, fm_loop_now(net->loop));
+}
+
+static int net_domain_new(struct fm_net *base, struct fm_domain **out, struct fm_err *err)
+{
+	struct net *net = net_of(base);
+	struct fm_domain *domain;
+	int ret;
+
+	domain = FM_FAULT("net.alloc_domain") ? NULL : calloc(1, sizeof(*domain));
+	if (!domain)
+		return fm_err_set(err, -ENOMEM, "allocate a protection domain");
+	domain->net = net;
+	if (net->rdma) {
+		ret = fm_rdma_domain_new(net->rdma, &domain->rdma);
+		if (ret < 0) {
+			free(domain);
+			return fm_err_sys(err, ret, "make a protection domain");
+		}
+	}
+	net->domains++;
+	*out = domain;
+	return 0;
+}
+
+static void net_domain_free(struct fm_domain *domain)
+{
+	if (!domain)
+		return;
+	domain->net->domains--;
+	fm_rdma_domain_free(domain->rdma);
+	free(domain);
+}
+
+struct fm_rdma_domain *fm_domain_rdma(struct fm_domain *domain)
+{
+	return domain->rdma;
+}
+
+static const struct fm_net_ops net_ops = {
+	.start = net_start,
+	.stop = net_stop,
+	.ctl_dial = net_ctl_dial,
+	.ctl_send = fm_ctl_send,
+	.ctl_close = fm_ctl_close,
+	.ctl_peer = fm_ctl_peer,
+	.ctl_addrs = fm_ctl_addrs,
+	.addrs = net_addrs,
+	.data_port = net_data_port,
+	.data_dial = net_data_dial,
+	.domain_new = net_domain_new,
+	.domain_free = net_domain_free,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net - the real network of a node: TLS control connections, TCP and RDMA data connections behind struct fm_net.
+ *
+ * One TCP port serves control connections and TCP data connections (told apart by the first byte); RDMA connections
+ * use the same number in the connection manager's own port space. All on the control loop.
+ */
+#ifndef FM_TRANSPORT_NET_H
+#define FM_TRANSPORT_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/transport/transport.h"
+
+struct fm_net_opts {
+	const char *listen;		/* "ADDRESS:PORT", "[::]:7471", ":0"; every address of it */
+	const char *key_file;		/* Ed25519 private key, PEM, readable by its owner only */
+	bool is_tcp_allowed;
+	bool is_rdma_allowed;
+	uint8_t dscp;			/* 0 .. 63, of data connections */
+};
+
+/* Binds at once, so that a port in use is an error here. The net is used on the loop's thread only. */
+int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out, struct fm_err *err);
+
+/* Stopped, every connection and domain gone. NULL is allowed. */
+void fm_net_free(struct fm_net *net);
+
+/* The port that was bound. */
+uint16_t fm_net_port(const struct fm_net *net);
+
+/* Our own public key. */
+void fm_net_key(const struct fm_net *net, uint8_t key[FM_KEY_LEN]);
+
+/*
+ * How a node that nobody knows yet comes in: a second protocol on the same port, "fmove-join/1", with the same
+ * messages. The dialler still pins the key of the node that it joins; the acceptor takes any key, and what the caller
+ * may do is for the messages to settle (a one-time token). Such a connection never reaches fm_net_events.
+ */
+struct fm_tls_join_events {
+	/* As fm_net_events.accepted, but key is only proved, not known. */
+	bool (*accepted)(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN],
+			 const struct fm_ctl_events **events, void **ctl_ctx);
+};
+
+/* Take joins from now on; events NULL: no more. Connections that exist go on. */
+void fm_net_set_join(struct fm_net *net, const struct fm_tls_join_events *events, void *ctx);
+
+/* As ops->ctl_dial, to a node that takes joins. */
+struct fm_ctl *fm_net_join_dial(struct fm_net *net, const struct fm_ctl_dial *dial);
+
+#endif
