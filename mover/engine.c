@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/flow.h"
+#include "mover/job.h"
+#include "mover/node.h"
+#include "mover/request.h"
+#include "mover/session.h"
+
+#define TICK_NS (500 * FM_NS_PER_MS)
+
+/* ---- life ---- */
+
+static void tick_fire(struct fm_timer *timer)
+{
+	struct fm_engine *e = fm_container_of(timer, struct fm_engine, tick);
+	uint64_t now_ns = fm_engine_now(e);
+
+	fm_list_each(at, next, &e->sessions)
+		fm_session_tick(fm_container_of(at, struct fm_session, at), now_ns);
+	fm_job_tick(e, now_ns);
+	fm_request_tick(e, now_ns);
+	if (!e->is_stopped)
+		fm_timer_set(e->env.loop, &e->tick, now_ns + TICK_NS);
+}
+
+static void stopped_run(struct fm_task *task)
+{
+	struct fm_engine *e = fm_container_of(task, struct fm_engine, stopped_task);
+
+	e->stopped(e->stopped_ctx);
+}
+
+static int check_opts(const struct fm_engine_opts *o, struct fm_err *err)
+{
+	if (!o->node[0] || strlen(o->node) > FM_WIRE_NAME_MAX)
+		return fm_err_set(err, -EINVAL, "the node's name must have 1 to %d bytes", FM_WIRE_NAME_MAX);
+	if (o->lanes < 1 || o->lanes > FM_LANES_MAX)
+		return fm_err_set(err, -EINVAL, "%u lanes: 1 to %d are allowed", o->lanes, FM_LANES_MAX);
+	if (o->chunk_bytes < FM_WIRE_CHUNK_MIN || o->chunk_bytes > FM_WIRE_CHUNK_MAX || (o->chunk_bytes & (o->chunk_bytes - 1)))
+		return fm_err_set(err, -EINVAL, "chunks of %u bytes: a power of two from 4 KiB to 64 MiB is needed", o->chunk_bytes);
+	if (o->slab_bytes % o->chunk_bytes || o->slab_bytes / o->chunk_bytes < 1 || o->slab_bytes / o->chunk_bytes > FM_FLOW_SLOTS_MAX)
+		return fm_err_set(err, -EINVAL, "a slab must be 1 to %d chunks", FM_FLOW_SLOTS_MAX);
+	return 0;
+}
+
+static void init_lists(struct fm_engine *e)
+{
+	fm_list_init(&e->peers);
+	fm_list_init(&e->sessions);
+	fm_list_init(&e->stores);
+	fm_list_init(&e->jobs);
+	fm_list_init(&e->requests);
+}
+
+int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
+{
+	struct fm_engine *e;
+	int ret = check_opts(o, err);
+
+	if (ret < 0)
+		return ret;
+	e = FM_FAULT("engine.new") ? NULL : calloc(1, sizeof(*e));
+	if (!e)
+		return fm_err_sys(err, -ENOMEM, "allocate the engine");
+	e->o = *o;
+	e->env = *env;
+	(void)snprintf(e->name, sizeof(e->name), "%s", o->node);
+	e->o.node = e->name;
+	memcpy(e->key, o->key, FM_KEY_LEN);
+	if (!e->o.stall_ns)
+		e->o.stall_ns = 10 * FM_NS_PER_S;
+	ret = fm_slabs_new(env->arena, env->arena_len, o->slab_bytes, &e->slabs, err);
+	if (ret < 0) {
+		free(e);
+		return ret;
+	}
+	init_lists(e);
+	env->random->fill(env->random->ctx, e->boot_id, sizeof(e->boot_id));
+	fm_rate_set(&e->rate, o->rate_bytes);
+	pthread_mutex_init(&e->shared_rate.lock, NULL);
+	e->shared_rate.rate = &e->rate;
+	for (unsigned i = 0; i < o->lanes; i++) {
+		fm_lane_init(&e->lanes[i], i, env->lane_loops[i], env->lane_rings[i]);
+		e->lanes[i].chunk_bytes = o->chunk_bytes;
+		e->lanes[i].is_unchecked = o->is_unchecked;
+	}
+	e->tick.fire = tick_fire;
+	e->stopped_task.run = stopped_run;
+	*out = e;
+	return 0;
+}
+
+int fm_engine_start(struct fm_engine *e, struct fm_err *err)
+{
+	int ret = e->env.net->ops->start(e->env.net, &fm_session_net_events, e, err);
+
+	if (ret < 0)
+		return ret;
+	e->is_started = true;
+	e->started_ns = fm_engine_now(e);
+	fm_timer_set(e->env.loop, &e->tick, e->started_ns + TICK_NS);
+	fm_list_each(at, next, &e->peers)
+		fm_peer_start(fm_container_of(at, struct fm_peer, at));
+	return 0;
+}
+
+void fm_engine_check_stopped(struct fm_engine *e)
+{
+	if (!e->is_stopping || e->is_stopped || e->job_count || e->request_count || !fm_list_is_empty(&e->sessions))
+		return;
+	e->is_stopped = true;
+	fm_timer_clear(e->env.loop, &e->tick);
+	fm_loop_post(e->env.loop, &e->stopped_task);
+}
+
+void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
+{
+	struct fm_err err = { 0 };
+
+	assert(!e->is_stopping);
+	e->is_stopping = true;
+	e->stopped = stopped;
+	e->stopped_ctx = ctx;
+	fm_job_stop_all(e);
+	fm_request_stop_all(e);
+	fm_list_each(at, next, &e->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		(void)fm_err_set(&err, -ECANCELED, "%s: this node is stopping", s->name);
+		fm_session_close(s, &err, "the node is being stopped");
+	}
+	if (e->is_started)
+		e->env.net->ops->stop(e->env.net);
+	fm_list_each(at, next, &e->sessions)
+		fm_session_net_stopped(fm_container_of(at, struct fm_session, at));
+	fm_engine_check_stopped(e);
+}
+
+static void store_unref(struct fm_store_ref *ref)
+{
+	if (--ref->refs > 0)
+		return;
+	/* Its files are closed: nothing here waits for a disk. */
+	ref->store->ops->free(ref->store);
+	free(ref);
+}
+
+void fm_engine_free(struct fm_engine *e)
+{
+	if (!e)
+		return;
+	assert(e->is_stopped || !e->is_started);
+	fm_timer_clear(e->env.loop, &e->tick);
+	fm_list_each(at, next, &e->peers)
+		fm_peer_free(fm_container_of(at, struct fm_peer, at));
+	fm_list_each(at, next, &e->stores) {
+		fm_list_del(at);
+		store_unref(fm_container_of(at, struct fm_store_ref, at));
+	}
+	for (unsigned i = 0; i < e->o.lanes; i++)
+		fm_lane_fini(&e->lanes[i]);
+	fm_slabs_free(e->slabs);
+	pthread_mutex_destroy(&e->shared_rate.lock);
+	free(e);
+}
+
+/* ---- peers ---- */
+
+struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name)
+{
+	fm_list_each(at, next, &e->peers) {
+		struct fm_peer *p = fm_container_of(at, struct fm_peer, at);
+
+		if (strcmp(p->name, name) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN])
+{
+	fm_list_each(at, next, &e->peers) {
+		struct fm_peer *p = fm_container_of(at, struct fm_peer, at);
+
+		if (memcmp(p->key, key, FM_KEY_LEN) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static bool is_unchanged(const struct fm_peer *p, const struct fm_peer_opts *o)
+{
+	return memcmp(p->key, o->key, FM_KEY_LEN) == 0 && p->port == o->port && strcmp(p->host, o->host ? o->host : "") == 0;
+}
+
+int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_err *err)
+{
+	struct fm_peer *p = fm_engine_peer(e, o->name), *same = fm_engine_peer_by_key(e, o->key);
+	int ret;
+
+	if (same && same != p)
+		return fm_err_set(err, -EEXIST, "peer %s has the key of peer %s", o->name, same->name);
+	if (strcmp(o->name, e->name) == 0)
+		return fm_err_set(err, -EINVAL, "peer %s has the name of this node", o->name);
+	if (p && is_unchanged(p, o))
+		return 0;
+	if (p)
+		fm_engine_remove_peer(e, o->name);
+	if (e->peer_count >= FM_PEERS_MAX)
+		return fm_err_set(err, -ENOSPC, "peer %s: more than %d peers", o->name, FM_PEERS_MAX);
+	ret = fm_peer_new(e, o, &p, err);
+	if (ret < 0)
+		return ret;
+	fm_list_append(&e->peers, &p->at);
+	e->peer_count++;
+	if (e->is_started)
+		fm_peer_start(p);
+	return 0;
+}
+
+void fm_engine_remove_peer(struct fm_engine *e, const char *name)
+{
+	struct fm_peer *p = fm_engine_peer(e, name);
+
+	if (!p)
+		return;
+	fm_peer_drop(p, "it was removed from the configuration");
+	e->peer_count--;
+	fm_peer_free(p);
+}
+
+/* ---- stores ---- */
+
+static struct fm_store_ref *find_store(struct fm_engine *e, const char *name, size_t len)
+{
+	fm_list_each(at, next, &e->stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (strlen(ref->store->name) == len && memcmp(ref->store->name, name, len) == 0)
+			return ref;
+	}
+	return NULL;
+}
+
+struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len)
+{
+	struct fm_store_ref *ref = find_store(e, name, len);
+
+	if (ref)
+		ref->refs++;
+	return ref;
+}
+
+void fm_engine_store_put(struct fm_store_ref *ref)
+{
+	store_unref(ref);
+}
+
+void fm_engine_remove_store(struct fm_engine *e, const char *name)
+{
+	struct fm_store_ref *ref = find_store(e, name, strlen(name));
+
+	if (!ref)
+		return;
+	fm_list_del(&ref->at);
+	e->store_count--;
+	store_unref(ref);
+}
+
+int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_err *err)
+{
+	struct fm_store_ref *ref = FM_FAULT("engine.store") ? NULL : calloc(1, sizeof(*ref));
+	int ret = 0;
+
+	if (!ref)
+		ret = fm_err_sys(err, -ENOMEM, "allocate store %s", store->name);
+	else if (e->store_count >= FM_STORES_MAX && !find_store(e, store->name, strlen(store->name)))
+		ret = fm_err_set(err, -ENOSPC, "store %s: more than %d stores", store->name, FM_STORES_MAX);
+	if (ret < 0) {
+		free(ref);
+		store->ops->free(store);
+		return ret;
+	}
+	fm_engine_remove_store(e, store->name);
+	ref->store = store;
+	ref->refs = 1;
+	fm_list_append(&e->stores, &ref->at);
+	e->store_count++;
+	return 0;
+}
+
+void fm_engine_set_rate(struct fm_engine *e, uint64_t rate_bytes)
+{
+	pthread_mutex_lock(&e->shared_rate.lock);
+	fm_rate_set(&e->rate, rate_bytes);
+	pthread_mutex_unlock(&e->shared_rate.lock);
+}
+
+/* ---- status ---- */
+
+static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)
+{
+	struct fm_node_status st = { .node = e->name,
+				     .lanes = e->o.lanes,
+				     .arena_bytes = e->env.arena_len,
+				     .slabs = fm_slabs_count(e->slabs),
+				     .slabs_free = fm_slabs_free_count(e->slabs),
+				     .uptime_ns = fm_engine_now(e) - e->started_ns };
+
+	for (unsigned i = 0; i < e->o.lanes; i++)
+		st.io[i] = e->env.lane_rings[i] ? fm_ring_kind(e->env.lane_rings[i]) : "simulated";
+	st.rdma_port = e->env.net->ops->data_port(e->env.net, FM_KIND_RDMA, &st.rdma_why);
+	st.tcp_port = e->env.net->ops->data_port(e->env.net, FM_KIND_TCP, &st.tcp_why);
+	v->node(ctx, &st);
+}
+
+static void visit_rails(const struct fm_session *s, const struct fm_status_visitor *v, void *ctx)
+{
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+		struct fm_rail_status st = { .info = &f->info,
+					     .lane = f->lane->index,
+					     .bytes_sent = atomic_load(&f->bytes_sent),
+					     .bytes_received = atomic_load(&f->bytes_received),
+					     .is_up = atomic_load(&f->is_up) };
+
+		v->rail(ctx, &st);
+	}
+}
+
+static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v, void *ctx)
+{
+	char address[sizeof(p->host) + 16] = "";
+	struct fm_peer_status st = { .name = p->name,
+				     .address = address,
+				     .is_connected = p->session != NULL,
+				     .last_error = p->last_error,
+				     .since_ns = fm_engine_now(e) - p->since_ns };
+
+	if (p->host[0])
+		(void)snprintf(address, sizeof(address), "%s:%u", p->host, p->port);
+	if (p->session)
+		st.conns = p->session->up[FM_KIND_TCP] + p->session->up[FM_KIND_RDMA];
+	v->peer(ctx, &st);
+	if (p->session)
+		visit_rails(p->session, v, ctx);
+}
+
+void fm_engine_status(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)
+{
+	visit_node(e, v, ctx);
+	fm_list_each(at, next, &e->stores)
+		v->store(ctx, fm_container_of(at, struct fm_store_ref, at)->store);
+	fm_list_each(at, next, &e->peers)
+		visit_peer(e, fm_container_of(at, struct fm_peer, at), v, ctx);
+	fm_job_visit(e, v, ctx);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine - what a node does: sessions with its peers, transfers, requests. The daemon, the API and the simulator
+ * drive it through this header.
+ *
+ * It sees the world through struct fm_engine_env only. Everything here is called on the control loop and calls back
+ * there, in a later pass. Strings handed in are copied unless said otherwise.
+ */
+#ifndef FM_ENGINE_H
+#define FM_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/base/err.h"
+#include "mover/store/store.h"
+#include "mover/transport/transport.h"
+
+struct fm_engine;
+struct fm_job;
+struct fm_clock;
+struct fm_random;
+struct fm_worker;
+
+#define FM_PEERS_MAX 256
+#define FM_STORES_MAX 64
+#define FM_LANES_MAX 16
+#define FM_JOBS_MAX 1024		/* transfers at once, both roles together */
+#define FM_JOBS_LOCAL 128		/* of these only for local callers */
+#define FM_JOBS_PER_PEER_MAX 256	/* that one peer began */
+#define FM_REQUESTS_MAX 1024		/* ls, stat, rm, mkdir at once */
+#define FM_REQUESTS_LOCAL 128		/* of these only for local callers */
+#define FM_REQUESTS_PER_PEER_MAX 128	/* that one peer asked */
+
+struct fm_engine_env {
+	const struct fm_clock *clock;
+	const struct fm_random *random;
+	struct fm_loop *loop;			/* the control loop */
+	struct fm_loop *lane_loops[FM_LANES_MAX];
+	struct fm_ring *lane_rings[FM_LANES_MAX];	/* NULL in the simulator */
+	struct fm_net *net;
+	struct fm_worker *worker;
+	void *arena;				/* slabs are cut from it; page-aligned */
+	size_t arena_len;
+};
+
+struct fm_engine_opts {
+	const char *node;			/* our name */
+	uint8_t key[FM_KEY_LEN];		/* our public key: of two nodes the lower one dials first */
+	unsigned lanes;				/* 1 .. FM_LANES_MAX */
+	uint32_t chunk_bytes;			/* power of two, 4 KiB .. 64 MiB; also the size of a slot */
+	uint32_t slab_bytes;			/* multiple of chunk_bytes, at most 64 chunks */
+	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8 */
+	unsigned tcp_conns;			/* connections per rail, 1 .. 16 */
+	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
+	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */
+	bool is_unchecked;			/* measuring only: no CRC is computed or checked */
+};
+
+struct fm_peer_opts {
+	const char *name;
+	const char *host;			/* NULL: it dials us */
+	uint16_t port;
+	uint8_t key[FM_KEY_LEN];
+};
+
+/* env is copied; what it points to must outlive the engine. */
+int fm_engine_new(const struct fm_engine_opts *opts, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err);
+
+/* Listen, dial the peers. */
+int fm_engine_start(struct fm_engine *engine, struct fm_err *err);
+
+/* Abort every job, close every session; then stopped(ctx). */
+void fm_engine_stop(struct fm_engine *engine, void (*stopped)(void *ctx), void *ctx);
+
+/* Stopped, or never started. Closes the stores. NULL is allowed. */
+void fm_engine_free(struct fm_engine *engine);
+
+/*
+ * Add or change; -EEXIST if another peer has that key, -ENOSPC. A change of key or address ends the session there is.
+ */
+int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer, struct fm_err *err);
+
+/* Revoked: its session ends now. */
+void fm_engine_remove_peer(struct fm_engine *engine, const char *name);
+
+/* Taken over. Replaces one of the same name (jobs under way keep the old one until they end). -ENOSPC. */
+int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct fm_err *err);
+void fm_engine_remove_store(struct fm_engine *engine, const char *name);
+
+void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
+
+/* ---- transfers ---- */
+
+enum fm_transport_want { FM_WANT_AUTO, FM_WANT_RDMA, FM_WANT_TCP };
+enum fm_durability { FM_DURABILITY_DEFAULT, FM_DURABILITY_DISK, FM_DURABILITY_MEMORY };
+
+struct fm_job_opts {
+	bool is_put;			/* else get */
+	const char *node;		/* the peer */
+	const char *store;
+	const char *path;		/* path_len bytes */
+	size_t path_len;
+	struct fm_file *file;		/* ours: source of a put, sink of a get; taken over, also on error */
+	struct fm_attr attr;		/* put: of the source */
+	struct fm_who who;		/* the local caller; peer is NULL */
+	enum fm_transport_want transport;
+	enum fm_durability durability;
+	bool may_replace;
+	uint64_t rate_bytes;		/* 0: no limit of its own */
+	uint64_t timeout_ns;		/* for the whole transfer; 0: none */
+};
+
+struct fm_job_progress {
+	uint64_t size;			/* FM_SIZE_UNKNOWN until known */
+	uint64_t bytes_done;		/* acknowledged (put) or written (get), holes not counted */
+	uint64_t bytes_resent;
+	unsigned corrupt_chunks;	/* found and sent again */
+	unsigned rails;			/* connections in use now */
+	const char *state;		/* "connecting", "opening", "copying", "committing" */
+};
+
+struct fm_job_result {
+	int code;			/* 0 or a negative errno */
+	struct fm_err err;
+	struct fm_attr attr;		/* of the source */
+	uint64_t size;
+	uint64_t data_bytes;		/* size less holes */
+	uint64_t bytes_resent;
+	unsigned corrupt_chunks;
+	uint32_t crc;			/* CRC32C of the whole */
+	bool is_durable;
+	bool is_checked;		/* false only in measuring mode */
+	enum fm_kind kind;		/* that carried the data (the last, if it changed) */
+	unsigned conns;			/* data connections of that kind that were up */
+	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
+	char note[160];			/* what was not as asked: "buffered: ..."; may be empty */
+	uint64_t elapsed_ns;
+};
+
+struct fm_job_events {
+	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the caller does that. */
+	void (*done)(void *ctx, const struct fm_job_result *result);
+};
+
+/*
+ * Errors that are known at once: -ENOENT unknown node, -EINVAL bad path, -EBUSY over FM_JOBS_MAX; done() is not
+ * called then.
+ */
+int fm_job_start(struct fm_engine *engine, const struct fm_job_opts *opts, const struct fm_job_events *events, void *ctx,
+		 struct fm_job **out, struct fm_err *err);
+
+/* done() comes with -ECANCELED and the reason, at once at this end; the far end is told. */
+void fm_job_cancel(struct fm_job *job, int code, const char *reason);
+
+void fm_job_progress(struct fm_job *job, struct fm_job_progress *out);
+
+/* ---- requests about stores, ours (node NULL or our name) or a peer's ---- */
+
+enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4 };
+
+struct fm_request_opts {
+	enum fm_verb verb;
+	const char *node;
+	const char *store;
+	const char *path;
+	size_t path_len;
+	const char *after;		/* LIST: names behind it; "" from the start */
+	bool is_recursive;		/* REMOVE */
+	struct fm_who who;
+	uint64_t timeout_ns;		/* 0: 30 s */
+};
+
+struct fm_request_result {
+	int code;
+	struct fm_err err;
+	const struct fm_entry *entries;	/* LIST, STAT (one, name empty); valid during the call */
+	size_t count;
+	bool is_more;
+};
+
+/* done() exactly once, unless an error is returned. */
+int fm_request_start(struct fm_engine *engine, const struct fm_request_opts *opts,
+		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err);
+
+/* ---- status: a snapshot, by visiting ---- */
+
+struct fm_rail_status {
+	const struct fm_conn_info *info;
+	unsigned lane;
+	uint64_t bytes_sent;
+	uint64_t bytes_received;
+	bool is_up;
+};
+
+struct fm_peer_status {
+	const char *name;
+	const char *address;		/* "" if it dials us */
+	bool is_connected;
+	const char *last_error;		/* "" */
+	uint64_t since_ns;		/* how long it is in this state */
+	unsigned conns;
+};
+
+struct fm_job_status {
+	bool is_put;
+	bool is_ours;			/* started at this node */
+	const char *peer;
+	const char *store;
+	const char *path;		/* terminated; may be no UTF-8 */
+	struct fm_job_progress progress;
+	uint64_t elapsed_ns;
+};
+
+struct fm_node_status {
+	const char *node;
+	unsigned lanes;
+	const char *io[FM_LANES_MAX];	/* fm_ring_kind() of each lane */
+	uint64_t arena_bytes;
+	uint64_t slabs;
+	uint64_t slabs_free;
+	uint16_t rdma_port;		/* 0: none, rdma_why says why */
+	const char *rdma_why;
+	uint16_t tcp_port;
+	const char *tcp_why;
+	uint64_t uptime_ns;
+};
+
+struct fm_status_visitor {
+	void (*node)(void *ctx, const struct fm_node_status *s);
+	void (*store)(void *ctx, const struct fm_store *s);
+	void (*peer)(void *ctx, const struct fm_peer_status *s);
+	void (*rail)(void *ctx, const struct fm_rail_status *s);	/* of the peer visited last */
+	void (*job)(void *ctx, const struct fm_job_status *s);
+};
+
+/* Calls the visitor for everything, in the order above. */
+void fm_engine_status(struct fm_engine *engine, const struct fm_status_visitor *visitor, void *ctx);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/flow.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/lane.h"
+#include "mover/link.h"
+
+/* A slab that could not be had is asked for again after this long. */
+#define RETRY_NS (10 * FM_NS_PER_MS)
+
+void fm_flow_wake(struct fm_flow *f)
+{
+	fm_loop_post(f->lane->io.loop, &f->step_task);
+}
+
+void fm_flow_fail(struct fm_flow *f, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->is_closing)
+		return;
+	f->is_closing = true;
+	f->err.code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(f->err.text, sizeof(f->err.text), fmt, ap);	/* a cut text is still a text */
+	va_end(ap);
+	atomic_store(&f->is_up, false);
+	fm_flow_wake(f);
+}
+
+static void note_done(struct fm_send *send, int res)
+{
+	struct fm_note *n = fm_container_of(send, struct fm_note, send);
+	struct fm_flow *f = n->flow;
+
+	(void)res;	/* a connection that failed says so by itself */
+	n->next = f->note_free;
+	f->note_free = n;
+	f->notes_out--;
+	if (f->is_closing)
+		fm_flow_wake(f);
+}
+
+int fm_flow_note(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	struct fm_note *n = f->note_free;
+
+	if (!n)
+		return -ENOBUFS;
+	f->note_free = n->next;
+	f->notes_out++;
+	n->send = (struct fm_send){ .done = note_done };
+	fm_data_encode(m, n->send.msg);
+	f->conn->ops->send(f->conn, &n->send);
+	return 0;
+}
+
+int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
+{
+	enum fm_slab_use use = is_rx ? FM_SLAB_RX : FM_SLAB_TX;
+	struct fm_err err = { 0 };
+	int slab = fm_link_take_slab(f->link, use, fm_loop_now(f->lane->io.loop)), ret;
+
+	if (slab < 0) {
+		fm_lane_wake_at(f->lane, fm_loop_now(f->lane->io.loop) + RETRY_NS);
+		return slab;
+	}
+	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab), fm_slabs_bytes(f->link->slabs), is_rx,
+				 &lease->region, &err);
+	if (ret < 0) {
+		fm_link_put_slab(f->link, use, slab);
+		fm_flow_fail(f, ret, "lend a slab to the connection: %s", err.text);
+		return ret;
+	}
+	lease->slab = slab;
+	lease->used_ns = fm_loop_now(f->lane->io.loop);
+	return 0;
+}
+
+void fm_flow_unlease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
+{
+	if (lease->slab < 0)
+		return;
+	/* A connection that is gone took its regions with it. */
+	if (!f->is_conn_gone)
+		f->conn->ops->take_back(f->conn, &lease->region);
+	fm_link_put_slab(f->link, is_rx ? FM_SLAB_RX : FM_SLAB_TX, lease->slab);
+	lease->slab = -1;
+}
+
+static int dispatch(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	switch ((enum fm_data_type)m->type) {
+	case FM_DATA_WANT:
+		return fm_flow_rx_want(f);
+	case FM_DATA_CHUNK:
+		return fm_flow_rx_chunk(f, m);
+	case FM_DATA_RETURN:
+		return fm_flow_rx_return(f, m);
+	case FM_DATA_GRANT:
+		return fm_flow_tx_grant(f, m);
+	case FM_DATA_ACK:
+		return fm_flow_tx_ack(f, m);
+	case FM_DATA_REVOKE:
+		return fm_flow_tx_revoke(f, m);
+	}
+	return -EPROTO;
+}
+
+static void conn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
+{
+	struct fm_flow *f = ctx;
+	struct fm_data_msg m;
+	int ret;
+
+	if (f->is_closing)
+		return;
+	ret = fm_data_decode(msg, &m);
+	if (ret == 0)
+		ret = dispatch(f, &m);
+	if (ret < 0)
+		fm_flow_fail(f, ret, "the peer sent a data message that breaks the protocol (type %u: %s)", msg[0], fm_err_name(ret));
+}
+
+static void conn_failed(void *ctx, const struct fm_err *err)
+{
+	fm_flow_fail(ctx, err->code, "%s", err->text);
+}
+
+static void conn_closed(void *ctx)
+{
+	struct fm_flow *f = ctx;
+
+	f->is_conn_gone = true;
+	f->conn = NULL;
+	fm_flow_wake(f);
+}
+
+static const struct fm_conn_events conn_events = {
+	.message = conn_message,
+	.failed = conn_failed,
+	.closed = conn_closed,
+};
+
+/* The way out: close the connection, wait for it and for our own I/O, give everything back. */
+static void drain(struct fm_flow *f)
+{
+	if (!f->is_close_asked) {
+		f->is_close_asked = true;
+		f->conn->ops->close(f->conn);
+	}
+	if (!f->is_conn_gone || f->io_count > 0 || f->notes_out > 0 || f->is_finished)
+		return;
+	f->is_finished = true;
+	atomic_fetch_sub(&f->link->flows[f->kind], 1);
+	fm_flow_tx_finish(f);
+	fm_flow_rx_finish(f);
+	fm_lane_leave(f->lane, &f->lane_at);
+	fm_loop_post(f->control, &f->gone_task);
+}
+
+/* I/O on pipes may never end: give it up when its transfer is. */
+static void cancel_removed(struct fm_flow *f)
+{
+	unsigned stops = atomic_load(&f->link->stops);
+
+	if (stops == f->stops_seen && !f->is_closing)
+		return;
+	f->stops_seen = stops;
+	fm_flow_tx_cancel_removed(f);
+	fm_flow_rx_cancel_removed(f);
+}
+
+void fm_flow_step(struct fm_flow *f)
+{
+	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
+
+	if (!f->is_attached || f->is_finished)
+		return;
+	cancel_removed(f);
+	if (!f->is_closing)
+		fm_flow_rx_step(f, now_ns);
+	if (!f->is_closing)
+		fm_flow_tx_step(f, now_ns);
+	if (f->is_closing)
+		drain(f);
+}
+
+static void step_run(struct fm_task *task)
+{
+	fm_flow_step(fm_container_of(task, struct fm_flow, step_task));
+}
+
+static void attach_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, attach_task);
+
+	f->is_attached = true;
+	fm_list_append(&f->lane->flows, &f->lane_at);
+	f->conn->ops->attach(f->conn, f->lane->io.loop, &conn_events, f);
+	fm_flow_wake(f);
+}
+
+static void close_run(struct fm_task *task)
+{
+	fm_flow_fail(fm_container_of(task, struct fm_flow, close_task), 0, "closed");
+}
+
+static void gone_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, gone_task);
+
+	f->is_leaving = true;
+	fm_loop_post(f->lane->io.loop, &f->last_task);
+}
+
+/* Tasks that were posted to the lane before this one have run: nothing there refers to the flow any more. */
+static void last_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, last_task);
+
+	fm_loop_post(f->control, &f->free_task);
+}
+
+static void free_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, free_task);
+
+	f->gone(f);
+}
+
+int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_err *err)
+{
+	struct fm_flow *f = FM_FAULT("flow.new") ? NULL : calloc(1, sizeof(*f));
+
+	if (!f) {
+		o->conn->ops->close(o->conn);
+		return fm_err_sys(err, -ENOMEM, "allocate a flow");
+	}
+	f->conn = o->conn;
+	f->lane = o->lane;
+	f->link = o->link;
+	f->control = o->control;
+	f->owner = o->owner;
+	f->gone = o->gone;
+	f->info = *o->conn->ops->info(o->conn);
+	f->kind = f->info.kind;
+	fm_link_ref(f->link);
+	atomic_fetch_add(&f->link->flows[f->kind], 1);
+	fm_list_init(&f->lane_at);
+	fm_list_init(&f->owner_at);
+	f->attach_task.run = attach_run;
+	f->close_task.run = close_run;
+	f->gone_task.run = gone_run;
+	f->last_task.run = last_run;
+	f->free_task.run = free_run;
+	f->step_task.run = step_run;
+	atomic_init(&f->is_up, true);
+	f->stops_seen = atomic_load(&f->link->stops);
+	fm_flow_tx_init(f);
+	fm_flow_rx_init(f);
+	for (unsigned i = 0; i < FM_FLOW_ACKS_MAX; i++) {
+		f->notes[i].flow = f;
+		f->notes[i].next = f->note_free;
+		f->note_free = &f->notes[i];
+	}
+	fm_loop_post(f->lane->io.loop, &f->attach_task);
+	*out = f;
+	return 0;
+}
+
+void fm_flow_close(struct fm_flow *f)
+{
+	if (!f->is_leaving)
+		fm_loop_post(f->lane->io.loop, &f->close_task);
+}
+
+void fm_flow_free(struct fm_flow *f)
+{
+	assert(f->is_finished);
+	fm_link_unref(f->link);
+	free(f);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flow - one data connection on its lane: slots, credits and the chunks under way, both directions.
+ *
+ * Sending, happy path: a source of the link has work -> WANT goes to the peer -> its GRANT brings slots over there ->
+ * a slab of ours is leased -> per chunk: claim, read into a slot of ours, CRC, write to a granted slot with the CHUNK
+ * message behind it, ACK.
+ * Receiving: WANT came and a sink exists -> lease a slab, lend it to the connection, GRANT ->
+ * per CHUNK: check the CRC, write, ACK.
+ *
+ * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again; a chunk for a transfer that is gone is
+ * ACKed as DROPPED; a message that breaks the rules, or a broken connection, closes the flow: nothing is sent any
+ * more, I/O that is under way ends, the connection's end is awaited (no peer can write to the slabs then), chunks
+ * that were not acknowledged go back to their transfer, the slabs go back to the pool, and the control thread hears
+ * `gone`.
+ *
+ * Made and freed by the control thread; everything else happens on the lane.
+ */
+#ifndef FM_FLOW_H
+#define FM_FLOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/base/err.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/base/ring.h"
+#include "mover/transport/transport.h"
+#include "mover/wire/wire.h"
+#include "mover/xfer.h"
+
+struct fm_lane;
+struct fm_link;
+struct fm_flow;
+
+#define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
+#define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
+_Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "everything a flow has under way fits the connection");
+_Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
+
+/*
+ * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left (a stream's:
+ * until it is acknowledged), so that the next chunk is read into memory that is still in the caches.
+ */
+struct fm_tx {
+	struct fm_flow *flow;
+	struct fm_io io;
+	struct fm_send send;
+	struct fm_xfer *x;		/* with a reference; NULL: the peer's slot is free */
+	struct fm_chunk chunk;
+	uint64_t sent_ns;		/* when it was handed to the connection ... */
+	bool is_alone;			/* ... with at most one more under way */
+	int slot;			/* of ours; -1: none */
+	bool is_reading;
+	bool is_sending;
+	bool is_acked;
+	bool is_corrupt;		/* to be sent again as soon as the send has ended */
+	bool is_cancelled;		/* a read that may wait for ever was given up */
+	struct fm_list wait_at;
+};
+
+/* A chunk being received, in a slot that was granted. */
+struct fm_rx {
+	struct fm_flow *flow;
+	struct fm_io io;
+	struct fm_xfer *x;		/* with a reference; NULL: the peer's to fill */
+	struct fm_chunk chunk;
+	uint64_t xfer_id;
+	bool is_writing;
+	bool is_cancelled;
+};
+
+/* A message without payload that is under way. */
+struct fm_note {
+	struct fm_flow *flow;
+	struct fm_send send;
+	struct fm_note *next;		/* free list */
+};
+
+/* A slab of ours, lent to the connection. */
+struct fm_lease {
+	int slab;			/* -1: none */
+	struct fm_region region;
+	uint64_t used_ns;
+};
+
+struct fm_flow {
+	/* Set before attach; then constant. */
+	struct fm_conn *conn;
+	struct fm_lane *lane;
+	struct fm_link *link;
+	struct fm_loop *control;
+	void *owner;			/* the control thread's */
+	void (*gone)(struct fm_flow *flow);	/* control thread: free it */
+	unsigned kind;
+	struct fm_conn_info info;	/* a copy: the connection's dies first */
+	struct fm_list lane_at;
+	struct fm_list owner_at;	/* the control thread's */
+	struct fm_task attach_task, close_task, gone_task, last_task, free_task;
+	bool is_leaving;			/* the control thread's: gone_task has run */
+
+	/* Any thread. */
+	atomic_uint_fast64_t bytes_sent, bytes_received;
+	atomic_bool is_up;
+
+	/* The lane's. */
+	struct fm_task step_task;
+	bool is_attached, is_closing, is_close_asked, is_conn_gone, is_finished;
+	struct fm_err err;		/* why it ended; code 0: asked to */
+	unsigned io_count;		/* reads and writes under way */
+	unsigned stops_seen;		/* of link->stops */
+
+	/* Sending */
+	bool is_want_sent;
+	uint32_t grant_generation;	/* 0: no grant */
+	uint64_t grant_remote;
+	uint32_t grant_rkey;
+	uint32_t grant_slot_bytes;
+	unsigned grant_slots;
+	bool is_grant_revoked;
+	uint16_t credit[FM_FLOW_SLOTS_MAX];	/* slots of the peer that are ours to fill, the warmest on top */
+	unsigned credits;
+	struct fm_lease tx_lease;
+	struct fm_tx tx[FM_FLOW_SLOTS_MAX];	/* by the peer's slot */
+	uint16_t tx_free[FM_FLOW_SLOTS_MAX];	/* slots of ours, the warmest on top */
+	unsigned tx_frees;
+	uint64_t orphans_ns;		/* since when chunks of transfers that ended wait for the peer's word; 0: none */
+	unsigned tx_slots;
+	unsigned tx_queued;		/* chunks that were read and have not left */
+	uint64_t ack_ns;		/* how long an acknowledgement takes, smoothed */
+	unsigned acks;
+	bool is_source_instant;		/* the last chunk came from a file in memory */
+	struct fm_list tx_waiting;	/* chunks to be read again that have no slot of ours: fm_tx.wait_at */
+
+	/* Receiving */
+	bool is_wanted;			/* the peer asked and has nothing yet */
+	bool is_revoking;
+	uint64_t revoked_ns;		/* since when */
+	unsigned rx_late;		/* chunks that came since then */
+	uint32_t rx_generation;
+	struct fm_lease rx_lease;
+	struct fm_rx rx[FM_FLOW_SLOTS_MAX];
+	unsigned rx_slots;
+
+	struct fm_note notes[FM_FLOW_ACKS_MAX];
+	struct fm_note *note_free;
+	unsigned notes_out;
+};
+
+struct fm_flow_opts {
+	struct fm_conn *conn;		/* taken over, also on error */
+	struct fm_lane *lane;
+	struct fm_link *link;		/* takes a reference */
+	struct fm_loop *control;
+	void *owner;
+	void (*gone)(struct fm_flow *flow);
+};
+
+/* Control thread. */
+int fm_flow_new(const struct fm_flow_opts *opts, struct fm_flow **out, struct fm_err *err);
+
+/* Control thread: end it; gone() follows. May be called more than once. */
+void fm_flow_close(struct fm_flow *flow);
+
+/* Control thread, from gone() or later. */
+void fm_flow_free(struct fm_flow *flow);
+
+/* Lane: do what can be done now. */
+void fm_flow_step(struct fm_flow *flow);
+
+/* flow_tx.c: lane. */
+void fm_flow_tx_init(struct fm_flow *flow);
+void fm_flow_tx_step(struct fm_flow *flow, uint64_t now_ns);
+int fm_flow_tx_grant(struct fm_flow *flow, const struct fm_data_msg *m);
+int fm_flow_tx_ack(struct fm_flow *flow, const struct fm_data_msg *m);
+int fm_flow_tx_revoke(struct fm_flow *flow, const struct fm_data_msg *m);
+void fm_flow_tx_cancel_removed(struct fm_flow *flow);
+void fm_flow_tx_finish(struct fm_flow *flow);
+
+/* flow_rx.c: lane. */
+void fm_flow_rx_init(struct fm_flow *flow);
+void fm_flow_rx_step(struct fm_flow *flow, uint64_t now_ns);
+int fm_flow_rx_want(struct fm_flow *flow);
+int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
+int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
+void fm_flow_rx_cancel_removed(struct fm_flow *flow);
+void fm_flow_rx_finish(struct fm_flow *flow);
+
+/* flow.c, for the other two: lane. */
+int fm_flow_note(struct fm_flow *flow, const struct fm_data_msg *m);	/* -ENOBUFS: the peer breaks the rules */
+int fm_flow_lease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
+void fm_flow_unlease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
+void fm_flow_wake(struct fm_flow *flow);
+void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* flow_rx - the receiving half of a flow: grant slots, check what comes, write it, acknowledge it. See flow.h. */
+#include <assert.h>
+#include <errno.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/flow.h"
+#include "mover/lane.h"
+#include "mover/link.h"
+
+/* Leases are looked at this often while they are idle. */
+#define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
+/*
+ * A peer that was asked for its slots gives them back within this time after the last of its chunks was dealt with;
+ * the time is for its disk, where it may be reading another one. Who does not would keep memory from everybody else
+ * for ever.
+ */
+#define RETURN_NS (30 * FM_NS_PER_S)
+
+void fm_flow_rx_init(struct fm_flow *f)
+{
+	f->rx_lease.slab = -1;
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		f->rx[i].flow = f;
+}
+
+static void lock(struct fm_flow *f)
+{
+	pthread_mutex_lock(&f->link->lock);
+}
+
+static void unlock(struct fm_flow *f)
+{
+	pthread_mutex_unlock(&f->link->lock);
+}
+
+static void *slot_memory(struct fm_flow *f, unsigned slot)
+{
+	return (char *)f->rx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
+}
+
+static int ack(struct fm_flow *f, unsigned slot, uint64_t xfer, uint64_t seq, enum fm_ack_status status)
+{
+	struct fm_data_msg m = {
+		.type = FM_DATA_ACK,
+		.status = (uint8_t)status,
+		.slot = (uint16_t)slot,
+		.generation = f->rx_generation,
+		.xfer = xfer,
+		.seq = seq,
+	};
+
+	return fm_flow_note(f, &m);
+}
+
+static void rx_free(struct fm_rx *r, enum fm_ack_status status)
+{
+	struct fm_flow *f = r->flow;
+	struct fm_xfer *x = r->x;
+
+	r->x = NULL;
+	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
+	if (x->o.file->is_stream) {
+		lock(f);
+		fm_xfer_settled(x);
+		unlock(f);
+	}
+	if (!f->is_closing && ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
+		fm_flow_fail(f, -EPROTO, "the peer takes no acknowledgements");
+	fm_xfer_unref(x);
+}
+
+static void rx_write(struct fm_rx *r);
+
+/*
+ * A stream takes one write at a time, in the order of the file. Chunks may come in another one (the source's reads
+ * end in any order, a damaged chunk comes again later): they wait in their slots. The chunk they wait for always has
+ * a slot, since the sender took one for it first.
+ */
+static void write_next_of_stream(struct fm_flow *f, struct fm_xfer *x)
+{
+	struct fm_rx *next = NULL;
+	int ret;
+
+	for (unsigned i = 0; i < f->rx_slots; i++) {
+		struct fm_rx *r = &f->rx[i];
+
+		if (r->x != x)
+			continue;
+		if (r->is_writing)
+			return;
+		if (!next || r->chunk.seq < next->chunk.seq)
+			next = r;
+	}
+	if (!next)
+		return;
+	lock(f);
+	ret = fm_xfer_next_in_order(x, &next->chunk);
+	unlock(f);
+	if (ret == 0)
+		rx_write(next);
+}
+
+static void write_done(struct fm_io *io)
+{
+	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
+	struct fm_flow *f = r->flow;
+	struct fm_xfer *x = r->x;
+	bool is_written = io->res == (int64_t)r->chunk.len, is_stream = x->o.file->is_stream;
+
+	r->is_writing = false;
+	f->io_count--;
+	lock(f);
+	if (is_written)
+		fm_xfer_written(x, &r->chunk, f->kind);
+	else if (io->res != -ECANCELED)
+		fm_xfer_fail(x, io->res < 0 ? (int)io->res : -EIO, "write %u bytes at byte %llu: %s", r->chunk.len,
+			     (unsigned long long)r->chunk.offset, fm_err_name(io->res < 0 ? (int)io->res : -EIO));
+	unlock(f);
+	if (is_stream)
+		fm_xfer_ref(x);
+	rx_free(r, is_written ? FM_ACK_WRITTEN : FM_ACK_DROPPED);
+	if (is_stream) {
+		if (!f->is_closing)
+			write_next_of_stream(f, x);
+		fm_xfer_unref(x);
+	}
+	if (f->is_closing)
+		fm_flow_wake(f);
+}
+
+static void rx_write(struct fm_rx *r)
+{
+	struct fm_flow *f = r->flow;
+	struct fm_file *file = r->x->o.file;
+
+	r->is_writing = true;
+	r->is_cancelled = false;
+	f->io_count++;
+	r->io = (struct fm_io){
+		.done = write_done,
+		.buf = slot_memory(f, (unsigned)(r - f->rx)),
+		.len = r->chunk.len,
+		.offset = file->is_stream ? FM_IO_STREAM : r->chunk.offset,
+	};
+	file->ops->write(file, &f->lane->io, &r->io);
+}
+
+/* 0: it may be written. Else it is refused with that status. */
+static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot, enum fm_ack_status *status)
+{
+	int ret;
+
+	if (!f->lane->is_unchecked && fm_crc32c(0, slot_memory(f, slot), c->len) != c->crc) {
+		lock(f);
+		x->corrupt_chunks++;
+		unlock(f);
+		*status = FM_ACK_CORRUPT;
+		return -EBADMSG;
+	}
+	lock(f);
+	ret = fm_xfer_accept(x, f, c);
+	if (ret < 0 && ret != -ECANCELED)
+		fm_xfer_fail(x, -EPROTO, "the peer sent a chunk that does not belong there (number %llu, byte %llu, %u bytes)",
+			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+	unlock(f);
+	*status = FM_ACK_DROPPED;
+	return ret;
+}
+
+int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	struct fm_chunk c = { .seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc };
+	enum fm_ack_status status;
+	struct fm_xfer *x;
+	struct fm_rx *r;
+
+	if (f->rx_lease.slab < 0 || m->generation != f->rx_generation || m->slot >= f->rx_slots || f->rx[m->slot].x ||
+	    m->length > f->lane->chunk_bytes)
+		return -EPROTO;
+	/* Behind REVOKE at most one chunk a slot may come, each again when it was damaged: all else is a slot kept against the rules. */
+	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)
+		return -EPROTO;
+	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
+	atomic_fetch_add_explicit(&f->bytes_received, m->length, memory_order_relaxed);
+	x = fm_link_find_sink(f->link, m->xfer);
+	if (!x)
+		return ack(f, m->slot, m->xfer, m->seq, FM_ACK_DROPPED);
+	if (check(f, x, &c, m->slot, &status) < 0) {
+		fm_xfer_unref(x);
+		return ack(f, m->slot, m->xfer, m->seq, status);
+	}
+	r = &f->rx[m->slot];
+	r->x = x;
+	r->xfer_id = m->xfer;
+	r->chunk = c;
+	r->is_writing = false;
+	if (x->o.file->is_stream)
+		write_next_of_stream(f, x);
+	else
+		rx_write(r);
+	return 0;
+}
+
+int fm_flow_rx_want(struct fm_flow *f)
+{
+	if (f->is_wanted || (f->rx_lease.slab >= 0 && !f->is_revoking))
+		return -EPROTO;
+	f->is_wanted = true;
+	atomic_fetch_add(&f->link->wants, 1);
+	fm_flow_wake(f);
+	return 0;
+}
+
+static void forget_want(struct fm_flow *f)
+{
+	if (f->is_wanted)
+		atomic_fetch_sub(&f->link->wants, 1);
+	f->is_wanted = false;
+}
+
+static void grant(struct fm_flow *f)
+{
+	struct fm_data_msg m = { .type = FM_DATA_GRANT };
+
+	if (fm_flow_lease(f, &f->rx_lease, true) < 0)
+		return;
+	forget_want(f);
+	f->rx_slots = fm_slabs_bytes(f->link->slabs) / f->lane->chunk_bytes;
+	f->rx_generation++;
+	f->is_revoking = false;
+	m.slot = (uint16_t)f->rx_slots;
+	m.generation = f->rx_generation;
+	m.xfer = f->rx_lease.region.remote;
+	m.length = f->lane->chunk_bytes;
+	m.data_crc = f->rx_lease.region.rkey;
+	if (fm_flow_note(f, &m) < 0)
+		fm_flow_fail(f, -ENOBUFS, "too many messages under way");
+}
+
+static void revoke(struct fm_flow *f)
+{
+	struct fm_data_msg m = { .type = FM_DATA_REVOKE, .generation = f->rx_generation };
+
+	f->is_revoking = true;
+	f->revoked_ns = fm_loop_now(f->lane->io.loop);
+	f->rx_late = 0;
+	if (fm_flow_note(f, &m) < 0)
+		fm_flow_fail(f, -ENOBUFS, "too many messages under way");
+}
+
+static bool is_rx_idle(const struct fm_flow *f)
+{
+	for (unsigned i = 0; i < f->rx_slots; i++)
+		if (f->rx[i].x)
+			return false;
+	return true;
+}
+
+static void await_return(struct fm_flow *f, uint64_t now_ns)
+{
+	uint64_t since_ns = f->revoked_ns > f->rx_lease.used_ns ? f->revoked_ns : f->rx_lease.used_ns;
+
+	if (is_rx_idle(f) && now_ns >= since_ns + RETURN_NS)
+		fm_flow_fail(f, -ETIMEDOUT, "the peer was asked for its slots %u s ago and keeps them", (unsigned)(RETURN_NS / FM_NS_PER_S));
+	else
+		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
+}
+
+void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
+{
+	if (f->rx_lease.slab < 0 && f->is_wanted && fm_link_has_sink(f->link))
+		grant(f);
+	if (f->rx_lease.slab < 0)
+		return;
+	if (f->is_revoking) {
+		await_return(f, now_ns);
+		return;
+	}
+	if (fm_link_should_give(f->link, FM_SLAB_RX, f->rx_lease.used_ns, now_ns))
+		revoke(f);
+	else
+		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
+}
+
+int fm_flow_rx_return(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	if (!f->is_revoking || m->generation != f->rx_generation || !is_rx_idle(f))
+		return -EPROTO;
+	fm_flow_unlease(f, &f->rx_lease, true);
+	f->is_revoking = false;
+	f->rx_slots = 0;
+	fm_flow_wake(f);
+	return 0;
+}
+
+void fm_flow_rx_cancel_removed(struct fm_flow *f)
+{
+	for (unsigned i = 0; i < f->rx_slots; i++) {
+		struct fm_rx *r = &f->rx[i];
+		bool is_removed;
+
+		if (!r->x || (r->is_writing && (r->is_cancelled || !r->x->o.file->ops->cancel)))
+			continue;
+		lock(f);
+		is_removed = r->x->is_removed || f->is_closing;
+		unlock(f);
+		if (!is_removed)
+			continue;
+		if (!r->is_writing) {
+			rx_free(r, FM_ACK_DROPPED);	/* it waited for its turn */
+			continue;
+		}
+		r->is_cancelled = true;
+		r->x->o.file->ops->cancel(r->x->o.file, &f->lane->io, &r->io);
+	}
+}
+
+void fm_flow_rx_finish(struct fm_flow *f)
+{
+	forget_want(f);
+	for (unsigned i = 0; i < f->rx_slots; i++) {
+		assert(!f->rx[i].is_writing);
+		if (f->rx[i].x)
+			rx_free(&f->rx[i], FM_ACK_DROPPED);
+	}
+	fm_flow_unlease(f, &f->rx_lease, true);
+	f->rx_slots = 0;
+}

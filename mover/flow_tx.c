@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+/* flow_tx - the sending half of a flow: claim a chunk, read it, send it, wait for its acknowledgement. See flow.h. */
+#include <assert.h>
+#include <errno.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/flow.h"
+#include "mover/lane.h"
+#include "mover/link.h"
+
+/* Chunks of a file in memory that wait for the network card. */
+#define INSTANT_QUEUE_MAX 8
+/* An acknowledgement that takes longer waits for a distance or a disk. */
+#define QUICK_ACK_NS (2 * FM_NS_PER_MS)
+#define ACKS_UNTIL_MEASURED 1024
+/* Leases are looked at this often while they are idle. */
+#define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
+/* How long the peer may take to answer for a chunk whose transfer has ended. */
+#define ORPHAN_NS (30 * FM_NS_PER_S)
+
+void fm_flow_tx_init(struct fm_flow *f)
+{
+	f->tx_lease.slab = -1;
+	fm_list_init(&f->tx_waiting);
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
+		f->tx[i].flow = f;
+		f->tx[i].slot = -1;
+		fm_list_init(&f->tx[i].wait_at);
+	}
+}
+
+static void lock(struct fm_flow *f)
+{
+	pthread_mutex_lock(&f->link->lock);
+}
+
+static void unlock(struct fm_flow *f)
+{
+	pthread_mutex_unlock(&f->link->lock);
+}
+
+static unsigned there(const struct fm_tx *t)
+{
+	return (unsigned)(t - t->flow->tx);
+}
+
+static void *slot_memory(struct fm_flow *f, int slot)
+{
+	assert(slot >= 0 && (unsigned)slot < f->tx_slots);
+	return (char *)f->tx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
+}
+
+static void give_slot(struct fm_tx *t)
+{
+	if (t->slot >= 0)
+		t->flow->tx_free[t->flow->tx_frees++] = (uint16_t)t->slot;
+	t->slot = -1;
+}
+
+static void take_slot(struct fm_tx *t)
+{
+	assert(t->slot < 0 && t->flow->tx_frees > 0);
+	t->slot = t->flow->tx_free[--t->flow->tx_frees];
+}
+
+/* The chunk is dealt with; the peer's slot is ours to fill again. */
+static void tx_free(struct fm_tx *t)
+{
+	struct fm_flow *f = t->flow;
+	struct fm_xfer *x = t->x;
+
+	assert(x && !t->is_reading && !t->is_sending);
+	t->x = NULL;
+	t->is_corrupt = false;
+	fm_list_del(&t->wait_at);
+	give_slot(t);
+	f->credit[f->credits++] = (uint16_t)there(t);
+	fm_flow_wake(f);
+	fm_xfer_unref(x);
+}
+
+static void tx_drop(struct fm_tx *t)
+{
+	lock(t->flow);
+	fm_xfer_dropped(t->x);
+	unlock(t->flow);
+	tx_free(t);
+}
+
+static void tx_again(struct fm_tx *t);
+
+static void send_done(struct fm_send *send, int res)
+{
+	struct fm_tx *t = fm_container_of(send, struct fm_tx, send);
+	struct fm_flow *f = t->flow;
+
+	(void)res;	/* not acknowledged is not sent: fm_flow_tx_finish() sees to it */
+	t->is_sending = false;
+	f->tx_queued--;
+	if (!t->x->o.file->is_stream)
+		give_slot(t);
+	if (t->is_acked)
+		tx_free(t);
+	else if (t->is_corrupt && !f->is_closing)
+		tx_again(t);
+	else
+		fm_flow_wake(f);
+}
+
+static void tx_send(struct fm_tx *t)
+{
+	struct fm_flow *f = t->flow;
+	struct fm_data_msg m = {
+		.type = FM_DATA_CHUNK,
+		.slot = (uint16_t)there(t),
+		.generation = f->grant_generation,
+		.xfer = t->x->o.id,
+		.seq = t->chunk.seq,
+		.offset = t->chunk.offset,
+		.length = t->chunk.len,
+		.data_crc = t->chunk.crc,
+	};
+
+	t->send = (struct fm_send){
+		.done = send_done,
+		.payload = slot_memory(f, t->slot),
+		.payload_len = t->chunk.len,
+		.region = &f->tx_lease.region,
+		.remote = f->grant_remote + (uint64_t)there(t) * f->grant_slot_bytes,
+		.rkey = f->grant_rkey,
+	};
+	fm_data_encode(&m, t->send.msg);
+	t->is_sending = true;
+	t->is_acked = false;
+	t->is_corrupt = false;
+	t->sent_ns = fm_loop_now(f->lane->io.loop);
+	t->is_alone = f->grant_slots - f->credits <= 2;
+	f->tx_queued++;
+	atomic_fetch_add_explicit(&f->bytes_sent, t->chunk.len, memory_order_relaxed);
+	f->conn->ops->send(f->conn, &t->send);
+}
+
+static void fail_read(struct fm_tx *t, int64_t res)
+{
+	lock(t->flow);
+	if (res < 0 && res != -ECANCELED)
+		fm_xfer_fail(t->x, (int)res, "read the source at byte %llu: %s", (unsigned long long)t->chunk.offset,
+			     fm_err_name((int)res));
+	else if (res >= 0)
+		fm_xfer_fail(t->x, -ESTALE, "the source changed while it was read: it ends at byte %llu now",
+			     (unsigned long long)t->chunk.offset + (unsigned long long)res);
+	unlock(t->flow);
+}
+
+/* Whether there is something to send. *is_uncounted: the chunk turned out not to exist. */
+static bool take_read(struct fm_tx *t, bool *is_uncounted)
+{
+	struct fm_xfer *x = t->x;
+	int64_t res = t->io.res;
+	bool is_over;
+
+	lock(t->flow);
+	is_over = t->is_cancelled || x->is_removed || x->err.code;
+	unlock(t->flow);
+	if (is_over)
+		return false;
+	if (x->o.file->is_stream && res >= 0) {
+		lock(t->flow);
+		fm_xfer_stream_read(x, &t->chunk, (uint32_t)res);
+		unlock(t->flow);
+		/* fm_xfer_stream_read() took the chunk that does not exist out of the count. */
+		*is_uncounted = res == 0;
+		return res > 0;
+	}
+	if (res < (int64_t)t->chunk.len) {
+		fail_read(t, res);
+		return false;
+	}
+	return true;
+}
+
+static void read_done(struct fm_io *io)
+{
+	struct fm_tx *t = fm_container_of(io, struct fm_tx, io);
+	struct fm_flow *f = t->flow;
+	bool is_uncounted = false;
+
+	t->is_reading = false;
+	f->io_count--;
+	if (f->is_closing) {
+		fm_flow_wake(f);
+		return;
+	}
+	if (!take_read(t, &is_uncounted)) {
+		if (is_uncounted)
+			tx_free(t);
+		else
+			tx_drop(t);
+		return;
+	}
+	if (!f->lane->is_unchecked)
+		t->chunk.crc = fm_crc32c(0, io->buf, t->chunk.len);
+	tx_send(t);
+	fm_flow_wake(f);
+}
+
+static void tx_read(struct fm_tx *t)
+{
+	struct fm_flow *f = t->flow;
+	struct fm_file *file = t->x->o.file;
+	/* A direct read wants whole blocks; what lies behind the end of the file is not read. */
+	uint32_t len = file->is_stream ? t->chunk.len : (t->chunk.len + 4095u) & ~4095u;
+
+	t->is_reading = true;
+	t->is_acked = false;	/* what the slot carried before was */
+	t->is_cancelled = false;
+	f->io_count++;
+	t->io = (struct fm_io){
+		.done = read_done,
+		.buf = slot_memory(f, t->slot),
+		.len = len,
+		.offset = file->is_stream ? FM_IO_STREAM : t->chunk.offset,
+	};
+	file->ops->read(file, &f->lane->io, &t->io);
+}
+
+/*
+ * Whether enough is under way. A disk is kept busy with all the slots there are. A file in memory is read within the
+ * call, and what is read long before it is sent, or sent long before it is written, only pushes the rest out of the
+ * caches: over TCP, where every byte goes through them, two chunks are enough as long as they are acknowledged
+ * quickly (two for each of the connections cover a network's delay up to that).
+ */
+static bool is_busy(const struct fm_flow *f)
+{
+	if (!f->is_source_instant)
+		return false;
+	if (f->kind != FM_KIND_TCP)
+		return f->tx_queued >= INSTANT_QUEUE_MAX;
+	return f->tx_queued >= 2 || (f->ack_ns < QUICK_ACK_NS && f->grant_slots - f->credits >= 2);
+}
+
+static unsigned held_of(const void *who, const struct fm_xfer *x)
+{
+	const struct fm_flow *f = who;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		n += f->tx[i].x == x;
+	return n;
+}
+
+/* Start chunks as long as there is work, a slot here and a slot there. */
+static void claim(struct fm_flow *f, uint64_t now_ns)
+{
+	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of };
+	uint64_t again_ns;
+
+	while (f->credits > 0 && f->tx_frees > 0 && !f->is_grant_revoked && !is_busy(f)) {
+		struct fm_chunk chunk;
+		struct fm_xfer *x = fm_link_claim(f->link, &claim, &chunk, &again_ns);
+		struct fm_tx *t;
+
+		if (!x) {
+			fm_lane_wake_at(f->lane, again_ns);
+			return;
+		}
+		t = &f->tx[f->credit[--f->credits]];
+		assert(!t->x);
+		t->x = x;
+		t->chunk = chunk;
+		take_slot(t);
+		f->tx_lease.used_ns = now_ns;
+		f->is_source_instant = x->o.file->is_instant;
+		tx_read(t);
+		if (f->is_source_instant)
+			return;		/* its end is a pass away, and wakes us */
+	}
+}
+
+/* Chunks that arrived damaged go first. */
+static void read_waiting(struct fm_flow *f)
+{
+	while (f->tx_frees > 0 && !fm_list_is_empty(&f->tx_waiting)) {
+		struct fm_tx *t = fm_container_of(fm_list_pop(&f->tx_waiting), struct fm_tx, wait_at);
+
+		take_slot(t);
+		tx_read(t);
+	}
+}
+
+static void say(struct fm_flow *f, enum fm_data_type type, uint32_t generation)
+{
+	struct fm_data_msg m = { .type = (uint8_t)type, .generation = generation };
+
+	if (fm_flow_note(f, &m) < 0)
+		fm_flow_fail(f, -ENOBUFS, "too many messages under way");
+}
+
+static bool is_tx_idle(const struct fm_flow *f)
+{
+	return f->tx_frees == f->tx_slots && fm_list_is_empty(&f->tx_waiting);
+}
+
+static void return_grant(struct fm_flow *f)
+{
+	if (!f->is_grant_revoked || f->credits < f->grant_slots)
+		return;
+	say(f, FM_DATA_RETURN, f->grant_generation);
+	f->grant_generation = 0;
+	f->is_grant_revoked = false;
+	f->credits = 0;
+}
+
+static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
+{
+	if (f->tx_lease.slab < 0 || !is_tx_idle(f))
+		return;
+	if (!fm_link_should_give(f->link, FM_SLAB_TX, f->tx_lease.used_ns, now_ns)) {
+		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
+		return;
+	}
+	fm_flow_unlease(f, &f->tx_lease, false);
+	f->tx_slots = 0;
+	f->tx_frees = 0;
+	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);	/* there may be work: it was given back for others' sake */
+}
+
+/* Others have none and we have several: nothing more is begun with this one, so that it can be given back. */
+static bool is_tx_slab_wanted(const struct fm_flow *f, uint64_t now_ns)
+{
+	return fm_link_should_give(f->link, FM_SLAB_TX, now_ns, now_ns);
+}
+
+static bool take_tx_slab(struct fm_flow *f)
+{
+	if (f->tx_lease.slab >= 0)
+		return true;
+	if (fm_flow_lease(f, &f->tx_lease, false) < 0)
+		return false;
+	f->tx_slots = fm_slabs_bytes(f->link->slabs) / f->lane->chunk_bytes;
+	for (f->tx_frees = 0; f->tx_frees < f->tx_slots; f->tx_frees++)
+		f->tx_free[f->tx_frees] = (uint16_t)(f->tx_slots - 1 - f->tx_frees);
+	return true;
+}
+
+static bool is_orphan(struct fm_flow *f, const struct fm_tx *t)
+{
+	bool is;
+
+	if (!t->x || t->is_reading)
+		return false;
+	lock(f);
+	is = t->x->is_removed;
+	unlock(f);
+	return is;
+}
+
+/*
+ * A chunk whose transfer ended still has its slots and its file. A peer that is well acknowledges or drops it as soon
+ * as its disk lets it; one that never does may not keep them for ever.
+ */
+static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
+{
+	bool has_orphan = false;
+
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX && !has_orphan; i++)
+		has_orphan = is_orphan(f, &f->tx[i]);
+	if (!has_orphan)
+		f->orphans_ns = 0;
+	else if (now_ns >= f->orphans_ns + ORPHAN_NS)
+		fm_flow_fail(f, -ETIMEDOUT, "the peer has not acknowledged a chunk for %u s", (unsigned)(ORPHAN_NS / FM_NS_PER_S));
+	else
+		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
+}
+
+void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
+{
+	if (f->orphans_ns)
+		watch_orphans(f, now_ns);
+	return_grant(f);
+	if (!fm_list_is_empty(&f->tx_waiting) && take_tx_slab(f))
+		read_waiting(f);
+	if (f->is_closing)
+		return;
+	if (fm_link_has_work(f->link, f, f->kind)) {
+		if (f->grant_generation == 0 && !f->is_want_sent) {
+			f->is_want_sent = true;
+			say(f, FM_DATA_WANT, 0);
+		}
+		if (f->grant_generation != 0 && !f->is_grant_revoked && take_tx_slab(f) && !is_tx_slab_wanted(f, now_ns))
+			claim(f, now_ns);
+	}
+	give_tx_slab(f, now_ns);
+}
+
+int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	if (f->grant_generation != 0)
+		return -EPROTO;
+	/*
+	 * Transfers agreed on chunks that fit both nodes' slots, so smaller slots than the chunks cannot be meant for
+	 * us.
+	 */
+	f->grant_generation = m->generation;
+	f->grant_remote = m->xfer;
+	f->grant_rkey = m->data_crc;
+	f->grant_slot_bytes = m->length;
+	f->grant_slots = m->slot;
+	f->is_grant_revoked = false;
+	f->is_want_sent = false;
+	for (f->credits = 0; f->credits < f->grant_slots; f->credits++)
+		f->credit[f->credits] = (uint16_t)(f->grant_slots - 1 - f->credits);
+	fm_flow_wake(f);
+	return 0;
+}
+
+/* The chunk that an acknowledgement is about; NULL: none that is under way. */
+static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	struct fm_tx *t;
+
+	if (m->generation != f->grant_generation || m->slot >= f->grant_slots)
+		return NULL;
+	t = &f->tx[m->slot];
+	if (!t->x || t->is_reading || t->is_acked || t->is_corrupt || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
+		return NULL;
+	return t;
+}
+
+/* It arrived damaged: read and send it again, into the slot that it had. */
+static void tx_again(struct fm_tx *t)
+{
+	struct fm_flow *f = t->flow;
+	bool is_hopeless = ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX;
+
+	lock(f);
+	t->x->corrupt_chunks++;
+	t->x->resent_bytes += t->chunk.len;
+	if (is_hopeless)
+		fm_xfer_fail(t->x, -EBADMSG, "the chunk at byte %llu arrived damaged %d times: check the memory and the network of both nodes",
+			     (unsigned long long)t->chunk.offset, FM_XFER_CORRUPT_MAX);
+	unlock(f);
+	if (is_hopeless) {
+		tx_drop(t);
+	} else if (t->x->o.file->is_stream) {
+		tx_send(t);
+	} else {
+		fm_list_append(&f->tx_waiting, &t->wait_at);
+		fm_flow_wake(f);
+	}
+}
+
+/*
+ * What the way and the far disk take, not what our own queue takes: only chunks that were sent with little under way are measured, and every so often
+ * the queue is made short again to have some.
+ */
+static void measure_ack(struct fm_flow *f, const struct fm_tx *t)
+{
+	if (t->is_alone)
+		f->ack_ns += (fm_loop_now(f->lane->io.loop) - t->sent_ns) / 8 - f->ack_ns / 8;
+	if (++f->acks % ACKS_UNTIL_MEASURED == 0)
+		f->ack_ns = 0;
+}
+
+int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	struct fm_tx *t = find(f, m);
+
+	if (!t)
+		return -EPROTO;
+	if (m->status == FM_ACK_CORRUPT) {
+		/*
+		 * Acknowledgement and end of the send may come in either order; until the latter the memory is the
+		 * connection's.
+		 */
+		t->is_corrupt = true;
+		if (!t->is_sending)
+			tx_again(t);
+		return 0;
+	}
+	lock(f);
+	if (m->status == FM_ACK_WRITTEN) {
+		fm_xfer_acked(t->x, &t->chunk, f->kind);
+	} else {
+		fm_xfer_dropped(t->x);
+		fm_xfer_fail(t->x, -ECONNABORTED, "the far end gave the transfer up");
+	}
+	unlock(f);
+	measure_ack(f, t);
+	t->is_acked = true;
+	if (!t->is_sending)
+		tx_free(t);
+	return 0;
+}
+
+int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	if (f->grant_generation == 0 || m->generation != f->grant_generation || f->is_grant_revoked)
+		return -EPROTO;
+	f->is_grant_revoked = true;
+	fm_flow_wake(f);
+	return 0;
+}
+
+void fm_flow_tx_cancel_removed(struct fm_flow *f)
+{
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
+		struct fm_tx *t = &f->tx[i];
+		bool is_removed;
+
+		if (f->orphans_ns == 0 && is_orphan(f, t))
+			f->orphans_ns = fm_loop_now(f->lane->io.loop);
+		if (!t->x || !t->is_reading || t->is_cancelled || !t->x->o.file->ops->cancel)
+			continue;
+		lock(f);
+		is_removed = t->x->is_removed || f->is_closing;
+		unlock(f);
+		if (!is_removed)
+			continue;
+		t->is_cancelled = true;
+		t->x->o.file->ops->cancel(t->x->o.file, &f->lane->io, &t->io);
+	}
+}
+
+void fm_flow_tx_finish(struct fm_flow *f)
+{
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
+		struct fm_tx *t = &f->tx[i];
+
+		if (!t->x)
+			continue;
+		assert(!t->is_reading && !t->is_sending);
+		if (!t->is_acked) {
+			lock(f);
+			t->chunk.crc = 0;
+			fm_xfer_lost(t->x, &t->chunk);
+			unlock(f);
+		}
+		tx_free(t);
+	}
+	fm_link_unbind(f->link, f);
+	fm_flow_unlease(f, &f->tx_lease, false);
+	f->tx_slots = 0;
+	f->tx_frees = 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/lane.h"
+
+#include <assert.h>
+
+#include "mover/base/env.h"
+#include "mover/flow.h"
+
+static void pump(struct fm_lane *lane)
+{
+	fm_list_each(at, next, &lane->flows)
+		fm_flow_step(fm_container_of(at, struct fm_flow, lane_at));
+}
+
+static void pump_run(struct fm_task *task)
+{
+	pump(fm_container_of(task, struct fm_lane, pump));
+}
+
+static void tick_fire(struct fm_timer *timer)
+{
+	pump(fm_container_of(timer, struct fm_lane, tick));
+}
+
+void fm_lane_init(struct fm_lane *lane, unsigned index, struct fm_loop *loop, struct fm_ring *ring)
+{
+	*lane = (struct fm_lane){ .io = { .loop = loop, .ring = ring, .done = &lane->done }, .index = index };
+	fm_done_list_init(&lane->done, loop);
+	fm_list_init(&lane->flows);
+	lane->pump.run = pump_run;
+	lane->tick.fire = tick_fire;
+}
+
+void fm_lane_leave(struct fm_lane *lane, struct fm_list *flow)
+{
+	fm_list_del(flow);
+	if (fm_list_is_empty(&lane->flows))
+		fm_timer_clear(lane->io.loop, &lane->tick);
+}
+
+void fm_lane_fini(struct fm_lane *lane)
+{
+	assert(fm_list_is_empty(&lane->flows) && !fm_timer_is_set(&lane->tick));
+}
+
+void fm_lane_wake(struct fm_lane *lane)
+{
+	fm_loop_post(lane->io.loop, &lane->pump);
+}
+
+void fm_lane_wake_at(struct fm_lane *lane, uint64_t at_ns)
+{
+	if (at_ns != FM_NEVER && (!fm_timer_is_set(&lane->tick) || at_ns < lane->tick.at_ns))
+		fm_timer_set(lane->io.loop, &lane->tick, at_ns);
+}

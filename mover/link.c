@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/rate.h"
+#include "mover/xfer.h"
+
+/* A slab stays leased this long after its last use, so that the next transfer finds it registered... */
+#define IDLE_NS (2 * FM_NS_PER_S)
+/* ... but no longer than this when a session has none, or another connection of this one. */
+#define IDLE_WANTED_NS (50 * FM_NS_PER_MS)
+
+int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out, struct fm_err *err)
+{
+	struct fm_link *l = FM_FAULT("link.new") ? NULL : calloc(1, sizeof(*l));
+
+	if (!l)
+		return fm_err_sys(err, -ENOMEM, "allocate the session's shared state");
+	pthread_mutex_init(&l->lock, NULL);
+	atomic_init(&l->refs, 1);
+	atomic_init(&l->stops, 0);
+	atomic_init(&l->wants, 0);
+	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
+		atomic_init(&l->flows[i], 0);
+	l->slabs = slabs;
+	l->rate = rate;
+	for (unsigned i = 0; i < FM_LINK_BUCKETS; i++)
+		fm_list_init(&l->xfers[i]);
+	fm_list_init(&l->sources);
+	*out = l;
+	return 0;
+}
+
+void fm_link_ref(struct fm_link *l)
+{
+	atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+}
+
+static void stop_waiting(struct fm_link *l, enum fm_slab_use use)
+{
+	if (l->is_waiting[use])
+		fm_slabs_wait(l->slabs, use, -1);
+	l->is_waiting[use] = false;
+}
+
+void fm_link_unref(struct fm_link *l)
+{
+	if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	assert(l->held[0] == 0 && l->held[1] == 0 && fm_list_is_empty(&l->sources));
+	stop_waiting(l, FM_SLAB_TX);
+	stop_waiting(l, FM_SLAB_RX);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static struct fm_xfer *find(struct fm_link *l, uint64_t id)
+{
+	fm_list_each(at, next, &l->xfers[id % FM_LINK_BUCKETS]) {
+		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, link_at);
+
+		if (x->o.id == id)
+			return x;
+	}
+	return NULL;
+}
+
+static bool is_needed(const struct fm_link *l, enum fm_slab_use use)
+{
+	return use == FM_SLAB_TX ? !fm_list_is_empty(&l->sources) : l->sinks > 0;
+}
+
+int fm_link_add(struct fm_link *l, struct fm_xfer *x)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&l->lock);
+	if (find(l, x->o.id)) {
+		ret = -EEXIST;
+	} else {
+		fm_list_append(&l->xfers[x->o.id % FM_LINK_BUCKETS], &x->link_at);
+		if (x->o.is_source)
+			fm_list_append(&l->sources, &x->source_at);
+		else
+			l->sinks++;
+		x->link = l;
+		fm_link_ref(l);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return ret;
+}
+
+void fm_link_remove(struct fm_link *l, struct fm_xfer *x)
+{
+	enum fm_slab_use use = x->o.is_source ? FM_SLAB_TX : FM_SLAB_RX;
+
+	pthread_mutex_lock(&l->lock);
+	assert(x->link == l && !x->is_removed);
+	x->is_removed = true;
+	fm_list_del(&x->link_at);
+	fm_list_del(&x->source_at);
+	if (!x->o.is_source)
+		l->sinks--;
+	if (!is_needed(l, use))
+		stop_waiting(l, use);
+	atomic_fetch_add(&l->stops, 1);
+	pthread_mutex_unlock(&l->lock);
+	fm_xfer_unref(x);
+	fm_link_unref(l);
+}
+
+struct fm_xfer *fm_link_find_sink(struct fm_link *l, uint64_t id)
+{
+	struct fm_xfer *x;
+
+	pthread_mutex_lock(&l->lock);
+	x = find(l, id);
+	if (x && x->o.is_source)
+		x = NULL;
+	if (x)
+		fm_xfer_ref(x);
+	pthread_mutex_unlock(&l->lock);
+	return x;
+}
+
+/* 0: the node's limit lets another chunk go. */
+static uint64_t node_rate_when(struct fm_link *l, uint64_t now_ns)
+{
+	uint64_t when;
+
+	pthread_mutex_lock(&l->rate->lock);
+	when = fm_rate_when(l->rate->rate, now_ns);
+	pthread_mutex_unlock(&l->rate->lock);
+	return when;
+}
+
+static void node_rate_take(struct fm_link *l, uint64_t bytes, uint64_t now_ns)
+{
+	pthread_mutex_lock(&l->rate->lock);
+	fm_rate_take(l->rate->rate, bytes, now_ns);
+	pthread_mutex_unlock(&l->rate->lock);
+}
+
+struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns)
+{
+	struct fm_xfer *found = NULL;
+	uint64_t when;
+
+	*again_ns = FM_NEVER;
+	when = node_rate_when(l, claim->now_ns);
+	if (when) {
+		*again_ns = when;
+		return NULL;
+	}
+	pthread_mutex_lock(&l->lock);
+	fm_list_each(at, next, &l->sources) {
+		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
+
+		if (!fm_xfer_claim(x, claim, out, again_ns))
+			continue;
+		fm_list_del(at);
+		fm_list_append(&l->sources, at);
+		fm_xfer_ref(x);
+		found = x;
+		break;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (found)
+		node_rate_take(l, out->len, claim->now_ns);
+	return found;
+}
+
+bool fm_link_has_work(struct fm_link *l, const void *who, unsigned kind)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&l->lock);
+	fm_list_each(at, next, &l->sources) {
+		if (fm_xfer_has_work(fm_container_of(at, struct fm_xfer, source_at), who, kind)) {
+			has = true;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
+void fm_link_unbind(struct fm_link *l, const void *who)
+{
+	pthread_mutex_lock(&l->lock);
+	fm_list_each(at, next, &l->sources) {
+		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
+
+		if (x->bound_to == who)
+			x->bound_to = NULL;
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool fm_link_has_sink(struct fm_link *l)
+{
+	bool has;
+
+	pthread_mutex_lock(&l->lock);
+	has = l->sinks > 0;
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
+int fm_link_take_slab(struct fm_link *l, enum fm_slab_use use, uint64_t now_ns)
+{
+	int slab;
+
+	pthread_mutex_lock(&l->lock);
+	/*
+	 * Who has one leaves the next to who has none: else what was given back for their sake would be taken again
+	 * before they look.
+	 */
+	slab = l->held[use] > 0 && fm_slabs_is_wanted(l->slabs, use) ? -EAGAIN : fm_slabs_take(l->slabs, use);
+	if (slab < 0)
+		l->starved_ns[use] = now_ns;
+	if (slab >= 0) {
+		l->held[use]++;
+		stop_waiting(l, use);
+	} else if (l->held[use] == 0 && !l->is_waiting[use] && is_needed(l, use)) {
+		l->is_waiting[use] = true;
+		fm_slabs_wait(l->slabs, use, 1);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return slab;
+}
+
+void fm_link_put_slab(struct fm_link *l, enum fm_slab_use use, int slab)
+{
+	pthread_mutex_lock(&l->lock);
+	assert(l->held[use] > 0);
+	l->held[use]--;
+	fm_slabs_put(l->slabs, use, slab);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, uint64_t used_ns, uint64_t now_ns)
+{
+	bool should, is_short, is_wanted = fm_slabs_is_wanted(l->slabs, use);
+
+	pthread_mutex_lock(&l->lock);
+	/* Another connection of the same session may be waiting for what this one does not use. */
+	is_short = is_wanted || now_ns < l->starved_ns[use] + IDLE_WANTED_NS;
+	should = is_wanted && l->held[use] > 1;
+	pthread_mutex_unlock(&l->lock);
+	return should || now_ns >= used_ns + (is_short ? IDLE_WANTED_NS : IDLE_NS);
+}

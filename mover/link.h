@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * link - what the lanes share of one session: its transfers, its sources with work, how many slabs it holds.
+ *
+ * One mutex guards all of it, the fields of the transfers included. It is held for the book-keeping of one chunk at a
+ * time, never across I/O. Reference-counted: the session, every flow and every transfer hold one.
+ */
+#ifndef FM_LINK_H
+#define FM_LINK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/base/list.h"
+#include "mover/slab.h"
+#include "mover/transport/transport.h"
+
+struct fm_chunk;
+struct fm_claim;
+struct fm_err;
+struct fm_loop;
+struct fm_rate;
+struct fm_xfer;
+
+#define FM_LINK_BUCKETS 64
+
+/* The rate limit of the whole node, shared by all links. */
+struct fm_shared_rate {
+	pthread_mutex_t lock;
+	struct fm_rate *rate;
+};
+
+struct fm_link {
+	pthread_mutex_t lock;
+	atomic_uint refs;
+	struct fm_slabs *slabs;
+	struct fm_shared_rate *rate;
+	struct fm_list xfers[FM_LINK_BUCKETS];
+	struct fm_list sources;		/* fm_xfer.source_at, the next to serve first */
+	unsigned sinks;			/* transfers that receive */
+	unsigned held[2];		/* slabs, per enum fm_slab_use */
+	bool is_waiting[2];		/* counted as waiting in the pool */
+	uint64_t starved_ns[2];		/* when a connection could not have one last */
+	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
+	atomic_uint flows[FM_KIND_COUNT];	/* connections of each kind */
+	atomic_uint stops;		/* grows when a transfer is removed: lanes look for I/O to cancel */
+};
+
+int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out, struct fm_err *err);
+void fm_link_ref(struct fm_link *link);
+void fm_link_unref(struct fm_link *link);
+
+/* Control thread. From now on lanes find it. -EEXIST if its id is in use. Takes a reference to the link for it. */
+int fm_link_add(struct fm_link *link, struct fm_xfer *x);
+
+/* Control thread. Lanes find it no more; drops the control thread's reference to it. */
+void fm_link_remove(struct fm_link *link, struct fm_xfer *x);
+
+/* Lane. With a reference, or NULL. */
+struct fm_xfer *fm_link_find_sink(struct fm_link *link, uint64_t id);
+
+/*
+ * Lane. A chunk of the next source for that connection, sources taking turns. The transfer comes with a reference;
+ * NULL: nothing now, *again_ns is when a rate limit allows more (FM_NEVER: not by time).
+ */
+struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
+
+/* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
+bool fm_link_has_work(struct fm_link *link, const void *who, unsigned kind);
+
+/*
+ * Lane. That connection is gone: a transfer that it alone could carry, and of which nothing was lost with it, goes on
+ * over another.
+ */
+void fm_link_unbind(struct fm_link *link, const void *who);
+
+/* Lane. Whether a transfer that receives exists. */
+bool fm_link_has_sink(struct fm_link *link);
+
+/* Lane. A slab for a connection of this link, or -EAGAIN. */
+int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_ns);
+void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab);
+
+/*
+ * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or others have none.
+ */
+bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, uint64_t used_ns, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * node - what the engine's control-side modules share: the node itself, its peers and its stores. Control thread
+ * only, private to mover/.
+ */
+#ifndef FM_NODE_H
+#define FM_NODE_H
+
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/engine.h"
+#include "mover/lane.h"
+#include "mover/link.h"
+#include "mover/rate.h"
+#include "mover/wire/wire.h"
+
+struct fm_session;
+
+/* A store in use. Freed when the last user is gone. */
+struct fm_store_ref {
+	struct fm_list at;
+	struct fm_store *store;
+	unsigned refs;
+};
+
+struct fm_peer {
+	struct fm_list at;
+	struct fm_engine *engine;
+	char name[FM_WIRE_NAME_MAX + 1];
+	char host[256];			/* "": it dials us */
+	uint16_t port;
+	uint8_t key[FM_KEY_LEN];
+	struct fm_session *session;	/* the one in use, HELLO done; or NULL */
+	struct fm_session *dialling;	/* the one being dialled; or NULL */
+	struct fm_timer dial_timer;
+	uint64_t backoff_ns;
+	uint64_t since_ns;
+	char last_error[FM_ERR_TEXT_MAX];
+};
+
+struct fm_engine {
+	struct fm_engine_opts o;
+	struct fm_engine_env env;
+	char name[FM_WIRE_NAME_MAX + 1];
+	uint8_t key[FM_KEY_LEN];
+	uint8_t boot_id[16];
+	uint64_t started_ns;
+	struct fm_lane lanes[FM_LANES_MAX];
+	unsigned next_lane;
+	struct fm_slabs *slabs;
+	struct fm_rate rate;
+	struct fm_shared_rate shared_rate;
+	struct fm_list peers;
+	unsigned peer_count;
+	struct fm_list sessions;
+	struct fm_list stores;
+	unsigned store_count;
+	struct fm_list jobs;
+	unsigned job_count;
+	struct fm_list requests;
+	unsigned request_count;
+	struct fm_timer tick;
+	bool is_started;
+	bool is_stopping;
+	bool is_stopped;
+	void (*stopped)(void *ctx);
+	void *stopped_ctx;
+	struct fm_task stopped_task;
+	uint8_t buf[FM_WIRE_MSG_MAX];	/* one message being encoded */
+	struct fm_wire_msg in;		/* one message being decoded */
+};
+
+/* engine.c */
+struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
+struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
+struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);
+void fm_engine_store_put(struct fm_store_ref *ref);
+void fm_engine_check_stopped(struct fm_engine *e);
+static inline uint64_t fm_engine_now(const struct fm_engine *e)
+{
+	return fm_loop_now(e->env.loop);
+}
+
+/* peer.c */
+int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_peer **out, struct fm_err *err);
+void fm_peer_free(struct fm_peer *p);		/* no session */
+void fm_peer_start(struct fm_peer *p);
+void fm_peer_need(struct fm_peer *p);		/* a job waits: dial now, if that can help */
+void fm_peer_drop(struct fm_peer *p, const char *why);	/* end its sessions */
+/* A session said HELLO: make it the session of its peer, or retire it or the one there is. */
+void fm_peer_offer(struct fm_peer *p, struct fm_session *s);
+void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *err);
+
+#endif

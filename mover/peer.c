@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peer - a node that the configuration names: who dials, how often, and which of two sessions is kept.
+ *
+ * Both nodes dial, so that either end's "why not" is known there; the one with the lower key at once, the other a
+ * second later, so that they rarely meet. When they do, both keep the session that the lower key dialled and retire
+ * the other one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/job.h"
+#include "mover/request.h"
+#include "mover/session.h"
+
+#define BACKOFF_MIN_NS FM_NS_PER_S
+#define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
+/* A session that was silent this long loses against a new one of the same run of the peer. */
+#define SILENT_NS (2 * FM_NS_PER_S)
+
+static bool is_lower(const struct fm_peer *p)
+{
+	return memcmp(p->engine->key, p->key, FM_KEY_LEN) < 0;
+}
+
+static void dial_later(struct fm_peer *p, uint64_t pause_ns);
+
+static void dial(struct fm_peer *p)
+{
+	if (p->session || p->dialling || !p->host[0] || p->engine->is_stopping)
+		return;
+	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
+	p->dialling = fm_session_dial(p);
+	if (!p->dialling)
+		dial_later(p, BACKOFF_MAX_NS);	/* no memory */
+}
+
+static void dial_later(struct fm_peer *p, uint64_t pause_ns)
+{
+	uint32_t r;
+
+	if (!p->host[0] || p->engine->is_stopping)
+		return;
+	p->engine->env.random->fill(p->engine->env.random->ctx, &r, sizeof(r));
+	pause_ns += pause_ns / 4 * (r % 256) / 256;	/* so that nodes which lost each other do not dial in step */
+	fm_timer_set(p->engine->env.loop, &p->dial_timer, fm_engine_now(p->engine) + pause_ns);
+}
+
+static void dial_timer_fire(struct fm_timer *timer)
+{
+	dial(fm_container_of(timer, struct fm_peer, dial_timer));
+}
+
+int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_peer **out, struct fm_err *err)
+{
+	struct fm_peer *p;
+
+	if (strlen(o->name) > FM_WIRE_NAME_MAX || (o->host && strlen(o->host) >= sizeof(p->host)))
+		return fm_err_set(err, -EINVAL, "peer %s: name or address is too long", o->name);
+	p = FM_FAULT("peer.new") ? NULL : calloc(1, sizeof(*p));
+	if (!p)
+		return fm_err_sys(err, -ENOMEM, "allocate peer %s", o->name);
+	p->engine = e;
+	fm_list_init(&p->at);
+	(void)snprintf(p->name, sizeof(p->name), "%s", o->name);
+	(void)snprintf(p->host, sizeof(p->host), "%s", o->host ? o->host : "");
+	p->port = o->port;
+	memcpy(p->key, o->key, FM_KEY_LEN);
+	p->dial_timer.fire = dial_timer_fire;
+	p->backoff_ns = BACKOFF_MIN_NS;
+	p->since_ns = fm_engine_now(e);
+	*out = p;
+	return 0;
+}
+
+void fm_peer_free(struct fm_peer *p)
+{
+	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
+	fm_list_del(&p->at);
+	free(p);
+}
+
+void fm_peer_start(struct fm_peer *p)
+{
+	if (is_lower(p))
+		dial(p);
+	else
+		dial_later(p, BACKOFF_MIN_NS);
+}
+
+void fm_peer_need(struct fm_peer *p)
+{
+	if (!p->session)
+		dial(p);
+}
+
+void fm_peer_drop(struct fm_peer *p, const char *why)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ECONNRESET, "%s: %s", p->name, why);
+	fm_list_each(at, next, &p->engine->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s->peer != p)
+			continue;
+		s->peer = NULL;		/* so that it is not dialled again */
+		fm_session_close(s, &err, why);
+	}
+	p->session = NULL;
+	p->dialling = NULL;
+	fm_job_peer_unreachable(p, &err);
+	fm_request_peer_unreachable(p, &err);
+	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
+}
+
+/* The old session leads nowhere: the peer was started again, or has not been heard for long. */
+static bool is_dead(const struct fm_peer *p, const struct fm_session *new, const struct fm_session *old)
+{
+	return memcmp(new->boot_id, old->boot_id, sizeof(new->boot_id)) != 0 ||
+	       fm_engine_now(p->engine) > old->heard_ns + SILENT_NS;
+}
+
+void fm_peer_offer(struct fm_peer *p, struct fm_session *s)
+{
+	struct fm_session *old = p->session;
+	struct fm_err err = { 0 };
+
+	if (p->dialling == s)
+		p->dialling = NULL;
+	if (old && is_dead(p, s, old)) {
+		(void)fm_err_set(&err, -ECONNRESET, "%s connected anew", p->name);
+		p->session = NULL;
+		fm_session_close(old, &err, "replaced by a newer connection");
+	} else if (old && s->is_dialler != is_lower(p)) {
+		s->retired_ns = fm_engine_now(p->engine);
+		return;
+	} else if (old) {
+		/* What was begun on it ends there: the peer may have chosen later than we did. */
+		old->retired_ns = fm_engine_now(p->engine);
+	}
+	p->session = s;
+	p->backoff_ns = BACKOFF_MIN_NS;
+	p->since_ns = fm_engine_now(p->engine);
+	p->last_error[0] = '\0';
+	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
+}
+
+/* A session that was retired and still works is better than none. */
+static struct fm_session *find_other(const struct fm_peer *p, const struct fm_session *lost)
+{
+	fm_list_each(at, next, &p->engine->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s != lost && s->peer == p && s->is_up && !s->is_closed)
+			return s;
+	}
+	return NULL;
+}
+
+void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *err)
+{
+	bool was_up = p->session == s, was_dialled = p->dialling == s;
+
+	if (was_up) {
+		p->session = find_other(p, s);
+		if (p->session)
+			p->session->retired_ns = 0;
+		p->since_ns = fm_engine_now(p->engine);
+		p->backoff_ns = BACKOFF_MIN_NS;
+	}
+	if (was_dialled)
+		p->dialling = NULL;
+	if (p->session || !(was_up || was_dialled))
+		return;
+	if (!p->engine->is_stopping && strcmp(p->last_error, err->text) != 0)
+		fm_log_warn("%s", err->text);
+	(void)snprintf(p->last_error, sizeof(p->last_error), "%s", err->text);
+	if (was_dialled) {
+		fm_job_peer_unreachable(p, err);
+		fm_request_peer_unreachable(p, err);
+	}
+	dial_later(p, p->backoff_ns);
+	p->backoff_ns = p->backoff_ns * 2 < BACKOFF_MAX_NS ? p->backoff_ns * 2 : BACKOFF_MAX_NS;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/rail.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/job.h"
+#include "mover/session.h"
+
+#define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
+#define BACKOFF_MIN_NS (500 * FM_NS_PER_MS)
+#define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
+#define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
+/* How long after the session came up a job waits for RDMA before it takes TCP. */
+#define MAY_COME_NS (4 * FM_NS_PER_S)
+/*
+ * A TCP rail with less than this share of the fastest one's speed is left alone: it would carry the last chunks late.
+ */
+#define SLOWEST_SHARE 4
+
+static struct fm_net *net_of(const struct fm_session *s)
+{
+	return s->engine->env.net;
+}
+
+/* ---- addresses ---- */
+
+static const uint8_t *ip_of(const struct fm_addr *a, unsigned *len)
+{
+	if (a->sa.ss_family == AF_INET) {
+		*len = 4;
+		return (const uint8_t *)&((const struct sockaddr_in *)&a->sa)->sin_addr;
+	}
+	*len = 16;
+	return (const uint8_t *)&((const struct sockaddr_in6 *)&a->sa)->sin6_addr;
+}
+
+static void to_wire(const struct fm_addr *a, struct fm_wire_addr *w)
+{
+	unsigned len;
+	const uint8_t *ip = ip_of(a, &len);
+
+	*w = (struct fm_wire_addr){ .family = len == 4 ? 4 : 6,
+				    .prefix_len = a->prefix_len,
+				    .is_rdma = a->is_rdma,
+				    .speed_mbps = a->speed_mbps };
+	memcpy(w->address, ip, len);
+	(void)snprintf(w->name, sizeof(w->name), "%s", a->name);
+}
+
+static void from_wire(const struct fm_wire_addr *w, struct fm_addr *a)
+{
+	*a = (struct fm_addr){ .prefix_len = w->prefix_len, .is_rdma = w->is_rdma, .speed_mbps = w->speed_mbps };
+	(void)snprintf(a->name, sizeof(a->name), "%s", w->name);
+	if (w->family == 4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)&a->sa;
+
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, w->address, 4);
+	} else {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a->sa;
+
+		in6->sin6_family = AF_INET6;
+		memcpy(&in6->sin6_addr, w->address, 16);
+	}
+}
+
+static bool is_same_ip(const struct fm_addr *a, const struct fm_addr *b)
+{
+	unsigned len, len_b;
+	const uint8_t *ip = ip_of(a, &len), *ip_b = ip_of(b, &len_b);
+
+	return len == len_b && memcmp(ip, ip_b, len) == 0;
+}
+
+static bool is_same_subnet(const struct fm_addr *a, const struct fm_addr *b)
+{
+	unsigned len, len_b, bits = a->prefix_len;
+	const uint8_t *ip = ip_of(a, &len), *ip_b = ip_of(b, &len_b);
+
+	if (len != len_b || bits > 8 * len || memcmp(ip, ip_b, bits / 8) != 0)
+		return false;
+	return bits % 8 == 0 || (ip[bits / 8] ^ ip_b[bits / 8]) >> (8 - bits % 8) == 0;
+}
+
+static bool is_loopback(const struct fm_addr *a)
+{
+	unsigned len;
+	const uint8_t *ip = ip_of(a, &len);
+
+	return len == 4 ? ip[0] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)ip);
+}
+
+static bool is_same_port(const struct fm_addr *a, const struct fm_addr *b)
+{
+	return is_same_ip(a, b) || (a->name[0] && strcmp(a->name, b->name) == 0);
+}
+
+void fm_rail_send_addrs(struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_ADDRS };
+	struct fm_addr addr[FM_ADDRS_MAX];
+	const char *why;
+	size_t n = net_of(s)->ops->addrs(net_of(s), addr, FM_ADDRS_MAX);
+
+	_Static_assert(FM_ADDRS_MAX <= FM_WIRE_ADDRS_MAX, "all our addresses fit the message");
+	m.addrs.tcp_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why);
+	m.addrs.rdma_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why);
+	m.addrs.count = (uint16_t)n;
+	for (size_t i = 0; i < n; i++)
+		to_wire(&addr[i], &m.addrs.addr[i]);
+	fm_session_send(s, &m);
+}
+
+/* ---- which pairs to try ---- */
+
+static void add_rail(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+{
+	struct fm_rail *rail = &r->rail[r->count];
+
+	if (r->count == FM_RAILS_MAX || local->sa.ss_family != remote->sa.ss_family)
+		return;
+	*rail = (struct fm_rail){ .local = *local, .remote = *remote, .kind = kind, .backoff_ns = BACKOFF_MIN_NS };
+	/* A link-local address means something on one link only: ours. */
+	if (local->sa.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&rail->remote.sa)->sin6_scope_id = ((const struct sockaddr_in6 *)&local->sa)->sin6_scope_id;
+	r->count++;
+}
+
+/* Pairs of one subnet first: they are the cables. */
+static void add_rdma(struct fm_session *s, const struct fm_addr *local, size_t n)
+{
+	struct fm_rails *r = &s->rails;
+	struct fm_addr remote;
+
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < n; i++) {
+			for (unsigned j = 0; local[i].is_rdma && j < r->remote.count; j++) {
+				from_wire(&r->remote.addr[j], &remote);
+				if (remote.is_rdma && is_same_subnet(&local[i], &remote) == (pass == 0))
+					add_rail(r, FM_KIND_RDMA, &local[i], &remote);
+			}
+		}
+	}
+}
+
+static uint32_t fastest(const struct fm_addr *local, size_t n)
+{
+	uint32_t best = 0;
+
+	for (size_t i = 0; i < n; i++)
+		best = local[i].speed_mbps > best ? local[i].speed_mbps : best;
+	return best;
+}
+
+/*
+ * The way of the control connection works; beside it, whatever shares a subnet and is not much slower than the best.
+ */
+static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
+{
+	struct fm_rails *r = &s->rails;
+	struct fm_addr ctl_local = { .prefix_len = 0 }, ctl_remote = { .prefix_len = 0 }, remote;
+	uint32_t best = fastest(local, n);
+
+	net_of(s)->ops->ctl_addrs(s->ctl, &ctl_local, &ctl_remote);
+	add_rail(r, FM_KIND_TCP, &ctl_local, &ctl_remote);
+	if (is_loopback(&ctl_remote))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (is_same_port(&local[i], &ctl_local) || (local[i].speed_mbps && local[i].speed_mbps < best / SLOWEST_SHARE))
+			continue;
+		for (unsigned j = 0; j < r->remote.count; j++) {
+			from_wire(&r->remote.addr[j], &remote);
+			if (!is_same_ip(&remote, &ctl_remote) && is_same_subnet(&local[i], &remote))
+				add_rail(r, FM_KIND_TCP, &local[i], &remote);
+		}
+	}
+}
+
+void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
+{
+	struct fm_addr local[FM_ADDRS_MAX];
+	struct fm_rails *r = &s->rails;
+	const char *why;
+	size_t n;
+
+	if (r->is_known) {
+		fm_session_protocol_error(s, "ADDRS twice");
+		return;
+	}
+	r->remote = *m;
+	r->is_known = true;
+	if (s->is_dialler) {
+		n = net_of(s)->ops->addrs(net_of(s), local, FM_ADDRS_MAX);
+		if (m->rdma_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why))
+			add_rdma(s, local, n);
+		if (m->tcp_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why))
+			add_tcp(s, local, n);
+		fm_rail_step(s);
+	}
+	if (!s->is_closed)
+		fm_job_session_changed(s);
+}
+
+/* ---- tokens ---- */
+
+void fm_rail_tokens_want(struct fm_session *s, unsigned count)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS };
+	uint64_t now_ns = fm_engine_now(s->engine);
+
+	/* The oldest make room: whoever asks for more than it can use loses those that it did not use. */
+	while (m.tokens.count < count) {
+		struct fm_token *t = &s->tokens[s->next_token++ % FM_SESSION_TOKENS_MAX];
+
+		s->engine->env.random->fill(s->engine->env.random->ctx, t->token, FM_TOKEN_LEN);
+		t->until_ns = now_ns + TOKEN_LIFE_NS;
+		memcpy(m.tokens.token[m.tokens.count++], t->token, FM_TOKEN_LEN);
+	}
+	fm_session_send(s, &m);
+}
+
+void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m)
+{
+	struct fm_rails *r = &s->rails;
+
+	if (!r->is_asking) {
+		fm_session_protocol_error(s, "TOKENS that nobody asked for");
+		return;
+	}
+	r->is_asking = false;
+	memcpy(r->tokens, m->token, sizeof(r->tokens));
+	r->token_count = m->count;
+	fm_rail_step(s);
+	/* Each is good for 30 s; what is not used at once is asked for again. */
+	r->token_count = 0;
+}
+
+/* ---- making connections ---- */
+
+struct dial {
+	struct fm_session *session;
+	unsigned rail;
+};
+
+static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
+{
+	unsigned full = rail->kind == FM_KIND_RDMA ? s->engine->o.rdma_conns : s->engine->o.tcp_conns;
+
+	return rail->has_worked ? full : 1;	/* the first one shows whether it works */
+}
+
+/* Whether a port of this pair is in use with another one. */
+static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
+{
+	for (unsigned i = 0; i < r->count; i++) {
+		const struct fm_rail *o = &r->rail[i];
+
+		if (o == rail || o->kind != rail->kind || o->up + o->dialling == 0)
+			continue;
+		if (is_same_port(&o->local, &rail->local) || is_same_port(&o->remote, &rail->remote))
+			return true;
+	}
+	return false;
+}
+
+static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err)
+{
+	struct dial *d = ctx;
+	struct fm_session *s = d->session;
+	struct fm_rails *r = &s->rails;
+	struct fm_rail *rail = &r->rail[d->rail];
+
+	rail->dialling--;
+	r->dialling--;
+	if (conn && s->is_closed) {
+		conn->ops->close(conn);
+	} else if (conn) {
+		rail->up++;
+		rail->has_worked = true;
+		rail->backoff_ns = BACKOFF_MIN_NS;
+		if (fm_session_add_flow(s, conn, (int)d->rail) < 0)
+			fm_rail_down(s, (int)d->rail);
+	} else {
+		fm_log_debug("%s: no %s connection over %s: %s", s->name, rail->kind == FM_KIND_RDMA ? "RDMA" : "TCP",
+			     rail->local.name, err->text);
+		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s", err->text);
+		rail->has_worked = rail->up > 0;
+		rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
+		rail->backoff_ns = rail->backoff_ns * 2 < BACKOFF_MAX_NS ? rail->backoff_ns * 2 : BACKOFF_MAX_NS;
+	}
+	(void)res;	/* says the same as conn */
+	free(d);
+	if (!s->is_closed)
+		fm_rail_step(s);
+	fm_session_settle(s);
+}
+
+static void dial(struct fm_session *s, unsigned index)
+{
+	struct fm_rails *r = &s->rails;
+	struct fm_rail *rail = &r->rail[index];
+	struct dial *d = FM_FAULT("rail.dial") ? NULL : malloc(sizeof(*d));
+	struct fm_data_dial o = { .kind = rail->kind,
+				  .local = rail->local,
+				  .remote = rail->remote,
+				  .port = rail->kind == FM_KIND_RDMA ? r->remote.rdma_port : r->remote.tcp_port,
+				  .domain = s->domain,
+				  .timeout_ns = DIAL_TIMEOUT_NS,
+				  .done = dial_done,
+				  .ctx = d };
+
+	if (!d) {
+		rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
+		return;
+	}
+	*d = (struct dial){ s, index };
+	memcpy(o.token, r->tokens[--r->token_count], FM_TOKEN_LEN);
+	rail->dialling++;
+	r->dialling++;
+	s->pending++;
+	net_of(s)->ops->data_dial(net_of(s), &o);
+}
+
+static void ask_tokens(struct fm_session *s, unsigned count)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS_WANT };
+
+	_Static_assert(FM_RAIL_DIALS_MAX <= FM_WIRE_TOKENS_MAX, "a token for every dial");
+	s->rails.is_asking = true;
+	m.tokens.count = (uint16_t)count;
+	fm_session_send(s, &m);
+}
+
+void fm_rail_step(struct fm_session *s)
+{
+	struct fm_rails *r = &s->rails;
+	uint64_t now_ns = fm_engine_now(s->engine);
+	unsigned missing = 0;
+
+	if (!s->is_up || s->is_closed || !s->is_dialler)
+		return;
+	for (unsigned i = 0; i < r->count; i++) {
+		struct fm_rail *rail = &r->rail[i];
+
+		if (now_ns < rail->retry_ns || is_taken(r, rail))
+			continue;
+		while (rail->up + rail->dialling < wanted(s, rail) && r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0)
+			dial(s, i);
+		if (rail->up + rail->dialling < wanted(s, rail))
+			missing += wanted(s, rail) - rail->up - rail->dialling;
+	}
+	if (missing > FM_RAIL_DIALS_MAX - r->dialling)
+		missing = FM_RAIL_DIALS_MAX - r->dialling;
+	if (missing > 0 && !r->is_asking)
+		ask_tokens(s, missing);
+}
+
+void fm_rail_down(struct fm_session *s, int index)
+{
+	struct fm_rail *rail;
+
+	if (index < 0)
+		return;
+	rail = &s->rails.rail[index];
+	assert(rail->up > 0);
+	rail->up--;
+	rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
+	rail->backoff_ns = rail->backoff_ns * 2 < BACKOFF_MAX_NS ? rail->backoff_ns * 2 : BACKOFF_MAX_NS;
+}
+
+/* ---- questions ---- */
+
+static bool has_remote_rdma(const struct fm_session *s)
+{
+	for (unsigned i = 0; i < s->rails.remote.count; i++)
+		if (s->rails.remote.addr[i].is_rdma)
+			return true;
+	return false;
+}
+
+bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind)
+{
+	struct fm_net *net = net_of(s);
+	const char *why;
+
+	if (fm_engine_now(s->engine) > s->up_ns + MAY_COME_NS || !net->ops->data_port(net, kind, &why))
+		return false;
+	if (!s->rails.is_known)
+		return true;
+	if (kind == FM_KIND_TCP)
+		return s->rails.remote.tcp_port != 0;
+	return s->rails.remote.rdma_port != 0 && has_remote_rdma(s);
+}
+
+void fm_rail_why_not(const struct fm_session *s, enum fm_kind kind, char *out, size_t len)
+{
+	struct fm_net *net = net_of(s);
+	const char *name = kind == FM_KIND_RDMA ? "RDMA" : "TCP", *why = NULL;
+
+	if (!net->ops->data_port(net, kind, &why))
+		(void)snprintf(out, len, "no %s here: %s", name, why ? why : "it is switched off");
+	else if (!s->rails.is_known)
+		(void)snprintf(out, len, "%s has not said its addresses yet", s->name);
+	else if (!(kind == FM_KIND_RDMA ? s->rails.remote.rdma_port : s->rails.remote.tcp_port))
+		(void)snprintf(out, len, "no %s at %s", name, s->name);
+	else if (kind == FM_KIND_RDMA && !has_remote_rdma(s))
+		(void)snprintf(out, len, "no RDMA port of %s has an address", s->name);
+	else if (s->rails.last_error[kind][0])
+		(void)snprintf(out, len, "%s did not connect: %.100s", name, s->rails.last_error[kind]);
+	else
+		(void)snprintf(out, len, "no %s connection between the nodes", name);
+}

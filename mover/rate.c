@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/rate.h"
+
+#include "mover/base/env.h"
+
+#define BURST_NS (50 * FM_NS_PER_MS)
+
+void fm_rate_set(struct fm_rate *rate, uint64_t bytes_per_s)
+{
+	rate->bytes_per_s = bytes_per_s;
+	rate->free_at_ns = 0;
+}
+
+uint64_t fm_rate_when(const struct fm_rate *rate, uint64_t now_ns)
+{
+	if (rate->bytes_per_s == 0 || rate->free_at_ns <= now_ns + BURST_NS)
+		return 0;
+	return rate->free_at_ns - BURST_NS;
+}
+
+void fm_rate_take(struct fm_rate *rate, uint64_t bytes, uint64_t now_ns)
+{
+	if (rate->bytes_per_s == 0)
+		return;
+	if (rate->free_at_ns < now_ns)
+		rate->free_at_ns = now_ns;
+	/* As a floating-point number: bytes * 10^9 does not fit 64 bits for chunks of 64 MiB and many of them. */
+	rate->free_at_ns += (uint64_t)((double)bytes * 1e9 / (double)rate->bytes_per_s);
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/session.h"
+
+#define TIMEOUT_NS (30 * FM_NS_PER_S)
+
+/*
+ * Ours: WAIT for the session -> REQUEST -> REPLY -> done().  Ours, own store: worker -> done().  A peer's: worker ->
+ * REPLY.
+ */
+struct request {
+	struct fm_list at;		/* engine->requests */
+	struct fm_engine *engine;
+	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, or lost */
+	struct fm_peer *peer;		/* waiting for this one's session */
+	bool is_ours;
+	bool is_over;			/* answered, or given up */
+	bool is_reported;		/* ours: done() was called */
+	uint64_t id;
+	uint64_t deadline_ns;
+	enum fm_verb verb;
+	bool is_recursive;
+	char store[FM_WIRE_NAME_MAX + 1];
+	char *path;
+	size_t path_len;
+	char after[FM_NAME_LEN_MAX + 1];
+	struct fm_who who;
+	char who_peer[FM_WIRE_NAME_MAX + 1];
+	struct fm_store_ref *store_ref;
+	struct fm_work work;
+	bool is_working;
+	int work_ret;			/* the worker's, until it is done */
+	struct fm_err work_err;
+	struct fm_task report_task;
+	struct fm_task free_task;
+	void (*done)(void *ctx, const struct fm_request_result *result);
+	void *ctx;
+	int code;
+	struct fm_err err;
+	size_t count;
+	bool is_more;
+	struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
+};
+
+static void free_run(struct fm_task *task)
+{
+	struct request *r = fm_container_of(task, struct request, free_task);
+	struct fm_engine *e = r->engine;
+
+	if (r->store_ref)
+		fm_engine_store_put(r->store_ref);
+	fm_list_del(&r->at);
+	e->request_count--;
+	free(r->path);
+	free(r);
+	fm_engine_check_stopped(e);
+}
+
+static void free_later(struct request *r)
+{
+	if (!r->is_working && (!r->is_ours || r->is_reported))
+		fm_loop_post(r->engine->env.loop, &r->free_task);
+}
+
+static void report_run(struct fm_task *task)
+{
+	struct request *r = fm_container_of(task, struct request, report_task);
+	struct fm_request_result result = { .code = r->code };
+
+	/* After a failure the worker may still be filling the entries. */
+	if (r->code)
+		result.err = r->err;
+	else
+		result = (struct fm_request_result){ .entries = r->entries, .count = r->count, .is_more = r->is_more };
+	r->is_reported = true;
+	r->done(r->ctx, &result);
+	free_later(r);
+}
+
+static void send_reply(struct request *r)
+{
+	struct fm_wire_msg *m = malloc(sizeof(*m));
+
+	if (!m)
+		return;		/* the asker's own deadline tells it */
+	m->type = FM_WIRE_REPLY;
+	m->reply = (struct fm_wire_reply){ .flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE : 0,
+					   .id = r->id,
+					   .code = (uint32_t)-r->code,
+					   .count = (uint16_t)(r->code ? 0 : r->count),
+					   .text = fm_wire_str(r->code ? r->err.text : "") };
+	for (size_t i = 0; i < m->reply.count; i++) {
+		const struct fm_entry *en = &r->entries[i];
+
+		m->reply.entry[i] = (struct fm_wire_entry){ .type = (uint8_t)en->attr.type,
+							    .mode = en->attr.mode & 0777,
+							    .size = en->attr.size,
+							    .mtime_ns = en->attr.mtime_ns,
+							    .name = fm_wire_str(en->name) };
+	}
+	fm_session_send(r->session, m);
+	free(m);
+}
+
+/* The first outcome counts. */
+static void finish(struct request *r)
+{
+	if (r->is_over)
+		return;
+	r->is_over = true;
+	if (r->is_ours)
+		fm_loop_post(r->engine->env.loop, &r->report_task);
+	else if (r->session)
+		send_reply(r);
+	r->session = NULL;
+	free_later(r);
+}
+
+static void fail(struct request *r, const struct fm_err *err)
+{
+	if (r->is_over)
+		return;
+	r->code = err->code;
+	r->err = *err;
+	finish(r);
+}
+
+/* ---- on our own store ---- */
+
+static int list_run(struct request *r, struct fm_store *s)
+{
+	struct fm_list_opts o = { .after = r->after, .max = FM_WIRE_ENTRIES_MAX };
+	int ret = s->ops->list(s, r->path, &r->who, &o, r->entries, &r->count, &r->work_err);
+
+	r->is_more = ret == 0 && r->count == o.max;
+	return ret;
+}
+
+static void work_run(struct fm_work *work)
+{
+	struct request *r = fm_container_of(work, struct request, work);
+	struct fm_store *s = r->store_ref->store;
+
+	switch (r->verb) {
+	case FM_VERB_STAT:
+		r->entries[0].name[0] = '\0';
+		r->work_ret = s->ops->stat(s, r->path, &r->who, &r->entries[0].attr, &r->work_err);
+		r->count = 1;
+		break;
+	case FM_VERB_LIST:
+		r->work_ret = list_run(r, s);
+		break;
+	case FM_VERB_REMOVE:
+		r->work_ret = s->ops->remove(s, r->path, &r->who, r->is_recursive, &r->work_err);
+		break;
+	case FM_VERB_MKDIR:
+		r->work_ret = s->ops->mkdir(s, r->path, &r->who, &r->work_err);
+		break;
+	}
+}
+
+static void work_done(struct fm_work *work)
+{
+	struct request *r = fm_container_of(work, struct request, work);
+
+	r->is_working = false;
+	if (r->is_over) {	/* given up meanwhile */
+		free_later(r);
+		return;
+	}
+	r->code = r->work_ret;
+	r->err = r->work_err;
+	r->err.code = r->code;
+	finish(r);
+}
+
+static void start_work(struct request *r)
+{
+	r->is_working = true;
+	r->work.run = work_run;
+	r->work.done = work_done;
+	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
+}
+
+/* ---- beginning ---- */
+
+static struct request *request_new(struct fm_engine *e, const char *path, size_t path_len)
+{
+	struct request *r = FM_FAULT("request.new") ? NULL : calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->path = malloc(path_len + 1);
+	if (!r->path) {
+		free(r);
+		return NULL;
+	}
+	memcpy(r->path, path, path_len);
+	r->path[path_len] = '\0';
+	r->path_len = path_len;
+	r->engine = e;
+	r->report_task.run = report_run;
+	r->free_task.run = free_run;
+	r->deadline_ns = fm_engine_now(e) + TIMEOUT_NS;
+	fm_list_append(&e->requests, &r->at);
+	e->request_count++;
+	return r;
+}
+
+static void refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_REPLY };
+
+	m.reply = (struct fm_wire_reply){ .id = id, .code = (uint32_t)-code, .text = fm_wire_str(text) };
+	fm_session_send(s, &m);
+}
+
+static unsigned requests_of(const struct fm_session *s)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &s->engine->requests) {
+		const struct request *r = fm_container_of(at, struct request, at);
+
+		n += r->session == s && !r->is_ours;
+	}
+	return n;
+}
+
+void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
+{
+	struct fm_engine *e = s->engine;
+	struct request *r;
+	char text[128];
+
+	/* Local callers keep some places, and so do other peers. */
+	if (e->request_count >= FM_REQUESTS_MAX - FM_REQUESTS_LOCAL || requests_of(s) >= FM_REQUESTS_PER_PEER_MAX) {
+		refuse(s, m->id, -EBUSY, "too many requests at once: try again later");
+		return;
+	}
+	r = request_new(e, m->path.at, m->path.len);
+	if (!r) {
+		refuse(s, m->id, -ENOMEM, "out of memory");
+		return;
+	}
+	r->session = s;
+	r->id = m->id;
+	r->verb = (enum fm_verb)m->verb;
+	r->is_recursive = m->flags & FM_WIRE_REQUEST_RECURSIVE;
+	(void)snprintf(r->after, sizeof(r->after), "%.*s", (int)m->after.len, m->after.at);
+	(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", s->name);
+	r->who = (struct fm_who){ .peer = r->who_peer, .uid = m->uid, .gid = m->gid };
+	r->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
+	if (r->store_ref) {
+		start_work(r);
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "there is no store %.*s", (int)m->store.len, m->store.at);
+	r->code = fm_err_set(&r->err, -ENOENT, "%s", text);
+	finish(r);
+}
+
+static void send_request(struct request *r, struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_REQUEST };
+
+	r->session = s;
+	r->peer = NULL;
+	r->id = fm_session_new_id(s);
+	m.request = (struct fm_wire_request){ .flags = r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0,
+					      .id = r->id,
+					      .verb = (uint8_t)r->verb,
+					      .uid = r->who.uid,
+					      .gid = r->who.gid,
+					      .store = fm_wire_str(r->store),
+					      .path = { r->path, r->path_len },
+					      .after = fm_wire_str(r->after) };
+	fm_session_send(s, &m);
+}
+
+static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool is_local, struct fm_err *err)
+{
+	if (e->is_stopping)
+		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+	if (!is_local && !fm_engine_peer(e, o->node))
+		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
+	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
+		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
+	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))
+		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes", FM_PATH_LEN_MAX);
+	if (memchr(o->path, '\0', o->path_len))
+		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
+	if (o->after && strchr(o->after, '/'))
+		return fm_err_set(err, -EINVAL, "'%s' is no name in a directory", o->after);
+	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST) || (o->is_recursive && o->verb != FM_VERB_REMOVE))
+		return fm_err_set(err, -EINVAL, "`after` is for LIST, `is_recursive` for REMOVE");
+	if (e->request_count >= FM_REQUESTS_MAX)
+		return fm_err_set(err, -EBUSY, "%d requests are under way, no more are allowed", FM_REQUESTS_MAX);
+	return 0;
+}
+
+int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void (*done)(void *ctx, const struct fm_request_result *result),
+		     void *ctx, struct fm_err *err)
+{
+	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
+	struct fm_store_ref *ref = NULL;
+	struct request *r;
+	int ret = check_opts(e, o, is_local, err);
+
+	if (ret < 0)
+		return ret;
+	if (is_local) {
+		ref = fm_engine_store_get(e, o->store, strlen(o->store));
+		if (!ref)
+			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
+	}
+	r = request_new(e, o->path, o->path_len);
+	if (!r) {
+		if (ref)
+			fm_engine_store_put(ref);
+		return fm_err_sys(err, -ENOMEM, "allocate the request");
+	}
+	r->is_ours = true;
+	r->verb = o->verb;
+	r->is_recursive = o->is_recursive;
+	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
+	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
+	r->who = o->who;
+	r->who.peer = NULL;
+	r->done = done;
+	r->ctx = ctx;
+	if (o->timeout_ns)
+		r->deadline_ns = fm_engine_now(e) + o->timeout_ns;
+	if (is_local) {
+		r->store_ref = ref;
+		start_work(r);
+		return 0;
+	}
+	r->peer = fm_engine_peer(e, o->node);
+	if (r->peer->session)
+		send_request(r, r->peer->session);
+	else
+		fm_peer_need(r->peer);
+	return 0;
+}
+
+/* ---- what happens around it ---- */
+
+static struct fm_entry entry_of(const struct fm_wire_entry *w)
+{
+	struct fm_entry en = { .attr = { .type = (enum fm_node_type)w->type,
+					 .size = w->size,
+					 .mode = w->mode,
+					 .mtime_ns = w->mtime_ns } };
+
+	(void)snprintf(en.name, sizeof(en.name), "%.*s", (int)w->name.len, w->name.at);
+	return en;
+}
+
+void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m)
+{
+	fm_list_each(at, next, &s->engine->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (!r->is_ours || r->is_over || r->session != s || r->id != m->id)
+			continue;
+		r->code = -(int)m->code;
+		if (m->code)
+			(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+		else if (r->verb == FM_VERB_STAT && m->count != 1)
+			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for", s->name);
+		r->count = m->count;
+		for (unsigned i = 0; i < m->count; i++)
+			r->entries[i] = entry_of(&m->entry[i]);
+		r->is_more = m->flags & FM_WIRE_REPLY_MORE;
+		finish(r);
+		return;
+	}
+}
+
+bool fm_request_is_on(const struct fm_session *s)
+{
+	fm_list_each(at, next, &s->engine->requests)
+		if (fm_container_of(at, struct request, at)->session == s)
+			return true;
+	return false;
+}
+
+void fm_request_session_lost(struct fm_session *s, const struct fm_err *err)
+{
+	fm_list_each(at, next, &s->engine->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (r->session != s)
+			continue;
+		r->session = NULL;
+		fail(r, err);
+	}
+}
+
+void fm_request_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
+{
+	fm_list_each(at, next, &p->engine->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (r->peer == p)
+			fail(r, err);
+	}
+}
+
+void fm_request_peer_up(struct fm_peer *p)
+{
+	fm_list_each(at, next, &p->engine->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (r->peer == p && !r->is_over && p->session)
+			send_request(r, p->session);
+	}
+}
+
+void fm_request_stop_all(struct fm_engine *e)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	fm_list_each(at, next, &e->requests)
+		fail(fm_container_of(at, struct request, at), &err);
+}
+
+void fm_request_tick(struct fm_engine *e, uint64_t now_ns)
+{
+	struct fm_err err = { 0 };
+
+	fm_list_each(at, next, &e->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (!r->is_ours || r->is_over || now_ns < r->deadline_ns)
+			continue;
+		if (r->peer)
+			(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", r->peer->name,
+					 r->peer->last_error[0] ? ": " : "", r->peer->last_error);
+		else
+			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time", r->session ? r->session->name : e->name);
+		fail(r, &err);
+	}
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/flow.h"
+#include "mover/job.h"
+#include "mover/request.h"
+
+#define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
+#define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
+#define PING_EVERY_NS FM_NS_PER_S
+/* How long the peer may still begin something on a session that it has not retired yet. */
+#define RETIRED_NS (5 * FM_NS_PER_S)
+/* Half-made sessions of one peer: more than two nodes that dial each other ever need. */
+#define SESSIONS_PER_PEER_MAX 8
+
+static struct fm_net *net_of(const struct fm_session *s)
+{
+	return s->engine->env.net;
+}
+
+/* ---- its end ---- */
+
+static void free_run(struct fm_task *task)
+{
+	struct fm_session *s = fm_container_of(task, struct fm_session, free_task);
+	struct fm_engine *e = s->engine;
+
+	if (s->domain)
+		e->env.net->ops->domain_free(s->domain);
+	fm_link_unref(s->link);
+	fm_list_del(&s->at);
+	free(s);
+	fm_engine_check_stopped(e);
+}
+
+static void free_if_done(struct fm_session *s)
+{
+	if (s->is_closed && s->pending == 0 && fm_list_is_empty(&s->flows))
+		fm_loop_post(s->engine->env.loop, &s->free_task);
+}
+
+void fm_session_settle(struct fm_session *s)
+{
+	assert(s->pending > 0);
+	s->pending--;
+	free_if_done(s);
+}
+
+void fm_session_net_stopped(struct fm_session *s)
+{
+	s->pending -= s->arriving;
+	s->arriving = 0;
+	free_if_done(s);
+}
+
+static void say_bye(struct fm_session *s, const char *bye)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_BYE };
+
+	m.bye.text = fm_wire_str(bye);
+	fm_session_send(s, &m);
+}
+
+void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye)
+{
+	if (s->is_closed)
+		return;
+	if (bye)
+		say_bye(s, bye);
+	if (s->is_closed)	/* what could not even be said */
+		return;
+	s->is_closed = true;
+	if (s->is_up)
+		fm_log_info("session with %s ended: %s", s->name, err->text);
+	s->is_up = false;
+	net_of(s)->ops->ctl_close(s->ctl);
+	s->ctl = NULL;
+	memset(s->tokens, 0, sizeof(s->tokens));
+	fm_list_each(at, next, &s->flows)
+		fm_flow_close(fm_container_of(at, struct fm_flow, owner_at));
+	fm_job_session_lost(s, err);
+	fm_request_session_lost(s, err);
+	if (s->peer)
+		fm_peer_lost(s->peer, s, err);
+	free_if_done(s);
+}
+
+static void close_with(struct fm_session *s, int code, const char *why, bool is_said)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, code, "%s: %s", s->name, why);
+	fm_session_close(s, &err, is_said ? why : NULL);
+}
+
+void fm_session_protocol_error(struct fm_session *s, const char *what)
+{
+	char why[256];
+
+	(void)snprintf(why, sizeof(why), "broke the protocol: %s", what);
+	close_with(s, -EPROTO, why, true);
+}
+
+void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
+{
+	struct fm_engine *e = s->engine;
+	size_t len;
+	int ret;
+
+	if (s->is_closed)
+		return;
+	len = fm_wire_encode(m, e->buf);
+	ret = net_of(s)->ops->ctl_send(s->ctl, e->buf, len);
+	if (ret == -ENOBUFS)
+		close_with(s, -ENOBUFS, "does not read what it is sent", false);
+	else if (ret == -ENOMEM)
+		close_with(s, -ENOMEM, "out of memory for a message to it", false);
+	/* -EPIPE comes as `closed` as well. */
+}
+
+/* ---- HELLO ---- */
+
+static void send_hello(struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
+
+	m.hello.version_min = FM_WIRE_VERSION;
+	m.hello.version_max = FM_WIRE_VERSION;
+	memcpy(m.hello.boot_id, s->engine->boot_id, sizeof(m.hello.boot_id));
+	m.hello.name = fm_wire_str(s->engine->name);
+	fm_session_send(s, &m);
+}
+
+static int make_shared(struct fm_session *s, struct fm_err *err)
+{
+	int ret = fm_link_new(s->engine->slabs, &s->engine->shared_rate, &s->link, err);
+
+	if (ret < 0)
+		return ret;
+	return net_of(s)->ops->domain_new(net_of(s), &s->domain, err);
+}
+
+static void become_up(struct fm_session *s)
+{
+	struct fm_err err = { 0 };
+
+	if (make_shared(s, &err) < 0) {
+		close_with(s, err.code, err.text, true);
+		return;
+	}
+	s->is_up = true;
+	s->up_ns = fm_engine_now(s->engine);
+	fm_log_info("session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(s->ctl));
+	fm_rail_send_addrs(s);
+	if (s->is_closed)
+		return;
+	fm_job_peer_up(s->peer);
+	fm_request_peer_up(s->peer);
+}
+
+static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
+{
+	char why[256];
+
+	if (s->is_up) {
+		fm_session_protocol_error(s, "HELLO twice");
+		return;
+	}
+	if (m->version_min > FM_WIRE_VERSION || m->version_max < FM_WIRE_VERSION) {
+		(void)snprintf(why, sizeof(why), "speaks protocol versions %u to %u, %s speaks %u: install the same fmove on both",
+			       m->version_min, m->version_max, s->engine->name, FM_WIRE_VERSION);
+		close_with(s, -EPROTONOSUPPORT, why, true);
+		return;
+	}
+	if (m->name.len != strlen(s->name) || memcmp(m->name.at, s->name, m->name.len) != 0)
+		fm_log_warn("%s calls itself %.*s", s->name, (int)m->name.len, m->name.at);
+	memcpy(s->boot_id, m->boot_id, sizeof(s->boot_id));
+	fm_peer_offer(s->peer, s);
+	become_up(s);
+}
+
+/* ---- messages ---- */
+
+static void on_bye(struct fm_session *s, const struct fm_wire_bye *m)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ECONNRESET, "%s ended the session: %.*s", s->name, (int)m->text.len, m->text.at);
+	fm_session_close(s, &err, NULL);
+}
+
+static void on_ping(struct fm_session *s, const struct fm_wire_ping *m)
+{
+	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
+
+	pong.ping = *m;
+	fm_session_send(s, &pong);
+}
+
+static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
+{
+	switch (m->type) {
+	case FM_WIRE_HELLO:
+		on_hello(s, &m->hello);
+		break;
+	case FM_WIRE_BYE:
+		on_bye(s, &m->bye);
+		break;
+	case FM_WIRE_PING:
+		on_ping(s, &m->ping);
+		break;
+	case FM_WIRE_PONG:
+		break;
+	case FM_WIRE_ADDRS:
+		fm_rail_addrs(s, &m->addrs);
+		break;
+	case FM_WIRE_TOKENS_WANT:
+		fm_rail_tokens_want(s, m->tokens.count);
+		break;
+	case FM_WIRE_TOKENS:
+		fm_rail_tokens(s, &m->tokens);
+		break;
+	case FM_WIRE_PUT:
+		fm_job_put(s, &m->put);
+		break;
+	case FM_WIRE_GET:
+		fm_job_get(s, &m->get);
+		break;
+	case FM_WIRE_READY:
+		fm_job_ready(s, &m->ready);
+		break;
+	case FM_WIRE_FOUND:
+		fm_job_found(s, &m->found);
+		break;
+	case FM_WIRE_FINISH:
+		fm_job_finish(s, &m->finish);
+		break;
+	case FM_WIRE_DONE:
+		fm_job_peer_done(s, &m->done);
+		break;
+	case FM_WIRE_ABORT:
+		fm_job_abort(s, &m->abort);
+		break;
+	case FM_WIRE_REQUEST:
+		fm_request_message(s, &m->request);
+		break;
+	case FM_WIRE_REPLY:
+		fm_request_reply(s, &m->reply);
+		break;
+	}
+}
+
+static void ctl_message(void *ctx, const uint8_t *msg, size_t len)
+{
+	struct fm_session *s = ctx;
+	struct fm_wire_msg *m = &s->engine->in;
+	char what[96];
+	int ret;
+
+	if (s->is_closed)
+		return;
+	s->heard_ns = fm_engine_now(s->engine);
+	ret = fm_wire_decode(msg, len, m);
+	if (ret < 0) {
+		(void)snprintf(what, sizeof(what), "a message that is none (%zu bytes: %s)", len, fm_err_name(ret));
+		fm_session_protocol_error(s, what);
+		return;
+	}
+	if (!s->is_up && m->type != FM_WIRE_HELLO && m->type != FM_WIRE_BYE) {
+		(void)snprintf(what, sizeof(what), "%s before HELLO", fm_wire_type_name(m->type));
+		fm_session_protocol_error(s, what);
+		return;
+	}
+	dispatch(s, m);
+}
+
+static void ctl_opened(void *ctx)
+{
+	struct fm_session *s = ctx;
+
+	if (!s->is_closed)
+		send_hello(s);
+}
+
+static void ctl_closed(void *ctx, const struct fm_err *err)
+{
+	struct fm_session *s = ctx;
+	struct fm_err named = *err;
+
+	(void)fm_err_wrap(&named, "%s", s->name);
+	fm_session_close(s, &named, NULL);
+}
+
+static const struct fm_ctl_events ctl_events = {
+	.opened = ctl_opened,
+	.message = ctl_message,
+	.closed = ctl_closed,
+};
+
+/* ---- its beginning ---- */
+
+static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
+{
+	struct fm_session *s = FM_FAULT("session.new") ? NULL : calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->engine = p->engine;
+	s->peer = p;
+	(void)snprintf(s->name, sizeof(s->name), "%s", p->name);
+	s->is_dialler = is_dialler;
+	s->heard_ns = fm_engine_now(p->engine);
+	s->deadline_ns = s->heard_ns + HELLO_TIMEOUT_NS + (is_dialler ? DIAL_TIMEOUT_NS : 0);
+	s->free_task.run = free_run;
+	fm_list_init(&s->flows);
+	fm_list_init(&s->jobs);
+	fm_list_append(&p->engine->sessions, &s->at);
+	return s;
+}
+
+struct fm_session *fm_session_dial(struct fm_peer *p)
+{
+	struct fm_session *s = session_new(p, true);
+	struct fm_ctl_dial d = {
+		.host = p->host, .port = p->port, .events = &ctl_events, .ctx = s, .timeout_ns = DIAL_TIMEOUT_NS
+	};
+
+	if (!s)
+		return NULL;
+	memcpy(d.key, p->key, FM_KEY_LEN);
+	s->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
+	if (s->ctl)
+		return s;
+	fm_list_del(&s->at);
+	free(s);
+	return NULL;
+}
+
+static bool net_is_known(void *ctx, const uint8_t key[FM_KEY_LEN])
+{
+	return fm_engine_peer_by_key(ctx, key) != NULL;
+}
+
+static unsigned sessions_of(const struct fm_engine *e, const struct fm_peer *p)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &e->sessions)
+		n += fm_container_of(at, struct fm_session, at)->peer == p;
+	return n;
+}
+
+static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events,
+			 void **ctl_ctx)
+{
+	struct fm_engine *e = ctx;
+	struct fm_peer *p = fm_engine_peer_by_key(e, key);
+	struct fm_session *s;
+
+	if (!p || e->is_stopping || sessions_of(e, p) >= SESSIONS_PER_PEER_MAX)
+		return false;
+	s = session_new(p, false);
+	if (!s)
+		return false;
+	s->ctl = ctl;
+	*events = &ctl_events;
+	*ctl_ctx = s;
+	send_hello(s);
+	return true;
+}
+
+/* In constant time: an attacker must not learn how much of a token was right. */
+static bool is_token(const struct fm_token *t, const uint8_t token[FM_TOKEN_LEN], uint64_t now_ns)
+{
+	uint8_t diff = 0;
+
+	for (unsigned i = 0; i < FM_TOKEN_LEN; i++)
+		diff |= (uint8_t)(t->token[i] ^ token[i]);
+	return diff == 0 && t->until_ns > now_ns;
+}
+
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, void **tag)
+{
+	struct fm_engine *e = ctx;
+	uint64_t now_ns = fm_engine_now(e);
+
+	(void)kind;
+	fm_list_each(at, next, &e->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		for (unsigned i = 0; s->is_up && i < FM_SESSION_TOKENS_MAX; i++) {
+			if (!is_token(&s->tokens[i], token, now_ns))
+				continue;
+			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
+			if (s->pending + s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] >= FM_SESSION_FLOWS_MAX)
+				return NULL;
+			s->pending++;
+			s->arriving++;
+			*tag = s;
+			return s->domain;
+		}
+	}
+	return NULL;
+}
+
+static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
+{
+	struct fm_session *s = tag;
+
+	(void)ctx;
+	assert(s->arriving > 0);
+	s->arriving--;
+	if (conn && s->is_closed)
+		conn->ops->close(conn);
+	else if (conn)
+		(void)fm_session_add_flow(s, conn, -1);	/* logged there; the peer makes another */
+	fm_session_settle(s);
+}
+
+const struct fm_net_events fm_session_net_events = {
+	.is_known = net_is_known,
+	.accepted = net_accepted,
+	.token = net_token,
+	.arrived = net_arrived,
+};
+
+/* ---- flows ---- */
+
+struct flow_owner {
+	struct fm_session *session;
+	int rail;
+};
+
+static void flow_gone(struct fm_flow *f)
+{
+	struct flow_owner *owner = f->owner;
+	struct fm_session *s = owner->session;
+
+	if (!s->is_closed && f->err.code)
+		fm_log_warn("%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr, f->info.remote_addr, f->err.text,
+			    f->info.note);
+	fm_list_del(&f->owner_at);
+	s->up[f->kind]--;
+	if (!s->is_closed) {
+		fm_rail_down(s, owner->rail);
+		fm_job_session_changed(s);
+		fm_session_wake(s, UINT_MAX, UINT64_MAX);
+	}
+	free(owner);
+	fm_flow_free(f);
+	free_if_done(s);
+}
+
+int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
+{
+	struct fm_engine *e = s->engine;
+	struct flow_owner *owner = FM_FAULT("session.flow") ? NULL : malloc(sizeof(*owner));
+	struct fm_err err = { 0 };
+	struct fm_flow *f;
+	int ret;
+
+	if (!owner) {
+		conn->ops->close(conn);
+		return -ENOMEM;
+	}
+	*owner = (struct flow_owner){ s, rail };
+	ret = fm_flow_new(&(struct fm_flow_opts){ .conn = conn,
+						  .lane = &e->lanes[e->next_lane++ % e->o.lanes],
+						  .link = s->link,
+						  .control = e->env.loop,
+						  .owner = owner,
+						  .gone = flow_gone },
+			  &f, &err);
+	if (ret < 0) {
+		fm_log_error("%s: %s", s->name, err.text);
+		free(owner);
+		return ret;
+	}
+	fm_list_append(&s->flows, &f->owner_at);
+	s->up[f->kind]++;
+	fm_log_info("%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
+		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);
+	fm_job_session_changed(s);
+	fm_session_wake(s, UINT_MAX, UINT64_MAX);
+	return 0;
+}
+
+void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks)
+{
+	uint64_t woken = 0;
+	unsigned done = 0;	/* one bit a lane */
+
+	_Static_assert(FM_LANES_MAX <= 8 * sizeof(done), "a bit for each lane");
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+		struct fm_lane *lane = f->lane;
+
+		if (!(kinds & 1u << f->kind) || done & 1u << lane->index)
+			continue;
+		done |= 1u << lane->index;
+		fm_lane_wake(lane);
+		if (++woken >= chunks)
+			return;
+	}
+}
+
+/* ---- time, numbers ---- */
+
+void fm_session_tick(struct fm_session *s, uint64_t now_ns)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_PING };
+	char why[96];
+
+	if (s->is_closed)
+		return;
+	if (!s->is_up) {
+		if (now_ns > s->deadline_ns)
+			close_with(s, -ETIMEDOUT, "does not answer: connected, but no HELLO came", false);
+		return;
+	}
+	if (now_ns > s->heard_ns + s->engine->o.stall_ns) {
+		(void)snprintf(why, sizeof(why), "is silent for %llu s", (unsigned long long)(s->engine->o.stall_ns / FM_NS_PER_S));
+		close_with(s, -ETIMEDOUT, why, false);
+		return;
+	}
+	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && fm_list_is_empty(&s->jobs) && !fm_request_is_on(s)) {
+		close_with(s, -EALREADY, "another connection is in use", true);
+		return;
+	}
+	if (now_ns >= s->pinged_ns + PING_EVERY_NS) {
+		s->pinged_ns = now_ns;
+		m.ping.nonce = now_ns;
+		fm_session_send(s, &m);
+	}
+	if (!s->is_closed)
+		fm_rail_step(s);
+}
+
+#define ACCEPTOR_BIT (UINT64_C(1) << 63)
+
+uint64_t fm_session_new_id(struct fm_session *s)
+{
+	return s->next_id++ | (s->is_dialler ? 0 : ACCEPTOR_BIT);
+}
+
+bool fm_session_is_peers_id(const struct fm_session *s, uint64_t id)
+{
+	return !(id & ACCEPTOR_BIT) != s->is_dialler;
+}

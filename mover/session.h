@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session - one control connection to a peer, from HELLO to its end, and what hangs on it: flows, jobs, requests.
+ *
+ * Happy path: dialled or accepted -> HELLO both ways -> the peer takes it as its session -> ADDRS both ways -> the
+ * dialler makes data connections (rail.h) -> messages go to jobs and requests; PING every second.
+ * Failure modes: the connection breaks, the peer is silent for stall_ns, sends what breaks the protocol, is removed,
+ * or has a better session: jobs and requests end with the reason, flows close, and when the last flow and the last
+ * connection being made are gone the session is freed.
+ */
+#ifndef FM_SESSION_H
+#define FM_SESSION_H
+
+#include "mover/node.h"
+#include "mover/rail.h"
+
+#define FM_SESSION_TOKENS_MAX 64
+#define FM_SESSION_FLOWS_MAX 256	/* connections that a peer can make */
+
+struct fm_token {
+	uint8_t token[FM_TOKEN_LEN];
+	uint64_t until_ns;		/* 0: unused entry */
+};
+
+struct fm_session {
+	struct fm_list at;		/* engine->sessions */
+	struct fm_engine *engine;
+	struct fm_peer *peer;		/* NULL: removed meanwhile */
+	char name[FM_WIRE_NAME_MAX + 1];
+	struct fm_ctl *ctl;		/* NULL once closed */
+	bool is_dialler;
+	bool is_up;			/* the peer's session */
+	bool is_closed;
+	uint8_t boot_id[16];
+	uint64_t up_ns;
+	uint64_t retired_ns;		/* not 0: another one is used; ends when what was begun on it has ended */
+	uint64_t heard_ns;
+	uint64_t pinged_ns;
+	uint64_t deadline_ns;		/* for HELLO */
+	struct fm_link *link;
+	struct fm_domain *domain;
+	struct fm_list flows;		/* fm_flow.owner_at */
+	unsigned pending;		/* data connections being made, either way */
+	unsigned arriving;		/* of these: a token was used up and the connection is not here yet */
+	unsigned up[FM_KIND_COUNT];	/* flows that work */
+	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
+	unsigned next_token;		/* the oldest of them */
+	struct fm_rails rails;
+	struct fm_list jobs;		/* fm_job.session_at */
+	uint64_t next_id;
+	struct fm_task free_task;
+};
+
+struct fm_session *fm_session_dial(struct fm_peer *p);
+
+/* The listener's. */
+extern const struct fm_net_events fm_session_net_events;
+
+/* Queue a message. A peer that does not read loses its session. */
+void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m);
+
+/* End it: err for jobs and the log; bye: tell the peer this (NULL: nothing). */
+void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
+
+/* Twice a second. */
+void fm_session_tick(struct fm_session *s, uint64_t now_ns);
+
+/* A number for a transfer or request that we begin; unique in the session. */
+uint64_t fm_session_new_id(struct fm_session *s);
+bool fm_session_is_peers_id(const struct fm_session *s, uint64_t id);
+
+/* A source has work for the lanes: wake as many as `chunks` can use. */
+void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks);
+
+/* A data connection is ours: make a flow of it. rail: index, or -1 (the peer made it). Takes conn over. */
+int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail);
+
+/* The network was stopped: what was arriving never will. */
+void fm_session_net_stopped(struct fm_session *s);
+
+/* One pending connection less. */
+void fm_session_settle(struct fm_session *s);
+
+void fm_session_protocol_error(struct fm_session *s, const char *what);
+
+#endif

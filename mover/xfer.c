@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/xfer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/link.h"
+#include "mover/store/store.h"
+#include "mover/transport/transport.h"
+#include "mover/wire/wire.h"
+
+#define SEEN_SMALL_BYTES 4096u		/* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
+#define CHUNKS_MAX (UINT64_C(1) << 31)
+
+/* How many chunks a file of that size can have at most: holes may cut chunks as small as a block. */
+static uint64_t chunks_max(uint64_t size)
+{
+	uint64_t n;
+
+	if (size == FM_SIZE_UNKNOWN)
+		return CHUNKS_MAX;
+	n = size / FM_XFER_BLOCK + 1;
+	return n < CHUNKS_MAX ? n : CHUNKS_MAX;
+}
+
+static int seen_new(struct fm_xfer *x, struct fm_err *err)
+{
+	x->seen_bytes = (size_t)((chunks_max(x->o.size) + 7) / 8);
+	if (x->seen_bytes <= SEEN_SMALL_BYTES) {
+		x->seen = FM_FAULT("xfer.seen") ? NULL : calloc(1, x->seen_bytes);
+		return x->seen ? 0 : fm_err_sys(err, -ENOMEM, "allocate the map of chunks");
+	}
+	x->seen = FM_FAULT("xfer.seen") ? MAP_FAILED
+					: mmap(NULL, x->seen_bytes, PROT_READ | PROT_WRITE,
+					       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (x->seen == MAP_FAILED) {
+		x->seen = NULL;
+		return fm_err_sys(err, -ENOMEM, "map the list of chunks");
+	}
+	return 0;
+}
+
+static void seen_free(struct fm_xfer *x)
+{
+	if (x->seen && x->seen_bytes > SEEN_SMALL_BYTES)
+		(void)munmap(x->seen, x->seen_bytes);	/* our own mapping: cannot fail */
+	else
+		free(x->seen);
+}
+
+int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
+{
+	struct fm_xfer *x = FM_FAULT("xfer.new") ? NULL : calloc(1, sizeof(*x));
+
+	if (!x)
+		return fm_err_sys(err, -ENOMEM, "allocate the transfer");
+	x->o = *opts;
+	atomic_init(&x->refs, 1);
+	fm_list_init(&x->link_at);
+	fm_list_init(&x->source_at);
+	x->notify.run = opts->progressed;
+	x->ended.run = opts->drained;
+	fm_rate_set(&x->rate, opts->rate_bytes);
+	if (!opts->is_source && seen_new(x, err) < 0) {
+		free(x);
+		return -ENOMEM;
+	}
+	if (opts->is_source && opts->size == 0)
+		x->is_at_end = true;
+	*out = x;
+	return 0;
+}
+
+void fm_xfer_ref(struct fm_xfer *x)
+{
+	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+}
+
+void fm_xfer_unref(struct fm_xfer *x)
+{
+	if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) == 1)
+		fm_loop_post(x->o.control, &x->ended);
+}
+
+void fm_xfer_free(struct fm_xfer *x)
+{
+	struct fm_again *a;
+
+	assert(atomic_load(&x->refs) == 0 && x->is_removed && !x->notify.is_posted);
+	while ((a = x->again) != NULL) {
+		x->again = a->next;
+		free(a);
+	}
+	seen_free(x);
+	free(x);
+}
+
+bool fm_xfer_is_sent(const struct fm_xfer *x)
+{
+	return x->is_at_end && x->under_way == 0 && !x->again;
+}
+
+static void notify_if_sent(struct fm_xfer *x)
+{
+	if (fm_xfer_is_sent(x) && !x->is_removed)
+		fm_loop_post(x->o.control, &x->notify);
+}
+
+/* Move next_offset to the next byte of data; false when there is none. */
+static bool seek_data(struct fm_xfer *x)
+{
+	uint64_t from = x->next_offset, to = x->o.size;
+	int ret;
+
+	if (x->next_offset < x->run_to)
+		return true;
+	/* A stream at the far end cannot seek over holes: it gets their zeros. */
+	if (x->next_offset < x->o.size && x->o.file->ops->next_data && !x->o.is_ordered) {
+		ret = x->o.file->ops->next_data(x->o.file, x->next_offset, &from, &to);
+		if (ret < 0) {
+			fm_xfer_fail(x, ret, "look for holes: %s", fm_err_name(ret));
+			return false;
+		}
+	}
+	/* Whole blocks, so that what one stretch leaves over is not sent twice by the next. */
+	from -= from % FM_XFER_BLOCK;
+	x->next_offset = from > x->next_offset ? from : x->next_offset;
+	to += (FM_XFER_BLOCK - to % FM_XFER_BLOCK) % FM_XFER_BLOCK;
+	x->run_to = to < x->o.size ? to : x->o.size;
+	if (x->next_offset < x->run_to)
+		return true;
+	x->is_at_end = true;
+	notify_if_sent(x);
+	return false;
+}
+
+/* Chunks lie on a grid of chunk_bytes; holes cut them shorter. */
+static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
+{
+	uint64_t grid_end;
+
+	if (x->o.file->is_stream) {
+		if (x->is_reading || x->is_at_end)
+			return false;
+		x->is_reading = true;
+		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
+		return true;
+	}
+	if (x->is_at_end || !seek_data(x))
+		return false;
+	grid_end = (x->next_offset / x->o.chunk_bytes + 1) * x->o.chunk_bytes;
+	if (grid_end > x->run_to)
+		grid_end = x->run_to;
+	*out = (struct fm_chunk){
+		.seq = x->next_seq++, .offset = x->next_offset, .len = (uint32_t)(grid_end - x->next_offset)
+	};
+	x->next_offset = grid_end;
+	if (grid_end == x->o.size)
+		x->is_at_end = true;
+	return true;
+}
+
+/* Streams go in order over one connection. */
+static bool is_bound_kind(const struct fm_xfer *x)
+{
+	return x->o.is_ordered || x->o.file->is_stream;
+}
+
+/*
+ * It is bound to a connection of a kind that may not carry it any more (a better one came up), and nothing is under
+ * way there.
+ */
+static bool is_bound_in_vain(const struct fm_xfer *x)
+{
+	return x->bound_to && !(x->o.kinds & 1u << x->bound_kind) && x->under_way == 0;
+}
+
+static bool may_bind(const struct fm_xfer *x, const void *who)
+{
+	return !is_bound_kind(x) || !x->bound_to || x->bound_to == who || is_bound_in_vain(x);
+}
+
+/* The first connection that asks gets it. */
+static bool bind_to(struct fm_xfer *x, const void *who, unsigned kind)
+{
+	if (!may_bind(x, who))
+		return false;
+	if (is_bound_kind(x)) {
+		x->bound_to = who;
+		x->bound_kind = kind;
+	}
+	return true;
+}
+
+bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
+{
+	if (x->err.code || !(x->o.kinds & 1u << kind))
+		return false;
+	if (!may_bind(x, who))
+		return false;
+	return x->again || (!x->is_at_end && !x->is_reading);
+}
+
+/*
+ * Of the chunks that are left each connection may hold half of an even share, but two, so that one is read while one
+ * is sent.
+ */
+static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
+{
+	unsigned conns = atomic_load_explicit(&x->link->flows[c->kind], memory_order_relaxed);
+	uint64_t left, share;
+
+	if (x->o.size == FM_SIZE_UNKNOWN || conns < 2)
+		return false;
+	left = (x->o.size - x->next_offset) / x->o.chunk_bytes + 1;
+	share = left / (2 * conns);
+	if (share >= FM_WIRE_SLOTS_MAX)
+		return false;
+	return c->held(c->who, x) >= (share > 2 ? share : 2);
+}
+
+bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
+{
+	struct fm_again *a = x->again;
+	uint64_t when;
+
+	assert(x->o.is_source);
+	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !bind_to(x, c->who, c->kind))
+		return false;
+	when = fm_rate_when(&x->rate, c->now_ns);
+	if (when) {
+		if (when < *again_ns)
+			*again_ns = when;
+		return false;
+	}
+	if (a) {
+		x->again = a->next;
+		*out = a->chunk;
+		free(a);
+	} else if (has_its_share(x, c) || !next_chunk(x, out)) {
+		return false;
+	}
+	fm_rate_take(&x->rate, out->len, c->now_ns);
+	x->under_way++;
+	return true;
+}
+
+void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len)
+{
+	assert(x->is_reading && len <= chunk->len);
+	x->is_reading = false;
+	if (len < chunk->len)
+		x->is_at_end = true;
+	chunk->len = len;
+	x->next_offset += len;
+	if (len == 0) {
+		x->next_seq--;
+		x->under_way--;
+		notify_if_sent(x);
+	}
+}
+
+static void count(struct fm_xfer *x, const struct fm_chunk *c, unsigned kind)
+{
+	x->chunks++;
+	x->data_bytes += c->len;
+	x->crc_parts ^= fm_crc32c_part(c->crc, c->offset, c->len);
+	x->kinds_used |= 1u << kind;
+}
+
+void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
+{
+	assert(x->under_way > 0);
+	x->under_way--;
+	count(x, chunk, kind);
+	notify_if_sent(x);
+	if (is_bound_in_vain(x) && !x->is_removed)
+		fm_loop_post(x->o.control, &x->notify);		/* connections of the other kind are to be woken */
+}
+
+void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
+{
+	struct fm_again *a;
+
+	assert(x->under_way > 0);
+	x->under_way--;
+	x->resent_bytes += chunk->len;
+	if (is_bound_kind(x)) {
+		fm_xfer_fail(x, -ECONNRESET, "the data connection broke, and a stream does not go on over another");
+		return;
+	}
+	a = FM_FAULT("xfer.again") ? NULL : malloc(sizeof(*a));
+	if (!a) {
+		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to send again");
+		return;
+	}
+	a->chunk = *chunk;
+	a->next = x->again;
+	x->again = a;
+}
+
+void fm_xfer_dropped(struct fm_xfer *x)
+{
+	assert(x->under_way > 0);
+	x->under_way--;
+	x->is_reading = false;
+}
+
+static bool is_seen(const struct fm_xfer *x, uint64_t seq)
+{
+	return x->seen[seq / 8] & 1u << seq % 8;
+}
+
+int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *c)
+{
+	assert(!x->o.is_source);
+	if (x->err.code)
+		return -ECANCELED;
+	if (c->seq >= x->seen_bytes * 8 || c->seq >= x->chunks + FM_XFER_SEQ_AHEAD)
+		return -ERANGE;
+	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
+		return -ERANGE;
+	if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
+		return -ERANGE;
+	if (!x->o.file->is_stream)
+		return c->offset % FM_XFER_BLOCK ? -ERANGE : 0;
+	/* Another connection may carry on where one broke, not two at once. */
+	if ((x->bound_to != who && x->under_way > 0) || c->seq < x->next_seq)
+		return -EPROTO;
+	x->bound_to = who;
+	x->under_way++;
+	return 0;
+}
+
+void fm_xfer_settled(struct fm_xfer *x)
+{
+	assert(!x->o.is_source && x->under_way > 0);
+	x->under_way--;
+}
+
+int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *c)
+{
+	if (c->seq != x->next_seq || x->err.code)
+		return -EAGAIN;
+	if (c->offset != x->next_offset) {
+		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu where byte %llu was due", (unsigned long long)c->offset,
+			     (unsigned long long)x->next_offset);
+		return -EPROTO;
+	}
+	x->next_seq++;
+	x->next_offset += c->len;
+	return 0;
+}
+
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
+{
+	if (is_seen(x, chunk->seq)) {
+		x->resent_bytes += chunk->len;
+		return;
+	}
+	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);
+	count(x, chunk, kind);
+}
+
+void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert(code < 0);
+	if (x->err.code)
+		return;
+	x->err.code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(x->err.text, sizeof(x->err.text), fmt, ap);	/* a cut text is still a text */
+	va_end(ap);
+	if (!x->is_removed)
+		fm_loop_post(x->o.control, &x->notify);
+}
+
+uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size)
+{
+	return fm_crc32c_whole(x->crc_parts, size);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xfer - what the lanes know of one transfer: which chunk is next, which were acknowledged or written, the CRC of the
+ * whole.
+ *
+ * Shared by the control thread and the lanes; every call but ref and unref needs the lock of the transfer's link
+ * (link.h). A chunk under way holds a reference. The control thread ends a transfer with fm_link_remove(): nobody can
+ * take or find it any more, and when the last reference is gone `drained` runs on the control loop: no I/O on the
+ * file is in flight.
+ *
+ * A source hands out chunks in order, each once, and again when it was lost with its connection or arrived damaged. A
+ * chunk has a number (seq) by which the sink tells a repetition from a new one.
+ */
+#ifndef FM_XFER_H
+#define FM_XFER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/base/err.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/rate.h"
+
+struct fm_file;
+struct fm_link;
+
+#define FM_XFER_CORRUPT_MAX 3		/* the same chunk damaged this often: the transfer is given up */
+#define FM_XFER_BLOCK 4096u		/* chunks begin at multiples of it */
+#define FM_XFER_SEQ_AHEAD 65536u	/* how far numbers may run ahead of the count of chunks seen */
+
+struct fm_chunk {
+	uint64_t seq;
+	uint64_t offset;
+	uint32_t len;
+	uint32_t crc;			/* of the data; known after it was read */
+	uint8_t corrupt_count;
+};
+
+/* A chunk to send again. */
+struct fm_again {
+	struct fm_chunk chunk;
+	struct fm_again *next;
+};
+
+struct fm_xfer_opts {
+	uint64_t id;
+	bool is_source;
+	struct fm_file *file;		/* not owned */
+	uint64_t size;			/* FM_SIZE_UNKNOWN: a stream, or not known yet (sink) */
+	uint32_t chunk_bytes;
+	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
+	bool is_ordered;		/* one connection, in order: the sink is a stream */
+	uint64_t rate_bytes;
+	struct fm_loop *control;
+	void *owner;			/* the control thread's: whose transfer it is */
+	void (*progressed)(struct fm_task *task);	/* source: all chunks acknowledged; either: it failed. Task: fm_xfer.notify */
+	void (*drained)(struct fm_task *task);		/* task: fm_xfer.ended */
+};
+
+struct fm_xfer {
+	struct fm_list link_at;		/* in its link's table */
+	struct fm_list source_at;	/* in its link's list of sources that may have work */
+	struct fm_xfer_opts o;
+	struct fm_link *link;
+	atomic_uint refs;
+	struct fm_task notify;
+	struct fm_task ended;
+	struct fm_err err;		/* the first failure; err.code 0: none */
+	bool is_removed;
+
+	/* A connection carries an ordered transfer, or one from a stream, alone. */
+	const void *bound_to;
+	unsigned bound_kind;
+
+	/* Source */
+	uint64_t next_offset;
+	uint64_t run_to;		/* end of the stretch of data that next_offset is in */
+	uint64_t next_seq;
+	bool is_at_end;
+	bool is_reading;		/* a stream is read by one chunk at a time */
+	unsigned under_way;		/* chunks handed out and not acknowledged; sink that is a stream: accepted and not dealt with */
+	struct fm_again *again;
+	struct fm_rate rate;
+
+	/* Both: chunks that count */
+	uint64_t data_bytes;
+	uint64_t chunks;
+	uint32_t crc_parts;
+	uint64_t resent_bytes;
+	unsigned corrupt_chunks;
+	unsigned kinds_used;
+
+	/* Sink */
+	uint8_t *seen;			/* one bit a chunk */
+	size_t seen_bytes;
+};
+
+/* The reference of the control thread is the caller's. */
+int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err);
+
+void fm_xfer_ref(struct fm_xfer *x);
+/* The last one posts `ended`; fm_xfer_free() is then the control thread's. Call without the lock. */
+void fm_xfer_unref(struct fm_xfer *x);
+void fm_xfer_free(struct fm_xfer *x);
+
+/* Who asks for a chunk. */
+struct fm_claim {
+	const void *who;		/* the connection */
+	unsigned kind;
+	uint64_t now_ns;
+	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way */
+};
+
+/*
+ * Source: the next chunk for that connection. True: chunk is the caller's to send. False: none now; *again_ns is
+ * lowered to the time when the rate allows one. Towards the end of a file a connection gets no more than its share of
+ * what is left, so that the slow ones do not hold the last chunks while the fast ones are idle.
+ */
+bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
+
+/* Source: whether a claim would find a chunk, rate limits aside. */
+bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
+
+/* Source, stream: the read of a claimed chunk ended with len bytes (0: end, the chunk does not exist). */
+void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len);
+
+/* Source: it was written at the far end. */
+void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind);
+
+/* Source: it was lost with its connection, or damaged: hand it out again. */
+void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
+
+/* Source: it will not be sent (the transfer failed). */
+void fm_xfer_dropped(struct fm_xfer *x);
+
+/* Sink: whether a chunk with these numbers, from connection `who`, may be written. */
+int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *chunk);
+
+/*
+ * Sink, stream: 0 if this chunk is the one to write now, which makes the one behind it the next. -EAGAIN: not its
+ * turn. -EPROTO: failed.
+ */
+int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *chunk);
+
+/* Sink, stream: an accepted chunk was dealt with, one way or another. */
+void fm_xfer_settled(struct fm_xfer *x);
+
+/* Sink: it is written; counted once however often it came. */
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind);
+
+/* The first failure counts; tells the control thread. */
+void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Source: nothing left to do. */
+bool fm_xfer_is_sent(const struct fm_xfer *x);
+
+/* CRC32C of the whole, size bytes. */
+uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
+
+#endif

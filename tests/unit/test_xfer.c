@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_engine */
+#include "tests/fm_test.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/loop.h"
+#include "mover/link.h"
+#include "mover/store/store.h"
+#include "mover/transport/transport.h"
+#include "mover/xfer.h"
+
+#define SLAB 65536u
+#define CHUNK 4096u * 4
+
+static char memory[8 * SLAB];
+static uint8_t content[10 * CHUNK];
+
+/* A file with data in [0, 5000) and [5 * 4096, 6 * 4096 + 10) and a hole to the end. */
+static int holey_next(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	(void)file;
+	if (offset < 5000)
+		*from = offset, *to = 5000;
+	else if (offset < 6 * 4096 + 10)
+		*from = offset > 5 * 4096 ? offset : 5 * 4096, *to = 6 * 4096 + 10;
+	else
+		*from = *to = 20 * 4096;
+	return 0;
+}
+
+static const struct fm_file_ops plain_ops;
+static const struct fm_file_ops holey_ops = { .next_data = holey_next };
+
+struct world {
+	struct fm_loop *loop;
+	struct fm_slabs *slabs;
+	struct fm_rate rate;
+	struct fm_shared_rate shared;
+	struct fm_link *link;
+	struct fm_file file;
+	struct fm_xfer *x;
+};
+
+static unsigned notified, drained;
+
+static void on_notify(struct fm_task *task)
+{
+	(void)task;
+	notified++;
+}
+
+static void on_drained(struct fm_task *task)
+{
+	(void)task;
+	drained++;
+}
+
+static void world_new(struct world *w, bool is_source, uint64_t size, const struct fm_file_ops *ops)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
+	struct fm_xfer_opts o = { .id = 7, .is_source = is_source, .file = &w->file, .size = size, .chunk_bytes = CHUNK,
+				  .kinds = 1u << FM_KIND_TCP, .progressed = on_notify, .drained = on_drained };
+
+	memset(w, 0, sizeof(*w));
+	notified = drained = 0;
+	for (size_t i = 0; i < sizeof(content); i++)
+		content[i] = (uint8_t)(i * 7 + i / 255);
+	w->file.ops = ops;
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
+	pthread_mutex_init(&w->shared.lock, NULL);
+	w->shared.rate = &w->rate;
+	CU_ASSERT_EQUAL_FATAL(fm_link_new(w->slabs, &w->shared, &w->link, NULL), 0);
+	o.control = w->loop;
+	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &w->x, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_link_add(w->link, w->x), 0);
+}
+
+static void spin(struct world *w)
+{
+	while (fm_loop_step(w->loop, 0))
+		;
+}
+
+static void world_free(struct world *w)
+{
+	fm_link_remove(w->link, w->x);
+	spin(w);
+	CU_ASSERT_EQUAL(drained, 1);
+	fm_xfer_free(w->x);
+	fm_link_unref(w->link);
+	fm_slabs_free(w->slabs);
+	fm_loop_free(w->loop);
+}
+
+static unsigned held;
+
+static unsigned held_by(const void *who, const struct fm_xfer *x)
+{
+	(void)who;
+	(void)x;
+	return held;
+}
+
+static bool claim(struct world *w, const void *who, struct fm_chunk *c)
+{
+	const struct fm_claim ask = { .who = who, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	uint64_t again;
+	struct fm_xfer *x = fm_link_claim(w->link, &ask, c, &again);
+
+	if (!x)
+		return false;
+	CU_ASSERT_PTR_EQUAL(x, w->x);
+	c->crc = fm_crc32c(0, content + c->offset, c->len);
+	return true;
+}
+
+static void acked(struct world *w, const struct fm_chunk *c)
+{
+	pthread_mutex_lock(&w->link->lock);
+	fm_xfer_acked(w->x, c, FM_KIND_TCP);
+	pthread_mutex_unlock(&w->link->lock);
+	fm_xfer_unref(w->x);
+}
+
+static void test_in_order_and_whole(void)
+{
+	uint64_t size = 5 * CHUNK + 13, at = 0;
+	struct fm_chunk c[16];
+	struct world w;
+	unsigned n = 0;
+
+	world_new(&w, true, size, &plain_ops);
+	while (claim(&w, &w, &c[n])) {
+		CU_ASSERT_EQUAL(c[n].seq, n);
+		CU_ASSERT_EQUAL(c[n].offset, at);
+		at += c[n++].len;
+	}
+	CU_ASSERT_EQUAL(at, size);
+	CU_ASSERT_EQUAL(n, 6);
+	while (n-- > 0)		/* acknowledged in any order */
+		acked(&w, &c[n]);
+	spin(&w);
+	CU_ASSERT_EQUAL(notified, 1);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, size), fm_crc32c(0, content, size));
+	world_free(&w);
+}
+
+static void test_lost_comes_again(void)
+{
+	struct fm_chunk a, b, again;
+	struct world w;
+
+	world_new(&w, true, 2 * CHUNK, &plain_ops);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &a) && claim(&w, &w, &b));
+	acked(&w, &b);
+	pthread_mutex_lock(&w.link->lock);
+	fm_xfer_lost(w.x, &a);
+	pthread_mutex_unlock(&w.link->lock);
+	fm_xfer_unref(w.x);
+	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
+	CU_ASSERT_TRUE_FATAL(claim(&w, NULL, &again));
+	CU_ASSERT_EQUAL(again.seq, a.seq);
+	CU_ASSERT_EQUAL(again.offset, a.offset);
+	acked(&w, &again);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	CU_ASSERT_EQUAL(w.x->resent_bytes, CHUNK);
+	CU_ASSERT_EQUAL(w.x->data_bytes, 2 * CHUNK);
+	world_free(&w);
+}
+
+static void test_holes_are_skipped(void)
+{
+	struct fm_chunk c;
+	struct world w;
+	uint64_t bytes = 0;
+
+	world_new(&w, true, 20 * 4096, &holey_ops);
+	memset(content + 8192, 0, 3 * 4096);
+	memset(content + 7 * 4096, 0, 13 * 4096);
+	while (claim(&w, &w, &c)) {
+		CU_ASSERT_EQUAL(c.offset % 4096, 0);
+		CU_ASSERT_TRUE(c.offset < 8192 || c.offset >= 5 * 4096);
+		bytes += c.len;
+		acked(&w, &c);
+	}
+	CU_ASSERT_EQUAL(bytes, 2 * 4096 + 2 * 4096);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+}
+
+/* Goal: whatever a peer says of a chunk, nothing is written outside the file and no memory is used without bound. */
+static void test_hostile_chunks(void)
+{
+	static const struct fm_chunk bad[] = {
+		{ .seq = 0, .offset = 0, .len = 0 },
+		{ .seq = 0, .offset = 0, .len = CHUNK + 1 },
+		{ .seq = 0, .offset = 1, .len = 10 },
+		{ .seq = 0, .offset = 3 * CHUNK, .len = 1 },
+		{ .seq = 0, .offset = 2 * CHUNK, .len = CHUNK + 1 },
+		{ .seq = 0, .offset = INT64_MAX - 10, .len = CHUNK },
+		{ .seq = 0, .offset = UINT64_MAX - 4095, .len = CHUNK },
+		{ .seq = UINT64_MAX, .offset = 0, .len = CHUNK },
+		{ .seq = 1000, .offset = 0, .len = CHUNK },
+	};
+	struct world w;
+
+	world_new(&w, false, 3 * CHUNK, &plain_ops);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &bad[i]), -ERANGE);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &(struct fm_chunk){ .seq = 2, .offset = 2 * CHUNK, .len = CHUNK }), 0);
+	world_free(&w);
+	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &(struct fm_chunk){ .seq = FM_XFER_SEQ_AHEAD, .offset = 0, .len = 1 }), -ERANGE);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &(struct fm_chunk){ .seq = 9, .offset = CHUNK, .len = 1 }), 0);
+	world_free(&w);
+}
+
+static void test_repetition_counts_once(void)
+{
+	struct fm_chunk c = { .seq = 1, .offset = CHUNK, .len = CHUNK };
+	struct world w;
+
+	world_new(&w, false, 2 * CHUNK, &plain_ops);
+	c.crc = fm_crc32c(0, content + CHUNK, CHUNK);
+	for (int i = 0; i < 3; i++)
+		fm_xfer_written(w.x, &c, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(w.x->chunks, 1);
+	CU_ASSERT_EQUAL(w.x->data_bytes, CHUNK);
+	c = (struct fm_chunk){ .seq = 0, .len = CHUNK, .crc = fm_crc32c(0, content, CHUNK) };
+	fm_xfer_written(w.x, &c, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, 2 * CHUNK), fm_crc32c(0, content, 2 * CHUNK));
+	world_free(&w);
+}
+
+static void test_stream(void)
+{
+	struct fm_chunk c, none;
+	struct world w;
+	int one, two;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &plain_ops);
+	w.file.is_stream = true;
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
+	CU_ASSERT_FALSE(claim(&w, &one, &none));		/* read by one at a time */
+	pthread_mutex_lock(&w.link->lock);
+	fm_xfer_stream_read(w.x, &c, CHUNK);
+	pthread_mutex_unlock(&w.link->lock);
+	CU_ASSERT_FALSE(claim(&w, &two, &none));		/* and over one connection */
+	acked(&w, &c);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
+	CU_ASSERT_EQUAL(c.offset, CHUNK);
+	pthread_mutex_lock(&w.link->lock);
+	fm_xfer_stream_read(w.x, &c, 0);
+	pthread_mutex_unlock(&w.link->lock);
+	fm_xfer_unref(w.x);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	CU_ASSERT_EQUAL(w.x->chunks, 1);
+	world_free(&w);
+}
+
+/* Goal: with two connections the first does not take all of a short file at once; alone it may. */
+static void test_share(void)
+{
+	struct fm_chunk c[20];
+	struct world w;
+	unsigned n = 0;
+
+	world_new(&w, true, 10 * CHUNK, &plain_ops);
+	atomic_store(&w.link->flows[FM_KIND_TCP], 2);
+	for (held = 0; claim(&w, &w, &c[n]); held++)
+		n++;
+	CU_ASSERT_EQUAL(n, 2);
+	held = 0;		/* another connection */
+	CU_ASSERT_TRUE(claim(&w, &n, &c[n]));
+	n++;
+	atomic_store(&w.link->flows[FM_KIND_TCP], 1);
+	for (held = 5; claim(&w, &w, &c[n]); held++)
+		n++;
+	CU_ASSERT_EQUAL(n, 10);
+	held = 0;
+	while (n-- > 0)
+		acked(&w, &c[n]);
+	world_free(&w);
+}
+
+static void test_removed_is_not_found(void)
+{
+	struct fm_xfer *x;
+	struct world w;
+
+	world_new(&w, false, CHUNK, &plain_ops);
+	x = fm_link_find_sink(w.link, 7);
+	CU_ASSERT_PTR_EQUAL_FATAL(x, w.x);
+	CU_ASSERT_PTR_NULL(fm_link_find_sink(w.link, 8));
+	fm_link_remove(w.link, w.x);
+	CU_ASSERT_PTR_NULL(fm_link_find_sink(w.link, 7));
+	spin(&w);
+	CU_ASSERT_EQUAL(drained, 0);	/* a lane still writes */
+	fm_xfer_unref(x);
+	spin(&w);
+	CU_ASSERT_EQUAL(drained, 1);
+	fm_xfer_free(w.x);
+	fm_link_unref(w.link);
+	fm_slabs_free(w.slabs);
+	fm_loop_free(w.loop);
+}
+
+static void test_no_memory(void)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
+	struct fm_xfer_opts o = { .id = 1, .size = FM_SIZE_UNKNOWN, .chunk_bytes = CHUNK, .progressed = on_notify, .drained = on_drained };
+	struct fm_err err = { 0 };
+	struct fm_xfer *x;
+	unsigned n;
+
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &o.control, NULL), 0);
+	for (n = 1; n < 10; n++) {
+		fm_fault_arm(NULL, n);
+		if (fm_xfer_new(&o, &x, &err) == 0)
+			break;
+		CU_ASSERT_TRUE(fm_fault_fired());
+		CU_ASSERT_TRUE(err.code == -ENOMEM && err.text[0]);
+	}
+	fm_fault_arm(NULL, 0);
+#ifdef FM_FAULTS
+	CU_ASSERT_TRUE(n > 1);
+#endif
+	x->is_removed = true;
+	fm_xfer_unref(x);
+	while (fm_loop_step(o.control, 0))
+		;
+	fm_xfer_free(x);
+	fm_loop_free(o.control);
+}
+
+static const struct fm_test tests[] = {
+	{ "chunks come in order and cover the file, and acknowledged in any order give its CRC32C", test_in_order_and_whole },
+	{ "a chunk that was lost comes again with its number, and counts once", test_lost_comes_again },
+	{ "holes are not sent, blocks around them are", test_holes_are_skipped },
+	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },
+	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
+	{ "a stream is read by one chunk at a time, over one connection, and may end with nothing", test_stream },
+	{ "of a short file no connection takes more than its share while there are others", test_share },
+	{ "a transfer that was removed is found no more and drains when the last lane lets go", test_removed_is_not_found },
+	{ "each failure of making a transfer gives one error and leaks nothing", test_no_memory },
+};
+FM_TEST_MAIN("xfer", tests)
