@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * disturb - what goes wrong, and when: each seed has one kind of misfortune, some have several.
+ */
+#include <stdio.h>
+
+#include "tests/sim/scenario_priv.h"
+
+static void cut_conn(void *ctx)
+{
+	sim_net_cut_conn(ctx);
+}
+
+static void cut_ctl(void *ctx)
+{
+	sim_net_cut_ctl(ctx);
+}
+
+static void isolate(void *ctx)
+{
+	sim_net_isolate(ctx, true);
+}
+
+static void connect_again(void *ctx)
+{
+	sim_net_isolate(ctx, false);
+}
+
+static void remove_peer(void *ctx)
+{
+	struct job *j = ctx;		/* two nodes that have something to do with each other */
+
+	if (j->from->engine)
+		fm_engine_remove_peer(j->from->engine, j->to->name);
+	sim_trace(j->sc->sim, "%s: peer %s removed", j->from->name, j->to->name);
+}
+
+static void add_peer_again(void *ctx)
+{
+	struct job *j = ctx;
+
+	if (j->from->engine)
+		(void)scenario_add_peer(j->from, j->to, true);	/* it was there before */
+	sim_trace(j->sc->sim, "%s: peer %s added", j->from->name, j->to->name);
+}
+
+static void restart_now(void *ctx)
+{
+	struct scenario_node *r = ctx;
+
+	sim_trace(r->sc->sim, "%s starts again", r->node->name);
+	if (scenario_node_start(r->sc, r->node) < 0)
+		sim_fail(r->sc->sim, "%s does not start again", r->node->name);
+}
+
+static void restart_freed(void *ctx)
+{
+	struct scenario_node *r = ctx;
+
+	fm_engine_free(r->node->engine);
+	r->node->engine = NULL;
+	(void)sim_after(r->sc->sim, r->node->control, sim_below(r->sc->sim, 5 * SIM_S), restart_now, r);
+}
+
+/* free() may not be called from inside the engine's own callback. */
+static void restart_stopped(void *ctx)
+{
+	struct scenario_node *r = ctx;
+
+	(void)sim_after(r->sc->sim, r->node->control, 0, restart_freed, r);
+}
+
+static void restart_stop(void *ctx)
+{
+	struct scenario_node *r = ctx;
+
+	sim_trace(r->sc->sim, "%s is stopped", r->node->name);
+	fm_engine_stop(r->node->engine, restart_stopped, r);
+}
+
+static void plan_restart(struct scenario *sc)
+{
+	struct scenario_node *r = sim_alloc(sc->sim, sizeof(*r));
+	uint64_t at_ns;
+
+	r->sc = sc;
+	r->node = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
+	sc->is_disturbed = true;
+	/* Often when sessions are just being made. */
+	at_ns = sim_below(sc->sim, sim_one_in(sc->sim, 2) ? 8 * sc->opts.net_ns : 15 * SIM_S);
+	(void)sim_after(sc->sim, r->node->control, at_ns, restart_stop, r);
+}
+
+/* Things that may be done at any time and disturb nobody. */
+static void set_store(void *ctx)
+{
+	struct scenario_node *r = ctx;
+	struct fm_err err;
+
+	if (r->node->engine && fm_engine_set_store(r->node->engine, sim_store_new(r->node, "s"), &err) < 0)
+		sim_fail(r->sc->sim, "the store cannot be replaced: %s", err.text);
+}
+
+static void set_rate(void *ctx)
+{
+	struct scenario_node *r = ctx;
+
+	if (r->node->engine)
+		fm_engine_set_rate(r->node->engine, sim_one_in(r->sc->sim, 2) ? 0 : 64 * r->sc->chunk_bytes);
+}
+
+static void plan_reload(struct scenario *sc)
+{
+	struct scenario_node *r = sim_alloc(sc->sim, sizeof(*r));
+
+	r->sc = sc;
+	r->node = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
+	sc->is_reloaded = true;
+	(void)sim_after(sc->sim, r->node->control, sim_below(sc->sim, 15 * SIM_S),
+			sim_one_in(sc->sim, 2) ? set_store : set_rate, r);
+}
+
+static void plan_isolation(struct scenario *sc)
+{
+	struct sim_node *n = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
+	uint64_t from_ns = sim_below(sc->sim, 15 * SIM_S);
+
+	(void)sim_after(sc->sim, NULL, from_ns, isolate, n);
+	(void)sim_after(sc->sim, NULL, from_ns + sim_below(sc->sim, 15 * SIM_S), connect_again, n);
+}
+
+static void plan_removal(struct scenario *sc)
+{
+	struct job *j = &sc->jobs[sim_below(sc->sim, sc->job_count)];
+	uint64_t at_ns = sim_below(sc->sim, 10 * SIM_S);
+
+	sc->is_disturbed = true;
+	(void)sim_after(sc->sim, j->from->control, at_ns, remove_peer, j);
+	(void)sim_after(sc->sim, j->from->control, at_ns + sim_below(sc->sim, 10 * SIM_S), add_peer_again, j);
+}
+
+/* One in so many, of the order of max. */
+static unsigned odds(struct scenario *sc, unsigned max)
+{
+	return sim_one_in(sc->sim, 2) ? 0 : 2 + (unsigned)sim_below(sc->sim, max);
+}
+
+static void plan_net_faults(struct scenario *sc, struct sim_faults *f)
+{
+	f->conn_cut = odds(sc, 200);
+	f->conn_stall = odds(sc, 400);
+	f->dial_refused = odds(sc, 8);
+	f->conn_flip_msg = odds(sc, 1000);
+	f->ctl_cut = odds(sc, 400);
+	f->ctl_stuck = odds(sc, 800);
+	for (uint64_t n = sim_below(sc->sim, 6); n > 0; n--)
+		(void)sim_after(sc->sim, NULL, sim_below(sc->sim, 5 * SIM_S), cut_conn, sc->sim);
+	for (uint64_t n = sim_below(sc->sim, 3); n > 0; n--)
+		(void)sim_after(sc->sim, NULL, sim_below(sc->sim, 5 * SIM_S), cut_ctl, sc->sim);
+}
+
+static void plan_disk_faults(struct scenario *sc, struct sim_faults *f)
+{
+	f->read_eio = odds(sc, 100);
+	f->write_eio = odds(sc, 100);
+	f->create_fails = odds(sc, 10);
+	f->publish_fails = odds(sc, 6);
+	f->source_changes = odds(sc, 6);
+	if (sim_one_in(sc->sim, 4))
+		f->space_bytes = sim_below(sc->sim, 16 * (uint64_t)sc->chunk_bytes);
+}
+
+void scenario_plan_faults(struct scenario *sc)
+{
+	uint64_t kind = sim_below(sc->sim, 10);
+	struct sim_faults f = { .conn_cut = 0 };
+
+	sc->is_calm = kind < 2;
+	sc->is_only_flips = kind == 3;
+	for (uint64_t n = sim_below(sc->sim, 3); n > 0; n--)
+		plan_reload(sc);
+	if (kind >= 2 && sim_one_in(sc->sim, 2))
+		f.loop_stall = 20 + (unsigned)sim_below(sc->sim, 200);
+	if (kind == 2 || kind == 7 || kind == 8)
+		plan_net_faults(sc, &f);
+	if (kind == 3 || kind == 7)
+		f.conn_flip = 2 + (unsigned)sim_below(sc->sim, 60);
+	if (kind == 4 || kind == 7)
+		plan_disk_faults(sc, &f);
+	if (kind == 5)
+		f.conn_flip = 1;	/* nothing ever arrives undamaged */
+	if (kind == 6 || kind == 8)
+		plan_isolation(sc);
+	if (kind == 8)
+		plan_removal(sc);
+	if (kind == 9)
+		plan_restart(sc);
+	sim_trace(sc->sim, "misfortune of kind %llu", (unsigned long long)kind);
+	sim_set_faults(sc->sim, &f);
+}
+

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main - run scenarios by seed. Every seed is printed before it runs, so that a crash names it.
+ *
+ *   sim --seed S [--verbose]       one
+ *   sim --from A --count N         many
+ *   sim --seeds FILE               those of a file: a number, then a word on what it was, per line
+ *   sim --faults                   a put and a get with the n-th fault point failing, n = 1, 2, ... until none is left
+ *   sim --hostile ...              as the others, with a hostile node: for --seed, --from and --twice behind it
+ *   sim --twice S                  the same seed twice: whether it does the same
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "tests/sim/scenario.h"
+
+#define FAULTS_MAX 100000
+#define CODES_NAMED 134		/* the errnos that Linux has */
+
+static bool is_verbose, is_hostile;
+
+static void run(uint64_t seed, struct scenario_totals *t)
+{
+	unsigned jobs = t->jobs, done = t->jobs_done;
+
+	printf("seed %llu:", (unsigned long long)seed);
+	fflush(stdout);
+	if (is_hostile)
+		scenario_run_hostile(seed, is_verbose, t);
+	else
+		scenario_run(seed, is_verbose, t);
+	printf(" %u jobs, %u succeeded\n", t->jobs - jobs, t->jobs_done - done);
+}
+
+static int run_file(const char *path, struct scenario_totals *t)
+{
+	FILE *file = fopen(path, "r");
+	char line[512];
+
+	if (!file) {
+		fprintf(stderr, "sim: cannot read %s\n", path);
+		return 1;
+	}
+	while (fgets(line, sizeof(line), file))
+		if (line[0] >= '0' && line[0] <= '9')
+			run(strtoull(line, NULL, 10), t);
+	fclose(file);
+	return 0;
+}
+
+static int run_faults(void)
+{
+	unsigned n = 1;
+
+	while (n < FAULTS_MAX) {
+		printf("fault point %u\n", n);
+		fflush(stdout);
+		if (!scenario_run_with_fault(n, is_verbose))
+			break;
+		n++;
+	}
+	if (n < 20) {
+		printf("SKIP: this build has no fault points\n");
+		return n == 1 ? 77 : 1;
+	}
+	return n == FAULTS_MAX;
+}
+
+static int run_twice(uint64_t seed, struct scenario_totals *t)
+{
+	uint64_t hash;
+
+	run(seed, t);
+	hash = t->trace_hash;
+	run(seed, t);
+	if (hash == t->trace_hash)
+		return 0;
+	fprintf(stderr, "seed %llu did not do the same twice\n", (unsigned long long)seed);
+	return 1;
+}
+
+static void print_totals(const struct scenario_totals *t)
+{
+	unsigned others = 0;
+
+	if (t->seeds == 0)
+		return;
+	printf("%u seeds, %u jobs, %u requests, %u payloads damaged, %u jobs sent something again\n", t->seeds, t->jobs,
+	       t->requests, t->flips, t->resent);
+	for (int code = 0; code < 4096; code++) {
+		if (t->codes[code] && code < CODES_NAMED)
+			printf("%7u %s\n", t->codes[code], code ? fm_err_name(code) : "succeeded");
+		else
+			others += t->codes[code];
+	}
+	if (others)
+		printf("%7u with numbers that a hostile node made up\n", others);
+	if (t->overlaps)
+		printf("%u writes began while one of the same bytes was under way\n", t->overlaps);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: sim [--verbose] [--hostile] --seed S | --from A --count N | --seeds FILE | --faults | "
+			"--twice S\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static struct scenario_totals totals;
+	uint64_t from = 1, count = 0;
+	int ret = 0;
+
+	fm_log_set_level(FM_LOG_ERROR);
+	for (int i = 1; i < argc && ret == 0; i++) {
+		const char *arg = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(arg, "--verbose") == 0) {
+			is_verbose = true;
+			fm_log_set_level(FM_LOG_DEBUG);
+			continue;
+		}
+		if (strcmp(arg, "--hostile") == 0) {
+			is_hostile = true;
+			continue;
+		}
+		if (strcmp(arg, "--faults") == 0) {
+			ret = run_faults();
+			continue;
+		}
+		if (!value)
+			return usage();
+		i++;
+		if (strcmp(arg, "--seed") == 0)
+			run(strtoull(value, NULL, 10), &totals);
+		else if (strcmp(arg, "--from") == 0)
+			from = strtoull(value, NULL, 10);
+		else if (strcmp(arg, "--count") == 0)
+			count = strtoull(value, NULL, 10);
+		else if (strcmp(arg, "--seeds") == 0)
+			ret = run_file(value, &totals);
+		else if (strcmp(arg, "--twice") == 0)
+			ret = run_twice(strtoull(value, NULL, 10), &totals);
+		else
+			return usage();
+	}
+	for (uint64_t seed = from; seed < from + count; seed++)
+		run(seed, &totals);
+	print_totals(&totals);
+	return ret;
+}

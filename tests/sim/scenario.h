@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario - what one seed does: a cluster, jobs, faults, and the checks behind it. See sim_put_get.c.
+ */
+#ifndef FM_TESTS_SIM_SCENARIO_H
+#define FM_TESTS_SIM_SCENARIO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What was seen over all seeds of a run: that the faults did bite. */
+struct scenario_totals {
+	unsigned seeds;
+	unsigned jobs;
+	unsigned jobs_done;		/* succeeded */
+	unsigned codes[4096];		/* how often a job ended with that errno */
+	unsigned flips;
+	unsigned resent;		/* jobs that sent something again and succeeded */
+	unsigned overlaps;
+	unsigned requests;
+	uint64_t trace_hash;		/* of the last seed */
+};
+
+/* Aborts if an invariant does not hold. */
+void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals);
+
+/* Two honest nodes that move files, while a third one with a good key does its worst. */
+void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals *totals);
+
+/* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was reached. */
+bool scenario_run_with_fault(unsigned n, bool is_verbose);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario_priv - what the files of the scenario share: sim_put_get.c (its course), plan.c (what a seed decides),
+ * disturb.c (what goes wrong), check.c (what must hold).
+ */
+#ifndef FM_TESTS_SIM_SCENARIO_PRIV_H
+#define FM_TESTS_SIM_SCENARIO_PRIV_H
+
+#include "tests/sim/scenario.h"
+#include "tests/sim/sim.h"
+
+#define JOBS_MAX 32
+#define REQUESTS_MAX 8
+#define SHARED_NAME "shared"
+
+struct hostile;
+struct scenario;
+
+struct job {
+	struct scenario *sc;
+	unsigned index;
+	bool is_put;
+	struct sim_node *from;		/* who starts it */
+	struct sim_node *to;		/* whose store it is about */
+	char path[32];
+	struct sim_blob *source;	/* NULL: get of whatever is there */
+	struct sim_blob *sunk;		/* get */
+	struct sim_caller_opts caller;
+	struct fm_job_opts opts;
+	struct fm_job *job;
+	uint64_t start_ns;		/* planned, from the beginning; then of the clock */
+	uint64_t cancel_ns;		/* of the clock; 0: not cancelled */
+	uint64_t done_ns;
+	bool is_unsafe;			/* with the hostile node */
+	bool is_missing;		/* get of a name that does not exist */
+	bool is_doomed;			/* asks for what cannot be */
+	unsigned done;
+	struct fm_job_result result;
+};
+
+struct request {
+	struct scenario *sc;
+	struct sim_node *from, *to;
+	enum fm_verb verb;
+	unsigned done;
+};
+
+struct scenario {
+	struct sim *sim;
+	struct sim_opts opts;
+	struct fm_engine_opts engine_opts[SIM_NODES_MAX];
+	unsigned honest;		/* nodes with an engine: the first so many; the others are hostile */
+	uint32_t chunk_bytes;		/* the smallest of all nodes */
+	struct job jobs[JOBS_MAX];
+	unsigned job_count;
+	struct request requests[REQUESTS_MAX];
+	unsigned request_count;
+	bool is_hostile;
+	struct hostile *hostile;
+	bool is_calm;			/* nothing goes wrong */
+	bool is_reloaded;		/* a limit was set meanwhile */
+	bool is_only_flips;		/* nothing but damaged payloads */
+	bool is_disturbed;		/* peers removed, engines restarted: anything may be cancelled or unreachable */
+	bool is_out_of_memory;		/* a fault point fired */
+	unsigned stopping;		/* engines */
+	struct fm_node_status status;
+};
+
+/* What an event about one node gets. */
+struct scenario_node {
+	struct scenario *sc;
+	struct sim_node *node;
+};
+
+/* sim_put_get.c */
+int scenario_node_start(struct scenario *sc, struct sim_node *node);
+int scenario_add_peer(struct sim_node *node, const struct sim_node *peer, bool dials);
+void scenario_job_start(void *job);
+void scenario_job_cancel(void *job);
+void scenario_request_start(void *request);
+
+/* plan.c: before and after sc->sim exists. */
+void scenario_plan_opts(struct scenario *sc, uint64_t seed);
+void scenario_plan_work(struct scenario *sc);
+void scenario_plan_unsafe_work(struct scenario *sc);
+
+/* disturb.c */
+void scenario_plan_faults(struct scenario *sc);
+
+/* sim_hostile.c: a node without an engine, see there. */
+void scenario_hostile_start(struct scenario *sc, struct sim_node *node);
+void scenario_hostile_stop(struct scenario *sc);	/* every honest node is stopped */
+size_t scenario_hostile_arena_len(void);
+
+/* check.c: when all jobs are done; when nothing is going on any more; what the engine must refuse at once. */
+void scenario_check_jobs(struct scenario *sc);
+void scenario_check_quiet(struct scenario *sc);
+void scenario_check_refusals(struct scenario *sc, struct sim_node *node);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim - a whole cluster in one thread: real engines over a simulated network, simulated disks, one clock and one seed.
+ *
+ * The world (sim.c) has nodes, virtual time and a heap of events. It steps one loop at a time, chosen by the seed among
+ * those that have something to do; when none has, time jumps to the next event or timer. Nothing depends on the real
+ * clock, on addresses or on the order of threads, so a seed always does the same.
+ *
+ * An event with a loop runs inside a pass of that loop, as everything of the real transport and the real disks does.
+ * One without runs between passes: it is the hardware's. Objects of the network and the disks live until sim_free(), so
+ * that what is late finds them; use after close is asserted instead.
+ */
+#ifndef FM_TESTS_SIM_H
+#define FM_TESTS_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/base/env.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/engine.h"
+#include "mover/store/store.h"
+#include "mover/transport/transport.h"
+
+#define SIM_NODES_MAX 4
+#define SIM_LANES_MAX 4
+#define SIM_RAILS_MAX 3
+#define SIM_US UINT64_C(1000)
+#define SIM_MS UINT64_C(1000000)
+#define SIM_S UINT64_C(1000000000)
+
+struct sim;
+struct sim_event;
+struct sim_node;
+struct sim_entry;
+
+/* What can go wrong: one in so many (0: never), asked for each operation. */
+struct sim_faults {
+	unsigned conn_cut;		/* data connection breaks; per message */
+	unsigned conn_flip;		/* a bit of a payload is flipped on the way; per payload */
+	unsigned conn_flip_msg;		/* a bit of a message; per message */
+	unsigned conn_stall;		/* a data connection pauses for up to 3 s; per message */
+	unsigned dial_refused;		/* data dial fails, one way or another */
+	unsigned ctl_cut;		/* control connection breaks; per message */
+	unsigned ctl_stuck;		/* control connection swallows everything from now on; per message */
+	unsigned read_eio;
+	unsigned write_eio;
+	unsigned create_fails;		/* open_source, create */
+	unsigned publish_fails;
+	unsigned source_changes;	/* per file opened as a source */
+	unsigned loop_stall;		/* a thread does not get to run for up to 20 ms; per pass */
+	uint64_t space_bytes;		/* a sink that grows beyond it is out of space; 0: endless */
+};
+
+/* Faults that did happen: a failure without a cause is a bug. */
+enum sim_fired {
+	SIM_FIRED_NET = 1,		/* cut, stuck, refused, stalled */
+	SIM_FIRED_FLIP = 2,
+	SIM_FIRED_IO = 4,
+	SIM_FIRED_SPACE = 8,
+	SIM_FIRED_CHANGE = 16,
+};
+
+struct sim_opts {
+	uint64_t seed;
+	unsigned nodes;			/* 2 .. SIM_NODES_MAX */
+	unsigned lanes;			/* of each node */
+	unsigned rails;			/* subnets that every node has an address in */
+	unsigned rdma_rails;		/* the first so many are RDMA devices as well */
+	bool is_crossed;		/* subnets reach each other */
+	bool is_tcp_off;		/* nobody takes TCP data connections */
+	uint64_t net_ns;		/* longest latency of the network */
+	uint64_t disk_ns;
+	uint64_t ns_per_kib;		/* of a data connection */
+	size_t arena_len[SIM_NODES_MAX];
+	bool is_verbose;
+};
+
+/* ---- the world: sim.c ---- */
+
+struct sim *sim_new(const struct sim_opts *opts);
+
+/* Engines are freed. Checks that nothing of network and disks is left open. */
+void sim_free(struct sim *sim);
+
+const struct sim_opts *sim_opts(const struct sim *sim);
+
+/* Everything goes right until this is called; may be called at any time. */
+void sim_set_faults(struct sim *sim, const struct sim_faults *faults);
+const struct sim_faults *sim_faults(const struct sim *sim);
+void sim_fired(struct sim *sim, enum sim_fired what);
+unsigned sim_what_fired(const struct sim *sim);
+
+uint64_t sim_now(const struct sim *sim);
+uint64_t sim_random(struct sim *sim);
+uint64_t sim_below(struct sim *sim, uint64_t n);		/* 0 .. n - 1; n 0: 0 */
+bool sim_one_in(struct sim *sim, unsigned n);			/* n 0: never */
+uint64_t sim_latency(struct sim *sim, uint64_t max_ns);		/* mostly short, sometimes max_ns */
+
+/* run(ctx) after delay_ns, in a pass of loop (NULL: between passes). Events for the same time run in the order made. */
+struct sim_event *sim_after(struct sim *sim, struct fm_loop *loop, uint64_t delay_ns, void (*run)(void *ctx),
+			    void *ctx);
+struct sim_event *sim_at(struct sim *sim, struct fm_loop *loop, uint64_t at_ns, void (*run)(void *ctx), void *ctx);
+
+/* It will not run. Not after it ran. */
+void sim_cancel(struct sim_event *event);
+
+/* One pass of a loop, or one event, or a jump in time. False: nothing will ever happen any more. */
+bool sim_step(struct sim *sim);
+
+/* Step until is_over(ctx), at most until limit_ns of virtual time from now. Returns whether it was over. NULL: never
+ * over. */
+bool sim_run(struct sim *sim, bool (*is_over)(void *ctx), void *ctx, uint64_t limit_ns);
+
+/* Whose pass it is: a loop, or NULL between passes. */
+const struct fm_loop *sim_running(const struct sim *sim);
+
+/* Into the hash that tells whether two runs were the same; printed if verbose. */
+void sim_trace(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+uint64_t sim_trace_hash(const struct sim *sim);
+
+/* Print seed and reason and end the program: an invariant does not hold. */
+void sim_fail(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* Memory that lives until sim_free(), zeroed. */
+void *sim_alloc(struct sim *sim, size_t len);
+
+/* ---- nodes: sim.c ---- */
+
+struct sim_node {
+	struct sim *sim;
+	unsigned index;
+	char name[16];			/* "n1" */
+	uint8_t key[FM_KEY_LEN];
+	struct fm_loop *control;
+	struct fm_loop *lanes[SIM_LANES_MAX];
+	struct fm_worker *worker;
+	void *arena;
+	size_t arena_len;
+	struct fm_net *net;
+	struct fm_engine *engine;	/* the user's to make and free */
+	struct sim_entry *entries;	/* what its disk holds */
+};
+
+struct sim_node *sim_node(struct sim *sim, unsigned index);
+
+/* Fill what an engine needs to live on this node. */
+void sim_node_env(struct sim_node *node, struct fm_engine_env *env);
+
+/* ---- network: sim_net.c (control connections, dialling), sim_conn.c (data connections) ---- */
+
+struct fm_net *sim_net_new(struct sim_node *node);
+
+/* Nobody can reach this node, or it anybody, and what exists is stuck. */
+void sim_net_isolate(struct sim_node *node, bool is_isolated);
+
+/* Break one of each kind at random, if there is one. */
+void sim_net_cut_conn(struct sim *sim);
+void sim_net_cut_ctl(struct sim *sim);
+
+/* Of everything that exists, in all nodes. */
+struct sim_net_counts {
+	unsigned ctls;			/* not closed by their owner */
+	unsigned conns;			/* not gone */
+	unsigned regions;		/* lent */
+	unsigned sends;			/* not done */
+	unsigned domains;
+	unsigned flips;			/* payloads that were damaged and delivered, ever */
+	unsigned overruns;		/* writes outside of lent memory, ever: each broke its connection */
+};
+
+void sim_net_counts(struct sim *sim, struct sim_net_counts *out);
+
+/* ---- disks: sim_store.c ---- */
+
+struct sim_blob {
+	uint8_t *bytes;			/* holes are zeros */
+	uint64_t size;
+	uint64_t cap;
+	bool *is_data;			/* per block of 4096; NULL: all */
+	struct fm_attr attr;
+	uint32_t crc;			/* CRC32C of the whole, bit by bit */
+};
+
+/* Content that depends on `tag` and differs in every block. holes: one block in so many is data (0: no holes). */
+struct sim_blob *sim_blob_new(struct sim *sim, uint64_t tag, uint64_t size, unsigned holes);
+bool sim_blob_is_same(const struct sim_blob *a, const struct sim_blob *b);
+
+/* The node's disk as a store. Any number of them show the same names. */
+struct fm_store *sim_store_new(struct sim_node *node, const char *name);
+void sim_disk_add(struct sim_node *node, const char *path, struct sim_blob *blob);
+
+/* What is under that name now, or NULL. */
+struct sim_blob *sim_disk_find(struct sim_node *node, const char *path);
+
+/* Every name there is. */
+void sim_disk_each(struct sim_node *node, void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx);
+
+struct sim_caller_opts {
+	bool is_stream;
+	bool never_ends;		/* source stream: the last read waits until it is cancelled */
+};
+
+/* A file that a local caller handed over. */
+struct fm_file *sim_caller_source(struct sim_node *node, struct sim_blob *blob, const struct sim_caller_opts *opts);
+
+/* *result is what was published, or NULL as long as nothing was. */
+struct fm_file *sim_caller_sink(struct sim_node *node, const struct sim_caller_opts *opts, struct sim_blob **result);
+
+struct sim_disk_counts {
+	unsigned files;			/* not closed */
+	unsigned ios;			/* under way */
+	unsigned overlaps;		/* writes begun while one of the same bytes was under way, ever */
+	unsigned stores;		/* not freed */
+};
+
+void sim_disk_counts(struct sim *sim, struct sim_disk_counts *out);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_priv - what the files of the simulator share beyond sim.h: the lists of all that exists.
+ */
+#ifndef FM_TESTS_SIM_PRIV_H
+#define FM_TESTS_SIM_PRIV_H
+
+#include "tests/sim/sim.h"
+
+struct sim_net;
+struct sim_conn;
+
+struct sim_net_world {
+	struct sim_net *nets[SIM_NODES_MAX];
+	struct fm_list ctls;		/* struct fm_ctl, all there ever were */
+	struct fm_list conns;		/* struct sim_conn, likewise */
+	unsigned domains;
+	unsigned flips;
+	unsigned overruns;
+	uint32_t rkey;			/* the last given out */
+	uint64_t remote;		/* where the next region will be, as peers see it */
+};
+
+struct sim_disk_world {
+	unsigned files;
+	unsigned ios;
+	unsigned overlaps;
+	unsigned stores;
+};
+
+struct sim_net_world *sim_net_world(struct sim *sim);
+struct sim_disk_world *sim_disk_world(struct sim *sim);
+
+/* One node's network. */
+struct sim_net {
+	struct fm_net net;
+	struct sim_node *node;
+	const struct fm_net_events *events;	/* NULL: not listening */
+	void *ctx;
+	bool is_isolated;
+	struct fm_list half_made;	/* data connections between token() and arrived() */
+	struct fm_list dials;		/* data dials that are not done */
+};
+
+struct fm_domain {
+	struct sim_net *net;
+	unsigned conns;			/* not gone */
+	bool is_freed;
+};
+
+/* sim_conn.c: both ends of a new data connection. */
+struct sim_conn_pair_opts {
+	enum fm_kind kind;
+	struct sim_net *net[2];
+	struct fm_domain *domain[2];
+	struct fm_addr addr[2];
+};
+
+void sim_conn_pair(const struct sim_conn_pair_opts *opts, struct sim_conn *ends[2]);
+struct fm_conn *sim_conn_base(struct sim_conn *conn);
+
+/* Both ends learn it, each in its own time. Nothing happens if it is broken already. */
+void sim_conn_break(struct sim_conn *conn, const char *why);
+
+/* What this node has is broken: it hears nothing for a while, then that it failed. */
+void sim_conn_isolate(struct sim_net *net);
+
+void sim_conn_counts(struct sim *sim, struct sim_net_counts *out);
+
+#endif

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_store - simulated disks: files in memory whose reads and writes take their time, come back in any order and
+ * sometimes fail.
+ *
+ * Memory is looked at as late as the contract in store.h allows: a read fills its buffer, a write empties it, when it
+ * completes. So a slot that is used again too early shows as damaged content. A sink's content is seen by others only
+ * once it is published.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/fault.h"
+#include "tests/sim/sim_priv.h"
+
+#define BLOCK 4096u
+
+struct sim_entry {
+	struct sim_entry *next;
+	char *path;
+	struct sim_blob *blob;		/* NULL: removed */
+};
+
+struct sim_store {
+	struct fm_store store;
+	struct sim_node *node;
+	unsigned files;			/* not closed */
+	bool is_freed;
+};
+
+struct sim_file {
+	struct fm_file file;
+	struct sim_node *node;
+	struct sim_store *store;	/* NULL: a caller's */
+	char *path;
+	struct sim_blob *blob;
+	struct sim_blob **result;	/* a caller's sink */
+	struct fm_list ios;		/* struct disk_io */
+	uint64_t stream_at;
+	uint64_t end;			/* sink: behind the last byte written */
+	uint64_t size;			/* sink: said when it was created */
+	bool is_sink;
+	bool may_replace;
+	bool never_ends;
+	bool is_changed;		/* source: somebody writes to it */
+	bool is_published, is_discarded, has_failed, is_closed;
+};
+
+struct disk_io {
+	struct fm_list at;
+	struct sim_file *file;
+	struct fm_io *io;
+	struct fm_loop *loop;
+	uint64_t offset;
+	bool is_write;
+	bool is_waiting;		/* for ever, until cancelled */
+};
+
+static struct sim *sim_of(const struct sim_file *f)
+{
+	return f->node->sim;
+}
+
+static struct sim_disk_world *world_of(const struct sim_node *n)
+{
+	return sim_disk_world(n->sim);
+}
+
+static struct sim_file *file_of(struct fm_file *file)
+{
+	struct sim_file *f = fm_container_of(file, struct sim_file, file);
+
+	assert(!f->is_closed);
+	return f;
+}
+
+/* ---- content ---- */
+
+/* Its own CRC32C, so that what is tested is not compared with itself. */
+static uint32_t crc32c_step(uint32_t crc)
+{
+	for (unsigned bit = 0; bit < 8; bit++)
+		crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0x82f63b78) : 0);
+	return crc;
+}
+
+static uint32_t crc32c(const uint8_t *at, uint64_t len)
+{
+	static uint32_t table[256];
+	uint32_t crc = UINT32_MAX;
+
+	if (!table[1])
+		for (uint32_t i = 0; i < 256; i++)
+			table[i] = crc32c_step(i);
+	while (len-- > 0)
+		crc = crc >> 8 ^ table[(crc ^ *at++) & 0xff];
+	return ~crc;
+}
+
+static void blob_reserve(struct sim *s, struct sim_blob *b, uint64_t cap)
+{
+	uint8_t *bytes;
+
+	if (cap <= b->cap)
+		return;
+	cap = cap < 2 * b->cap ? 2 * b->cap : cap;
+	bytes = sim_alloc(s, (size_t)cap);
+	if (b->cap > 0)
+		memcpy(bytes, b->bytes, (size_t)b->cap);
+	b->bytes = bytes;
+	b->cap = cap;
+}
+
+struct sim_blob *sim_blob_new(struct sim *s, uint64_t tag, uint64_t size, unsigned holes)
+{
+	struct sim_blob *b = sim_alloc(s, sizeof(*b));
+	uint64_t blocks = (size + BLOCK - 1) / BLOCK, state = tag * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+	blob_reserve(s, b, size + 1);
+	b->size = size;
+	b->is_data = holes ? sim_alloc(s, (size_t)blocks + 1) : NULL;
+	for (uint64_t i = 0; i < blocks; i++) {
+		if (b->is_data)
+			b->is_data[i] = sim_one_in(s, holes);
+		for (uint64_t at = i * BLOCK; at < (i + 1) * BLOCK && at < size; at++) {
+			state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			b->bytes[at] = b->is_data && !b->is_data[i] ? 0 : (uint8_t)(state >> 56);
+		}
+	}
+	b->attr = (struct fm_attr){
+		.type = FM_NODE_FILE, .size = size, .mode = 0640, .mtime_ns = (int64_t)tag, .has_holes = holes > 0
+	};
+	b->crc = crc32c(b->bytes, size);
+	return b;
+}
+
+bool sim_blob_is_same(const struct sim_blob *a, const struct sim_blob *b)
+{
+	return a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
+}
+
+/* ---- reads and writes ---- */
+
+static int64_t finish_read(struct disk_io *d)
+{
+	struct sim_file *f = d->file;
+	struct sim *s = sim_of(f);
+	uint64_t size = f->blob->size, left = d->offset < size ? size - d->offset : 0;
+	uint32_t n = d->io->len < left ? d->io->len : (uint32_t)left;
+
+	if (sim_one_in(s, sim_faults(s)->read_eio) || FM_FAULT("sim.read")) {
+		sim_fired(s, SIM_FIRED_IO);
+		return -EIO;
+	}
+	if (f->is_changed && sim_one_in(s, 4))
+		n /= 2;			/* it was cut */
+	memset(d->io->buf, 0xee, d->io->len);
+	if (n > 0)
+		memcpy(d->io->buf, f->blob->bytes + d->offset, n);
+	if (f->is_changed && n > 0)
+		*(uint8_t *)d->io->buf ^= 0xff;
+	if (f->file.is_stream)
+		f->stream_at += n;
+	return n;
+}
+
+static int64_t finish_write(struct disk_io *d)
+{
+	struct sim_file *f = d->file;
+	struct sim *s = sim_of(f);
+	uint64_t end = d->offset + d->io->len, space = sim_faults(s)->space_bytes;
+
+	if (sim_one_in(s, sim_faults(s)->write_eio) || FM_FAULT("sim.write")) {
+		sim_fired(s, SIM_FIRED_IO);
+		return -EIO;
+	}
+	if (space > 0 && end > space) {
+		sim_fired(s, SIM_FIRED_SPACE);
+		return -ENOSPC;
+	}
+	blob_reserve(s, f->blob, end);
+	memcpy(f->blob->bytes + d->offset, d->io->buf, d->io->len);
+	f->end = end > f->end ? end : f->end;
+	if (f->file.is_stream)
+		f->stream_at = end;
+	return d->io->len;
+}
+
+static void io_end(struct disk_io *d, int64_t res)
+{
+	fm_list_del(&d->at);
+	world_of(d->file->node)->ios--;
+	d->io->res = res;
+	d->io->done(d->io);
+}
+
+static void io_finish(void *ctx)
+{
+	struct disk_io *d = ctx;
+
+	assert(!d->file->is_closed);
+	io_end(d, d->is_write ? finish_write(d) : finish_read(d));
+}
+
+static void io_cancelled(void *ctx)
+{
+	io_end(ctx, -ECANCELED);
+}
+
+static void check_overlap(const struct sim_file *f, uint64_t offset, uint64_t len)
+{
+	fm_list_each(at, next, &((struct sim_file *)f)->ios) {
+		const struct disk_io *d = fm_container_of(at, struct disk_io, at);
+
+		if (offset < d->offset + d->io->len && d->offset < offset + len)
+			world_of(f->node)->overlaps++;
+	}
+}
+
+static struct disk_io *io_new(struct sim_file *f, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+{
+	struct sim *s = sim_of(f);
+	struct disk_io *d = sim_alloc(s, sizeof(*d));
+
+	assert(sim_running(s) == lane->loop && !lane->ring);
+	assert(io->len > 0 && io->done && (uintptr_t)io->buf % BLOCK == 0 && f->is_sink == is_write);
+	assert(!f->is_published && !f->is_discarded);
+	d->file = f;
+	d->io = io;
+	d->loop = lane->loop;
+	d->is_write = is_write;
+	d->offset = f->file.is_stream ? f->stream_at : io->offset;
+	if (f->file.is_stream)
+		assert(io->offset == FM_IO_STREAM && fm_list_is_empty(&f->ios));
+	else
+		assert(io->offset % BLOCK == 0);
+	if (is_write)
+		check_overlap(f, d->offset, io->len);
+	fm_list_append(&f->ios, &d->at);
+	world_of(f->node)->ios++;
+	return d;
+}
+
+static void io_start(struct disk_io *d)
+{
+	struct sim *s = sim_of(d->file);
+
+	(void)sim_after(s, d->loop, sim_latency(s, sim_opts(s)->disk_ns), io_finish, d);
+}
+
+static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	struct sim_file *f = file_of(file);
+	struct disk_io *d = io_new(f, lane, io, false);
+
+	d->is_waiting = f->never_ends && d->offset + io->len > f->blob->size;
+	if (!d->is_waiting)
+		io_start(d);
+}
+
+static void file_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	struct sim_file *f = file_of(file);
+	struct disk_io *d = io_new(f, lane, io, true);
+	uint32_t tail = (BLOCK - io->len % BLOCK) % BLOCK;
+
+	if (!f->file.is_stream) {
+		assert(!f->file.has_fixed_size || io->offset + io->len <= f->size);
+		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
+	}
+	io_start(d);
+}
+
+static void file_cancel(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	struct sim_file *f = file_of(file);
+
+	fm_list_each(at, next, &f->ios) {
+		struct disk_io *d = fm_container_of(at, struct disk_io, at);
+
+		if (d->io != io || !d->is_waiting)
+			continue;
+		assert(d->loop == lane->loop);
+		d->is_waiting = false;
+		(void)sim_after(sim_of(f), d->loop, 0, io_cancelled, d);
+	}
+}
+
+/* ---- the slow calls: on the worker, which in here is the control loop ---- */
+
+static void check_worker(const struct sim_node *n)
+{
+	const struct fm_loop *running = sim_running(n->sim);
+
+	assert(!running || running == n->control);
+}
+
+static int file_next_data(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	const struct sim_file *f = file_of(file);
+	const struct sim_blob *b = f->blob;
+	uint64_t blocks = (b->size + BLOCK - 1) / BLOCK, i = offset / BLOCK;
+
+	while (i < blocks && !b->is_data[i])
+		i++;
+	*from = i * BLOCK;
+	while (i < blocks && b->is_data[i])
+		i++;
+	*to = i * BLOCK < b->size ? i * BLOCK : b->size;
+	if (*from < offset)
+		*from = offset;
+	if (*from > b->size)
+		*from = b->size;
+	return 0;
+}
+
+static int file_check_unchanged(struct fm_file *file, struct fm_err *err)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	return f->is_changed ? fm_err_set(err, -ESTALE, "the source changed while it was read") : 0;
+}
+
+static struct sim_entry *find_entry(const struct sim_node *n, const char *path)
+{
+	for (struct sim_entry *e = n->entries; e; e = e->next)
+		if (strcmp(e->path, path) == 0)
+			return e;
+	return NULL;
+}
+
+static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
+			struct fm_err *err)
+{
+	struct sim_file *f = file_of(file);
+	struct sim *s = sim_of(f);
+
+	(void)is_durable;
+	check_worker(f->node);
+	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded && !f->has_failed);
+	assert(f->end <= size && (!f->file.has_fixed_size || size == f->size));
+	f->has_failed = true;
+	if (sim_one_in(s, sim_faults(s)->publish_fails) || FM_FAULT("sim.publish")) {
+		sim_fired(s, SIM_FIRED_IO);
+		return fm_err_set(err, -EIO, "sync: simulated I/O error");
+	}
+	if (f->store && !f->may_replace && sim_disk_find(f->node, f->path))
+		return fm_err_set(err, -EEXIST, "%s exists", f->path);
+	f->has_failed = false;
+	f->is_published = true;
+	blob_reserve(s, f->blob, size + 1);
+	f->blob->size = size;
+	f->blob->attr = *attr;
+	f->blob->attr.size = size;
+	f->blob->crc = crc32c(f->blob->bytes, size);
+	if (f->store)
+		sim_disk_add(f->node, f->path, f->blob);
+	else
+		*f->result = f->blob;
+	sim_trace(s, "%s: published %s, %llu bytes", f->node->name, f->path, (unsigned long long)size);
+	return 0;
+}
+
+static void file_discard(struct fm_file *file)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
+	f->is_discarded = true;
+}
+
+static void file_close(struct fm_file *file)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	assert(fm_list_is_empty(&f->ios));
+	assert(!f->has_failed || f->is_discarded);
+	f->is_closed = true;
+	world_of(f->node)->files--;
+	if (f->store)
+		f->store->files--;
+}
+
+static const struct fm_file_ops plain_ops = {
+	.read = file_read,
+	.write = file_write,
+	.check_unchanged = file_check_unchanged,
+	.publish = file_publish,
+	.discard = file_discard,
+	.close = file_close,
+};
+
+static const struct fm_file_ops holes_ops = {
+	.read = file_read,
+	.next_data = file_next_data,
+	.check_unchanged = file_check_unchanged,
+	.close = file_close,
+};
+
+static const struct fm_file_ops stream_ops = {
+	.read = file_read,
+	.write = file_write,
+	.cancel = file_cancel,
+	.publish = file_publish,
+	.discard = file_discard,
+	.close = file_close,
+};
+
+static struct sim_file *file_new(struct sim_node *n, const char *path, struct sim_blob *blob, bool is_sink)
+{
+	struct sim_file *f = sim_alloc(n->sim, sizeof(*f));
+
+	f->node = n;
+	f->path = sim_alloc(n->sim, strlen(path) + 1);
+	memcpy(f->path, path, strlen(path) + 1);
+	f->blob = is_sink ? sim_alloc(n->sim, sizeof(*f->blob)) : blob;
+	f->is_sink = is_sink;
+	f->file.ops = blob && blob->is_data ? &holes_ops : &plain_ops;
+	f->file.is_direct = true;
+	fm_list_init(&f->ios);
+	world_of(n)->files++;
+	return f;
+}
+
+static void maybe_change(struct sim_file *f)
+{
+	struct sim *s = sim_of(f);
+
+	f->is_changed = sim_one_in(s, sim_faults(s)->source_changes);
+	if (f->is_changed)
+		sim_fired(s, SIM_FIRED_CHANGE);
+}
+
+struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob, const struct sim_caller_opts *o)
+{
+	struct sim_file *f = file_new(n, "(caller's source)", blob, false);
+
+	if (o->is_stream) {
+		f->file.ops = &stream_ops;
+		f->file.is_stream = true;
+		f->never_ends = o->never_ends;
+	} else {
+		maybe_change(f);
+	}
+	return &f->file;
+}
+
+struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts *o, struct sim_blob **result)
+{
+	struct sim_file *f = file_new(n, "(caller's sink)", NULL, true);
+
+	f->size = FM_SIZE_UNKNOWN;
+	f->result = result;
+	if (o->is_stream) {
+		f->file.ops = &stream_ops;
+		f->file.is_stream = true;
+	}
+	return &f->file;
+}
+
+/* ---- the store ---- */
+
+void sim_disk_add(struct sim_node *n, const char *path, struct sim_blob *blob)
+{
+	struct sim_entry *e = find_entry(n, path);
+
+	if (!e) {
+		e = sim_alloc(n->sim, sizeof(*e));
+		e->path = sim_alloc(n->sim, strlen(path) + 1);
+		memcpy(e->path, path, strlen(path) + 1);
+		e->next = n->entries;
+		n->entries = e;
+	}
+	e->blob = blob;
+}
+
+struct sim_blob *sim_disk_find(struct sim_node *n, const char *path)
+{
+	const struct sim_entry *e = find_entry(n, path);
+
+	return e ? e->blob : NULL;
+}
+
+void sim_disk_each(struct sim_node *n, void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx)
+{
+	for (struct sim_entry *e = n->entries; e; e = e->next)
+		if (e->blob)
+			visit(ctx, e->path, e->blob);
+}
+
+static struct sim_store *store_of(struct fm_store *store)
+{
+	struct sim_store *st = fm_container_of(store, struct sim_store, store);
+
+	check_worker(st->node);
+	assert(!st->is_freed);
+	return st;
+}
+
+/* Peers are named to the store; only the engine knows which session asked. */
+static int enter(struct sim_store *st, const struct fm_who *who, struct fm_err *err)
+{
+	struct sim *s = st->node->sim;
+
+	assert(!who->peer || (who->peer[0] == 'n' && strcmp(who->peer, st->node->name) != 0));
+	if (!sim_one_in(s, sim_faults(s)->create_fails) && !FM_FAULT("sim.store"))
+		return 0;
+	sim_fired(s, SIM_FIRED_IO);
+	return fm_err_set(err, -EIO, "simulated I/O error");
+}
+
+static int store_open_source(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_file **out,
+			     struct fm_attr *attr, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct sim_blob *blob = sim_disk_find(st->node, path);
+	struct sim_file *f;
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (!blob)
+		return fm_err_set(err, -ENOENT, "%s: no such file", path);
+	f = file_new(st->node, path, blob, false);
+	f->store = st;
+	st->files++;
+	maybe_change(f);
+	*attr = blob->attr;
+	*out = &f->file;
+	return 0;
+}
+
+static int store_create(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_create *how,
+			struct fm_file **out, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct sim_file *f;
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (path[0] == '\0')
+		return fm_err_set(err, -EISDIR, "the store itself is a directory");
+	if (!how->may_replace && sim_disk_find(st->node, path))
+		return fm_err_set(err, -EEXIST, "%s exists", path);
+	f = file_new(st->node, path, NULL, true);
+	f->store = st;
+	st->files++;
+	f->may_replace = how->may_replace;
+	f->size = how->size;
+	f->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
+	*out = &f->file;
+	return 0;
+}
+
+static int store_stat(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_attr *attr,
+		      struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct sim_blob *blob = sim_disk_find(st->node, path);
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (!blob)
+		return fm_err_set(err, -ENOENT, "%s: no such file", path);
+	*attr = blob->attr;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct fm_entry *)a)->name, ((const struct fm_entry *)b)->name);
+}
+
+/* All names, wherever they are: directories are not simulated. */
+static int store_list(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_list_opts *o,
+		      struct fm_entry *out, size_t *count, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct fm_entry *all;
+	size_t total = 0, n = 0;
+
+	(void)path;
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	for (struct sim_entry *e = st->node->entries; e; e = e->next)
+		total += e->blob && strcmp(e->path, o->after) > 0;
+	all = sim_alloc(st->node->sim, (total + 1) * sizeof(*all));
+	for (struct sim_entry *e = st->node->entries; e; e = e->next) {
+		if (!e->blob || strcmp(e->path, o->after) <= 0)
+			continue;
+		(void)snprintf(all[n].name, sizeof(all[n].name), "%s", e->path);
+		all[n++].attr = e->blob->attr;
+	}
+	qsort(all, n, sizeof(*all), by_name);
+	*count = n < o->max ? n : o->max;
+	memcpy(out, all, *count * sizeof(*all));
+	return 0;
+}
+
+static int store_remove(struct fm_store *store, const char *path, const struct fm_who *who, bool is_recursive,
+			struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct sim_entry *e = find_entry(st->node, path);
+
+	(void)is_recursive;
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (!e || !e->blob)
+		return fm_err_set(err, -ENOENT, "%s: no such file", path);
+	e->blob = NULL;
+	return 0;
+}
+
+static int store_mkdir(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	return sim_disk_find(st->node, path) ? fm_err_set(err, -EEXIST, "%s exists", path) : 0;
+}
+
+static void store_free(struct fm_store *store)
+{
+	struct sim_store *st = store_of(store);
+
+	assert(st->files == 0);
+	st->is_freed = true;
+	world_of(st->node)->stores--;
+}
+
+static const struct fm_store_ops store_ops = {
+	.open_source = store_open_source,
+	.create = store_create,
+	.stat = store_stat,
+	.list = store_list,
+	.remove = store_remove,
+	.mkdir = store_mkdir,
+	.free = store_free,
+};
+
+struct fm_store *sim_store_new(struct sim_node *n, const char *name)
+{
+	struct sim_store *st = sim_alloc(n->sim, sizeof(*st));
+
+	st->store.ops = &store_ops;
+	st->store.is_durable = true;
+	(void)snprintf(st->store.name, sizeof(st->store.name), "%s", name);
+	st->node = n;
+	world_of(n)->stores++;
+	return &st->store;
+}
+
+void sim_disk_counts(struct sim *s, struct sim_disk_counts *out)
+{
+	const struct sim_disk_world *w = sim_disk_world(s);
+
+	*out = (struct sim_disk_counts){
+		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores
+	};
+}
