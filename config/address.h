@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * address - which address of this machine to tell others, when nobody said one.
+ */
+#ifndef FM_CONFIG_ADDRESS_H
+#define FM_CONFIG_ADDRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_config_node;
+struct fm_err;
+
+#define FM_ADDRESS_TEXT_MAX 300		/* "[HOST]:PORT" */
+
+/* "HOST:PORT", with the brackets that an IPv6 address needs. Cut to max. */
+void fm_address_print(const char *host, uint16_t port, char *out, size_t max);
+
+/*
+ * Where others reach this node: node.address; else the host of node.listen if it says one; else the address that
+ * this machine uses towards the outside. -EADDRNOTAVAIL with what to do.
+ */
+int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max, struct fm_err *err);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* check - see check.h. */
+#include "config/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/options.h"
+#include "config/value.h"
+#include "mover/base/err.h"
+
+/* "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
+static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out, size_t max)
+{
+	const struct fm_option *o = fm_option_find(section, name);
+	unsigned line = cfg->line_of[o - fm_options];
+
+	if (line)
+		snprintf(out, max, "%.200s:%u: %s", cfg->file, line, o->path);
+	else
+		snprintf(out, max, "%.200s: %s (by default)", cfg->file, o->path);
+}
+
+static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t is, const char *rule, uint64_t bound,
+		       struct fm_err *err)
+{
+	char where[300], is_text[FM_VALUE_TEXT_MAX], bound_text[FM_VALUE_TEXT_MAX];
+
+	say_where(cfg, "memory", name, where, sizeof(where));
+	fm_value_size_print(is, is_text);
+	fm_value_size_print(bound, bound_text);
+	return fm_err_set(err, -EINVAL, "%s: %s is not allowed; must be %s (%s)", where, is_text, rule, bound_text);
+}
+
+static int check_memory(const struct fm_config *cfg, struct fm_err *err)
+{
+	const struct fm_config_memory *m = &cfg->memory;
+	uint64_t chunk = cfg->mover.chunk_bytes;
+	uint64_t need = m->arena_bytes + FM_CONFIG_OVERHEAD_BYTES;
+
+	if (m->slab_bytes % chunk != 0 || m->slab_bytes < chunk)
+		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of mover.chunk", chunk, err);
+	if (m->slab_bytes / chunk > FM_CONFIG_SLOTS_MAX)
+		return refuse_size(cfg, "slab", m->slab_bytes, "at most 64 times mover.chunk",
+				   FM_CONFIG_SLOTS_MAX * chunk, err);
+	if (m->arena_bytes < 2 * m->slab_bytes)
+		return refuse_size(cfg, "arena", m->arena_bytes, "at least twice memory.slab", 2 * m->slab_bytes, err);
+	if (m->arena_bytes % m->slab_bytes != 0)
+		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab", m->slab_bytes, err);
+	if (m->total_bytes < need)
+		return refuse_size(cfg, "total", m->total_bytes,
+				   "at least memory.arena and 48MiB for the daemon itself", need, err);
+	return 0;
+}
+
+static int check_stores(const struct fm_config *cfg, struct fm_err *err)
+{
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		const struct fm_config_store *s = &cfg->stores[i];
+
+		for (unsigned j = 0; j < i; j++)
+			if (strcmp(s->name, cfg->stores[j].name) == 0)
+				return fm_err_set(err, -EINVAL,
+						  "%.200s:%u: stores.name: \"%s\" is there already, in line %u; remove "
+						  "or rename one",
+						  s->file, s->line, s->name, cfg->stores[j].line);
+	}
+	return 0;
+}
+
+static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *p, struct fm_err *err)
+{
+	if (strcmp(p->name, cfg->node.name) == 0)
+		return fm_err_set(err, -EINVAL,
+				  "%.200s:%u: peers.name: \"%s\" is this node's own name; remove the entry", p->file,
+				  p->line, p->name);
+	for (const struct fm_config_peer *other = cfg->peers; other < p; other++) {
+		if (strcmp(p->name, other->name) == 0)
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: peers.name: \"%s\" is there already, at %.100s:%u; remove one",
+					  p->file, p->line, p->name, other->file, other->line);
+		if (memcmp(p->key, other->key, sizeof(p->key)) == 0)
+			return fm_err_set(err, -EINVAL,
+					  "%.200s:%u: peers.key: \"%s\" and \"%s\" have the same key; each node needs "
+					  "its own (fmove keygen)",
+					  p->file, p->line, p->name, other->name);
+	}
+	return 0;
+}
+
+int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
+{
+	int ret = check_memory(cfg, err);
+
+	if (ret == 0)
+		ret = check_stores(cfg, err);
+	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
+		ret = check_peer(cfg, &cfg->peers[i], err);
+	return ret;
+}

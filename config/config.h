@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * config - what a node was told: the values of fmove.conf and of peers.d beside it, checked.
+ *
+ * Loading answers with a whole, consistent configuration or with one line that names file, line and key and says
+ * what is allowed. The table in options.c is the only place that knows an option; this header only gives its value
+ * a place. A configuration is plain data: it is owned by whoever loaded it, is never changed afterwards, and opens
+ * nothing. Any thread.
+ */
+#ifndef FM_CONFIG_H
+#define FM_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_err;
+
+#define FM_CONFIG_DIR "/etc/fmove"
+#define FM_CONFIG_FILE "fmove.conf"		/* in the configuration's directory */
+#define FM_CONFIG_PEERS_DIR "peers.d"		/* beside it: one NAME.conf per peer */
+#define FM_CONFIG_INVITES_DIR "invites"		/* beside it: see invite.h */
+#define FM_CONFIG_BYTES_MAX (1u << 20)		/* of one file */
+#define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */
+#define FM_CONFIG_STORES_MAX 64
+#define FM_CONFIG_PEERS_MAX 256
+#define FM_CONFIG_WHO_MAX 64			/* entries of one read or write list */
+#define FM_CONFIG_KEY_LEN 32			/* an Ed25519 public key */
+#define FM_CONFIG_OPTIONS_MAX 64		/* rows of the table */
+
+enum fm_config_log { FM_CONFIG_LOG_ERROR, FM_CONFIG_LOG_WARN, FM_CONFIG_LOG_INFO, FM_CONFIG_LOG_DEBUG };
+enum fm_config_mode { FM_CONFIG_MODE_0600, FM_CONFIG_MODE_0660, FM_CONFIG_MODE_0666 };
+enum fm_config_pages { FM_CONFIG_PAGES_AUTO, FM_CONFIG_PAGES_ALWAYS, FM_CONFIG_PAGES_NEVER };
+enum fm_config_io { FM_CONFIG_IO_AUTO, FM_CONFIG_IO_URING, FM_CONFIG_IO_THREADS };
+enum fm_config_durability { FM_CONFIG_DURABLE_DISK, FM_CONFIG_DURABLE_MEMORY };
+enum fm_config_owner { FM_CONFIG_OWNER_SERVICE, FM_CONFIG_OWNER_CALLER };
+
+#define FM_CONFIG_TRANSPORT_RDMA 1u
+#define FM_CONFIG_TRANSPORT_TCP 2u
+
+struct fm_config_node {
+	char *name;
+	char *listen;			/* "[::]:7471" */
+	char *address;			/* where others reach us, "" if not said */
+	char *key_file;			/* absolute, or as relative as the path of the configuration was */
+	char *socket;
+	unsigned socket_mode;		/* enum fm_config_mode */
+	char *socket_group;		/* "": the daemon's own */
+	unsigned log_level;		/* enum fm_config_log */
+};
+
+struct fm_config_memory {
+	uint64_t arena_bytes;
+	uint64_t total_bytes;
+	uint64_t slab_bytes;
+	unsigned huge_pages;		/* enum fm_config_pages */
+};
+
+struct fm_config_mover {
+	unsigned lanes;			/* 0: as many as suit this machine */
+	uint64_t chunk_bytes;
+	unsigned transports;		/* FM_CONFIG_TRANSPORT_* */
+	unsigned rdma_conns;
+	unsigned tcp_conns;
+	unsigned dscp;
+	uint64_t rate_bytes;		/* a second; 0: no limit */
+	uint64_t stall_ns;
+	unsigned io;			/* enum fm_config_io */
+};
+
+struct fm_config_store {
+	char *name;
+	char *directory;		/* absolute, or "null:" */
+	char **read;			/* NULL-terminated */
+	char **write;
+	unsigned durability;		/* enum fm_config_durability */
+	bool may_replace;
+	unsigned owner;			/* enum fm_config_owner */
+	uint64_t quota_bytes;		/* 0: none */
+	bool is_buffered;
+	char *file;			/* where it stands */
+	unsigned line;
+};
+
+struct fm_config_peer {
+	char *name;
+	char *address;			/* "HOST:PORT"; "" when it dials us */
+	uint8_t key[FM_CONFIG_KEY_LEN];
+	char *file;
+	unsigned line;
+};
+
+struct fm_config {
+	char *file;			/* as it was given */
+	char *dir;			/* of the file; peers.d and invites are in there */
+	struct fm_config_node node;
+	struct fm_config_memory memory;
+	struct fm_config_mover mover;
+	struct fm_config_store *stores;
+	unsigned store_count;
+	struct fm_config_peer *peers;
+	unsigned peer_count;
+	unsigned line_of[FM_CONFIG_OPTIONS_MAX];	/* by row of the table; 0: the default is in force */
+};
+
+/* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where and what to do. */
+int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err);
+
+/* The same for text in memory, called `file` in errors; no peers.d. Not necessarily terminated. */
+int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err);
+
+/* NULL is allowed. */
+void fm_config_free(struct fm_config *cfg);
+
+#endif

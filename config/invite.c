@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* invite - see invite.h. */
+#include "config/invite.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/base64.h"
+#include "config/files.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+#define HASH_LEN 32
+#define HASH_HEX (2 * HASH_LEN)
+#define ID_HEX 16				/* the file's name: enough of the hash to be unique */
+#define FORGET_S (24 * 60 * 60)			/* until then an old one is called too late, not wrong */
+
+struct entry {
+	char id[ID_HEX + 1];
+	char hash[HASH_HEX + 1];
+	int64_t ends;				/* seconds since 1970 */
+};
+
+/* ---- the token ---- */
+
+#define TOKEN_LEN (FM_INVITE_SECRET_LEN + FM_CONFIG_KEY_LEN)
+
+_Static_assert(TOKEN_LEN % 3 == 0 && FM_BASE64_ROOM(TOKEN_LEN) == FM_INVITE_TEXT_MAX,
+	       "a token's text needs no padding");
+
+void fm_invite_print(const struct fm_invite *invite, char text[static FM_INVITE_TEXT_MAX])
+{
+	uint8_t both[TOKEN_LEN];
+
+	memcpy(both, invite->secret, FM_INVITE_SECRET_LEN);
+	memcpy(both + FM_INVITE_SECRET_LEN, invite->key, FM_CONFIG_KEY_LEN);
+	fm_base64_encode(FM_BASE64_URL, both, sizeof(both), text);
+}
+
+int fm_invite_parse(const char *text, struct fm_invite *invite)
+{
+	uint8_t both[TOKEN_LEN];
+
+	if (fm_base64_decode(FM_BASE64_URL, text, both, sizeof(both)) < 0)
+		return -EINVAL;
+	memcpy(invite->secret, both, FM_INVITE_SECRET_LEN);
+	memcpy(invite->key, both + FM_INVITE_SECRET_LEN, FM_CONFIG_KEY_LEN);
+	return 0;
+}
+
+/* ---- the directory ---- */
+
+static int hash_secret(const uint8_t secret[static FM_INVITE_SECRET_LEN], char hex[static HASH_HEX + 1])
+{
+	uint8_t hash[HASH_LEN];
+	unsigned len = sizeof(hash);
+
+	if (EVP_Digest(secret, FM_INVITE_SECRET_LEN, hash, &len, EVP_sha256(), NULL) != 1)
+		return -EIO;
+	for (size_t i = 0; i < sizeof(hash); i++)
+		snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+	return 0;
+}
+
+static int64_t now_s(void)
+{
+	return (int64_t)time(NULL);
+}
+
+/* A file of ours, well formed. Anything else in the directory is left alone. */
+static int read_entry(int dir, const char *id, struct entry *e)
+{
+	char text[HASH_HEX + 32] = "";
+	int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0 || strlen(id) != ID_HEX || sscanf(text, "%64[0-9a-f] %" SCNd64, e->hash, &e->ends) != 2)
+		return -EINVAL;
+	if (strlen(e->hash) != HASH_HEX || strncmp(e->hash, id, ID_HEX) != 0)
+		return -EINVAL;
+	memcpy(e->id, id, sizeof(e->id));
+	return 0;
+}
+
+struct walk {
+	int (*visit)(struct walk *w, int dir, const struct entry *e);	/* other than 0 ends the walk */
+	char want[HASH_HEX + 1];
+	unsigned open_count;
+};
+
+static int walk_entries(const char *dir, struct walk *w, struct fm_err *err)
+{
+	char path[PATH_MAX];
+	struct dirent *de;
+	int ret = 0;
+	DIR *d;
+
+	ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
+	if (ret < 0)
+		return ret;
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT ? 0 : fm_err_sys(err, -errno, "open %s", path);
+	while (ret == 0 && (de = readdir(d))) {
+		struct entry e;
+
+		if (read_entry(dirfd(d), de->d_name, &e) == 0)
+			ret = w->visit(w, dirfd(d), &e);
+	}
+	closedir(d);
+	return ret;
+}
+
+static bool is_open(const struct entry *e)
+{
+	int64_t left = e->ends - now_s();
+
+	/* More than it ever had: the clock was set back, and nobody knows how long it has been. */
+	return left > 0 && left <= FM_INVITE_VALID_S;
+}
+
+/* Remove what is long over, count what is not. */
+static int count_open(struct walk *w, int dir, const struct entry *e)
+{
+	if (is_open(e))
+		w->open_count++;
+	else if (e->ends + FORGET_S < now_s() || e->ends > now_s())
+		(void)unlinkat(dir, e->id, 0);	/* it opens nothing; the next walk tries again */
+	return 0;
+}
+
+static int entry_path(const char *dir, const char *hash, char path[static PATH_MAX], struct fm_err *err)
+{
+	char name[sizeof(FM_CONFIG_INVITES_DIR) + 1 + ID_HEX];
+
+	snprintf(name, sizeof(name), FM_CONFIG_INVITES_DIR "/%.*s", ID_HEX, hash);
+	return fm_path_join(dir, name, path, err);
+}
+
+int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
+{
+	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32];
+	struct fm_file_write how = { .path = path, .mode = 0600 };
+	struct walk w = { .visit = count_open };
+	int ret;
+
+	ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
+	if (ret == 0)
+		ret = fm_dir_make(path, 0700, (uid_t)-1, err);
+	if (ret == 0)
+		ret = walk_entries(dir, &w, err);
+	if (ret < 0)
+		return ret;
+	if (w.open_count >= FM_INVITES_MAX)
+		return fm_err_set(err, -ENOSPC, "%u invitations are open already; each ends by itself after %d minutes",
+				  w.open_count, FM_INVITE_VALID_S / 60);
+	fm_random_real.fill(fm_random_real.ctx, invite->secret, sizeof(invite->secret));
+	if (hash_secret(invite->secret, hex) < 0)
+		return fm_err_set(err, -EIO, "SHA-256: OpenSSL refuses");
+	ret = entry_path(dir, hex, path, err);
+	if (ret < 0)
+		return ret;
+	snprintf(text, sizeof(text), "%s %" PRId64 "\n", hex, now_s() + FM_INVITE_VALID_S);
+	return fm_file_write(&how, text, err);
+}
+
+enum found { FOUND_NONE, FOUND_OPEN, FOUND_LATE };
+
+static int find_wanted(struct walk *w, int dir, const struct entry *e)
+{
+	(void)dir;
+	if (CRYPTO_memcmp(e->hash, w->want, HASH_HEX) != 0)
+		return FOUND_NONE;
+	return is_open(e) ? FOUND_OPEN : FOUND_LATE;
+}
+
+static int check(const char *dir, struct walk *w, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+{
+	int ret;
+
+	w->visit = find_wanted;
+	if (hash_secret(secret, w->want) < 0)
+		return fm_err_set(err, -EIO, "SHA-256: OpenSSL refuses");
+	ret = walk_entries(dir, w, err);
+	if (ret < 0 || ret == FOUND_OPEN)
+		return ret < 0 ? ret : 0;
+	if (ret == FOUND_LATE)
+		return fm_err_set(err, -ETIME,
+				  "the token is too old: it was good for %d minutes; \"fmove invite\" makes a new one",
+				  FM_INVITE_VALID_S / 60);
+	return fm_err_set(err, -ENOENT, "the token is wrong, or was used already; \"fmove invite\" makes a new one");
+}
+
+int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+{
+	struct walk w = { 0 };
+
+	return check(dir, &w, secret, err);
+}
+
+int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err)
+{
+	struct walk w = { 0 };
+	char path[PATH_MAX];
+	int ret = check(dir, &w, secret, err);
+
+	if (ret < 0)
+		return ret;
+	ret = entry_path(dir, w.want, path, err);
+	if (ret < 0)
+		return ret;
+	if (unlink(path) == 0)
+		return 0;
+	/* Not removed is not used up: it must not open anything then. */
+	if (errno != ENOENT)
+		return fm_err_sys(err, -errno, "remove %s", path);
+	return fm_err_set(err, -ENOENT, "the token was used already; \"fmove invite\" makes a new one");
+}

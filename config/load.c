@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * load - text to struct fm_config, by libconfig. The only file that includes it.
+ *
+ * The text is hostile: it is looked over before libconfig sees it (size, NUL, nesting, @include, which could name
+ * /dev/zero), and every setting must be one the table knows. peers.d adds one peer per file, so that adding or
+ * removing a peer never edits a file that a person wrote.
+ */
+#include "config/config.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libconfig.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/check.h"
+#include "config/options.h"
+#include "config/value.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+
+#define WORD_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*-+"
+
+struct load {
+	struct fm_config *cfg;
+	struct fm_option_context ctx;
+	const char *file;	/* being read now */
+	struct fm_err *err;
+};
+
+/* One line for a person. What was quoted from a file may hold anything; it must not reach a terminal as it is. */
+static int fail(const struct load *l, unsigned line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static int fail(const struct load *l, unsigned line, const char *fmt, ...)
+{
+	char text[FM_ERR_TEXT_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	if (line)
+		return fm_err_set(l->err, -EINVAL, "%.200s:%u: %s", l->file, line, text);
+	return fm_err_set(l->err, -EINVAL, "%.200s: %s", l->file, text);
+}
+
+static int fail_memory(const struct load *l)
+{
+	return fm_err_set(l->err, -ENOMEM, "%.200s: out of memory", l->file);
+}
+
+static void *zalloc(size_t count, size_t size)
+{
+	return FM_FAULT("config.alloc") ? NULL : calloc(count, size);
+}
+
+static char *copy_text(const char *text)
+{
+	return FM_FAULT("config.alloc") ? NULL : strdup(text);
+}
+
+static unsigned line_of(const config_setting_t *s)
+{
+	return config_setting_source_line(s);
+}
+
+/* ---- one setting ---- */
+
+/* items is room for the strings of a list; it is the caller's. */
+static int raw_list(config_setting_t *s, struct fm_option_raw *raw, const char ***items)
+{
+	int count = config_setting_length(s);
+
+	*items = zalloc((size_t)count + 1, sizeof(**items));
+	if (!*items)
+		return -ENOMEM;
+	for (int i = 0; i < count; i++) {
+		(*items)[i] = config_setting_get_string_elem(s, i);
+		if (!(*items)[i])	/* not a string */
+			return 0;
+	}
+	raw->type = FM_RAW_LIST;
+	raw->items = *items;
+	raw->count = (size_t)count;
+	return 0;
+}
+
+static int raw_from(config_setting_t *s, struct fm_option_raw *raw, const char ***items)
+{
+	*raw = (struct fm_option_raw){ .type = FM_RAW_OTHER };
+	switch (config_setting_type(s)) {
+	case CONFIG_TYPE_STRING:
+		raw->type = FM_RAW_TEXT;
+		raw->text = config_setting_get_string(s);
+		break;
+	case CONFIG_TYPE_INT:
+	case CONFIG_TYPE_INT64:
+		raw->type = FM_RAW_INT;
+		raw->number = config_setting_get_int64(s);
+		break;
+	case CONFIG_TYPE_BOOL:
+		raw->type = FM_RAW_BOOL;
+		raw->is_true = config_setting_get_bool(s) != 0;
+		break;
+	case CONFIG_TYPE_ARRAY:
+	case CONFIG_TYPE_LIST:
+		return raw_list(s, raw, items);
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int fail_unknown(const struct load *l, const config_setting_t *s, const char *section)
+{
+	const char *near = fm_option_nearest(section, config_setting_name(s));
+	const char *dot = section ? "." : "";
+
+	if (!section)
+		section = "";
+	if (near)
+		return fail(l, line_of(s), "%s%s%.60s: unknown key; did you mean %s%s%s?", section, dot,
+			    config_setting_name(s), section, dot, near);
+	return fail(l, line_of(s), "%s%s%.60s: unknown key; \"fmove config options\" lists those there are", section,
+		    dot, config_setting_name(s));
+}
+
+static int load_setting(struct load *l, config_setting_t *s, const char *section, void *base,
+			unsigned lines[static FM_CONFIG_OPTIONS_MAX])
+{
+	const struct fm_option *o = fm_option_find(section, config_setting_name(s));
+	char why[FM_OPTION_WHY_MAX];
+	struct fm_option_raw raw;
+	const char **items = NULL;
+	int ret;
+
+	if (!o)
+		return fail_unknown(l, s, section);
+	ret = raw_from(s, &raw, &items);
+	if (ret == 0)
+		ret = fm_option_set(o, base, &l->ctx, &raw, why);
+	free(items);
+	if (ret == -EINVAL)
+		return fail(l, line_of(s), "%s: %s", o->path, why);
+	if (ret < 0)
+		return fail_memory(l);
+	lines[o - fm_options] = line_of(s);
+	return 0;
+}
+
+/* Defaults for what was not said; what has none must have been. */
+static int fill_section(struct load *l, const char *section, void *base, const unsigned *lines, unsigned line)
+{
+	for (unsigned i = 0; i < fm_option_count; i++) {
+		const struct fm_option *o = &fm_options[i];
+		char allowed[200];
+
+		if (!fm_option_is_in(o, section) || lines[i])
+			continue;
+		if (!o->standard) {
+			fm_option_allowed(o, allowed, sizeof(allowed));
+			return fail(l, line, "%s: missing; it must be %s", o->path, allowed);
+		}
+		if (fm_option_set_standard(o, base, &l->ctx) < 0)
+			return fail_memory(l);
+	}
+	return 0;
+}
+
+/* A group's settings into base. */
+static int load_group(struct load *l, config_setting_t *group, const char *section, void *base,
+		      unsigned lines[static FM_CONFIG_OPTIONS_MAX])
+{
+	int count = config_setting_length(group);
+
+	for (int i = 0; i < count; i++) {
+		int ret = load_setting(l, config_setting_get_elem(group, (unsigned)i), section, base, lines);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* ---- the lists ---- */
+
+static int load_store(struct load *l, config_setting_t *s, struct fm_config_store *store)
+{
+	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
+	int ret;
+
+	store->line = line_of(s);
+	store->file = copy_text(l->file);
+	if (!store->file)
+		return fail_memory(l);
+	ret = load_group(l, s, "stores", store, lines);
+	return ret < 0 ? ret : fill_section(l, "stores", store, lines, store->line);
+}
+
+static int load_peer(struct load *l, config_setting_t *s, struct fm_config_peer *peer)
+{
+	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
+	int ret;
+
+	peer->line = line_of(s) ? line_of(s) : 1;	/* the root of a file in peers.d has no line */
+	peer->file = copy_text(l->file);
+	if (!peer->file)
+		return fail_memory(l);
+	ret = load_group(l, s, "peers", peer, lines);
+	return ret < 0 ? ret : fill_section(l, "peers", peer, lines, peer->line);
+}
+
+/* The list itself: ( {...}, {...} ), of at most max groups. */
+static int check_list(struct load *l, config_setting_t *s, unsigned max)
+{
+	int count = config_setting_length(s);
+
+	if (!config_setting_is_list(s))
+		return fail(l, line_of(s), "%s: must be a list of groups: %s = ( { ... }, { ... } );",
+			    config_setting_name(s), config_setting_name(s));
+	if ((unsigned)count > max)
+		return fail(l, line_of(s), "%s: %d entries; at most %u are allowed", config_setting_name(s), count,
+			    max);
+	for (int i = 0; i < count; i++) {
+		config_setting_t *e = config_setting_get_elem(s, (unsigned)i);
+
+		if (!config_setting_is_group(e))
+			return fail(l, line_of(e) ? line_of(e) : line_of(s),
+				    "%s: entry %d must be a group: { name = ...; }", config_setting_name(s), i + 1);
+	}
+	return 0;
+}
+
+static int load_stores(struct load *l, config_setting_t *s)
+{
+	int ret = check_list(l, s, FM_CONFIG_STORES_MAX);
+	unsigned count = (unsigned)config_setting_length(s);
+
+	if (ret < 0)
+		return ret;
+	l->cfg->stores = zalloc(count + 1, sizeof(*l->cfg->stores));
+	if (!l->cfg->stores)
+		return fail_memory(l);
+	while (ret == 0 && l->cfg->store_count < count) {
+		unsigned i = l->cfg->store_count++;
+
+		ret = load_store(l, config_setting_get_elem(s, i), &l->cfg->stores[i]);
+	}
+	return ret;
+}
+
+/* One more peer at the end of the array, zeroed. */
+static int add_peer(struct load *l, struct fm_config_peer **out)
+{
+	struct fm_config *cfg = l->cfg;
+
+	if (cfg->peer_count == FM_CONFIG_PEERS_MAX)
+		return fail(l, 0, "peers: more than %d, with those of " FM_CONFIG_PEERS_DIR, FM_CONFIG_PEERS_MAX);
+	if (!cfg->peers)
+		cfg->peers = zalloc(FM_CONFIG_PEERS_MAX, sizeof(*cfg->peers));
+	if (!cfg->peers)
+		return fail_memory(l);
+	*out = &cfg->peers[cfg->peer_count++];
+	return 0;
+}
+
+static int load_peers(struct load *l, config_setting_t *s)
+{
+	int ret = check_list(l, s, FM_CONFIG_PEERS_MAX);
+	unsigned count = (unsigned)config_setting_length(s);
+	struct fm_config_peer *peer = NULL;
+
+	for (unsigned i = 0; ret == 0 && i < count; i++) {
+		ret = add_peer(l, &peer);
+		if (ret == 0)
+			ret = load_peer(l, config_setting_get_elem(s, i), peer);
+	}
+	return ret;
+}
+
+/* ---- a file ---- */
+
+static int load_main_setting(struct load *l, config_setting_t *s)
+{
+	static const char *const groups[] = { "node", "memory", "mover" };
+	const char *name = config_setting_name(s);
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (strcmp(name, groups[i]) != 0)
+			continue;
+		if (!config_setting_is_group(s))
+			return fail(l, line_of(s), "%s: must be a group: %s = { ... };", name, name);
+		return load_group(l, s, name, l->cfg, l->cfg->line_of);
+	}
+	if (strcmp(name, "stores") == 0)
+		return load_stores(l, s);
+	if (strcmp(name, "peers") == 0)
+		return load_peers(l, s);
+	return fail_unknown(l, s, NULL);
+}
+
+static int load_main(struct load *l, config_setting_t *root)
+{
+	static const char *const groups[] = { "node", "memory", "mover" };
+	int count = config_setting_length(root);
+	int ret = 0;
+
+	for (int i = 0; ret == 0 && i < count; i++)
+		ret = load_main_setting(l, config_setting_get_elem(root, (unsigned)i));
+	for (size_t i = 0; ret == 0 && i < sizeof(groups) / sizeof(groups[0]); i++)
+		ret = fill_section(l, groups[i], l->cfg, l->cfg->line_of, 0);
+	return ret;
+}
+
+static int load_peer_file(struct load *l, config_setting_t *root)
+{
+	struct fm_config_peer *peer = NULL;
+	int ret = add_peer(l, &peer);
+
+	return ret < 0 ? ret : load_peer(l, root, peer);
+}
+
+/* Behind the string, comment or number that begins at `at`; `at` itself if none does. Line ends passed are counted. */
+static const char *skip_token(const char *at, unsigned *line)
+{
+	const char *end = at;
+
+	if (*at == '"') {
+		for (end++; *end && *end != '"'; end++) {
+			*line += *end == '\n';
+			if (end[0] == '\\' && end[1])
+				*line += *++end == '\n';
+		}
+		return *end ? end + 1 : end;
+	}
+	if (*at == '#' || (at[0] == '/' && at[1] == '/'))
+		return at + strcspn(at, "\n");
+	if (at[0] == '/' && at[1] == '*') {
+		for (end += 2; *end && !(end[0] == '*' && end[1] == '/'); end++)
+			*line += *end == '\n';
+		return *end ? end + 2 : end;
+	}
+	return isalnum((unsigned char)*at) ? at + strspn(at, WORD_CHARS) : at;
+}
+
+/* libconfig 1.5 keeps the low 32 bits of a number without the suffix L, and says nothing. */
+static bool is_cut_number(const char *word, const char *end)
+{
+	char *stop;
+	unsigned long long v;
+
+	if (!isdigit((unsigned char)*word))
+		return false;
+	errno = 0;
+	v = strtoull(word, &stop, word[0] == '0' && (word[1] | 0x20) == 'x' ? 16 : 10);
+	return stop == end && (errno != 0 || v > INT32_MAX);
+}
+
+/*
+ * Whether libconfig would take a line for an @include: at any line's start, comments included. Inside a string or
+ * comment that look_over() skips, libconfig does not look either.
+ */
+static bool is_include(const char *text, const char *at)
+{
+	if (at != text && at[-1] != '\n')
+		return false;
+	at += strspn(at, " \t");
+	return *at == '@';
+}
+
+/*
+ * What libconfig should not see. Deep nesting would recurse as deeply when it is freed; an @include reads any file
+ * of the machine. Strings and comments are followed only so as not to look into them; a text that fools this is
+ * refused by libconfig anyway.
+ */
+static int look_over(const struct load *l, const char *text)
+{
+	unsigned line = 1;
+	int depth = 0;
+
+	for (const char *at = text; *at;) {
+		unsigned first = line;
+		const char *end = skip_token(at, &line);
+
+		if (is_include(text, at))
+			return fail(l, line,
+				    "@include: not supported; peers can stand in files of their own in "
+				    FM_CONFIG_PEERS_DIR);
+		/*
+		 * libconfig takes the rest of the file for part of it and says nothing. The text's last byte is a
+		 * line's end, in no token.
+		 */
+		if (!*end && (*at == '"' || (at[0] == '/' && at[1] == '*')))
+			return fail(l, first, "the %s that begins in this line does not end",
+				    *at == '"' ? "string" : "comment");
+		if (is_cut_number(at, end))
+			return fail(l, first,
+				    "%.*s: too large for a number; sizes stand in quotes, with their unit: \"8GiB\"",
+				    end - at > 40 ? 40 : (int)(end - at), at);
+		if (end == at) {
+			line += *at == '\n';
+			if (strchr("{[(", *at) && ++depth > FM_CONFIG_DEPTH_MAX)
+				return fail(l, line, "brackets nested deeper than %d", FM_CONFIG_DEPTH_MAX);
+			if (strchr("}])", *at) && depth > 0)
+				depth--;
+			end++;
+		}
+		at = end;
+	}
+	return 0;
+}
+
+/* A syntax error quotes its line: libconfig's own words say little. */
+static int fail_syntax(const struct load *l, const config_t *c, const char *text)
+{
+	unsigned line = config_error_line(c) > 0 ? (unsigned)config_error_line(c) : 1;
+	const char *what = config_error_text(c) ? config_error_text(c) : "syntax error";
+	bool is_duplicate = strcmp(what, "duplicate setting name") == 0;
+
+	for (unsigned i = 1; i < line && strchr(text, '\n'); i++)
+		text = strchr(text, '\n') + 1;
+	text += strspn(text, " \t");
+	if (is_duplicate)
+		what = "said twice; remove one";
+	else if (strcmp(what, "syntax error") == 0)
+		what = "syntax error here or in the line before; settings are key = value; and strings stand in quotes";
+	return fail(l, line, "%s: \"%.*s\"", what, (int)strcspn(text, "\r\n") > 60 ? 60 : (int)strcspn(text, "\r\n"),
+		    text);
+}
+
+/*
+ * Before 1.7.3 libconfig loses a string if a syntax error comes right behind it: a few bytes for a mistake, once
+ * per attempt to load. Where a leak checker is linked in, it must not take them for ours. Weak: NULL in every other
+ * build.
+ */
+extern void __lsan_disable(void) __attribute__((weak));
+extern void __lsan_enable(void) __attribute__((weak));
+
+static bool read_string(config_t *c, const char *text)
+{
+	bool is_read;
+
+	if (__lsan_disable)
+		__lsan_disable();
+	is_read = config_read_string(c, text) == CONFIG_TRUE;
+	if (__lsan_enable)
+		__lsan_enable();
+	return is_read;
+}
+
+/* Parse a terminated text and hand its root to `apply`. */
+static int parse(struct load *l, const char *text, int (*apply)(struct load *, config_setting_t *))
+{
+	config_t c;
+	int ret = look_over(l, text);
+
+	if (ret < 0)
+		return ret;
+	config_init(&c);
+	if (read_string(&c, text))
+		ret = apply(l, config_root_setting(&c));
+	else
+		ret = fail_syntax(l, &c, text);
+	config_destroy(&c);
+	return ret;
+}
+
+static int parse_bytes(struct load *l, const char *text, size_t len, int (*apply)(struct load *, config_setting_t *))
+{
+	char *copy;
+	int ret;
+
+	if (len > FM_CONFIG_BYTES_MAX)
+		return fail(l, 0, "larger than %u bytes", FM_CONFIG_BYTES_MAX);
+	if (memchr(text, '\0', len))
+		return fail(l, 0, "holds a NUL byte; a configuration is text");
+	copy = zalloc(len + 2, 1);
+	if (!copy)
+		return fail_memory(l);
+	memcpy(copy, text, len);
+	copy[len] = '\n';	/* libconfig wants a comment in the last line to end */
+	ret = parse(l, copy, apply);
+	free(copy);
+	return ret;
+}
+
+static int read_up_to(int fd, char *buf, size_t max, size_t *len)
+{
+	*len = 0;
+	while (*len < max) {
+		ssize_t n = read(fd, buf + *len, max - *len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		*len += (size_t)n;
+	}
+	return 0;
+}
+
+static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_setting_t *))
+{
+	struct stat st;
+	char *buf;
+	size_t len;
+	int ret;
+
+	if (fstat(fd, &st) < 0)
+		return fm_err_sys(l->err, -errno, "%.200s", l->file);
+	if (!S_ISREG(st.st_mode))
+		return fm_err_set(l->err, -EINVAL, "%.200s: not a regular file", l->file);
+	buf = zalloc(FM_CONFIG_BYTES_MAX + 1, 1);
+	if (!buf)
+		return fail_memory(l);
+	ret = read_up_to(fd, buf, FM_CONFIG_BYTES_MAX + 1, &len);
+	if (ret < 0)
+		fm_err_sys(l->err, ret, "%.200s", l->file);
+	else
+		ret = parse_bytes(l, buf, len, apply);
+	free(buf);
+	return ret;
+}
+
+static int parse_file(struct load *l, int (*apply)(struct load *, config_setting_t *))
+{
+	int fd = FM_FAULT("config.open") ? -1 : open(l->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int ret;
+
+	if (fd < 0)
+		return fm_err_sys(l->err, errno ? -errno : -EIO, "%.200s", l->file);
+	ret = parse_fd(l, fd, apply);
+	close(fd);
+	return ret;
+}
+
+/* ---- peers.d ---- */
+
+static int is_peer_file(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name);
+
+	return e->d_name[0] != '.' && len > 5 && strcmp(e->d_name + len - 5, ".conf") == 0;
+}
+
+/* The file's name is the peer's, so that two files cannot be one peer and removing one revokes it for certain. */
+static int load_named_peer_file(struct load *l, const char *name)
+{
+	const struct fm_config_peer *peer;
+	int ret = parse_file(l, load_peer_file);
+
+	if (ret < 0)
+		return ret;
+	peer = &l->cfg->peers[l->cfg->peer_count - 1];
+	if (strlen(peer->name) != strlen(name) - 5 || strncmp(peer->name, name, strlen(peer->name)) != 0)
+		return fail(l, peer->line, "peers.name: \"%s\" must stand in a file %s.conf", peer->name, peer->name);
+	return 0;
+}
+
+static int load_peers_dir(struct load *l)
+{
+	struct dirent **names;
+	char *dir, *file;
+	int count, ret = 0;
+
+	if (asprintf(&dir, "%s/" FM_CONFIG_PEERS_DIR, l->cfg->dir) < 0)
+		return fail_memory(l);
+	count = scandir(dir, &names, is_peer_file, alphasort);
+	if (count < 0) {
+		ret = errno == ENOENT ? 0 : fm_err_sys(l->err, -errno, "%.200s", dir);
+		free(dir);
+		return ret;
+	}
+	for (int i = 0; i < count; i++) {
+		if (ret == 0 && asprintf(&file, "%s/%s", dir, names[i]->d_name) < 0)
+			ret = fail_memory(l);
+		if (ret == 0) {
+			l->file = file;
+			ret = load_named_peer_file(l, names[i]->d_name);
+			l->file = l->cfg->file;
+			free(file);
+		}
+		free(names[i]);
+	}
+	free(names);
+	free(dir);
+	return ret;
+}
+
+/* ---- the whole ---- */
+
+/* "/etc/fmove" of "/etc/fmove/fmove.conf", "." of "fmove.conf". */
+static char *dir_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	if (!slash)
+		return copy_text(".");
+	if (slash == file)
+		return copy_text("/");
+	return FM_FAULT("config.alloc") ? NULL : strndup(file, (size_t)(slash - file));
+}
+
+static int load_new(struct load *l, const char *file, struct fm_err *err)
+{
+	*l = (struct load){ .file = file, .err = err };
+	l->cfg = zalloc(1, sizeof(*l->cfg));
+	if (!l->cfg)
+		return fail_memory(l);
+	l->cfg->file = copy_text(file);
+	l->cfg->dir = dir_of(file);
+	l->ctx.dir = l->cfg->dir;
+	return l->cfg->file && l->cfg->dir ? 0 : fail_memory(l);
+}
+
+static int load_end(struct load *l, int ret, struct fm_config **out)
+{
+	if (ret == 0)
+		ret = fm_config_check(l->cfg, l->err);
+	if (ret < 0) {
+		fm_config_free(l->cfg);
+		return ret;
+	}
+	*out = l->cfg;
+	return 0;
+}
+
+int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
+{
+	struct load l;
+	int ret;
+
+	assert(file && out);
+	ret = load_new(&l, file, err);
+	if (ret == 0)
+		ret = parse_file(&l, load_main);
+	if (ret == 0)
+		ret = load_peers_dir(&l);
+	return load_end(&l, ret, out);
+}
+
+int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err)
+{
+	struct load l;
+	int ret;
+
+	assert(text && file && out);
+	ret = load_new(&l, file, err);
+	if (ret == 0)
+		ret = parse_bytes(&l, text, len, load_main);
+	return load_end(&l, ret, out);
+}
+
+static void free_section(const char *section, void *base)
+{
+	for (unsigned i = 0; i < fm_option_count; i++)
+		if (fm_option_is_in(&fm_options[i], section))
+			fm_option_clear(&fm_options[i], base);
+}
+
+void fm_config_free(struct fm_config *cfg)
+{
+	if (!cfg)
+		return;
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		free_section("stores", &cfg->stores[i]);
+		free(cfg->stores[i].file);
+	}
+	for (unsigned i = 0; i < cfg->peer_count; i++) {
+		free_section("peers", &cfg->peers[i]);
+		free(cfg->peers[i].file);
+	}
+	free_section("node", cfg);
+	free_section("memory", cfg);
+	free_section("mover", cfg);
+	free(cfg->stores);
+	free(cfg->peers);
+	free(cfg->dir);
+	free(cfg->file);
+	free(cfg);
+}

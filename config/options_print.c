@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options_print - the option table for people: allowed ranges, help, the example file, the manual page. See
+ * options.h.
+ */
+#include "config/options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "config/value.h"
+
+#define EXAMPLE_COLUMNS 100
+#define HELP_COLUMNS 80
+
+/* What a section is, in the order of the table. */
+static const struct section {
+	const char *name;
+	bool is_list;
+	const char *about;
+	const char *const *sample;	/* the element of a list in the example: name, value, ..., NULL */
+} sections[] = {
+	{"node", false, "This node.", NULL},
+	{"memory", false, "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
+	{"mover", false, "How data is moved.", NULL},
+	{"stores", true, "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
+	 (const char *const[]){"name", "data", "directory", "/var/lib/fmove/data", NULL}},
+	{"peers", true,
+	 "The other nodes. \"fmove join\" writes each into a file of its own, peers.d/NAME.conf, holding name, address "
+	 "and key alone. Removing an entry or a file and reloading revokes that peer.",
+	 (const char *const[]){"name", "n2", "address", "10.0.0.2:7471", "key",
+			       "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw=", NULL}},
+};
+
+#define SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+static void join_words(const struct fm_option *o, char *out, size_t max)
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; o->words[i] && at < max; i++)
+		at += (size_t)snprintf(out + at, max - at, "%s%s", i ? ", " : "", o->words[i]);
+}
+
+static void print_range(const struct fm_option *o, char *out, size_t max)
+{
+	char from[FM_VALUE_TEXT_MAX], to[FM_VALUE_TEXT_MAX];
+	bool is_time = o->type == FM_OPTION_TIME;
+
+	is_time ? fm_value_time_print(o->min, from) : fm_value_size_print(o->min, from);
+	is_time ? fm_value_time_print(o->max, to) : fm_value_size_print(o->max, to);
+	if (o->type == FM_OPTION_RATE)
+		snprintf(out, max, "%s, %s/s .. %s/s", FM_VALUE_RATE_FORM, from, to);
+	else if (is_time)
+		snprintf(out, max, "%s, %s .. %s", FM_VALUE_TIME_FORM, from, to);
+	else
+		snprintf(out, max, "%s such as \"64MiB\", %s .. %s",
+			 o->type == FM_OPTION_POWER ? "a power of two" : "a size", from, to);
+}
+
+void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
+{
+	static const char *const forms[] = {
+		[FM_OPTION_NAME] = "a name: " FM_VALUE_NAME_FORM,
+		[FM_OPTION_DIRECTORY] = "an absolute path without \".\" and \"..\", or \"null:\"",
+		[FM_OPTION_FILE] = "the path of a file",
+		[FM_OPTION_SOCKET] = "an absolute path without \".\" and \"..\", of at most 107 bytes",
+		[FM_OPTION_GROUP] = "the name of a group of this machine, or \"\"",
+		[FM_OPTION_LISTEN] = "\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
+		[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535, or \"\"",
+		[FM_OPTION_KEY] = "a public key: 44 characters of base64 (fmove keygen prints it)",
+		[FM_OPTION_BOOL] = "true or false",
+		[FM_OPTION_WHO] = "a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
+	};
+	char words[80];
+
+	switch (o->type) {
+	case FM_OPTION_UINT:
+		snprintf(out, max, "%" PRIu64 " .. %" PRIu64, o->min, o->max);
+		break;
+	case FM_OPTION_SIZE:
+	case FM_OPTION_POWER:
+	case FM_OPTION_TIME:
+	case FM_OPTION_RATE:
+		print_range(o, out, max);
+		break;
+	case FM_OPTION_CHOICE:
+		join_words(o, words, sizeof(words));
+		snprintf(out, max, "one of %s", words);
+		break;
+	case FM_OPTION_SET:
+		join_words(o, words, sizeof(words));
+		snprintf(out, max, "a list of %s", words);
+		break;
+	default:
+		snprintf(out, max, "%s", forms[o->type]);
+		break;
+	}
+}
+
+void fm_option_quote(const struct fm_option *o, const char *value, char *out, size_t max)
+{
+	const char *text = value ? value : o->standard;
+	size_t at;
+
+	switch (o->type) {
+	case FM_OPTION_UINT:
+	case FM_OPTION_BOOL:
+		snprintf(out, max, "%s", text);
+		return;
+	case FM_OPTION_SET:
+	case FM_OPTION_WHO:
+		break;
+	default:
+		snprintf(out, max, "\"%s\"", text);
+		return;
+	}
+	at = (size_t)snprintf(out, max, "[ ");
+	while (*text && at < max) {
+		size_t len = strcspn(text, " ");
+
+		at += (size_t)snprintf(out + at, max - at, "\"%.*s\"%s", (int)len, text, text[len] ? ", " : " ");
+		text += len + strspn(text + len, " ");
+	}
+	if (at < max)
+		snprintf(out + at, max - at, "]");
+}
+
+/* Words of text in lines of at most `columns`, each behind `lead`. */
+static void print_wrapped(FILE *to, const char *lead, size_t columns, const char *text)
+{
+	while (*text) {
+		size_t room = columns - strlen(lead);
+		size_t len = strlen(text);
+
+		if (len > room) {
+			for (len = room; len > 0 && text[len] != ' '; len--)
+				;
+			if (len == 0)
+				len = strcspn(text, " ");
+		}
+		fprintf(to, "%s%.*s\n", lead, (int)len, text);
+		text += len;
+		text += strspn(text, " ");
+	}
+}
+
+void fm_options_print_help(FILE *to)
+{
+	for (size_t s = 0; s < SECTIONS; s++) {
+		fprintf(to, "%s%s\n", s ? "\n" : "", sections[s].name);
+		print_wrapped(to, "  ", HELP_COLUMNS - 1, sections[s].about);
+		for (unsigned i = 0; i < fm_option_count; i++) {
+			const struct fm_option *o = &fm_options[i];
+			char allowed[200], standard[64] = "must be given", line[600];
+
+			if (!fm_option_is_in(o, sections[s].name))
+				continue;
+			fm_option_allowed(o, allowed, sizeof(allowed));
+			if (o->standard)
+				fm_option_quote(o, NULL, standard, sizeof(standard));
+			fprintf(to, "  %s\n", o->path);
+			snprintf(line, sizeof(line), "%s. %s%s%s; %s%s.", o->help, o->standard ? "Default " : "",
+				 standard, o->is_live ? "" : ", takes a restart",
+				 o->type == FM_OPTION_WHO ? "" : "must be ", allowed);
+			print_wrapped(to, "      ", HELP_COLUMNS - 1, line);
+		}
+	}
+}
+
+static const char *sample_value(const struct section *s, const char *name)
+{
+	for (size_t i = 0; s->sample && s->sample[i]; i += 2)
+		if (strcmp(s->sample[i], name) == 0)
+			return s->sample[i + 1];
+	return NULL;
+}
+
+/* What must be given stands there, the rest is a comment that says the default. */
+static void print_example_option(FILE *to, const struct section *s, const struct fm_option *o, const char *indent)
+{
+	char text[600], allowed[200], value[128], lead[16];
+	const char *sample = sample_value(s, fm_option_name(o));
+	bool is_said = sample || !o->standard;
+
+	if (!sample && !o->standard)
+		sample = "n1";
+	fm_option_allowed(o, allowed, sizeof(allowed));
+	snprintf(text, sizeof(text), "%s. Must be %s.", o->help, allowed);
+	snprintf(lead, sizeof(lead), "%s# ", indent);
+	print_wrapped(to, lead, EXAMPLE_COLUMNS, text);
+	fm_option_quote(o, sample, value, sizeof(value));
+	fprintf(to, "%s%s%s = %s;\n", indent, is_said ? "" : "#", fm_option_name(o), value);
+}
+
+static void print_example_section(FILE *to, const struct section *s)
+{
+	bool is_commented = strcmp(s->name, "peers") == 0;
+	const char *indent = is_commented ? "#\t" : "\t";
+	bool is_first = true;
+
+	fprintf(to, "\n");
+	print_wrapped(to, "# ", EXAMPLE_COLUMNS, s->about);
+	fprintf(to, "%s%s %s{\n", is_commented ? "#" : "", s->name, s->is_list ? "= ( " : "= ");
+	for (unsigned i = 0; i < fm_option_count; i++) {
+		if (!fm_option_is_in(&fm_options[i], s->name))
+			continue;
+		if (!is_first)
+			fprintf(to, is_commented ? "#\n" : "\n");
+		is_first = false;
+		print_example_option(to, s, &fm_options[i], indent);
+	}
+	fprintf(to, "%s}%s;\n", is_commented ? "#" : "", s->is_list ? " )" : "");
+}
+
+void fm_options_print_example(FILE *to)
+{
+	fprintf(to,
+		"# fmove.conf - everything that can be said, with the defaults. See fmove.conf(5).\n"
+		"# \"fmove config check FILE\" checks a file; \"systemctl reload fmoved\" takes over what can be.\n");
+	for (size_t s = 0; s < SECTIONS; s++)
+		print_example_section(to, &sections[s]);
+}
+
+/* roff takes a leading dot or quote for a request and a backslash for an escape. */
+static void print_man_text(FILE *to, const char *text)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", to);
+	for (; *text; text++) {
+		if (*text == '\\')
+			fputs("\\e", to);
+		else if (*text == '-')
+			fputs("\\-", to);
+		else if (*text == '"')
+			fputs("\\(dq", to);
+		else
+			fputc(*text, to);
+	}
+}
+
+static void print_man_option(FILE *to, const struct fm_option *o)
+{
+	char allowed[200], standard[64];
+
+	fm_option_allowed(o, allowed, sizeof(allowed));
+	fprintf(to, ".TP\n.B %s\n", o->path);
+	print_man_text(to, o->help);
+	fputs(".\nMust be ", to);
+	print_man_text(to, allowed);
+	fputs(".\n", to);
+	if (o->standard) {
+		fm_option_quote(o, NULL, standard, sizeof(standard));
+		fputs("Default: ", to);
+		print_man_text(to, standard);
+		fputs(".\n", to);
+	} else {
+		fputs("Must be given.\n", to);
+	}
+	if (!o->is_live)
+		fputs("A change takes a restart.\n", to);
+}
+
+void fm_options_print_man(FILE *to)
+{
+	for (size_t s = 0; s < SECTIONS; s++) {
+		fprintf(to, ".SS %s\n", sections[s].name);
+		print_man_text(to, sections[s].about);
+		fputc('\n', to);
+		for (unsigned i = 0; i < fm_option_count; i++)
+			if (fm_option_is_in(&fm_options[i], sections[s].name))
+				print_man_option(to, &fm_options[i]);
+	}
+}

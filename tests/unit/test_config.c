@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * config: the option table, loading, checking; the example and the manual page agree with the table.
+ *
+ * links: fm_config
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/files.h"
+#include "config/options.h"
+#include "config/value.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "tests/fm_test.h"
+
+#define NODE "node = { name = \"n1\"; };\n"
+#define KEY1 "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw="
+#define KEY2 "Lz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw="
+
+static int load(const char *text, struct fm_config **cfg, struct fm_err *err)
+{
+	return fm_config_load_string(text, strlen(text), "f.conf", cfg, err);
+}
+
+/* The text is refused, and the error holds each of the given parts. */
+static void refused(const char *text, const char *where, const char *part)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	int ret = load(text, &cfg, &err);
+	bool is_as_expected = ret == -EINVAL && strstr(err.text, where) == err.text && strstr(err.text, part);
+
+	if (!is_as_expected)
+		printf("\n    %s    gave %d: %s\n", text, ret, err.text);
+	CU_ASSERT_TRUE(is_as_expected);
+	if (ret == 0)
+		fm_config_free(cfg);
+}
+
+static void test_defaults(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL_FATAL(load(NODE, &cfg, &err), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->node.name, "n1");
+	CU_ASSERT_STRING_EQUAL(cfg->node.listen, "[::]:7471");
+	CU_ASSERT_STRING_EQUAL(cfg->node.key_file, "node.key");
+	CU_ASSERT_STRING_EQUAL(cfg->node.socket, "/run/fmove/fmoved.sock");
+	CU_ASSERT_EQUAL(cfg->node.log_level, FM_CONFIG_LOG_INFO);
+	CU_ASSERT_EQUAL(cfg->memory.arena_bytes, UINT64_C(256) << 20);
+	CU_ASSERT_EQUAL(cfg->memory.total_bytes, UINT64_C(512) << 20);
+	CU_ASSERT_EQUAL(cfg->mover.chunk_bytes, 1u << 20);
+	CU_ASSERT_EQUAL(cfg->mover.transports, FM_CONFIG_TRANSPORT_RDMA | FM_CONFIG_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(cfg->mover.stall_ns, 10 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(cfg->mover.rate_bytes, 0);
+	CU_ASSERT_EQUAL(cfg->store_count, 0);
+	CU_ASSERT_EQUAL(cfg->peer_count, 0);
+	fm_config_free(cfg);
+}
+
+static const char full[] =
+	"node = {\n"
+	"  name = \"spark-1\"; listen = \"10.0.0.1:7000\"; address = \"spark-1.lan:7000\"; key_file = \"/k/key\";\n"
+	"  socket = \"/tmp/s\"; socket_mode = \"0666\"; socket_group = \"users\"; log_level = \"debug\";\n"
+	"};\n"
+	"memory = { arena = \"64MiB\"; total = 268435456; slab = \"4 MiB\"; huge_pages = \"never\"; };\n"
+	"mover = { lanes = 3; chunk = \"64KiB\"; transports = [ \"tcp\" ]; rdma_conns = 8; tcp_conns = 16; dscp = 46;\n"
+	"  rate_limit = \"10Gbit/s\"; stall_timeout = \"2.5s\"; io = \"threads\"; };\n"
+	"stores = ( { name = \"a\"; directory = \"/srv/a\"; read = [ \"*\" ]; write = ( \"peer:n2\", \"user:root\", "
+	"\"group:wheel\" );\n"
+	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; buffered = true; },\n"
+	"  { name = \"b\"; directory = \"null:\"; write = []; } );\n"
+	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; key = \"" KEY1 "\"; },\n"
+	"  { name = \"n3\"; key = \"" KEY2 "\"; } );\n";
+
+static void test_everything_said(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL_FATAL(load(full, &cfg, &err), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->node.listen, "10.0.0.1:7000");
+	CU_ASSERT_STRING_EQUAL(cfg->node.key_file, "/k/key");
+	CU_ASSERT_EQUAL(cfg->node.socket_mode, FM_CONFIG_MODE_0666);
+	CU_ASSERT_STRING_EQUAL(cfg->node.socket_group, "users");
+	CU_ASSERT_EQUAL(cfg->memory.total_bytes, UINT64_C(256) << 20);
+	CU_ASSERT_EQUAL(cfg->memory.slab_bytes, 4u << 20);
+	CU_ASSERT_EQUAL(cfg->memory.huge_pages, FM_CONFIG_PAGES_NEVER);
+	CU_ASSERT_EQUAL(cfg->mover.lanes, 3);
+	CU_ASSERT_EQUAL(cfg->mover.transports, FM_CONFIG_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(cfg->mover.rate_bytes, UINT64_C(1250000000));
+	CU_ASSERT_EQUAL(cfg->mover.stall_ns, UINT64_C(2500000000));
+	CU_ASSERT_EQUAL(cfg->mover.io, FM_CONFIG_IO_THREADS);
+	CU_ASSERT_EQUAL_FATAL(cfg->store_count, 2);
+	CU_ASSERT_STRING_EQUAL(cfg->stores[0].write[2], "group:wheel");
+	CU_ASSERT_PTR_NULL(cfg->stores[0].write[3]);
+	CU_ASSERT_EQUAL(cfg->stores[0].durability, FM_CONFIG_DURABLE_MEMORY);
+	CU_ASSERT_TRUE(cfg->stores[0].may_replace && cfg->stores[0].is_buffered);
+	CU_ASSERT_EQUAL(cfg->stores[0].quota_bytes, UINT64_C(1500000000000));
+	CU_ASSERT_EQUAL(cfg->stores[0].owner, FM_CONFIG_OWNER_CALLER);
+	CU_ASSERT_STRING_EQUAL(cfg->stores[1].read[0], "*");
+	CU_ASSERT_PTR_NULL(cfg->stores[1].write[0]);
+	CU_ASSERT_EQUAL_FATAL(cfg->peer_count, 2);
+	CU_ASSERT_EQUAL(cfg->peers[0].key[0], 0x2b);
+	CU_ASSERT_STRING_EQUAL(cfg->peers[1].address, "");
+	fm_config_free(cfg);
+}
+
+/* Each says file, line and key, what is wrong and what is allowed. */
+static void test_mistakes(void)
+{
+	refused("", "f.conf: node.name: ", "missing; it must be a name");
+	refused("node = {\n nam = \"x\"; };", "f.conf:2: node.nam: ", "did you mean node.name?");
+	refused("nod = {};", "f.conf:1: nod: ", "did you mean node?");
+	refused(NODE "completely_else = 3;", "f.conf:2: completely_else: ", "unknown key; ");
+	refused("node = 3;", "f.conf:1: node: ", "must be a group");
+	refused("node = {\n name = \"a\";\n name = \"b\";\n};", "f.conf:3: ", "said twice");
+	refused("node = { name = \"a b\"; };", "f.conf:1: node.name: ", "\"a b\" is not allowed; must be a name");
+	refused("node = { name = 3; };", "f.conf:1: node.name: ", "3 is not allowed");
+	refused("node = { name = \"-x\"; };", "f.conf:1: node.name: ", "not allowed");
+	refused("node = { name = \"n\\x1b[2J\"; };", "f.conf:1: node.name: ", "\"n?[2J\"");
+	refused("node = { name = \"n1\"; listen = \"7471\"; };", "f.conf:1: node.listen: ", "port 0 .. 65535");
+	refused("node = { name = \"n1\"; listen = \"[::]:65536\"; };", "f.conf:1: node.listen: ", "port 0 .. 65535");
+	refused("node = { name = \"n1\"; address = \"host\"; };", "f.conf:1: node.address: ", "port 1 .. 65535");
+	refused("node = { name = \"n1\"; address = \"a/b:1\"; };", "f.conf:1: node.address: ", "HOST:PORT");
+	refused("node = { name = \"n1\"; socket = \"run/s\"; };", "f.conf:1: node.socket: ", "absolute path");
+	refused("node = { name = \"n1\"; log_level = \"loud\"; };",
+		"f.conf:1: node.log_level: ", "one of error, warn, info, debug");
+	refused(NODE "mover = {\n lanes = 17; };", "f.conf:3: mover.lanes: ", "17 is not allowed; must be 0 .. 16");
+	refused(NODE "mover = { lanes = -1; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
+	refused(NODE "mover = { lanes = 4294967297; };", "f.conf:2: 4294967297: ", "too large");
+	refused(NODE "mover = { lanes = 0x100000001; };", "f.conf:2: 0x100000001: ", "too large");
+	refused(NODE "mover = { lanes = 4294967297L; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
+	refused(NODE "mover = { lanes = 1.5; };", "f.conf:2: mover.lanes: ", "must be 0 .. 16");
+	refused(NODE "mover = { chunk = \"3MiB\"; };",
+		"f.conf:2: mover.chunk: ", "a power of two such as \"64MiB\", 4KiB .. 64MiB");
+	refused(NODE "mover = { chunk = \"1M\"; };", "f.conf:2: mover.chunk: ", "\"1M\" is not allowed");
+	refused(NODE "mover = { stall_timeout = 10; };", "f.conf:2: mover.stall_timeout: ", "a time such as");
+	refused(NODE "mover = { stall_timeout = \"1s\"; };", "f.conf:2: mover.stall_timeout: ", "2s .. 10min");
+	refused(NODE "mover = { rate_limit = \"5B/s\"; };", "f.conf:2: mover.rate_limit: ", "1MiB/s .. 1TiB/s");
+	refused(NODE "mover = { transports = []; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
+	refused(NODE "mover = { transports = \"tcp\"; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
+	refused(NODE "mover = { transports = [ \"udp\" ]; };", "f.conf:2: mover.transports: ", "a list of rdma, tcp");
+}
+
+static void test_mistakes_in_lists(void)
+{
+	refused(NODE "stores = {};", "f.conf:2: stores: ", "must be a list of groups");
+	refused(NODE "stores = ( 3 );", "f.conf:2: stores: ", "entry 1 must be a group");
+	refused(NODE "stores = (\n { name = \"a\"; } );", "f.conf:", "stores.directory: missing");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"b\"; } );",
+		"f.conf:2: stores.directory: ", "an absolute path");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/a/../b\"; } );",
+		"f.conf:2: stores.directory: ", "without");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/a//b\"; } );",
+		"f.conf:2: stores.directory: ", "absolute path");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; read = [ \"bob\" ]; } );",
+		"f.conf:2: stores.read: ", "\"user:NAME\"");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; read = [ 7 ]; } );",
+		"f.conf:2: stores.read: ", "must be a list");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; replace = 1; } );",
+		"f.conf:2: stores.replace: ", "true or false");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/b\"; },\n { name = \"a\"; directory = \"/c\"; } );",
+		"f.conf:3: stores.name: ", "is there already, in line 2");
+	refused(NODE "peers = ( { name = \"p\"; } );", "f.conf:2: peers.key: ", "missing");
+	refused(NODE "peers = ( { name = \"p\"; key = \"abc\"; } );",
+		"f.conf:2: peers.key: ", "44 characters of base64");
+	refused(NODE "peers = ( { name = \"n1\"; key = \"" KEY1 "\"; } );", "f.conf:2: peers.name: ", "own name");
+	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; }, { name = \"a\"; key = \"" KEY2 "\"; } );",
+		"f.conf:2: peers.name: ", "is there already");
+	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; }, { name = \"b\"; key = \"" KEY1 "\"; } );",
+		"f.conf:2: peers.key: ", "have the same key");
+}
+
+static void test_cross_checks(void)
+{
+	refused(NODE "memory = { slab = \"1MiB\"; };\nmover = { chunk = \"4MiB\"; };",
+		"f.conf:2: memory.slab: ", "a multiple of mover.chunk (4MiB)");
+	refused(NODE "mover = { chunk = \"64KiB\"; };",
+		"f.conf: memory.slab (by default): ", "at most 64 times mover.chunk (4MiB)");
+	refused(NODE "memory = { arena = \"16MiB\"; };",
+		"f.conf:2: memory.arena: ", "at least twice memory.slab (32MiB)");
+	refused(NODE "memory = { arena = \"40MiB\"; };",
+		"f.conf:2: memory.arena: ", "a multiple of memory.slab (16MiB)");
+	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(304MiB)");
+}
+
+static void test_hostile_text(void)
+{
+	char deep[400] = NODE "a = ";
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	char *big;
+
+	refused("node = { name = \"n1\" \n listen = ; };", "f.conf:2: ", "syntax error");
+	refused(NODE "\"", "f.conf:2: ", "the string that begins in this line does not end");
+	refused(NODE "a = 3; \"b \\\"", "f.conf:2: ", "the string that begins in this line does not end");
+	refused(NODE "\n/* a\n\n", "f.conf:3: ", "the comment that begins in this line does not end");
+	refused(NODE "\n/*/", "f.conf:3: ", "the comment that begins in this line does not end");
+	refused("@include \"/dev/zero\"", "f.conf:1: @include", "not supported");
+	refused(NODE "/*\n*/ \t@include \"/dev/zero\"", "f.conf:", "");
+	refused(NODE " \t@include \"/dev/zero\"", "f.conf:2: @include", "not supported");
+	memset(deep + strlen(deep), '(', 300);
+	refused(deep, "f.conf:2: ", "nested deeper than 8");
+	CU_ASSERT_EQUAL(fm_config_load_string("a\0b", 3, "f.conf", &cfg, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "NUL"));
+	big = calloc(1, FM_CONFIG_BYTES_MAX + 1);
+	if (!big)
+		return;
+	memset(big, ' ', FM_CONFIG_BYTES_MAX + 1);
+	CU_ASSERT_EQUAL(fm_config_load_string(big, FM_CONFIG_BYTES_MAX + 1, "f.conf", &cfg, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "larger than"));
+	free(big);
+}
+
+static void test_too_many(void)
+{
+	char *text = calloc(1, 100000);
+	size_t at = 0;
+
+	if (!text)
+		return;
+	at += (size_t)sprintf(text, NODE "stores = (");
+	for (int i = 0; i < 65; i++)
+		at += (size_t)sprintf(text + at, "%s{ name = \"s%d\"; directory = \"/s\"; }", i ? "," : "", i);
+	sprintf(text + at, ");");
+	refused(text, "f.conf:2: stores: ", "65 entries; at most 64 are allowed");
+	at = (size_t)sprintf(text, NODE "stores = ({ name = \"a\"; directory = \"/s\"; read = [");
+	for (int i = 0; i < 65; i++)
+		at += (size_t)sprintf(text + at, "%s\"user:u%d\"", i ? "," : "", i);
+	sprintf(text + at, "]; });");
+	refused(text, "f.conf:2: stores.read: ", "65 entries; at most 64");
+	free(text);
+}
+
+/* Goal: no allocation or open that fails is lost. Method: the n-th one fails, for every n, until none does. */
+static void test_nth_failure(void)
+{
+	struct fm_err err;
+	struct fm_config *cfg;
+	bool has_fired = true;
+	unsigned n;
+
+	for (n = 1; has_fired && n < 1000; n++) {
+		int ret;
+
+		fm_err_clear(&err);
+		fm_fault_arm(NULL, n);
+		ret = load(full, &cfg, &err);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(ret, has_fired ? -ENOMEM : 0);
+		if (ret == 0)
+			fm_config_free(cfg);
+		else
+			CU_ASSERT_TRUE(err.text[0]);
+	}
+	CU_ASSERT_FALSE(has_fired);
+#ifdef FM_FAULTS
+	CU_ASSERT_TRUE(n > 20);
+#endif
+}
+
+/* ---- files ---- */
+
+static char dir[] = "/tmp/fmove-test-config.XXXXXX";
+
+static void put_file(const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	struct fm_err err;
+	struct fm_file_write how = { .path = path, .mode = 0600, .may_replace = true };
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	CU_ASSERT_EQUAL_FATAL(fm_file_write(&how, text, &err), 0);
+}
+
+static int load_dir(struct fm_config **cfg, struct fm_err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/fmove.conf", dir);
+	return fm_config_load(path, cfg, err);
+}
+
+static void remove_dir(void)
+{
+	char command[PATH_MAX];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void test_peers_directory(void)
+{
+	uint8_t key[FM_CONFIG_KEY_LEN] = { 7 };
+	struct fm_peer_file peer = { .name = "n2", .address = "10.0.0.2:7471", .key = key };
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	put_file("fmove.conf", NODE);
+	CU_ASSERT_EQUAL(fm_peer_file_write(dir, &peer, &err), 0);
+	CU_ASSERT_EQUAL(fm_peer_file_write(dir, &peer, &err), -EEXIST);
+	peer.may_replace = true;
+	peer.address = "10.0.0.3:7471";
+	CU_ASSERT_EQUAL(fm_peer_file_write(dir, &peer, &err), 0);
+	put_file("peers.d/.hidden.conf", "nonsense");
+	put_file("peers.d/README", "nonsense");
+	CU_ASSERT_EQUAL_FATAL(load_dir(&cfg, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(cfg->peer_count, 1);
+	CU_ASSERT_STRING_EQUAL(cfg->peers[0].address, "10.0.0.3:7471");
+	CU_ASSERT_EQUAL(memcmp(cfg->peers[0].key, key, sizeof(key)), 0);
+	CU_ASSERT_TRUE(strstr(cfg->node.key_file, dir) == cfg->node.key_file);
+	fm_config_free(cfg);
+
+	put_file("peers.d/n9.conf", "name = \"n8\"; key = \"" KEY1 "\";\n");
+	CU_ASSERT_EQUAL(load_dir(&cfg, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "peers.d/n9.conf:1: peers.name: \"n8\" must stand in a file n8.conf"));
+	put_file("peers.d/n9.conf", "name = \"n9\";\nkez = \"" KEY1 "\";\n");
+	CU_ASSERT_EQUAL(load_dir(&cfg, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "peers.d/n9.conf:2: peers.kez: unknown key; did you mean peers.key?"));
+	put_file("peers.d/n9.conf", "name = \"n9\"; key = \"" KEY1 "\";\n");
+	fm_peer_file_remove(dir, "n2");
+	CU_ASSERT_EQUAL_FATAL(load_dir(&cfg, &err), 0);
+	CU_ASSERT_EQUAL(cfg->peer_count, 1);
+	fm_config_free(cfg);
+	remove_dir();
+}
+
+static void test_unreadable_files(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL(fm_config_load("/nonexistent/fmove.conf", &cfg, &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nonexistent/fmove.conf: No such file"));
+	CU_ASSERT_EQUAL(fm_config_load("/dev/zero", &cfg, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_config_load("/tmp", &cfg, &err), -EINVAL);
+}
+
+/* ---- values ---- */
+
+static void test_values(void)
+{
+	char text[FM_VALUE_TEXT_MAX], host[FM_VALUE_HOST_MAX];
+	uint16_t port;
+	uint64_t v;
+
+	CU_ASSERT_TRUE(fm_value_size("1MiB", &v) == 0 && v == 1u << 20);
+	CU_ASSERT_TRUE(fm_value_size("16 MiB", &v) == 0 && v == 16u << 20);
+	CU_ASSERT_TRUE(fm_value_size("2GB", &v) == 0 && v == UINT64_C(2000000000));
+	CU_ASSERT_TRUE(fm_value_size("0.000001TB", &v) == 0 && v == 1000000);
+	CU_ASSERT_EQUAL(fm_value_size("18446744073709551616", &v), -ERANGE);
+	CU_ASSERT_EQUAL(fm_value_size("17000000TiB", &v), -ERANGE);
+	CU_ASSERT_EQUAL(fm_value_size("", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("-1", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("1.", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("1.1234567GB", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("1  MiB", &v), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_size("1MiB ", &v), -EINVAL);
+	CU_ASSERT_TRUE(fm_value_time("500ms", &v) == 0 && v == 500000000);
+	CU_ASSERT_TRUE(fm_value_time("2min", &v) == 0 && v == 120 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(fm_value_time("10", &v), -EINVAL);
+	CU_ASSERT_TRUE(fm_value_rate("1GB/s", &v) == 0 && v == 1000000000);
+	CU_ASSERT_TRUE(fm_value_rate("100Gbit/s", &v) == 0 && v == UINT64_C(12500000000));
+	CU_ASSERT_TRUE(fm_value_rate("0", &v) == 0 && v == 0);
+	CU_ASSERT_EQUAL(fm_value_rate("1GB", &v), -EINVAL);
+	fm_value_size_print(1536, text);
+	CU_ASSERT_STRING_EQUAL(text, "1536B");
+	fm_value_time_print(90 * FM_NS_PER_S, text);
+	CU_ASSERT_STRING_EQUAL(text, "90s");
+	CU_ASSERT_TRUE(fm_value_address("h:1", false, host, sizeof(host), &port) == 0 && port == 1 &&
+		       strcmp(host, "h") == 0);
+	CU_ASSERT_TRUE(fm_value_address("[::1]:65535", false, host, sizeof(host), &port) == 0 && port == 65535);
+	CU_ASSERT_STRING_EQUAL(host, "::1");
+	CU_ASSERT_EQUAL(fm_value_address(":7471", true, host, sizeof(host), &port), 0);
+	CU_ASSERT_EQUAL(fm_value_address(":7471", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_address("::1:7471", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_address("[::1]", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_address("h:0", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_EQUAL(fm_value_address("h:12345678901", false, host, sizeof(host), &port), -EINVAL);
+	CU_ASSERT_FALSE(fm_value_is_name(""));
+	CU_ASSERT_FALSE(fm_value_is_name(".a"));
+	CU_ASSERT_FALSE(fm_value_is_name("a/b"));
+	CU_ASSERT_TRUE(fm_value_is_name("spark-1.lan_2"));
+}
+
+/* ---- the table, the example, the manual page ---- */
+
+/* A file of the source tree; this file's own path says where that is. */
+static char *read_source(const char *name)
+{
+	static const char self[] = "tests/unit/test_config.c";
+	char path[PATH_MAX];
+	char *text = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.*s%s", (int)(strlen(__FILE__) - strlen(self)), __FILE__, name);
+	f = fopen(path, "r");
+	if (!f || getdelim(&text, &room, '\0', f) < 0)
+		printf("\n    cannot read %s\n", path);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static char *print(void (*printer)(FILE *))
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (f) {
+		printer(f);
+		fclose(f);
+	}
+	return text;
+}
+
+/* If these two fail: fmove config example > config/examples/fmove.conf; paste what `fmove config man` prints. */
+static void test_example_is_current(void)
+{
+	char *printed = print(fm_options_print_example);
+	char *file = read_source("config/examples/fmove.conf");
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_TRUE(file && printed && strcmp(file, printed) == 0);
+	if (printed && load(printed, &cfg, &err) == 0)
+		fm_config_free(cfg);
+	else
+		CU_ASSERT_STRING_EQUAL(err.text, "");
+	free(file);
+	free(printed);
+}
+
+static void test_manual_is_current(void)
+{
+	char *printed = print(fm_options_print_man);
+	char *file = read_source("config/man/fmove.conf.5");
+
+	CU_ASSERT_TRUE(file && printed && strstr(file, printed));
+	free(file);
+	free(printed);
+}
+
+static void test_help_fits(void)
+{
+	char *printed = print(fm_options_print_help);
+	bool is_wide = false;
+	char *rest = printed;
+
+	for (char *line = strtok_r(printed, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		is_wide |= strlen(line) > 79;
+	CU_ASSERT_FALSE(is_wide);
+	free(printed);
+}
+
+static void test_nearest(void)
+{
+	CU_ASSERT_STRING_EQUAL(fm_option_nearest("mover", "chunks"), "chunk");
+	CU_ASSERT_STRING_EQUAL(fm_option_nearest("stores", "direktory"), "directory");
+	CU_ASSERT_PTR_NULL(fm_option_nearest("mover", "xyzzy"));
+	CU_ASSERT_PTR_NULL(fm_option_nearest("mover", "a_name_that_is_longer_than_any_option_could_be"));
+	CU_ASSERT_STRING_EQUAL(fm_option_nearest(NULL, "store"), "stores");
+}
+
+/* A reload compares by the table: what differs in text and not in value is the same. */
+static void test_equal_values(void)
+{
+	struct fm_config *a, *b;
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(load(full, &a, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(load(NODE "memory = { arena = \"65536KiB\"; slab = \"4MiB\"; };", &b, &err), 0);
+	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("memory", "arena"), a, b));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("memory", "total"), a, b));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("node", "name"), a, b));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("stores", "write"), &a->stores[0], &a->stores[1]));
+	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("stores", "read"), &a->stores[0], &a->stores[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("peers", "key"), &a->peers[0], &a->peers[1]));
+	fm_config_free(a);
+	fm_config_free(b);
+}
+
+static const struct fm_test tests[] = {
+	{ "a node's name is enough: the rest has defaults", test_defaults },
+	{ "every option can be said and arrives", test_everything_said },
+	{ "a mistake is one line with file, line, key and what is allowed", test_mistakes },
+	{ "so is a mistake in a store or a peer", test_mistakes_in_lists },
+	{ "values that do not go together are refused", test_cross_checks },
+	{ "hostile text is refused", test_hostile_text },
+	{ "lists have a limit", test_too_many },
+	{ "the n-th failure leaves nothing behind", test_nth_failure },
+	{ "a file in peers.d is a peer, and removing it revokes", test_peers_directory },
+	{ "files that are none are named", test_unreadable_files },
+	{ "sizes, times, rates, addresses, names", test_values },
+	{ "the example file is what the table prints, and loads", test_example_is_current },
+	{ "the manual page holds what the table prints", test_manual_is_current },
+	{ "the help fits 80 columns", test_help_fits },
+	{ "a mistyped key gets a suggestion", test_nearest },
+	{ "values are compared, not texts", test_equal_values },
+};
+
+FM_TEST_MAIN("config", tests)
