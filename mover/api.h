@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api - the daemon's local API: programs of this machine ask for transfers over a UNIX socket.
+ * fmove-api(7) is its specification.
+ *
+ * One JSON object per SOCK_SEQPACKET message, descriptors beside it; who asks is what the kernel
+ * says (SO_PEERCRED). Loop thread only. Every client is taken for hostile: connections, requests,
+ * messages, descriptors and what waits to be read have the limits below, and a client that does not
+ * read is closed.
+ *
+ * Order at the end: fm_api_stop(), fm_engine_stop(), its stopped(), fm_api_free(),
+ * fm_engine_free().
+ */
+#ifndef FM_API_H
+#define FM_API_H
+
+#include <sys/types.h>
+
+struct fm_api;
+struct fm_engine;
+struct fm_err;
+struct fm_loop;
+struct fm_worker;
+
+#define FM_API_VERSION 1			/* of the messages; "api" in the answer to ping */
+#define FM_API_SOCKET "/run/fmove/fmoved.sock"	/* where clients look if nothing else is said */
+#define FM_API_MSG_MAX (256u << 10)		/* bytes of one message, either way */
+#define FM_API_FDS_MAX 8			/* descriptors beside one message */
+#define FM_API_CONNS_MAX 128
+#define FM_API_CONNS_USER_MAX 96		/* of one user, so that others always get in */
+#define FM_API_REQUESTS_MAX 256			/* under way on one connection */
+#define FM_API_QUEUE_MAX (2u << 20)		/* bytes of answers waiting for one client */
+#define FM_API_QUEUE_TOTAL_MAX (16u << 20)	/* and for all of them */
+/* a client that reads nothing for this long is closed */
+#define FM_API_UNREAD_MS 10000
+
+struct fm_api_opts {
+	/* its directory must exist; what a dead daemon left there is replaced */
+	const char *socket_path;
+	mode_t mode;			/* of the socket: who may connect, e.g. 0660 */
+	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
+	struct fm_worker *worker;	/* for opening what callers pass: it may block */
+};
+
+/*
+ * Listens at once. opts are copied; loop, engine and worker must outlive it. -EADDRINUSE if another
+ * daemon serves this socket.
+ */
+int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,
+	       struct fm_api **out, struct fm_err *err);
+
+/*
+ * No more connections and requests; those under way are cancelled (their ends come while the engine
+ * stops). Removes the socket.
+ */
+void fm_api_stop(struct fm_api *api);
+
+/*
+ * Stopped, and nothing under way: the engine has stopped and the loop has run what it posted. NULL
+ * is allowed.
+ */
+void fm_api_free(struct fm_api *api);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* api_conn - see api_conn.h. */
+#include "mover/api_conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+
+#define SEND_BUFFER (2 * FM_API_MSG_MAX)	/* a message must fit the socket's buffer whole */
+
+struct unsent {
+	struct fm_list link;
+	size_t len;
+	char text[];
+};
+
+struct fm_api_conn {
+	struct fm_api_shared *shared;
+	const struct fm_api_conn_events *events;
+	void *ctx;
+	struct fm_watch watch;
+	struct fm_list unsent;
+	size_t unsent_bytes;
+	struct fm_timer unread;		/* fires when the client has read nothing for too long */
+	struct fm_task breaking;	/* says closed(); posted once */
+	const char *reason;
+	bool is_broken;
+	bool is_freed;			/* but for its memory, which goes when `breaking` has run */
+};
+
+/* ---- the end ---- */
+
+static void conn_break(struct fm_api_conn *c, const char *reason)
+{
+	if (c->is_broken)
+		return;
+	c->is_broken = true;
+	c->reason = reason;
+	fm_watch_del(c->shared->loop, &c->watch);
+	fm_loop_post(c->shared->loop, &c->breaking);
+}
+
+static void conn_break_run(struct fm_task *task)
+{
+	struct fm_api_conn *c = fm_container_of(task, struct fm_api_conn, breaking);
+
+	if (c->is_freed)
+		free(c);
+	else
+		c->events->closed(c->ctx, c->reason);
+}
+
+static void conn_unread(struct fm_timer *timer)
+{
+	conn_break(fm_container_of(timer, struct fm_api_conn, unread), "reads nothing");
+}
+
+/* ---- out ---- */
+
+/* 0, or -EAGAIN, or the connection is broken and -EPIPE. */
+static int conn_send_now(struct fm_api_conn *c, const char *text, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = FM_FAULT("api.send")
+			    ? (errno = EPIPE, -1)
+			    : send(c->watch.fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return 0;
+	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
+		return -EAGAIN;
+	conn_break(c, errno == EPIPE || errno == ECONNRESET ? NULL : "cannot be written to");
+	return -EPIPE;
+}
+
+static void conn_drop(struct fm_api_conn *c, struct unsent *u)
+{
+	fm_list_del(&u->link);
+	c->unsent_bytes -= u->len;
+	c->shared->queued_bytes -= u->len;
+	free(u);
+}
+
+static void conn_flush(struct fm_api_conn *c)
+{
+	struct fm_loop *loop = c->shared->loop;
+
+	while (!fm_list_is_empty(&c->unsent)) {
+		struct unsent *u = fm_container_of(c->unsent.next, struct unsent, link);
+
+		if (conn_send_now(c, u->text, u->len) < 0)
+			return;
+		conn_drop(c, u);
+		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + FM_API_UNREAD_MS * FM_NS_PER_MS);
+	}
+	fm_timer_clear(loop, &c->unread);
+	fm_watch_mod(loop, &c->watch, EPOLLIN);
+}
+
+static void conn_queue(struct fm_api_conn *c, const char *text, size_t len)
+{
+	struct fm_loop *loop = c->shared->loop;
+	struct unsent *u = NULL;
+
+	if (c->unsent_bytes + len <= FM_API_QUEUE_MAX &&
+	    c->shared->queued_bytes + len <= FM_API_QUEUE_TOTAL_MAX)
+		u = FM_FAULT("api.queue") ? NULL : malloc(sizeof(*u) + len);
+	if (!u) {
+		conn_break(c, "leaves too much unread");
+		return;
+	}
+	memcpy(u->text, text, len);
+	u->len = len;
+	if (fm_list_is_empty(&c->unsent)) {
+		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + FM_API_UNREAD_MS * FM_NS_PER_MS);
+		fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
+	}
+	fm_list_append(&c->unsent, &u->link);
+	c->unsent_bytes += len;
+	c->shared->queued_bytes += len;
+}
+
+void fm_api_conn_send(struct fm_api_conn *conn, const char *text, size_t len)
+{
+	assert(len > 0 && len <= FM_API_MSG_MAX);
+	if (conn->is_broken)
+		return;
+	if (!fm_list_is_empty(&conn->unsent) || conn_send_now(conn, text, len) == -EAGAIN)
+		conn_queue(conn, text, len);
+}
+
+bool fm_api_conn_is_slow(const struct fm_api_conn *conn)
+{
+	return !fm_list_is_empty(&conn->unsent);
+}
+
+/* ---- in ---- */
+
+/*
+ * Room for twice the descriptors that are allowed: who sends one too many is told so, who sends
+ * hundreds has them dropped by the kernel.
+ */
+#define FDS_ROOM (2 * FM_API_FDS_MAX)
+
+static void fds_close(const int *fds, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)close(fds[i]);	/* nothing was written through it by us */
+}
+
+/*
+ * Take the descriptors out of hdr into *msg, at most FM_API_FDS_MAX of them; the others are closed.
+ */
+static void message_take_fds(struct msghdr *hdr, struct fm_api_message *msg)
+{
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(hdr); at; at = CMSG_NXTHDR(hdr, at)) {
+		unsigned count;
+		int fds[FDS_ROOM];
+
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (unsigned)((at->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		assert(count <= FDS_ROOM);
+		memcpy(fds, CMSG_DATA(at), count * sizeof(int));
+		if (msg->fd_count + count > FM_API_FDS_MAX) {
+			msg->why = "too many descriptors in one message";
+			fds_close(fds, count);
+			continue;
+		}
+		memcpy(msg->fds + msg->fd_count, fds, count * sizeof(int));
+		msg->fd_count += count;
+	}
+	if (hdr->msg_flags & MSG_CTRUNC)
+		msg->why = "too many descriptors in one message";
+	if (hdr->msg_flags & MSG_TRUNC)
+		msg->why = "the message is longer than 64 KiB";
+	if (msg->why) {
+		fds_close(msg->fds, msg->fd_count);
+		msg->fd_count = 0;
+		msg->len = 0;
+	}
+}
+
+/* 1: a message; 0: none now; -1: the end. */
+static int conn_receive(struct fm_api_conn *c, struct fm_api_message *msg)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
+	} control;
+	struct iovec iov = { c->shared->rx, FM_API_REQUEST_BYTES_MAX };
+	struct msghdr hdr = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	n = recvmsg(c->watch.fd, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n < 0)
+		return -1;
+	*msg = (struct fm_api_message){ .text = c->shared->rx, .len = (size_t)n };
+	message_take_fds(&hdr, msg);
+	c->shared->pass_bytes += (size_t)n;
+	if (n > 0)
+		return 1;
+	/* an empty message is taken for the end, which looks the same */
+	fds_close(msg->fds, msg->fd_count);
+	return -1;
+}
+
+static bool pass_has_room(struct fm_api_shared *s)
+{
+	uint64_t now = fm_loop_now(s->loop);
+
+	if (now != s->pass_ns) {
+		s->pass_ns = now;
+		s->pass_bytes = 0;
+	}
+	return s->pass_bytes < FM_API_PASS_BYTES_MAX;
+}
+
+static void conn_read(struct fm_api_conn *c)
+{
+	struct fm_api_message msg;
+	int ret;
+
+	for (unsigned i = 0; i < FM_API_PASS_MESSAGES_MAX && pass_has_room(c->shared); i++) {
+		ret = conn_receive(c, &msg);
+		if (ret < 0)
+			conn_break(c, NULL);
+		if (ret <= 0)
+			return;
+		c->events->message(c->ctx, &msg);
+		if (c->is_broken || fm_api_conn_is_slow(c))
+			return;
+	}
+}
+
+static void conn_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_api_conn *c = fm_container_of(watch, struct fm_api_conn, watch);
+
+	if (fm_api_conn_is_slow(c)) {
+		if (events & (EPOLLHUP | EPOLLERR))
+			conn_break(c, NULL);
+		else
+			conn_flush(c);
+		return;
+	}
+	conn_read(c);	/* finds the end by itself, after what came before it */
+}
+
+int fm_api_conn_new(struct fm_api_shared *shared, int fd, const struct fm_api_conn_events *events,
+		    void *ctx, struct fm_api_conn **out, struct fm_err *err)
+{
+	int room = SEND_BUFFER;
+	struct fm_api_conn *c;
+	int ret;
+
+	c = FM_FAULT("api.conn") ? NULL : calloc(1, sizeof(*c));
+	if (!c) {
+		(void)close(fd);	/* nothing was written to it */
+		return fm_err_set(err, -ENOMEM, "no memory for a client");
+	}
+	c->shared = shared;
+	c->events = events;
+	c->ctx = ctx;
+	c->watch = (struct fm_watch){ .ready = conn_ready, .fd = fd, .events = EPOLLIN };
+	c->unread.fire = conn_unread;
+	c->breaking.run = conn_break_run;
+	fm_list_init(&c->unsent);
+	/* As much as the system grants; it is only about how soon we have to wait. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	ret = fm_watch_add(shared->loop, &c->watch, err);
+	if (ret < 0) {
+		(void)close(fd);	/* nothing was written to it */
+		free(c);
+		return ret;
+	}
+	*out = c;
+	return 0;
+}
+
+void fm_api_conn_free(struct fm_api_conn *conn)
+{
+	if (!conn)
+		return;
+	if (!conn->is_broken)
+		fm_watch_del(conn->shared->loop, &conn->watch);
+	fm_timer_clear(conn->shared->loop, &conn->unread);
+	while (!fm_list_is_empty(&conn->unsent))
+		conn_drop(conn, fm_container_of(conn->unsent.next, struct unsent, link));
+	(void)close(conn->watch.fd);	/* every message was sent or given up */
+	conn->is_freed = true;
+	if (!conn->breaking.is_posted)
+		free(conn);
+}

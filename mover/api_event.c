@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* api_event - see api_event.h. Status, which is longer, is in api_status.c. */
+#include "mover/api_event.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/api.h"
+#include "mover/api_exit.h"
+#include "mover/api_json.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/engine.h"
+
+static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
+			const char *event)
+{
+	fm_jw_begin(w, buf, cap);
+	fm_jw_object(w, NULL);
+	fm_jw_u64(w, "id", id);
+	fm_jw_text(w, "event", event);
+}
+
+static int event_end(struct fm_json_writer *w)
+{
+	fm_jw_object_end(w);
+	return fm_jw_end(w);
+}
+
+int fm_api_event_accepted(char *buf, size_t cap, uint64_t id)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "accepted");
+	return event_end(&w);
+}
+
+int fm_api_event_done(char *buf, size_t cap, uint64_t id)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	return event_end(&w);
+}
+
+int fm_api_event_pong(char *buf, size_t cap, uint64_t id)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	fm_jw_text(&w, "version", FM_VERSION);
+	fm_jw_u64(&w, "api", FM_API_VERSION);
+	return event_end(&w);
+}
+
+int fm_api_event_error(char *buf, size_t cap, const uint64_t *id, const struct fm_err *err)
+{
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, cap);
+	fm_jw_object(&w, NULL);
+	if (id)
+		fm_jw_u64(&w, "id", *id);
+	else
+		fm_jw_null(&w, "id");
+	fm_jw_text(&w, "event", "error");
+	fm_jw_text(&w, "code", fm_api_errno_name(err->code));
+	fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(err->code));
+	fm_jw_text(&w, "text", err->text);
+	return event_end(&w);
+}
+
+int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_job_progress *p)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "progress");
+	fm_jw_text(&w, "state", p->state);
+	if (p->size == FM_SIZE_UNKNOWN)
+		fm_jw_null(&w, "size");
+	else
+		fm_jw_u64(&w, "size", p->size);
+	fm_jw_u64(&w, "bytes", p->bytes_done);
+	fm_jw_u64(&w, "resent_bytes", p->bytes_resent);
+	fm_jw_u64(&w, "corrupt_chunks", p->corrupt_chunks);
+	fm_jw_u64(&w, "rails", p->rails);
+	return event_end(&w);
+}
+
+static void mode_add(struct fm_json_writer *w, uint32_t mode)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%04o", mode & 07777u);	/* always fits */
+	fm_jw_text(w, "mode", text);
+}
+
+int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
+{
+	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
+	struct fm_json_writer w;
+	char crc[16];
+
+	(void)snprintf(crc, sizeof(crc), "%08" PRIx32, r->crc);	/* always fits */
+	event_begin(&w, buf, cap, id, "done");
+	fm_jw_u64(&w, "bytes", r->size);
+	fm_jw_u64(&w, "data_bytes", r->data_bytes);
+	fm_jw_real(&w, "seconds", seconds);
+	fm_jw_real(&w, "gb_per_s", seconds > 0 ? (double)r->size / 1e9 / seconds : 0);
+	fm_jw_text(&w, "transport", r->kind == FM_KIND_RDMA ? "rdma" : "tcp");
+	fm_jw_text(&w, "why", r->why);
+	fm_jw_u64(&w, "connections", r->conns);
+	fm_jw_text(&w, "crc32c", crc);
+	fm_jw_bool(&w, "durable", r->is_durable);
+	fm_jw_bool(&w, "checked", r->is_checked);
+	fm_jw_u64(&w, "resent_bytes", r->bytes_resent);
+	fm_jw_u64(&w, "corrupt_chunks", r->corrupt_chunks);
+	mode_add(&w, r->attr.mode);
+	fm_jw_i64(&w, "mtime_ns", r->attr.mtime_ns);
+	fm_jw_text(&w, "note", r->note);
+	return event_end(&w);
+}
+
+/* ---- directory entries ---- */
+
+/* The largest: every byte of the name escaped as six, or 128 of them would not fit one message. */
+#define ENTRY_TEXT_MAX (FM_NAME_LEN_MAX * 6 + 200)
+_Static_assert(ENTRY_TEXT_MAX * 128 + 200 <= FM_API_MSG_MAX, "a full list does not fit a message");
+
+static const char *type_name(enum fm_node_type type)
+{
+	switch (type) {
+	case FM_NODE_FILE:
+		return "file";
+	case FM_NODE_DIR:
+		return "directory";
+	case FM_NODE_LINK:
+		return "link";
+	case FM_NODE_OTHER:
+		break;
+	}
+	return "other";
+}
+
+static void attr_add(struct fm_json_writer *w, const struct fm_attr *attr)
+{
+	fm_jw_text(w, "type", type_name(attr->type));
+	fm_jw_u64(w, "size", attr->size);
+	mode_add(w, attr->mode);
+	fm_jw_i64(w, "mtime_ns", attr->mtime_ns);
+}
+
+int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	attr_add(&w, &r->entries[0].attr);
+	return event_end(&w);
+}
+
+int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	fm_jw_array(&w, "entries");
+	for (size_t i = 0; i < r->count; i++) {
+		fm_jw_object(&w, NULL);
+		fm_jw_name(&w, "name", r->entries[i].name, strlen(r->entries[i].name));
+		attr_add(&w, &r->entries[i].attr);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
+	fm_jw_bool(&w, "more", r->is_more);
+	return event_end(&w);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* api_json - see api_json.h. */
+#include "mover/api_json.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/base/base64.h"
+#include "mover/base/err.h"
+
+/* ---- UTF-8 and names that are none ---- */
+
+/* Bytes of the character at text, 0 if there is none (RFC 3629). */
+static size_t utf8_len(const char *text, size_t len)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const uint8_t *at = (const uint8_t *)text;
+	size_t n = at[0] < 0x80		    ? 1
+		   : (at[0] & 0xe0) == 0xc0 ? 2
+		   : (at[0] & 0xf0) == 0xe0 ? 3
+		   : (at[0] & 0xf8) == 0xf0 ? 4
+					    : 0;
+	uint32_t c;
+
+	if (n <= 1)
+		return n;
+	if (n > len)
+		return 0;
+	c = at[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (at[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	return n;
+}
+
+bool fm_is_utf8(const char *text, size_t len)
+{
+	size_t n;
+
+	for (size_t i = 0; i < len; i += n) {
+		n = utf8_len(text + i, len - i);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Into out, without a terminator. */
+static int name_decode(const char *text, char *out, size_t cap, size_t *out_len)
+{
+	size_t len = strlen(text), n = len / 4 * 3;
+
+	for (unsigned i = 0; i < 2 && n > 0 && text[len - 1 - i] == '='; i++)
+		n--;
+	if (n > cap)
+		return -ENAMETOOLONG;
+	*out_len = n;
+	return fm_base64_decode(FM_BASE64, text, (uint8_t *)out, n);
+}
+
+/* ---- writing ---- */
+
+void fm_jw_begin(struct fm_json_writer *w, char *buf, size_t cap)
+{
+	assert(cap > 0);
+	*w = (struct fm_json_writer){ .buf = buf, .cap = cap, .is_first = true };
+}
+
+static void jw_raw(struct fm_json_writer *w, const char *text, size_t len)
+{
+	if (w->failed || w->cap - w->len <= len) {	/* room for the terminator is kept */
+		w->failed = true;
+		return;
+	}
+	memcpy(w->buf + w->len, text, len);
+	w->len += len;
+}
+
+static void jw_str(struct fm_json_writer *w, const char *text)
+{
+	jw_raw(w, text, strlen(text));
+}
+
+/* One byte or character inside a string. */
+static void jw_char(struct fm_json_writer *w, const char *at, size_t len)
+{
+	char escape[8];
+
+	if (len > 1 || ((uint8_t)*at >= 0x20 && *at != '"' && *at != '\\' && *at != 0x7f)) {
+		jw_raw(w, at, len);
+	} else if (*at == '"' || *at == '\\') {
+		jw_raw(w, "\\", 1);
+		jw_raw(w, at, 1);
+	} else if (*at == '\n') {
+		jw_raw(w, "\\n", 2);
+	} else {
+		/* always fits */
+		(void)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)(uint8_t)*at);
+		jw_str(w, escape);
+	}
+}
+
+/* Bytes that are no UTF-8 become question marks. */
+static void jw_quoted(struct fm_json_writer *w, const char *text, size_t len)
+{
+	size_t n;
+
+	jw_raw(w, "\"", 1);
+	for (size_t i = 0; i < len; i += n ? n : 1) {
+		n = utf8_len(text + i, len - i);
+		jw_char(w, n ? text + i : "?", n ? n : 1);
+	}
+	jw_raw(w, "\"", 1);
+}
+
+static void jw_key(struct fm_json_writer *w, const char *key)
+{
+	if (!w->is_first)
+		jw_raw(w, ",", 1);
+	w->is_first = false;
+	if (!key)
+		return;
+	jw_quoted(w, key, strlen(key));
+	jw_raw(w, ":", 1);
+}
+
+static void jw_open(struct fm_json_writer *w, const char *key, const char *bracket)
+{
+	jw_key(w, key);
+	jw_str(w, bracket);
+	w->is_first = true;
+}
+
+static void jw_close(struct fm_json_writer *w, const char *bracket)
+{
+	jw_str(w, bracket);
+	w->is_first = false;
+}
+
+void fm_jw_object(struct fm_json_writer *w, const char *key)
+{
+	jw_open(w, key, "{");
+}
+
+void fm_jw_object_end(struct fm_json_writer *w)
+{
+	jw_close(w, "}");
+}
+
+void fm_jw_array(struct fm_json_writer *w, const char *key)
+{
+	jw_open(w, key, "[");
+}
+
+void fm_jw_array_end(struct fm_json_writer *w)
+{
+	jw_close(w, "]");
+}
+
+void fm_jw_u64(struct fm_json_writer *w, const char *key, uint64_t v)
+{
+	char text[24];
+
+	jw_key(w, key);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, v);	/* always fits */
+	jw_str(w, text);
+}
+
+void fm_jw_i64(struct fm_json_writer *w, const char *key, int64_t v)
+{
+	char text[24];
+
+	jw_key(w, key);
+	(void)snprintf(text, sizeof(text), "%" PRId64, v);	/* always fits */
+	jw_str(w, text);
+}
+
+void fm_jw_real(struct fm_json_writer *w, const char *key, double v)
+{
+	char text[40];
+	char *comma;
+
+	assert(isfinite(v) && fabs(v) < 1e20);
+	jw_key(w, key);
+	(void)snprintf(text, sizeof(text), "%.6f", v);	/* fits, see the assertion */
+	comma = strchr(text, ',');	/* what some locales put there */
+	if (comma)
+		*comma = '.';
+	jw_str(w, text);
+}
+
+void fm_jw_bool(struct fm_json_writer *w, const char *key, bool v)
+{
+	jw_key(w, key);
+	jw_str(w, v ? "true" : "false");
+}
+
+void fm_jw_null(struct fm_json_writer *w, const char *key)
+{
+	jw_key(w, key);
+	jw_str(w, "null");
+}
+
+void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text)
+{
+	jw_key(w, key);
+	jw_quoted(w, text, strlen(text));
+}
+
+static void jw_base64(struct fm_json_writer *w, const uint8_t *in, size_t len)
+{
+	if (w->failed || w->cap - w->len < FM_BASE64_ROOM(len)) {
+		w->failed = true;
+		return;
+	}
+	fm_base64_encode(FM_BASE64, in, len, w->buf + w->len);
+	w->len += FM_BASE64_ROOM(len) - 1;
+}
+
+void fm_jw_name(struct fm_json_writer *w, const char *key, const char *name, size_t len)
+{
+	jw_key(w, key);
+	if (fm_is_utf8(name, len)) {
+		jw_quoted(w, name, len);
+		return;
+	}
+	jw_str(w, "{\"bytes\":\"");
+	jw_base64(w, (const uint8_t *)name, len);
+	jw_str(w, "\"}");
+}
+
+int fm_jw_end(struct fm_json_writer *w)
+{
+	if (w->failed)
+		return -EMSGSIZE;
+	w->buf[w->len] = '\0';
+	return (int)w->len;
+}
+
+/* ---- reading: struct fm_json is jansson's json_t ---- */
+
+static const json_t *jansson(const struct fm_json *json)
+{
+	return (const json_t *)(const void *)json;
+}
+
+static struct fm_json *wrapped(const json_t *json)
+{
+	return (struct fm_json *)(uintptr_t)json;
+}
+
+int fm_json_parse(const char *text, size_t len, struct fm_json **out, struct fm_err *err)
+{
+	json_error_t why;
+	json_t *json;
+
+	json = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+	if (!json && json_error_code(&why) == json_error_out_of_memory)
+		return fm_err_set(err, -ENOMEM, "no memory for a JSON document");
+	if (!json)
+		return fm_err_set(err, -EINVAL, "not a JSON object: %s", why.text);
+	if (!json_is_object(json)) {
+		json_decref(json);
+		return fm_err_set(err, -EINVAL, "not a JSON object");
+	}
+	*out = wrapped(json);
+	return 0;
+}
+
+void fm_json_free(struct fm_json *json)
+{
+	json_decref((json_t *)(void *)json);
+}
+
+enum fm_json_type fm_json_type(const struct fm_json *json)
+{
+	switch (json_typeof(jansson(json))) {
+	case JSON_OBJECT:
+		return FM_JSON_OBJECT;
+	case JSON_ARRAY:
+		return FM_JSON_ARRAY;
+	case JSON_STRING:
+		return FM_JSON_TEXT;
+	case JSON_INTEGER:
+		return FM_JSON_INTEGER;
+	case JSON_REAL:
+		return FM_JSON_REAL;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return FM_JSON_BOOL;
+	case JSON_NULL:
+		break;
+	}
+	return FM_JSON_NULL;
+}
+
+const struct fm_json *fm_json_get(const struct fm_json *json, const char *key)
+{
+	return wrapped(json_object_get(jansson(json), key));
+}
+
+const struct fm_json *fm_json_at(const struct fm_json *json, size_t i)
+{
+	return wrapped(json_array_get(jansson(json), i));
+}
+
+size_t fm_json_count(const struct fm_json *json)
+{
+	return json_array_size(jansson(json));
+}
+
+int fm_json_each(const struct fm_json *json,
+		 int (*each)(void *ctx, const char *key, const struct fm_json *value), void *ctx)
+{
+	json_t *object = (json_t *)(uintptr_t)json;	/* its iterator lacks the const */
+	int ret = 0;
+
+	for (void *at = json_object_iter(object); at && ret == 0;
+	     at = json_object_iter_next(object, at))
+		ret = each(ctx, json_object_iter_key(at), wrapped(json_object_iter_value(at)));
+	return ret;
+}
+
+int fm_json_i64(const struct fm_json *json, int64_t *out)
+{
+	if (!json_is_integer(jansson(json)))
+		return -EINVAL;
+	*out = json_integer_value(jansson(json));
+	return 0;
+}
+
+int fm_json_u64(const struct fm_json *json, uint64_t *out)
+{
+	int64_t v;
+
+	if (fm_json_i64(json, &v) < 0 || v < 0)
+		return -EINVAL;
+	*out = (uint64_t)v;
+	return 0;
+}
+
+int fm_json_real(const struct fm_json *json, double *out)
+{
+	if (!json_is_number(jansson(json)))
+		return -EINVAL;
+	*out = json_number_value(jansson(json));
+	return 0;
+}
+
+int fm_json_bool(const struct fm_json *json, bool *out)
+{
+	if (!json_is_boolean(jansson(json)))
+		return -EINVAL;
+	*out = json_is_true(jansson(json));
+	return 0;
+}
+
+int fm_json_text(const struct fm_json *json, const char **out)
+{
+	if (!json_is_string(jansson(json)))
+		return -EINVAL;
+	if (strlen(json_string_value(jansson(json))) != json_string_length(jansson(json)))
+		return -EILSEQ;
+	*out = json_string_value(jansson(json));
+	return 0;
+}
+
+int fm_json_name(const struct fm_json *json, char *out, size_t cap, size_t *len)
+{
+	const char *text;
+	size_t n = 0;
+	int ret;
+
+	if (json_is_object(jansson(json)) && json_object_size(jansson(json)) == 1) {
+		ret = fm_json_text(fm_json_get(json, "bytes"), &text);
+		if (ret == 0)
+			ret = name_decode(text, out, cap - 1, &n);
+		if (ret == 0 && memchr(out, '\0', n))
+			ret = -EILSEQ;
+	} else {
+		ret = fm_json_text(json, &text);
+		n = ret == 0 ? strlen(text) : 0;
+		if (ret == 0 && n >= cap)
+			ret = -ENAMETOOLONG;
+		if (ret == 0)
+			memcpy(out, text, n);
+	}
+	if (ret < 0)
+		return ret;
+	out[n] = '\0';
+	*len = n;
+	return 0;
+}

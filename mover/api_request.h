@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api_request - one request of the local API: from the bytes of a message to a struct that is
+ * checked.
+ *
+ * What a table of keys cannot say (which descriptors belong to it, whether a node exists) is
+ * checked later. The message is hostile. Any thread.
+ */
+#ifndef FM_API_REQUEST_H
+#define FM_API_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/engine.h"
+
+#define FM_API_NODE_MAX 64		/* bytes of a node's or store's name */
+#define FM_API_PROGRESS_MS_MIN 20
+#define FM_API_MS_MAX (UINT64_C(366) * 24 * 3600 * 1000)
+#define FM_API_ID_MAX ((UINT64_C(1) << 53) - 1)	/* what every language's numbers hold exactly */
+
+enum fm_api_op {
+	FM_API_PING,
+	FM_API_PUT,
+	FM_API_GET,
+	FM_API_STAT,
+	FM_API_LIST,
+	FM_API_REMOVE,
+	FM_API_MKDIR,
+	FM_API_STATUS,
+	FM_API_CANCEL,
+	FM_API_OP_COUNT
+};
+
+struct fm_api_request {
+	bool has_id;
+	uint64_t id;
+	enum fm_api_op op;
+	unsigned transport;		/* enum fm_transport_want */
+	unsigned durability;		/* enum fm_durability */
+	bool is_force;
+	bool is_recursive;
+	bool is_generated;		/* put: bytes_generated are made up, no descriptor */
+	bool is_discarded;		/* get: into nothing, no descriptor */
+	uint64_t bytes_generated;
+	uint64_t rate_bytes;
+	uint64_t timeout_ms;
+	uint64_t progress_ms;		/* 0: no progress events */
+	uint64_t job;			/* cancel: the id of the request */
+	size_t path_len;
+	size_t after_len;
+	char node[FM_API_NODE_MAX + 1];
+	char store[FM_API_NODE_MAX + 1];
+	char after[FM_NAME_LEN_MAX + 1];
+	char path[FM_PATH_LEN_MAX + 1];
+};
+
+/*
+ * Fill *out. Also after an error has_id and id are set if the message had a usable id, so that the
+ * answer can name it. -EINVAL, -ENAMETOOLONG, -ENOMEM; err says which key and why.
+ */
+int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out,
+			 struct fm_err *err);
+
+/* Whether this operation is a transfer. */
+bool fm_api_op_is_transfer(enum fm_api_op op);
+
+#endif

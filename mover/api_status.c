@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api_status - the answer to "status": one object with the node, its stores, peers, rails and jobs.
+ *
+ * The engine is visited in a fixed order, so the text can be written as it comes. What would not
+ * fit one message is counted in "left_out" instead: the writer is set back to where the last whole
+ * item ended. The connections of one rail to one peer are shown as one.
+ */
+#include "mover/api_event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/api.h"
+#include "mover/api_json.h"
+#include "mover/base/env.h"
+#include "mover/engine.h"
+
+#define RAILS_SHOWN_MAX 64	/* of one peer */
+#define TAIL_ROOM 256		/* kept free of items, for closing everything and "left_out" */
+
+struct rail {
+	struct fm_conn_info info;
+	unsigned conns;
+	unsigned conns_up;
+	uint64_t bytes_sent;
+	uint64_t bytes_received;
+};
+
+enum section { SECTION_NODE, SECTION_STORES, SECTION_PEERS, SECTION_JOBS, SECTION_END };
+
+struct snapshot {
+	struct fm_json_writer w;
+	enum section section;
+	struct fm_json_writer mark;	/* before the item that is being written */
+	unsigned left_out;
+	bool has_peer;			/* one is begun, and its rails are being collected */
+	struct rail rails[RAILS_SHOWN_MAX];
+	unsigned rail_count;
+};
+
+static void item_begin(struct snapshot *s)
+{
+	s->mark = s->w;
+	s->w.cap -= TAIL_ROOM;
+	fm_jw_object(&s->w, NULL);
+}
+
+static void item_end(struct snapshot *s)
+{
+	fm_jw_object_end(&s->w);
+	s->w.cap += TAIL_ROOM;
+	if (!s->w.failed)
+		return;
+	s->w = s->mark;
+	s->left_out++;
+}
+
+static void rail_write(struct fm_json_writer *w, const struct rail *r)
+{
+	fm_jw_object(w, NULL);
+	fm_jw_text(w, "kind", r->info.kind == FM_KIND_RDMA ? "rdma" : "tcp");
+	fm_jw_text(w, "device", r->info.local);
+	fm_jw_text(w, "local", r->info.local_addr);
+	fm_jw_text(w, "remote", r->info.remote_addr);
+	fm_jw_bool(w, "up", r->conns_up > 0);
+	fm_jw_u64(w, "connections", r->conns);
+	fm_jw_u64(w, "mtu", r->info.mtu);
+	fm_jw_u64(w, "speed_mbps", r->info.speed_mbps);
+	fm_jw_u64(w, "sent_bytes", r->bytes_sent);
+	fm_jw_u64(w, "received_bytes", r->bytes_received);
+	fm_jw_text(w, "note", r->info.note ? r->info.note : "");
+	fm_jw_object_end(w);
+}
+
+/* A peer ends when its rails are complete: at the next peer, or when the peers are over. */
+static void peer_end(struct snapshot *s)
+{
+	if (!s->has_peer)
+		return;
+	s->has_peer = false;
+	fm_jw_array(&s->w, "rails");
+	for (unsigned i = 0; i < s->rail_count; i++)
+		rail_write(&s->w, &s->rails[i]);
+	fm_jw_array_end(&s->w);
+	item_end(s);
+}
+
+/* Open the arrays that come before `section`, so that each is there even if it is empty. */
+static void section_to(struct snapshot *s, enum section section)
+{
+	static const char *const names[] = { NULL, "stores", "peers", "jobs", NULL };
+
+	while (s->section < section) {
+		if (s->section == SECTION_PEERS)
+			peer_end(s);
+		if (s->section != SECTION_NODE)
+			fm_jw_array_end(&s->w);
+		s->section++;
+		if (names[s->section])
+			fm_jw_array(&s->w, names[s->section]);
+	}
+}
+
+/* "port 7471", or why there is none. */
+static void way_to(struct fm_json_writer *w, const char *name, uint16_t port, const char *why)
+{
+	char text[256];
+
+	if (port)
+		(void)snprintf(text, sizeof(text), "port %u", port);
+	else
+		(void)snprintf(text, sizeof(text), "%s", why ? why : "switched off");
+	fm_jw_text(w, name, text);
+}
+
+static void snapshot_node(void *ctx, const struct fm_node_status *n)
+{
+	struct snapshot *s = ctx;
+	struct fm_json_writer *w = &s->w;
+
+	fm_jw_text(w, "node", n->node);
+	fm_jw_text(w, "version", FM_VERSION);
+	fm_jw_u64(w, "uptime_ms", n->uptime_ns / FM_NS_PER_MS);
+	fm_jw_array(w, "lanes");
+	for (unsigned i = 0; i < n->lanes && i < FM_LANES_MAX; i++)
+		fm_jw_text(w, NULL, n->io[i] ? n->io[i] : "");
+	fm_jw_array_end(w);
+	fm_jw_u64(w, "arena_bytes", n->arena_bytes);
+	fm_jw_u64(w, "slabs", n->slabs);
+	fm_jw_u64(w, "slabs_free", n->slabs_free);
+	way_to(w, "rdma", n->rdma_port, n->rdma_why);
+	way_to(w, "tcp", n->tcp_port, n->tcp_why);
+}
+
+static void snapshot_store(void *ctx, const struct fm_store *store)
+{
+	struct snapshot *s = ctx;
+
+	section_to(s, SECTION_STORES);
+	item_begin(s);
+	fm_jw_text(&s->w, "name", store->name);
+	fm_jw_bool(&s->w, "durable", store->is_durable);
+	item_end(s);
+}
+
+static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
+{
+	struct snapshot *s = ctx;
+	struct fm_json_writer *w = &s->w;
+
+	section_to(s, SECTION_PEERS);
+	peer_end(s);
+	s->has_peer = true;
+	s->rail_count = 0;
+	item_begin(s);
+	fm_jw_text(w, "name", peer->name);
+	fm_jw_text(w, "address", peer->address);
+	fm_jw_bool(w, "connected", peer->is_connected);
+	fm_jw_text(w, "error", peer->last_error);
+	fm_jw_u64(w, "since_ms", peer->since_ns / FM_NS_PER_MS);
+	fm_jw_u64(w, "connections", peer->conns);
+}
+
+static struct rail *rail_find(struct snapshot *s, const struct fm_conn_info *info)
+{
+	struct rail *r;
+
+	for (unsigned i = 0; i < s->rail_count; i++) {
+		r = &s->rails[i];
+		if (r->info.kind == info->kind &&
+		    strcmp(r->info.local_addr, info->local_addr) == 0 &&
+		    strcmp(r->info.remote_addr, info->remote_addr) == 0)
+			return r;
+	}
+	if (s->rail_count == RAILS_SHOWN_MAX)
+		return NULL;
+	r = &s->rails[s->rail_count++];
+	*r = (struct rail){ .info = *info };
+	return r;
+}
+
+static void snapshot_rail(void *ctx, const struct fm_rail_status *rail)
+{
+	struct snapshot *s = ctx;
+	struct rail *r = s->has_peer ? rail_find(s, rail->info) : NULL;
+
+	if (!r) {
+		s->left_out++;
+		return;
+	}
+	r->conns++;
+	r->conns_up += rail->is_up;
+	r->bytes_sent += rail->bytes_sent;
+	r->bytes_received += rail->bytes_received;
+}
+
+static void snapshot_job(void *ctx, const struct fm_job_status *job)
+{
+	struct snapshot *s = ctx;
+	struct fm_json_writer *w = &s->w;
+
+	section_to(s, SECTION_JOBS);
+	item_begin(s);
+	fm_jw_text(w, "op", job->is_put ? "put" : "get");
+	fm_jw_bool(w, "ours", job->is_ours);
+	fm_jw_text(w, "peer", job->peer);
+	fm_jw_text(w, "store", job->store);
+	fm_jw_name(w, "path", job->path, strlen(job->path));
+	fm_jw_text(w, "state", job->progress.state);
+	if (job->progress.size == FM_SIZE_UNKNOWN)
+		fm_jw_null(w, "size");
+	else
+		fm_jw_u64(w, "size", job->progress.size);
+	fm_jw_u64(w, "bytes", job->progress.bytes_done);
+	fm_jw_u64(w, "rails", job->progress.rails);
+	fm_jw_u64(w, "elapsed_ms", job->elapsed_ns / FM_NS_PER_MS);
+	item_end(s);
+}
+
+int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine)
+{
+	static const struct fm_status_visitor visitor = { snapshot_node, snapshot_store,
+							  snapshot_peer, snapshot_rail,
+							  snapshot_job };
+	static struct snapshot s;	/* loop thread only, and too large for its stack */
+
+	memset(&s, 0, sizeof(s));
+	fm_jw_begin(&s.w, buf, cap);
+	fm_jw_object(&s.w, NULL);
+	fm_jw_u64(&s.w, "id", id);
+	fm_jw_text(&s.w, "event", "done");
+	fm_engine_status(engine, &visitor, &s);
+	section_to(&s, SECTION_END);
+	fm_jw_u64(&s.w, "left_out", s.left_out);
+	fm_jw_object_end(&s.w);
+	return fm_jw_end(&s.w);
+}

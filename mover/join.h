@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * join - the inviting node's side of `fmove join`: a node that nobody knows asks to become a peer, with a one-time
+ * token.
+ *
+ * Everything that touches files (the tokens, peers.d) happens behind `admit`, on a worker's thread; this file
+ * speaks the protocol (join_msg.h), tells the engine, and keeps guessers out: few connections, each with a deadline
+ * and one message, and after some wrong tokens nobody gets in for a while, right token or not. Control loop only.
+ */
+#ifndef FM_JOIN_H
+#define FM_JOIN_H
+
+#include <stdint.h>
+
+#include "mover/join_msg.h"
+#include "mover/transport/transport.h"
+
+struct fm_clock;
+struct fm_engine;
+struct fm_err;
+struct fm_join;
+struct fm_loop;
+struct fm_net;
+struct fm_worker;
+
+#define FM_JOIN_CONNS_MAX 8
+#define FM_JOIN_DEADLINE_MS 10000	/* for the message, and again for the answer to be taken */
+#define FM_JOIN_WRONG_MAX 5		/* wrong tokens, then nobody joins for FM_JOIN_PAUSE_S */
+#define FM_JOIN_PAUSE_S 60
+
+/* Who asks, as admit sees it. */
+struct fm_join_candidate {
+	struct fm_join_request request;		/* its address is set, or empty: it cannot be dialled */
+	uint8_t key[FM_KEY_LEN];		/* proved */
+};
+
+struct fm_join_opts {
+	struct fm_loop *loop;
+	const struct fm_clock *clock;
+	struct fm_worker *worker;
+	struct fm_net *net;
+	struct fm_engine *engine;
+	const char *node;			/* our name; copied */
+	const char *address;			/* where we are dialled, or ""; copied */
+
+	/*
+	 * Worker. Check the token, then the name, address and key; use the token up; write the peer down. -ENOENT:
+	 * a wrong token. What it refuses for another reason leaves the token as it was.
+	 */
+	int (*admit)(void *ctx, const struct fm_join_candidate *who, struct fm_err *err);
+
+	/* Worker. The engine would not have it: undo what admit wrote. */
+	void (*retract)(void *ctx, const struct fm_join_candidate *who);
+	void *ctx;
+};
+
+/* Joins are taken from now on. */
+int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm_err *err);
+
+/* After a reload. */
+void fm_join_set_address(struct fm_join *join, const char *address);
+
+/* No more joins, connections closed; call before the engine stops. Work on a worker's thread ends by itself. */
+void fm_join_stop(struct fm_join *join);
+
+/* Stopped, and what the worker posted has run. NULL is allowed. */
+void fm_join_free(struct fm_join *join);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_engine */
+/*
+ * test_json - the JSON of the local API: what is written can be read, names are bytes, hostile text
+ * is refused.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "mover/api_exit.h"
+#include "mover/api_json.h"
+#include "mover/base/err.h"
+#include "tests/fm_test.h"
+
+static struct fm_json *parsed(const char *text)
+{
+	struct fm_json *json = NULL;
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_json_parse(text, strlen(text), &json, &err), 0);
+	return json;
+}
+
+static void test_writer_makes_what_the_reader_reads(void)
+{
+	struct fm_json_writer w;
+	struct fm_json *json;
+	const char *text = NULL;
+	uint64_t u = 0;
+	int64_t i = 0;
+	double d = 0;
+	bool b = false;
+	char buf[512];
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "u", INT64_MAX);
+	fm_jw_i64(&w, "i", INT64_MIN);
+	fm_jw_real(&w, "d", 1.25);
+	fm_jw_bool(&w, "b", true);
+	fm_jw_null(&w, "n");
+	fm_jw_text(&w, "t", "quote \" back \\ line \n tab \t del \x7f");
+	fm_jw_array(&w, "a");
+	fm_jw_u64(&w, NULL, 1);
+	fm_jw_object(&w, NULL);
+	fm_jw_object_end(&w);
+	fm_jw_array_end(&w);
+	fm_jw_object_end(&w);
+	CU_ASSERT_EQUAL(fm_jw_end(&w), (int)strlen(buf));
+
+	json = parsed(buf);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "u"), &u), 0);
+	CU_ASSERT_EQUAL(u, INT64_MAX);
+	CU_ASSERT_EQUAL(fm_json_i64(fm_json_get(json, "i"), &i), 0);
+	CU_ASSERT_EQUAL(i, INT64_MIN);
+	CU_ASSERT_EQUAL(fm_json_real(fm_json_get(json, "d"), &d), 0);
+	CU_ASSERT_DOUBLE_EQUAL(d, 1.25, 0);
+	CU_ASSERT_EQUAL(fm_json_bool(fm_json_get(json, "b"), &b), 0);
+	CU_ASSERT_TRUE(b);
+	CU_ASSERT_EQUAL(fm_json_type(fm_json_get(json, "n")), FM_JSON_NULL);
+	CU_ASSERT_EQUAL(fm_json_text(fm_json_get(json, "t"), &text), 0);
+	CU_ASSERT_STRING_EQUAL(text, "quote \" back \\ line \n tab \t del \x7f");
+	CU_ASSERT_EQUAL(fm_json_count(fm_json_get(json, "a")), 2);
+	CU_ASSERT_EQUAL(fm_json_type(fm_json_at(fm_json_get(json, "a"), 1)), FM_JSON_OBJECT);
+	fm_json_free(json);
+}
+
+/*
+ * Goal: no byte that can be in a file name is lost. Method: names of every byte, of one byte each
+ * and of growing length.
+ */
+static void name_travels(const char *name, size_t len)
+{
+	struct fm_json_writer w;
+	struct fm_json *json;
+	size_t out_len = 0;
+	char buf[4096], out[300];
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", name, len);
+	fm_jw_object_end(&w);
+	CU_ASSERT_TRUE(fm_jw_end(&w) > 0);
+	json = parsed(buf);
+	CU_ASSERT_EQUAL(fm_json_name(fm_json_get(json, "name"), out, sizeof(out), &out_len), 0);
+	CU_ASSERT_EQUAL(out_len, len);
+	CU_ASSERT_EQUAL(memcmp(out, name, len), 0);
+	fm_json_free(json);
+}
+
+static void test_every_name_travels_unchanged(void)
+{
+	char name[256];
+
+	for (unsigned c = 1; c < 256; c++) {
+		name[0] = (char)c;
+		name_travels(name, 1);
+	}
+	for (unsigned i = 0; i < 255; i++)
+		name[i] = (char)(i + 1);
+	for (unsigned len = 0; len <= 255; len++) {
+		name_travels(name, len);			/* the first 127 are ASCII */
+		name_travels(name + 255 - len, len);		/* the last are no UTF-8 */
+	}
+	name_travels("caf\xc3\xa9 \xf0\x9f\x9a\x80\n", 11);
+}
+
+static void test_text_that_is_no_utf8_is_mended(void)
+{
+	struct fm_json_writer w;
+	char buf[64];
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_text(&w, NULL, "a\xff\xc3\xa9\xc3");
+	CU_ASSERT_TRUE(fm_jw_end(&w) > 0);
+	CU_ASSERT_STRING_EQUAL(buf, "\"a?\xc3\xa9?\"");
+}
+
+static void test_utf8_is_what_rfc_3629_says(void)
+{
+	static const char *const bad[] = { "\x80",
+					   "\xc0\x80",
+					   "\xc1\xbf",
+					   "\xe0\x80\x80",
+					   "\xed\xa0\x80",
+					   "\xf0\x80\x80\x80",
+					   "\xf4\x90\x80\x80",
+					   "\xf8\x88\x80\x80\x80",
+					   "\xc3",
+					   "\xe2\x82",
+					   "a\xff" };
+	static const char *const good[] = {
+		"", "a", "\xc2\x80", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_FALSE(fm_is_utf8(bad[i], strlen(bad[i])));
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		CU_ASSERT_TRUE(fm_is_utf8(good[i], strlen(good[i])));
+}
+
+/* Goal: a text is whole or refused. Method: every size of buffer from nothing to enough. */
+static void test_writer_never_runs_over(void)
+{
+	char buf[128], whole[128];
+	struct fm_json_writer w;
+	int len = -1;
+
+	for (size_t cap = 1; len < 0 && cap < sizeof(buf); cap++) {
+		memset(buf, '#', sizeof(buf));
+		fm_jw_begin(&w, buf, cap);
+		fm_jw_object(&w, NULL);
+		fm_jw_name(&w, "name", "\xff\xfe", 2);
+		fm_jw_text(&w, "text", "a\nb");
+		fm_jw_object_end(&w);
+		len = fm_jw_end(&w);
+		CU_ASSERT_TRUE(len == -EMSGSIZE || len == (int)cap - 1);
+		CU_ASSERT_EQUAL(buf[cap], '#');
+		memcpy(whole, buf, sizeof(whole));
+	}
+	CU_ASSERT_STRING_EQUAL(whole, "{\"name\":{\"bytes\":\"//4=\"},\"text\":\"a\\nb\"}");
+}
+
+static void test_only_one_object_is_a_message(void)
+{
+	static const char *const bad[] = { "",
+					   "{",
+					   "[]",
+					   "1",
+					   "\"a\"",
+					   "{}{}",
+					   "{} x",
+					   "{\"a\":1,\"a\":2}",
+					   "{\"a\":01}",
+					   "{'a':1}",
+					   "{\"a\":1e999}",
+					   "{\"a\":99999999999999999999}",
+					   "{\"\\u0000\":1}",
+					   "\xff",
+					   "nul" };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct fm_json *json = NULL;
+		struct fm_err err = { 0 };
+
+		CU_ASSERT_EQUAL(fm_json_parse(bad[i], strlen(bad[i]), &json, &err), -EINVAL);
+		CU_ASSERT_PTR_NULL(json);
+		CU_ASSERT_TRUE(strlen(err.text) > 0);
+	}
+}
+
+static void test_deep_nesting_is_refused(void)
+{
+	static char text[65536];
+	struct fm_json *json;
+	struct fm_err err;
+
+	memset(text, '[', sizeof(text));
+	memcpy(text, "{\"a\":", 5);
+	CU_ASSERT_EQUAL(fm_json_parse(text, sizeof(text), &json, &err), -EINVAL);
+}
+
+static void test_values_of_the_wrong_type_are_refused(void)
+{
+	struct fm_json *json = parsed("{\"s\":\"x\",\"n\":-1,\"r\":1.5,\"z\":\"a\\u0000b\",\"o\":{"
+				      "\"bytes\":\"//4=\",\"x\":1}}");
+	const char *text;
+	size_t len;
+	uint64_t u;
+	double d;
+	bool b;
+	char out[8];
+
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "s"), &u), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "n"), &u), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "r"), &u), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_u64(fm_json_get(json, "nothing"), &u), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_bool(fm_json_get(json, "s"), &b), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_real(fm_json_get(json, "s"), &d), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_text(fm_json_get(json, "n"), &text), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_text(fm_json_get(json, "z"), &text), -EILSEQ);
+	CU_ASSERT_EQUAL(fm_json_name(fm_json_get(json, "z"), out, sizeof(out), &len), -EILSEQ);
+	CU_ASSERT_EQUAL(fm_json_name(fm_json_get(json, "o"), out, sizeof(out), &len), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_name(fm_json_get(json, "n"), out, sizeof(out), &len), -EINVAL);
+	CU_ASSERT_EQUAL(fm_json_count(fm_json_get(json, "s")), 0);
+	fm_json_free(json);
+}
+
+static void test_base64_has_one_spelling(void)
+{
+	static const struct {
+		const char *text;
+		int ret;
+	} cases[] = {
+		{ "{\"n\":{\"bytes\":\"/w==\"}}", 0 },
+		{ "{\"n\":{\"bytes\":\"/w=\"}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"/w\"}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"/x==\"}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"/w==/w==\"}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"====\"}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"AP8=\"}}", -EILSEQ },
+		{ "{\"n\":{\"bytes\":1}}", -EINVAL },
+		{ "{\"n\":{\"bytes\":\"/////////////w==\"}}", -ENAMETOOLONG },
+	};
+	char out[8];
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fm_json *json = parsed(cases[i].text);
+
+		CU_ASSERT_EQUAL(fm_json_name(fm_json_get(json, "n"), out, sizeof(out), &len),
+				cases[i].ret);
+		fm_json_free(json);
+	}
+}
+
+static void test_errnos_have_names_and_exits(void)
+{
+	CU_ASSERT_STRING_EQUAL(fm_api_errno_name(-ENOENT), "ENOENT");
+	CU_ASSERT_EQUAL(fm_api_errno("ENOENT"), -ENOENT);
+	CU_ASSERT_EQUAL(fm_api_errno("EKEYREJECTED"), -EKEYREJECTED);
+	CU_ASSERT_EQUAL(fm_api_errno("nonsense"), -EIO);
+	CU_ASSERT_EQUAL(fm_api_exit(0), FM_EXIT_DONE);
+	CU_ASSERT_EQUAL(fm_api_exit(-ENOENT), FM_EXIT_FAILED);
+	CU_ASSERT_EQUAL(fm_api_exit(ETIMEDOUT), FM_EXIT_UNREACHABLE);
+	CU_ASSERT_EQUAL(fm_api_exit(-EBADMSG), FM_EXIT_CORRUPT);
+	CU_ASSERT_EQUAL(fm_api_exit(-EEXIST), FM_EXIT_REFUSED);
+	CU_ASSERT_EQUAL(fm_api_exit(-ECANCELED), FM_EXIT_CANCELLED);
+	CU_ASSERT_EQUAL(fm_api_exit(INT32_MIN), FM_EXIT_FAILED);
+}
+
+static const struct fm_test tests[] = {
+	{ "what the writer makes the reader reads", test_writer_makes_what_the_reader_reads },
+	{ "every name travels unchanged", test_every_name_travels_unchanged },
+	{ "text that is no UTF-8 is mended", test_text_that_is_no_utf8_is_mended },
+	{ "UTF-8 is what RFC 3629 says", test_utf8_is_what_rfc_3629_says },
+	{ "the writer never runs over its buffer", test_writer_never_runs_over },
+	{ "only one object is a message", test_only_one_object_is_a_message },
+	{ "deep nesting is refused", test_deep_nesting_is_refused },
+	{ "values of the wrong type are refused", test_values_of_the_wrong_type_are_refused },
+	{ "base64 has one spelling", test_base64_has_one_spelling },
+	{ "errnos have names and exit statuses", test_errnos_have_names_and_exits },
+};
+FM_TEST_MAIN("json", tests)
