@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ask - what ls, stat, rm and mkdir have in common: one connection, one remote name, --json.
+ */
+#ifndef FM_CLIENT_ASK_H
+#define FM_CLIENT_ASK_H
+
+#include "client/cmd.h"
+#include "client/fmove.h"
+#include "client/name.h"
+
+struct fm_json_writer;
+
+#define FM_ASK_JSON { "json", 0, 1, NULL, "the answer as one JSON object on standard output", NULL }
+#define FM_ASK_JSON_KEY 1
+
+#define FM_ASK_NAME_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
+
+/* Say the error of the library, "fmove: VERB: NAME: ...", and return the exit status. */
+int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why);
+
+/* Connect, or say why not: -1 and *status. */
+int fm_ask_open(const char *verb, struct fmove **out, int *status);
+
+/*
+ * rm and mkdir: do_one() for each operand, going on after failures; with --json {"names": [{"name":
+ * .., "exit": n}, ..], "exit": n}. is_json was taken out of the options by the verb. Returns the
+ * exit status: 3 if only some failed.
+ */
+int fm_ask_each(const struct fm_args *args, bool is_json,
+		int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
+			      struct fmove_error *why),
+		void *ctx);
+
+/* "type", "size", "mode", "mtime_ns" of an entry. */
+void fm_ask_entry_json(struct fm_json_writer *w, const struct fmove_entry *e);
+
+/* "-rw-r--r--" and "2025-01-31 12:34:56" */
+void fm_ask_mode_text(const struct fmove_entry *e, char out[static 11]);
+void fm_ask_time_text(const struct fmove_entry *e, char out[static 32]);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd - the verbs of fmove: one table (cmd_table.c), which the dispatcher, every --help, the
+ * completion and the man page test read.
+ *
+ * A verb is `int fm_cmd_NAME(int argc, char **argv)` in cmd_NAME.c, argv[0] being the verb; it
+ * returns the exit status. Its options are rows in the same file, `const struct fm_opt
+ * fm_opts_NAME[]`, ended by a row without name. A verb begins like this:
+ *
+ *	struct fm_args args;
+ *	int key;
+ *
+ *	fm_args_begin(&args, "put", argc, argv);
+ *	while ((key = fm_args_next(&args)) > 0) {
+ *		switch (key) {
+ *		case OPT_FORCE: force = true; break;
+ *		case OPT_LIMIT: limit_text = args.value; break;
+ *		}
+ *	}
+ *	if (fm_args_end(&args, 2, 2) < 0)	// a mistake was said, or --help was printed
+ *		return args.status;
+ *	... args.operands[0 .. args.count - 1]
+ *
+ * --help, and --socket where the row says so, are dealt with in fm_args_next().
+ */
+#ifndef FM_CLIENT_CMD_H
+#define FM_CLIENT_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mover/api_exit.h"
+
+struct fm_err;
+
+#define FM_OPTS_MAX 32		/* rows of one verb */
+
+struct fm_opt {
+	const char *name;	/* "force": --force */
+	char letter;		/* 'f': -f too; 0: none */
+	int key;		/* > 0, its own in the verb; what fm_args_next() returns */
+	const char *arg;	/* what the help calls its value; NULL: a flag */
+	const char *help;	/* a few words; wrapped to 80 columns */
+	const char *values;	/* for completion: "auto rdma tcp", "FILE", or NULL */
+};
+
+struct fm_cmd {
+	const char *name;
+	const char *args;	/* "SRC... NODE:STORE/PATH" */
+	const char *summary;	/* one line */
+	const char *text;	/* paragraphs below the usage line, or NULL; wrapped */
+	const struct fm_opt *opts;
+	bool has_socket;	/* talks to the daemon: --socket */
+	int (*run)(int argc, char **argv);
+};
+
+/* Ended by a row without name. */
+extern const struct fm_cmd fm_cmds[];
+extern const struct fm_opt fm_opts_global[];
+
+/* By name, or NULL. */
+const struct fm_cmd *fm_cmd_find(const char *name);
+
+/* ---- arguments ---- */
+
+struct fm_args {
+	const char *value;	/* of the option returned last */
+	char **operands;
+	int count;
+	int status;		/* once fm_args_end() returned -1: what the verb returns */
+	/* fm_args's own: */
+	const struct fm_cmd *cmd;
+	char **argv;
+	int argc;
+	int at;
+	const char *letters;	/* rest of "-rf" */
+	bool is_operands_only;	/* "--" was seen */
+	bool is_stopped;
+};
+
+void fm_args_begin(struct fm_args *args, const char *verb, int argc, char **argv);
+
+/*
+ * The key of the next option (its value in args->value), 0 at the end, -1 after a mistake or
+ * --help. Operands are collected.
+ */
+int fm_args_next(struct fm_args *args);
+
+/*
+ * -1 if it was over already, or (said in a line) there are not min .. max operands. max < 0: no
+ * limit.
+ */
+int fm_args_end(struct fm_args *args, int min, int max);
+
+/* Say "fmove: VERB: what is wrong" and let the verb return status 2: `return fm_usage(...)`. */
+int fm_usage(const struct fm_args *args, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- saying things ---- */
+
+/*
+ * "fmove: put a.dat: ..." on standard error, one line, control characters escaped. Returns the exit
+ * status that belongs to err->code.
+ */
+int fm_fail(const char *verb, const struct fm_err *err);
+
+/* A line on standard error. */
+void fm_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Flush standard output: status, or 1 (and a line) if it could not be written, a full disk for
+ * instance.
+ */
+int fm_stdout_end(const char *verb, int status);
+
+/* As --socket said; NULL: libfmove looks into the environment. */
+const char *fm_socket_path(void);
+void fm_socket_set(const char *path);
+
+/* ---- help and suggestions ---- */
+
+void fm_help_all(void);
+void fm_help_cmd(const struct fm_cmd *cmd);
+
+/* The name in a NULL-terminated list that is nearest to word, or NULL if none is near. */
+const char *fm_nearest(const char *word, const char *const *names);
+
+int fm_cmd_put(int argc, char **argv);
+int fm_cmd_get(int argc, char **argv);
+int fm_cmd_ls(int argc, char **argv);
+int fm_cmd_stat(int argc, char **argv);
+int fm_cmd_rm(int argc, char **argv);
+int fm_cmd_mkdir(int argc, char **argv);
+int fm_cmd_status(int argc, char **argv);
+int fm_cmd_keygen(int argc, char **argv);
+int fm_cmd_init(int argc, char **argv);
+int fm_cmd_invite(int argc, char **argv);
+int fm_cmd_join(int argc, char **argv);
+int fm_cmd_config(int argc, char **argv);
+int fm_cmd_completion(int argc, char **argv);
+int fm_cmd_help(int argc, char **argv);
+
+extern const struct fm_opt fm_opts_put[];
+extern const struct fm_opt fm_opts_get[];
+extern const struct fm_opt fm_opts_ls[];
+extern const struct fm_opt fm_opts_stat[];
+extern const struct fm_opt fm_opts_rm[];
+extern const struct fm_opt fm_opts_mkdir[];
+extern const struct fm_opt fm_opts_status[];
+extern const struct fm_opt fm_opts_keygen[];
+extern const struct fm_opt fm_opts_init[];
+extern const struct fm_opt fm_opts_invite[];
+extern const struct fm_opt fm_opts_join[];
+extern const struct fm_opt fm_opts_config[];
+extern const struct fm_opt fm_opts_none[];
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interrupt - Ctrl-C (and SIGTERM, SIGHUP) during a transfer: the first cancels it in order, the
+ * second ends the process at once.
+ *
+ * Signal handlers, so one per process. What the second one must not leave behind is named with
+ * fm_interrupt_partial().
+ */
+#ifndef FM_CLIENT_INTERRUPT_H
+#define FM_CLIENT_INTERRUPT_H
+
+#include <stdbool.h>
+
+struct fm_err;
+
+/* Signals that were ignored stay so (nohup). */
+int fm_interrupt_start(struct fm_err *err);
+
+/* Readable from the first signal on. */
+int fm_interrupt_fd(void);
+
+bool fm_is_interrupted(void);
+
+/* As a signal would. Any thread. */
+void fm_interrupt_raise(void);
+
+/* Remove this file before ending at once; NULL: none. dir_fd must stay open until then. */
+void fm_interrupt_partial(int dir_fd, const char *name);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * joining - the new node's side of the protocol of join_msg.h: dial the inviting node, ask, take its answer. For
+ * `fmove join`.
+ *
+ * A loop and a net of its own for the time it takes; blocks.
+ */
+#ifndef FM_CLIENT_JOINING_H
+#define FM_CLIENT_JOINING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/join_msg.h"
+#include "mover/transport/transport.h"
+
+struct fm_err;
+
+struct fm_joining {
+	const char *host;		/* of the inviting node */
+	uint16_t port;
+	uint8_t key[FM_KEY_LEN];	/* the only one it may have */
+	const char *key_file;		/* ours */
+	struct fm_join_request request;
+};
+
+/*
+ * The answer, with code 0, or an error: what the inviting node said, or why it was not reached. *is_settled: the
+ * token was not used, or the answer says so; else nobody knows whether we are a peer there now.
+ */
+int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer, bool *is_settled,
+		   struct fm_err *err);
+
+#endif

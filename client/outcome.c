@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* outcome - see outcome.h. */
+#include "client/outcome.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/show.h"
+#include "mover/api_json.h"
+#include "mover/base/env.h"
+
+#define JSON_MAX (64u << 10)	/* two names of 4200 bytes, each escaped as six, and the rest */
+
+void fm_outcomes_begin(struct fm_outcomes *o)
+{
+	o->start_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	if (o->is_json && o->is_many)
+		(void)printf("{\"files\":[");	/* fm_stdout_end() looks for errors */
+}
+
+static void json_error(struct fm_json_writer *w, const struct fm_err *err)
+{
+	fm_jw_object(w, "error");
+	fm_jw_text(w, "code", fm_api_errno_name(err->code));
+	fm_jw_text(w, "text", err->text);
+	fm_jw_object_end(w);
+}
+
+static void json_result(struct fm_json_writer *w, const struct fmove_result *r)
+{
+	char text[16];
+
+	fm_jw_u64(w, "bytes", r->bytes);
+	fm_jw_u64(w, "data_bytes", r->data_bytes);
+	fm_jw_real(w, "seconds", r->seconds);
+	fm_jw_real(w, "gb_per_s", r->gb_per_s);
+	fm_jw_text(w, "transport", r->transport);
+	fm_jw_text(w, "why", r->why);
+	fm_jw_u64(w, "connections", r->connections);
+	(void)snprintf(text, sizeof(text), "%08" PRIx32, r->crc32c);	/* fits */
+	fm_jw_text(w, "crc32c", text);
+	fm_jw_bool(w, "durable", r->is_durable);
+	fm_jw_bool(w, "checked", r->is_checked);
+	fm_jw_u64(w, "resent_bytes", r->resent_bytes);
+	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);
+	(void)snprintf(text, sizeof(text), "%04o", r->mode & 0777u);	/* fits */
+	fm_jw_text(w, "mode", text);
+	fm_jw_i64(w, "mtime_ns", r->mtime_ns);
+	fm_jw_text(w, "note", r->note);
+}
+
+static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
+{
+	static char buf[JSON_MAX];	/* one thread prints */
+	struct fm_json_writer w;
+	int ret;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "source", one->source, strlen(one->source));
+	fm_jw_name(&w, "target", one->target, strlen(one->target));
+	fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(one->err.code));
+	if (one->err.code < 0)
+		json_error(&w, &one->err);
+	else
+		json_result(&w, &one->result);
+	fm_jw_object_end(&w);
+	ret = fm_jw_end(&w);
+	if (ret < 0)	/* names longer than any that can be opened */
+		(void)snprintf(buf, sizeof(buf), "{\"exit\":%d}", (int)fm_api_exit(one->err.code));
+	(void)printf("%s%s%s", o->is_many && o->done + o->failed > 1 ? ",\n" : "", buf,
+		     o->is_many ? "" : "\n");
+}
+
+static void say_done(const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
+	char count[FM_SHOW_MAX];
+
+	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s%s%s, CRC32C %08" PRIx32 "%s, %s",
+	       one->source, one->target, fm_show_count(r->bytes, count), r->seconds, r->gb_per_s,
+	       r->transport, r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", r->crc32c,
+	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
+	if (r->corrupt_chunks > 0)
+		fm_say("%s: %u chunk%s arrived corrupt and came again", one->source,
+		       r->corrupt_chunks, r->corrupt_chunks == 1 ? "" : "s");
+	if (r->note[0])
+		fm_say("%s: %s", one->source, r->note);
+}
+
+void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
+{
+	if (one->err.code < 0) {
+		if (o->failed++ == 0)
+			o->first_exit = fm_fail(o->verb, &one->err);
+		else
+			(void)fm_fail(o->verb, &one->err);
+		o->is_cancelled |= one->err.code == -ECANCELED;
+	} else {
+		o->done++;
+		o->bytes += one->result.bytes;
+		if (!o->is_quiet)
+			say_done(one);
+	}
+	if (o->is_json)
+		json_one(o, one);
+}
+
+static int exit_of(const struct fm_outcomes *o)
+{
+	if (o->is_cancelled)
+		return FM_EXIT_CANCELLED;
+	if (o->failed == 0)
+		return FM_EXIT_DONE;
+	return o->done > 0 ? FM_EXIT_PARTLY : o->first_exit;
+}
+
+int fm_outcomes_end(struct fm_outcomes *o)
+{
+	double seconds = (double)(fm_clock_real.now_ns(fm_clock_real.ctx) - o->start_ns) /
+			 (double)FM_NS_PER_S;
+	struct fm_json_writer w;
+	char buf[512];
+
+	if (o->is_json && o->is_many) {
+		/* the rest of the object that fm_outcomes_begin() began */
+		fm_jw_begin(&w, buf, sizeof(buf));
+		fm_jw_u64(&w, "done", o->done);
+		fm_jw_u64(&w, "failed", o->failed);
+		fm_jw_u64(&w, "bytes", o->bytes);
+		fm_jw_real(&w, "seconds", seconds);
+		fm_jw_real(&w, "gb_per_s", seconds > 0 ? (double)o->bytes / 1e9 / seconds : 0);
+		fm_jw_u64(&w, "exit", (uint64_t)exit_of(o));
+		(void)fm_jw_end(&w);			/* numbers: they fit */
+		(void)printf("],%s}\n", buf);
+	}
+	return fm_stdout_end(o->verb, exit_of(o));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outcome - what became of one source of a put or get, and of all of them: said in a line, as JSON,
+ * and as the exit status.
+ *
+ * The JSON is documented in fmove(1): one object; for several sources their objects are in its
+ * "files".
+ */
+#ifndef FM_CLIENT_OUTCOME_H
+#define FM_CLIENT_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/fmove.h"
+#include "mover/base/err.h"
+
+struct fm_outcome {
+	const char *source;		/* as typed, or NODE:STORE/PATH; bytes */
+	const char *target;
+	struct fm_err err;		/* code 0: done */
+	struct fmove_result result;
+};
+
+struct fm_outcomes {
+	const char *verb;
+	bool is_quiet;
+	bool is_json;
+	bool is_many;			/* several sources */
+	unsigned done;
+	unsigned failed;
+	int first_exit;			/* of the first that failed */
+	bool is_cancelled;
+	uint64_t bytes;
+	uint64_t start_ns;
+};
+
+void fm_outcomes_begin(struct fm_outcomes *o);
+void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one);
+
+/* Ends the JSON. The exit status, standard output included. */
+int fm_outcomes_end(struct fm_outcomes *o);
+
+#endif

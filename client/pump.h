@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pump - a thread that carries bytes between a pipe and a descriptor which is not handed to the
+ * daemon: a terminal, a device, a file that is open somewhere in its middle or for appending. At
+ * most one runs; fm_interrupt_start() comes first.
+ */
+#ifndef FM_CLIENT_PUMP_H
+#define FM_CLIENT_PUMP_H
+
+struct fm_err;
+
+struct fm_pump;
+
+/*
+ * Everything from fd; *out is the pipe to read it from, the caller's. An error in reading
+ * interrupts (the pipe does not end).
+ */
+int fm_pump_from(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err);
+
+/*
+ * Everything into fd; *out is the pipe to write it to, the caller's. After an error in writing the
+ * pipe is broken.
+ */
+int fm_pump_to(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err);
+
+/* The error of reading or writing so far, 0 if none. */
+int fm_pump_error(struct fm_pump *pump);
+
+/*
+ * fm_pump_to only, its pipe closed by all who had it: wait until everything is written. 0 or
+ * -errno.
+ */
+int fm_pump_finish(struct fm_pump *pump);
+
+#endif

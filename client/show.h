@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show - names, sizes and times as people read them. Any thread.
+ */
+#ifndef FM_CLIENT_SHOW_H
+#define FM_CLIENT_SHOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FM_SHOW_MAX 32		/* any number with its unit */
+
+/*
+ * Bytes as one line: control characters and what is not UTF-8 become \n, \t, \xNN. Cut to cap.
+ * Returns out.
+ */
+char *fm_show(const char *text, size_t len, char *out, size_t cap);
+
+/* "1.07 GB", "512 B": decimal units, three digits. Returns out. */
+char *fm_show_bytes(uint64_t bytes, char out[static FM_SHOW_MAX]);
+
+/* "1.31 GB/s" */
+char *fm_show_rate(double bytes_per_s, char out[static FM_SHOW_MAX]);
+
+/* "0:07", "1:02:03" */
+char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX]);
+
+/* "1,073,741,824" */
+char *fm_show_count(uint64_t n, char out[static FM_SHOW_MAX]);
+
+#endif

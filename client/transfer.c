@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* transfer - see transfer.h. */
+#include "client/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/interrupt.h"
+#include "config/value.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+#define PROGRESS_MS 200
+
+void fm_transfer_init(struct fm_transfer *t, const char *verb)
+{
+	*t = (struct fm_transfer){ .outcomes = { .verb = verb } };
+}
+
+/* The place of value among words, or -1. */
+static int choice(const char *value, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], value) == 0)
+			return i;
+	return -1;
+}
+
+static int take_choice(struct fm_args *args, const char *option, const char *const *words,
+		       const char *list, int *out)
+{
+	*out = choice(args->value, words);
+	return *out < 0 ? fm_usage(args, "--%s %s: must be %s", option, args->value, list) : 0;
+}
+
+static int take_limit(struct fm_transfer *t, struct fm_args *args)
+{
+	/* "500MB" says as much as "500MB/s". */
+	if (fm_value_rate(args->value, &t->opts.rate_bytes) < 0 &&
+	    fm_value_size(args->value, &t->opts.rate_bytes) < 0)
+		return fm_usage(args, "--limit %s: must be " FM_VALUE_RATE_FORM, args->value);
+	return 0;
+}
+
+static int take_timeout(struct fm_transfer *t, struct fm_args *args)
+{
+	uint64_t ns;
+
+	if (fm_value_time(args->value, &ns) < 0 || ns < FM_NS_PER_MS ||
+	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
+		return fm_usage(args,
+				"--timeout %s: must be " FM_VALUE_TIME_FORM ", 1 ms to a year",
+				args->value);
+	t->opts.timeout_ms = ns / FM_NS_PER_MS;
+	return 0;
+}
+
+/* 0, or an exit status. */
+static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
+{
+	static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
+	static const char *const durabilities[] = { "default", "disk", "memory", NULL };
+	int place, ret = 0;
+
+	switch ((enum fm_transfer_key)key) {
+	case FM_TRANSFER_TRANSPORT:
+		ret = take_choice(args, "transport", transports, "auto, rdma or tcp", &place);
+		t->opts.transport = ret == 0 ? (enum fmove_transport)place : FMOVE_AUTO;
+		break;
+	case FM_TRANSFER_DURABILITY:
+		ret = take_choice(args, "durability", durabilities, "disk or memory", &place);
+		t->opts.durability = ret == 0 ? (enum fmove_durability)place : FMOVE_DEFAULT;
+		break;
+	case FM_TRANSFER_LIMIT:
+		return take_limit(t, args);
+	case FM_TRANSFER_TIMEOUT:
+		return take_timeout(t, args);
+	case FM_TRANSFER_FORCE:
+		t->opts.may_replace = true;
+		break;
+	case FM_TRANSFER_QUIET:
+		t->outcomes.is_quiet = true;
+		break;
+	case FM_TRANSFER_JSON:
+		t->outcomes.is_json = true;
+		break;
+	}
+	return ret;
+}
+
+int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int max)
+{
+	int key;
+
+	while ((key = fm_args_next(args)) > 0) {
+		args->status = take_option(t, args, key);
+		if (args->status != 0)
+			return -1;
+	}
+	return fm_args_end(args, min, max);
+}
+
+int fm_transfer_open(struct fm_transfer *t, struct fm_err *err)
+{
+	struct fmove_error why;
+	int ret;
+
+	ret = fm_interrupt_start(err);
+	if (ret < 0)
+		return ret;
+	t->opts.cancel_fd = fm_interrupt_fd();
+	t->opts.progress = fm_progress_show;
+	t->opts.ctx = &t->progress;
+	ret = fmove_connect(fm_socket_path(), &t->conn, &why);
+	return ret < 0 ? fm_transfer_error(err, &why) : 0;
+}
+
+void fm_transfer_close(struct fm_transfer *t)
+{
+	fmove_close(t->conn);
+}
+
+void fm_transfer_begin(struct fm_transfer *t, const char *label)
+{
+	fm_progress_begin(&t->progress, label, t->outcomes.is_quiet);
+	t->opts.progress_ms = t->progress.is_on ? PROGRESS_MS : 0;
+}
+
+void fm_transfer_end(struct fm_transfer *t)
+{
+	fm_progress_end(&t->progress);
+}
+
+int fm_transfer_error(struct fm_err *err, const struct fmove_error *from)
+{
+	if (fm_is_interrupted())
+		return fm_err_set(err, -ECANCELED, "cancelled");
+	return fm_err_set(err, from->code, "%s", from->text);
+}

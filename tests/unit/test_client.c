@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_client */
+/*
+ * test_client - the parts of fmove that need no daemon: names, arguments, what people read, the
+ * part file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/cmd.h"
+#include "client/interrupt.h"
+#include "client/name.h"
+#include "client/part.h"
+#include "client/progress.h"
+#include "client/show.h"
+#include "mover/base/err.h"
+#include "tests/fm_test.h"
+
+/* ---- names ---- */
+
+static void name_is(const char *text, const char *node, const char *store, const char *path,
+		    bool is_dir)
+{
+	struct fm_name name;
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_name_parse(text, &name, &err), 0);
+	CU_ASSERT_STRING_EQUAL(name.node, node);
+	CU_ASSERT_STRING_EQUAL(name.store, store);
+	CU_ASSERT_STRING_EQUAL(name.path, path);
+	CU_ASSERT_EQUAL(name.is_dir, is_dir);
+}
+
+static void test_names_are_taken_apart(void)
+{
+	name_is("n2:s/a", "n2", "s", "a", false);
+	name_is("n2:s", "n2", "s", "", true);
+	name_is("n2:s/", "n2", "s", "", true);
+	name_is("n2:s/a/b c/", "n2", "s", "a/b c", true);
+	name_is("n2:s/a:b", "n2", "s", "a:b", false);
+	name_is("n-1.lan:ck_pt/\xff\n", "n-1.lan", "ck_pt", "\xff\n", false);
+	name_is("n2:s/../x", "n2", "s", "../x", false);		/* the node refuses it */
+	name_is("n2:s//etc", "n2", "s", "/etc", false);		/* as well */
+}
+
+static void test_what_is_no_name_is_refused(void)
+{
+	static const char *const bad[] = { "",	  "n2",	  "n2/s",    ":s/a",	"n2:/a",
+					   "n2:", "/a/b", "./a:b/c", "n 2:s/a", "n2:s t/a" };
+	char text[5000];
+	struct fm_name name;
+	struct fm_err err;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_name_parse(bad[i], &name, &err), -EINVAL);
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "n:s/", 4);
+	text[4 + FMOVE_PATH_MAX] = '\0';
+	CU_ASSERT_EQUAL(fm_name_parse(text, &name, &err), 0);
+	CU_ASSERT_EQUAL(fm_name_append(&name, "b", &err), -ENAMETOOLONG);
+	text[4 + FMOVE_PATH_MAX] = 'a';
+	text[4 + FMOVE_PATH_MAX + 1] = '\0';
+	CU_ASSERT_EQUAL(fm_name_parse(text, &name, &err), -ENAMETOOLONG);
+	text[70] = '\0';
+	memset(text, 'a', 70);
+	text[65] = ':';
+	CU_ASSERT_EQUAL(fm_name_parse(text, &name, &err), -EINVAL);
+}
+
+static void test_names_are_put_together(void)
+{
+	struct fm_name name;
+	struct fm_err err;
+	char text[64];
+
+	CU_ASSERT_EQUAL(fm_name_parse("n:s", &name, &err), 0);
+	CU_ASSERT_EQUAL(fm_name_append(&name, "a", &err), 0);
+	CU_ASSERT_EQUAL(fm_name_append(&name, "b", &err), 0);
+	CU_ASSERT_EQUAL(fm_name_text(&name, text, sizeof(text)), 7);
+	CU_ASSERT_STRING_EQUAL(text, "n:s/a/b");
+	CU_ASSERT_EQUAL(fm_name_text(&name, text, 4), 3);
+	CU_ASSERT_STRING_EQUAL(fm_name_last("a/b/c"), "c");
+	CU_ASSERT_STRING_EQUAL(fm_name_last("c"), "c");
+}
+
+/* ---- arguments ---- */
+
+/*
+ * Keys and operands in order, as text: "force limit=5 | a b". Standard error goes away meanwhile.
+ */
+static int parse(int argc, char **argv, char *out, size_t cap)
+{
+	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+	struct fm_args args;
+	size_t at = 0;
+	int key;
+
+	(void)dup2(null, STDERR_FILENO);
+	fm_args_begin(&args, "put", argc, argv);
+	while ((key = fm_args_next(&args)) > 0) {
+		for (const struct fm_opt *o = fm_opts_put; o->name; o++)
+			if (o->key == key)
+				at += (size_t)snprintf(out + at, cap - at, "%s%s%s ", o->name,
+						       o->arg ? "=" : "", o->arg ? args.value : "");
+	}
+	key = fm_args_end(&args, 1, 3);
+	at += (size_t)snprintf(out + at, cap - at, "|");
+	for (int i = 0; i < args.count; i++)
+		at += (size_t)snprintf(out + at, cap - at, " %s", args.operands[i]);
+	(void)dup2(saved, STDERR_FILENO);
+	(void)close(saved);
+	(void)close(null);
+	return key < 0 ? args.status : 0;
+}
+
+static void args_are(const char *line, int status, const char *wanted)
+{
+	char words[256], out[512];
+	char *argv[16];
+	int argc = 0;
+
+	(void)snprintf(words, sizeof(words), "put %s", line);
+	for (char *at = strtok(words, " "); at; at = strtok(NULL, " "))
+		argv[argc++] = at;
+	CU_ASSERT_EQUAL(parse(argc, argv, out, sizeof(out)), status);
+	if (wanted)
+		CU_ASSERT_STRING_EQUAL(out, wanted);
+}
+
+static void test_options_and_operands_are_told_apart(void)
+{
+	args_are("a b", 0, "| a b");
+	args_are("--force a --limit 5 b", 0, "force limit=5 | a b");
+	args_are("--limit=5 a", 0, "limit=5 | a");
+	args_are("-fq a", 0, "force quiet | a");
+	args_are("a -- --force -q", 0, "| a --force -q");
+	args_are("- a", 0, "| - a");
+	args_are("--socket /x a", 0, "| a");
+	args_are("", 2, NULL);
+	args_are("a b c d", 2, NULL);
+	args_are("--forse a", 2, NULL);
+	args_are("--force=1 a", 2, NULL);
+	args_are("a --limit", 2, NULL);
+	args_are("-x a", 2, NULL);
+	args_are("-fx a", 2, NULL);
+}
+
+static void test_the_nearest_word_is_suggested(void)
+{
+	static const char *const words[] = { "put", "get", "status", "stat", NULL };
+
+	CU_ASSERT_STRING_EQUAL(fm_nearest("stauts", words), "status");
+	CU_ASSERT_STRING_EQUAL(fm_nearest("puut", words), "put");
+	CU_ASSERT_STRING_EQUAL(fm_nearest("sta", words), "stat");
+	CU_ASSERT_PTR_NULL(fm_nearest("frobnicate", words));
+	CU_ASSERT_PTR_NULL(fm_nearest("xyz", words));
+	CU_ASSERT_PTR_NULL(fm_nearest("a-word-that-is-much-longer-than-any-of-them", words));
+}
+
+static void test_every_row_is_whole(void)
+{
+	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
+		CU_ASSERT_PTR_EQUAL(fm_cmd_find(c->name), c);
+		CU_ASSERT_TRUE(c->args && c->summary && c->opts && c->run);
+		for (const struct fm_opt *o = c->opts; o->name; o++) {
+			CU_ASSERT_TRUE(o->key > 0 && o->help && strlen(o->help) > 0);
+			for (const struct fm_opt *p = c->opts; p != o; p++)
+				CU_ASSERT_TRUE(p->key != o->key && strcmp(p->name, o->name) != 0 &&
+					       (p->letter == 0 || p->letter != o->letter));
+		}
+	}
+	CU_ASSERT_PTR_NULL(fm_cmd_find("frobnicate"));
+}
+
+/* ---- what people read ---- */
+
+static void test_numbers_read_well(void)
+{
+	char text[FM_SHOW_MAX];
+
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(0, text), "0 B");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(999, text), "999 B");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(1000, text), "1.00 kB");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(12345, text), "12.3 kB");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(999999, text), "1.00 MB");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(123456789, text), "123 MB");
+	CU_ASSERT_STRING_EQUAL(fm_show_bytes(UINT64_MAX, text), "18447 PB");
+	CU_ASSERT_STRING_EQUAL(fm_show_rate(24.5e9, text), "24.5 GB/s");
+	CU_ASSERT_STRING_EQUAL(fm_show_time(7, text), "0:07");
+	CU_ASSERT_STRING_EQUAL(fm_show_time(3723, text), "1:02:03");
+	CU_ASSERT_STRING_EQUAL(fm_show_count(0, text), "0");
+	CU_ASSERT_STRING_EQUAL(fm_show_count(999, text), "999");
+	CU_ASSERT_STRING_EQUAL(fm_show_count(1073741824, text), "1,073,741,824");
+	CU_ASSERT_STRING_EQUAL(fm_show_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
+}
+
+static void test_nothing_shown_moves_the_cursor(void)
+{
+	char out[64];
+
+	CU_ASSERT_STRING_EQUAL(fm_show("a b", 3, out, sizeof(out)), "a b");
+	CU_ASSERT_STRING_EQUAL(fm_show("a\nb\tc", 5, out, sizeof(out)), "a\\nb\\tc");
+	CU_ASSERT_STRING_EQUAL(fm_show("\033[2J", 4, out, sizeof(out)), "\\x1b[2J");
+	CU_ASSERT_STRING_EQUAL(fm_show("\xc2\x9b" "2J", 4, out, sizeof(out)), "\\xc2\\x9b2J");
+	CU_ASSERT_STRING_EQUAL(fm_show("caf\xc3\xa9\xff", 6, out, sizeof(out)), "caf\xc3\xa9\\xff");
+	CU_ASSERT_STRING_EQUAL(fm_show("abcdefgh", 8, out, 9), "abcd");	/* cut, and terminated */
+}
+
+static void test_the_progress_line_says_what_is_known(void)
+{
+	struct fmove_progress p = {
+		.state = "copying", .size = 50000000000, .bytes = 12300000000, .rails = 2
+	};
+	char line[256];
+
+	fm_progress_line("ckpt.bin", &p, 6.2e9, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line,
+			       "ckpt.bin  12.3 GB of 50.0 GB   25%  6.20 GB/s  0:06 left  2 rails");
+	p.size = UINT64_MAX;
+	p.rails = 1;
+	fm_progress_line("-", &p, 6.2e9, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "-  12.3 GB  6.20 GB/s  1 rail");
+	p.state = "committing";
+	fm_progress_line("ckpt.bin", &p, 0, 29, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "ckpt.bi  12.3 GB  committing");
+}
+
+/* ---- the part file ---- */
+
+static char dir[64];
+
+static void path_of(const char *name, char *out, size_t cap)
+{
+	(void)snprintf(out, cap, "%s/%s", dir, name);
+}
+
+static unsigned files_in_dir(void)
+{
+	char command[128];
+	unsigned n = 0;
+	FILE *f;
+
+	(void)snprintf(command, sizeof(command), "ls -A %s | wc -l", dir);
+	f = popen(command, "r");
+	if (!f || fscanf(f, "%u", &n) != 1)
+		n = 999;
+	if (f)
+		(void)pclose(f);
+	return n;
+}
+
+static void dir_make(void)
+{
+	(void)snprintf(dir, sizeof(dir), "/tmp/fm-test-client.XXXXXX");
+	if (!mkdtemp(dir))
+		abort();
+}
+
+static void dir_remove(void)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void test_a_part_appears_only_when_published(void)
+{
+	struct fm_part_attr attr = { 0640, -1500000000, true };	/* before 1970 */
+	struct fm_part part;
+	struct fm_err err;
+	char path[128];
+	struct stat st;
+
+	dir_make();
+	path_of("a", path, sizeof(path));
+	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), 0);
+	CU_ASSERT_EQUAL(stat(path, &st), -1);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+	CU_ASSERT_EQUAL(write(part.fd, "abc", 3), 3);
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), 0);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	CU_ASSERT_EQUAL(st.st_size, 3);
+	CU_ASSERT_EQUAL(st.st_mode & 07777, 0640);
+	CU_ASSERT_EQUAL(st.st_mtim.tv_sec, -2);
+	CU_ASSERT_EQUAL(st.st_mtim.tv_nsec, 500000000);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+
+	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), -EEXIST);
+	CU_ASSERT_EQUAL(fm_part_open(path, true, &part, &err), 0);
+	fm_part_discard(&part);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+	CU_ASSERT_EQUAL(fm_part_open(path, true, &part, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), 0);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	CU_ASSERT_EQUAL(st.st_size, 0);
+	dir_remove();
+}
+
+static void test_a_part_never_replaces_unasked(void)
+{
+	struct fm_part_attr attr = { 0644, 0, false };
+	struct fm_part part;
+	struct fm_err err;
+	char path[128], bad[128];
+	struct stat st;
+	int fd;
+
+	dir_make();
+	path_of("a", path, sizeof(path));
+	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);	/* somebody was faster */
+	CU_ASSERT_EQUAL(write(fd, "x", 1), 1);
+	CU_ASSERT_EQUAL(close(fd), 0);
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), -EEXIST);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	CU_ASSERT_EQUAL(st.st_size, 1);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+	CU_ASSERT_EQUAL(fm_part_open(dir, true, &part, &err), -EISDIR);
+	path_of("none/a", bad, sizeof(bad));
+	CU_ASSERT_EQUAL(fm_part_open(bad, true, &part, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_part_open("/dev/null", true, &part, &err), -EINVAL);
+	dir_remove();
+}
+
+/*
+ * Goal: the second Ctrl-C ends at once and leaves nothing. Method: a child that sends both to
+ * itself.
+ */
+static void test_the_second_signal_removes_the_part(void)
+{
+	int status = 0;
+	char path[128];
+	pid_t child;
+
+	dir_make();
+	path_of("a", path, sizeof(path));
+	child = fork();
+	if (child == 0) {
+		struct fm_part part;
+		struct fm_err err;
+
+		if (fm_interrupt_start(&err) < 0 || fm_part_open(path, false, &part, &err) < 0)
+			_exit(1);
+		(void)raise(SIGINT);
+		if (!fm_is_interrupted())
+			_exit(2);
+		(void)raise(SIGINT);
+		_exit(3);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130);
+	CU_ASSERT_EQUAL(files_in_dir(), 0);
+	dir_remove();
+}
+
+static const struct fm_test tests[] = {
+	{ "names are taken apart", test_names_are_taken_apart },
+	{ "what is no name is refused", test_what_is_no_name_is_refused },
+	{ "names are put together", test_names_are_put_together },
+	{ "options and operands are told apart", test_options_and_operands_are_told_apart },
+	{ "the nearest word is suggested", test_the_nearest_word_is_suggested },
+	{ "every row of the table is whole", test_every_row_is_whole },
+	{ "numbers read well", test_numbers_read_well },
+	{ "nothing shown moves the cursor", test_nothing_shown_moves_the_cursor },
+	{ "the progress line says what is known", test_the_progress_line_says_what_is_known },
+	{ "a part appears under its name only when published",
+	  test_a_part_appears_only_when_published },
+	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
+	{ "the second signal ends at once and removes the part",
+	  test_the_second_signal_removes_the_part },
+};
+FM_TEST_MAIN("client", tests)
