@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * admit - see admit.h.
+ *
+ * The files are read afresh each time: what is in there now is what the next start will say. Nothing is told to a
+ * candidate before its token is good, and a token is used up only when nothing else stands against it.
+ */
+#include "mover/daemon/admit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/files.h"
+#include "config/invite.h"
+#include "config/value.h"
+#include "mover/base/err.h"
+
+#define SAY_ANOTHER "give the new one another (--node NAME)"
+
+_Static_assert(FM_JOIN_SECRET_LEN == FM_INVITE_SECRET_LEN, "one secret");
+_Static_assert(FM_JOIN_NAME_MAX == FM_VALUE_NAME_MAX, "one length of names");
+_Static_assert(FM_KEY_LEN == FM_CONFIG_KEY_LEN, "one length of keys");
+
+static int check_form(const struct fm_join_candidate *who, struct fm_err *err)
+{
+	const struct fm_join_request *r = &who->request;
+	char host[FM_VALUE_HOST_MAX];
+	uint16_t port;
+
+	if (!fm_value_is_name(r->name))
+		return fm_err_set(err, -EINVAL, "the node's name is not allowed; it must be " FM_VALUE_NAME_FORM);
+	if (r->address[0] && fm_value_address(r->address, false, host, sizeof(host), &port) < 0)
+		return fm_err_set(err, -EINVAL,
+				  "the node's address is not allowed; it must be HOST:PORT or [ADDRESS]:PORT");
+	return 0;
+}
+
+/* *is_known: this very node is a peer already and comes once more, perhaps from another address. */
+static int check_taken(const struct fm_config *cfg, const struct fm_join_candidate *who, bool *is_known,
+		       struct fm_err *err)
+{
+	const char *name = who->request.name;
+
+	*is_known = false;
+	if (strcmp(name, cfg->node.name) == 0)
+		return fm_err_set(err, -EEXIST, "the name \"%s\" is taken by this node itself: " SAY_ANOTHER, name);
+	for (unsigned i = 0; i < cfg->peer_count; i++) {
+		const struct fm_config_peer *p = &cfg->peers[i];
+		bool is_same_name = strcmp(p->name, name) == 0;
+		bool is_same_key = memcmp(p->key, who->key, FM_KEY_LEN) == 0;
+
+		if (is_same_name && is_same_key)
+			*is_known = true;
+		else if (is_same_name)
+			return fm_err_set(err, -EEXIST, "the name \"%s\" is taken by another node: " SAY_ANOTHER
+					  ", or remove the other's entry first", name);
+		else if (is_same_key)
+			return fm_err_set(err, -EEXIST, "this node's key is known already, under the name \"%s\"",
+					  p->name);
+	}
+	if (!*is_known && cfg->peer_count == FM_CONFIG_PEERS_MAX)
+		return fm_err_set(err, -ENOSPC, "there are %d peers already", FM_CONFIG_PEERS_MAX);
+	return 0;
+}
+
+static int admit_into(const struct fm_config *cfg, const struct fm_join_candidate *who, struct fm_err *err)
+{
+	struct fm_peer_file peer = {
+		.name = who->request.name,
+		.address = who->request.address,
+		.key = who->key,
+	};
+	int ret = fm_invite_check(cfg->dir, who->request.secret, err);
+
+	if (ret == 0)
+		ret = check_form(who, err);
+	if (ret == 0)
+		ret = check_taken(cfg, who, &peer.may_replace, err);
+	if (ret == 0)
+		ret = fm_invite_use(cfg->dir, who->request.secret, err);
+	return ret < 0 ? ret : fm_peer_file_write(cfg->dir, &peer, err);
+}
+
+int fm_admit(void *ctx, const struct fm_join_candidate *who, struct fm_err *err)
+{
+	struct fm_config *cfg;
+	int ret = fm_config_load(ctx, &cfg, err);
+
+	if (ret < 0) {
+		fm_err_wrap(err, "this node's configuration has a mistake");
+		return ret == -ENOENT ? -EINVAL : ret;	/* -ENOENT is for tokens */
+	}
+	ret = admit_into(cfg, who, err);
+	fm_config_free(cfg);
+	return ret;
+}
+
+void fm_admit_retract(void *ctx, const struct fm_join_candidate *who)
+{
+	struct fm_config *cfg;
+	struct fm_err err;
+
+	if (fm_config_load(ctx, &cfg, &err) < 0)
+		return;		/* the next start will complain about the same */
+	fm_peer_file_remove(cfg->dir, who->request.name);
+	fm_config_free(cfg);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* limits - see limits.h. */
+#include "mover/daemon/limits.h"
+
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/value.h"
+#include "mover/base/log.h"
+
+/* With CAP_IPC_LOCK the limit does not count. Asked of the kernel directly: libcap is not worth a dependency. */
+static bool may_lock_anything(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return false;
+	return (data[0].effective >> CAP_IPC_LOCK & 1) != 0;
+}
+
+void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)
+{
+	char limit_text[FM_VALUE_TEXT_MAX], need_text[FM_VALUE_TEXT_MAX];
+	struct rlimit limit;
+
+	if (may_lock_anything() || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return;
+	if (limit.rlim_cur != limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_MEMLOCK, &limit);	/* what counts is looked at below */
+		if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+			return;
+	}
+	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= need_bytes)
+		return;
+	fm_value_size_print(limit.rlim_cur, limit_text);
+	fm_value_size_print(need_bytes, need_text);
+	fm_log_warn("memlock: the limit is %s, io_uring's fixed buffers and RDMA need %s; going on with what fits. "
+		    "To raise it: LimitMEMLOCK=infinity in the unit (systemctl edit fmoved), or the line "
+		    "\"%s - memlock unlimited\" in /etc/security/limits.conf", limit_text, need_text, unit_user);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* reload - see reload.h. */
+#include "mover/daemon/reload.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "config/options.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/base/worker.h"
+#include "mover/daemon/service.h"
+#include "mover/engine.h"
+#include "mover/join.h"
+
+struct fm_reload {
+	struct fm_service *service;
+	struct fm_work work;
+	bool is_busy;
+	bool is_wanted_again;
+	/* The worker's, while is_busy: */
+	struct fm_config *cfg;			/* the new one */
+	struct fm_store *stores[FM_CONFIG_STORES_MAX];	/* by its place there; NULL: as it was */
+	struct fm_err err;
+	int ret;
+};
+
+/* ---- on a worker's thread ---- */
+
+static bool is_same_store(const struct fm_config_store *a, const struct fm_config_store *b)
+{
+	for (unsigned i = 0; i < fm_option_count; i++)
+		if (fm_option_is_in(&fm_options[i], "stores") && !fm_option_is_equal(&fm_options[i], a, b))
+			return false;
+	return true;
+}
+
+static bool has_store(const struct fm_config *cfg, const struct fm_config_store *store)
+{
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (is_same_store(&cfg->stores[i], store))
+			return true;
+	return false;
+}
+
+static void drop_new(struct fm_reload *r)
+{
+	for (unsigned i = 0; i < FM_CONFIG_STORES_MAX; i++) {
+		if (r->stores[i])
+			r->stores[i]->ops->free(r->stores[i]);
+		r->stores[i] = NULL;
+	}
+	fm_config_free(r->cfg);
+	r->cfg = NULL;
+}
+
+static int read_new(struct fm_reload *r)
+{
+	int ret = fm_config_load(r->service->opts.config_file, &r->cfg, &r->err);
+
+	if (ret < 0)
+		return ret;
+	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++)
+		if (!has_store(r->service->cfg, &r->cfg->stores[i]))
+			ret = fm_service_open_store(&r->cfg->stores[i], &r->stores[i], &r->err);
+	return ret;
+}
+
+/* service->cfg does not change while a reload is under way: only its end replaces it. */
+static void reload_run(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
+
+	r->ret = read_new(r);
+	if (r->ret < 0)
+		drop_new(r);
+}
+
+/* ---- on the loop ---- */
+
+/* The names of what the engine has; its peers may be more than the old configuration's, since nodes join. */
+struct names {
+	bool is_stores;
+	unsigned count;
+	char name[FM_PEERS_MAX][FM_NAME_LEN_MAX + 1];
+};
+
+static void visit_store(void *ctx, const struct fm_store *s)
+{
+	struct names *n = ctx;
+
+	if (n->is_stores && n->count < FM_PEERS_MAX)
+		snprintf(n->name[n->count++], sizeof(n->name[0]), "%s", s->name);
+}
+
+static void visit_peer(void *ctx, const struct fm_peer_status *p)
+{
+	struct names *n = ctx;
+
+	if (!n->is_stores && n->count < FM_PEERS_MAX)
+		snprintf(n->name[n->count++], sizeof(n->name[0]), "%s", p->name);
+}
+
+static void visit_node(void *ctx, const struct fm_node_status *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static void visit_rail(void *ctx, const struct fm_rail_status *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static void visit_job(void *ctx, const struct fm_job_status *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static bool is_in_config(const struct fm_config *cfg, bool is_store, const char *name)
+{
+	for (unsigned i = 0; is_store && i < cfg->store_count; i++)
+		if (strcmp(cfg->stores[i].name, name) == 0)
+			return true;
+	for (unsigned i = 0; !is_store && i < cfg->peer_count; i++)
+		if (strcmp(cfg->peers[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void remove_gone(struct fm_reload *r, bool is_stores)
+{
+	static const struct fm_status_visitor visitor = {
+		.node = visit_node, .store = visit_store, .peer = visit_peer, .rail = visit_rail, .job = visit_job,
+	};
+	struct names *n = calloc(1, sizeof(*n));
+
+	if (!n) {
+		fm_log_error("reload: out of memory; what was removed is still served");
+		return;
+	}
+	n->is_stores = is_stores;
+	fm_engine_status(r->service->engine, &visitor, n);
+	for (unsigned i = 0; i < n->count; i++) {
+		if (is_in_config(r->cfg, is_stores, n->name[i]))
+			continue;
+		fm_log_info("reload: %s \"%s\" is gone", is_stores ? "store" : "peer", n->name[i]);
+		if (is_stores)
+			fm_engine_remove_store(r->service->engine, n->name[i]);
+		else
+			fm_engine_remove_peer(r->service->engine, n->name[i]);
+	}
+	free(n);
+}
+
+/* What was removed goes first: a new entry may have its key, or need its place. */
+static void take_over(struct fm_reload *r)
+{
+	struct fm_service *service = r->service;
+	struct fm_err err = { 0 };
+
+	remove_gone(r, false);
+	remove_gone(r, true);
+	for (unsigned i = 0; i < r->cfg->peer_count; i++)
+		if (fm_service_set_peer(service->engine, &r->cfg->peers[i], &err) < 0)
+			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
+	for (unsigned i = 0; i < r->cfg->store_count; i++) {
+		if (!r->stores[i])
+			continue;
+		fm_log_info("reload: store \"%s\" is at %s", r->cfg->stores[i].name, r->cfg->stores[i].directory);
+		if (fm_engine_set_store(service->engine, r->stores[i], &err) < 0)
+			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
+		r->stores[i] = NULL;	/* taken over */
+	}
+	fm_engine_set_rate(service->engine, r->cfg->mover.rate_bytes);
+	fm_join_set_address(service->join, r->cfg->node.address);
+	if (service->opts.log_level < 0)
+		fm_log_set_level((enum fm_log_level)r->cfg->node.log_level);
+}
+
+static void say_restarts(const struct fm_reload *r)
+{
+	for (unsigned i = 0; i < fm_option_count; i++) {
+		const struct fm_option *o = &fm_options[i];
+
+		if (!o->is_live && !fm_option_is_equal(o, r->service->started, r->cfg))
+			fm_log_warn("reload: %s changed; it takes a restart", o->path);
+	}
+}
+
+static void reload_done(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
+
+	r->is_busy = false;
+	if (r->service->is_stopping) {
+		drop_new(r);
+		return;
+	}
+	if (r->ret < 0) {
+		fm_log_error("reload: %s; nothing is changed", r->err.text);
+	} else {
+		take_over(r);
+		say_restarts(r);
+		if (r->service->cfg != r->service->started)
+			fm_config_free(r->service->cfg);
+		r->service->cfg = r->cfg;
+		r->cfg = NULL;
+		fm_log_info("reloaded %s", r->service->opts.config_file);
+	}
+	sd_notify(0, "READY=1");
+	fm_service_say_status(r->service);
+	if (r->is_wanted_again)
+		fm_reload_start(r);
+}
+
+void fm_reload_start(struct fm_reload *r)
+{
+	struct timespec now;
+
+	r->is_wanted_again = r->is_busy;
+	if (r->is_busy)
+		return;
+	r->is_busy = true;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	r->work.run = reload_run;
+	r->work.done = reload_done;
+	fm_worker_submit(r->service->worker, &r->work, r->service->loop);
+}
+
+int fm_reload_new(struct fm_service *service, struct fm_reload **out, struct fm_err *err)
+{
+	struct fm_reload *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return fm_err_set(err, -ENOMEM, "out of memory");
+	r->service = service;
+	*out = r;
+	return 0;
+}
+
+void fm_reload_free(struct fm_reload *r)
+{
+	if (!r)
+		return;
+	assert(!r->is_busy);
+	free(r);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service - see service.h.
+ *
+ * Start: memory, loop, worker, lanes, net, engine, stores, peers, API, joins. Stop (SIGTERM, SIGINT): the API and
+ * joins take nothing more, the engine aborts its jobs and says goodbye to the peers, then everything is freed in
+ * the order that the headers ask for. A stop that takes longer than STOP_NS, or a second signal, ends the process
+ * at once: no file is left half published either way.
+ */
+#include "mover/daemon/service.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "config/files.h"
+#include "config/value.h"
+#include "mover/api.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/worker.h"
+#include "mover/daemon/admit.h"
+#include "mover/daemon/lanes.h"
+#include "mover/daemon/limits.h"
+#include "mover/daemon/reload.h"
+#include "mover/engine.h"
+#include "mover/join.h"
+#include "mover/store/store.h"
+#include "mover/transport/net.h"
+
+#define WORKERS 16	/* each may wait for a disk: a few long syncs must not keep others from opening files */
+#define STOP_NS (15 * FM_NS_PER_S)
+#define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
+#define SPIN_NS 20000			/* a lane with work under way looks for so long before it sleeps */
+
+_Static_assert((int)FM_CONFIG_LOG_DEBUG == (int)FM_LOG_DEBUG, "the same levels");
+_Static_assert((int)FM_CONFIG_OWNER_CALLER == (int)FM_OWNER_CALLER, "the same owners");
+_Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= FM_PEERS_MAX,
+	       "the engine takes all of them");
+
+/* ---- starting ---- */
+
+static unsigned lane_count(const struct fm_config *cfg)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned lanes = cores > 0 ? (unsigned)cores / 4 : 2;
+
+	if (cfg->mover.lanes)
+		return cfg->mover.lanes;
+	return lanes < 2 ? 2 : lanes > 8 ? 8 : lanes;
+}
+
+/* Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at most all of it. */
+static void check_limits(const struct fm_config *cfg)
+{
+	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) && access("/dev/infiniband", F_OK) == 0;
+	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lane_count(cfg);
+	const struct passwd *pw = getpwuid(geteuid());
+
+	fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, pw ? pw->pw_name : "fmove");
+}
+
+static int start_lanes(struct fm_service *service, struct fm_err *err)
+{
+	struct fm_lanes_opts opts = {
+		.count = lane_count(service->cfg),
+		.arena = &service->arena,
+		.is_threads_only = service->cfg->mover.io == FM_CONFIG_IO_THREADS,
+		.is_uring_only = service->cfg->mover.io == FM_CONFIG_IO_URING,
+		.spin_ns = SPIN_NS,
+	};
+
+	return fm_lanes_new(&opts, &service->lanes, err);
+}
+
+static int start_net(struct fm_service *service, struct fm_err *err)
+{
+	const struct fm_config *cfg = service->cfg;
+	struct fm_net_opts opts = {
+		.listen = cfg->node.listen,
+		.key_file = cfg->node.key_file,
+		.is_tcp_allowed = (cfg->mover.transports & FM_CONFIG_TRANSPORT_TCP) != 0,
+		.is_rdma_allowed = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) != 0,
+		.dscp = (uint8_t)cfg->mover.dscp,
+	};
+
+	return fm_net_new(service->loop, &opts, &service->net, err);
+}
+
+static int make_engine(struct fm_service *service, struct fm_err *err)
+{
+	const struct fm_config *cfg = service->cfg;
+	struct fm_engine_opts opts = {
+		.node = cfg->node.name,
+		.lanes = lane_count(cfg),
+		.chunk_bytes = (uint32_t)cfg->mover.chunk_bytes,
+		.slab_bytes = (uint32_t)cfg->memory.slab_bytes,
+		.rdma_conns = cfg->mover.rdma_conns,
+		.tcp_conns = cfg->mover.tcp_conns,
+		.rate_bytes = cfg->mover.rate_bytes,
+		.stall_ns = cfg->mover.stall_ns,
+		.is_unchecked = service->opts.is_unchecked,
+	};
+	struct fm_engine_env env = {
+		.clock = &fm_clock_real,
+		.random = &fm_random_real,
+		.loop = service->loop,
+		.net = service->net,
+		.worker = service->worker,
+		.arena = service->arena.memory,
+		.arena_len = service->arena.len,
+	};
+
+	fm_net_key(service->net, opts.key);
+	for (unsigned i = 0; i < opts.lanes; i++) {
+		env.lane_loops[i] = fm_lanes_loop(service->lanes, i);
+		env.lane_rings[i] = fm_lanes_ring(service->lanes, i);
+	}
+	return fm_engine_new(&opts, &env, &service->engine, err);
+}
+
+int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err)
+{
+	struct fm_store_opts opts = {
+		.name = cfg->name,
+		.directory = cfg->directory,
+		.read = (const char *const *)cfg->read,
+		.write = (const char *const *)cfg->write,
+		.is_durable = cfg->durability == FM_CONFIG_DURABLE_DISK,
+		.may_replace = cfg->may_replace,
+		.is_buffered = cfg->is_buffered,
+		.quota_bytes = cfg->quota_bytes,
+		.owner = (enum fm_store_owner)cfg->owner,
+	};
+	int ret = fm_store_open(&opts, out, err);
+
+	if (ret < 0)
+		fm_err_wrap(err, "%.200s:%u: store \"%s\"", cfg->file, cfg->line, cfg->name);
+	return ret;
+}
+
+int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err)
+{
+	struct fm_peer_opts peer = { .name = cfg->name };
+	char host[FM_VALUE_HOST_MAX];
+
+	memcpy(peer.key, cfg->key, FM_KEY_LEN);
+	if (cfg->address[0]) {
+		if (fm_value_address(cfg->address, false, host, sizeof(host), &peer.port) < 0)
+			return fm_err_set(err, -EINVAL, "%s", cfg->address);	/* was checked when it was read */
+		peer.host = host;
+	}
+	return fm_engine_set_peer(engine, &peer, err);
+}
+
+static int fill_engine(struct fm_service *service, struct fm_err *err)
+{
+	const struct fm_config *cfg = service->cfg;
+	struct fm_store *store;
+	int ret = 0;
+
+	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
+		ret = fm_service_open_store(&cfg->stores[i], &store, err);
+		if (ret == 0)
+			ret = fm_engine_set_store(service->engine, store, err);
+	}
+	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
+		ret = fm_service_set_peer(service->engine, &cfg->peers[i], err);
+	return ret;
+}
+
+/* The socket's directory lives in /run, which is empty after a boot; without systemd nobody else makes it. */
+static int make_socket_dir(const char *socket_path, struct fm_err *err)
+{
+	char dir[PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%s", socket_path);
+	*strrchr(dir, '/') = '\0';
+	return dir[0] ? fm_dir_make(dir, 0755, (uid_t)-1, err) : 0;
+}
+
+static int start_api(struct fm_service *service, struct fm_err *err)
+{
+	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
+	const struct fm_config_node *cfg = &service->cfg->node;
+	struct fm_api_opts opts = {
+		.socket_path = cfg->socket,
+		.mode = modes[cfg->socket_mode],
+		.gid = (gid_t)-1,
+		.worker = service->worker,
+	};
+	const struct group *group;
+	int ret;
+
+	if (cfg->socket_group[0]) {
+		group = getgrnam(cfg->socket_group);
+		if (!group)
+			return fm_err_set(err, -ENOENT, "node.socket_group: this machine has no group \"%s\"",
+					  cfg->socket_group);
+		opts.gid = group->gr_gid;
+	}
+	ret = make_socket_dir(cfg->socket, err);
+	return ret < 0 ? ret : fm_api_new(service->loop, &opts, service->engine, &service->api, err);
+}
+
+static int start_join(struct fm_service *service, struct fm_err *err)
+{
+	struct fm_join_opts opts = {
+		.loop = service->loop,
+		.clock = &fm_clock_real,
+		.worker = service->worker,
+		.net = service->net,
+		.engine = service->engine,
+		.node = service->cfg->node.name,
+		.address = service->cfg->node.address,
+		.admit = fm_admit,
+		.retract = fm_admit_retract,
+		.ctx = (void *)service->opts.config_file,
+	};
+
+	return fm_join_new(&opts, &service->join, err);
+}
+
+/* ---- signals, the watchdog ---- */
+
+static void stop_too_late(struct fm_timer *timer)
+{
+	(void)timer;
+	fm_log_error("not stopped within %llu s; ending as it is", (unsigned long long)(STOP_NS / FM_NS_PER_S));
+	_exit(1);	/* no exit handlers: threads are still running */
+}
+
+static void engine_stopped(void *ctx)
+{
+	struct fm_service *service = ctx;
+
+	fm_loop_stop(service->loop);
+}
+
+static void begin_stop(struct fm_service *service, const char *why)
+{
+	if (service->is_stopping) {
+		fm_log_warn("%s once more; ending as it is", why);
+		_exit(1);
+	}
+	service->is_stopping = true;
+	fm_log_info("%s: stopping", why);
+	sd_notify(0, "STOPPING=1");
+	service->deadline.fire = stop_too_late;
+	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + STOP_NS);
+	fm_api_stop(service->api);
+	fm_join_stop(service->join);
+	fm_engine_stop(service->engine, engine_stopped, service);
+}
+
+static void signals_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_service *service = fm_container_of(watch, struct fm_service, signals);
+	struct signalfd_siginfo si;
+
+	(void)events;
+	while (read(watch->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (si.ssi_signo == SIGHUP && !service->is_stopping)
+			fm_reload_start(service->reload);
+		else if (si.ssi_signo != SIGHUP)
+			begin_stop(service, si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	}
+}
+
+/* Each lane must have come round since the last time: a lane that hangs is a daemon that hangs. */
+static void watchdog_fire(struct fm_timer *timer)
+{
+	struct fm_service *service = fm_container_of(timer, struct fm_service, watchdog);
+
+	if (fm_lanes_are_alive(service->lanes))
+		sd_notify(0, "WATCHDOG=1");
+	else
+		fm_log_warn("a lane does not answer; the watchdog is not told that all is well");
+	fm_timer_set(service->loop, timer, fm_loop_now(service->loop) + service->watchdog_ns);
+}
+
+static int start_watches(struct fm_service *service, struct fm_err *err)
+{
+	uint64_t watchdog_us = 0;
+	sigset_t set;
+	int ret;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	service->signals.fd =
+		FM_FAULT("node.signalfd") ? (errno = EMFILE, -1) : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (service->signals.fd < 0)
+		return fm_err_sys(err, -errno, "signalfd");
+	service->signals.ready = signals_ready;
+	service->signals.events = EPOLLIN;
+	ret = fm_watch_add(service->loop, &service->signals, err);
+	if (ret < 0)
+		return ret;
+	if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
+		service->watchdog_ns = watchdog_us * 1000 / 2;
+		service->watchdog.fire = watchdog_fire;
+		fm_timer_set(service->loop, &service->watchdog, fm_loop_now(service->loop) + service->watchdog_ns);
+	}
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int start_all(struct fm_service *service, struct fm_err *err)
+{
+	struct fm_loop_opts loop_opts = { 0 };
+	int ret;
+
+	check_limits(service->cfg);
+	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
+	if (ret == 0)
+		ret = fm_loop_new(&loop_opts, &service->loop, err);
+	if (ret == 0)
+		ret = fm_worker_new(WORKERS, &service->worker, err);
+	if (ret == 0)
+		ret = start_lanes(service, err);
+	if (ret == 0)
+		ret = start_net(service, err);
+	if (ret == 0)
+		ret = make_engine(service, err);
+	if (ret == 0)
+		ret = fill_engine(service, err);
+	if (ret == 0)
+		ret = fm_engine_start(service->engine, err);
+	return ret;
+}
+
+static int start_doors(struct fm_service *service, struct fm_err *err)
+{
+	int ret = fm_reload_new(service, &service->reload, err);
+
+	if (ret == 0)
+		ret = start_watches(service, err);
+	if (ret == 0)
+		ret = start_api(service, err);
+	if (ret == 0)
+		ret = start_join(service, err);
+	return ret;
+}
+
+/* The engine runs, but nobody was let in: stop it again. */
+static void abandon(struct fm_service *service)
+{
+	if (service->api)
+		fm_api_stop(service->api);
+	fm_engine_stop(service->engine, engine_stopped, service);
+	fm_loop_run(service->loop);
+}
+
+int fm_service_start(struct fm_service *service, const struct fm_service_opts *opts, struct fm_config *cfg,
+		     struct fm_err *err)
+{
+	int ret;
+
+	*service = (struct fm_service){ .opts = *opts, .cfg = cfg, .started = cfg, .signals = { .fd = -1 } };
+	ret = start_all(service, err);
+	if (ret == 0) {
+		ret = start_doors(service, err);
+		if (ret < 0)
+			abandon(service);
+	}
+	if (ret < 0) {
+		fm_service_end(service);
+		return ret;
+	}
+	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name, fm_net_port(service->net),
+		    lane_count(cfg), lane_count(cfg) == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(service->lanes, 0)),
+		    service->arena.is_huge ? "in huge pages" : "in ordinary pages");
+	if (opts->is_unchecked)
+		fm_log_warn("--measure-unchecked: no checksum is computed or checked; for measuring only");
+	return 0;
+}
+
+void fm_service_say_status(const struct fm_service *service)
+{
+	sd_notifyf(0, "STATUS=node %s, port %u, %u peers, %u stores", service->cfg->node.name,
+		   fm_net_port(service->net), service->cfg->peer_count, service->cfg->store_count);
+}
+
+void fm_service_run(struct fm_service *service)
+{
+	fm_service_say_status(service);
+	sd_notify(0, "READY=1");
+	fm_loop_run(service->loop);
+}
+
+static void drain(struct fm_loop *loop)
+{
+	for (unsigned i = 0; i < DRAIN_PASSES_MAX && fm_loop_step(loop, 0); i++)
+		;
+}
+
+/* Also after half a start: what was not made is NULL. */
+void fm_service_end(struct fm_service *service)
+{
+	if (service->loop) {
+		fm_timer_clear(service->loop, &service->deadline);
+		fm_timer_clear(service->loop, &service->watchdog);
+		if (service->signals.is_added)
+			fm_watch_del(service->loop, &service->signals);
+		drain(service->loop);
+	}
+	/* What the worker still has ends now, and its done() must run while those it belongs to are there. */
+	fm_worker_free(service->worker);
+	if (service->loop)
+		drain(service->loop);
+	/* What the engine has on the lanes' loops it takes away from this thread. */
+	if (service->lanes)
+		fm_lanes_stop(service->lanes);
+	fm_reload_free(service->reload);
+	fm_join_free(service->join);
+	fm_api_free(service->api);
+	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
+	fm_engine_free(service->engine);
+	fm_net_free(service->net);
+	fm_loop_free(service->loop);
+	fm_arena_unmap(&service->arena);
+	if (service->started != service->cfg)
+		fm_config_free(service->started);
+	fm_config_free(service->cfg);
+	if (service->signals.fd >= 0)
+		close(service->signals.fd);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service - the running daemon: everything that main.c made of the configuration, in the order in which it is made
+ * and unmade.
+ */
+#ifndef FM_DAEMON_SERVICE_H
+#define FM_DAEMON_SERVICE_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "mover/base/loop.h"
+#include "mover/daemon/arena.h"
+
+struct fm_api;
+struct fm_engine;
+struct fm_err;
+struct fm_join;
+struct fm_lanes;
+struct fm_net;
+struct fm_reload;
+struct fm_store;
+struct fm_worker;
+
+struct fm_service_opts {
+	const char *config_file;	/* absolute: the daemon may be asked to read it again */
+	int log_level;			/* -1: as the configuration says */
+	bool is_unchecked;		/* measuring only */
+};
+
+struct fm_service {
+	struct fm_service_opts opts;
+	struct fm_config *cfg;		/* as read last */
+	struct fm_config *started;	/* as it was at the start: still in force for what takes a restart */
+	struct fm_arena arena;
+	struct fm_loop *loop;
+	struct fm_worker *worker;
+	struct fm_lanes *lanes;
+	struct fm_net *net;
+	struct fm_engine *engine;
+	struct fm_api *api;
+	struct fm_join *join;
+	struct fm_reload *reload;
+	struct fm_watch signals;
+	struct fm_timer watchdog;
+	uint64_t watchdog_ns;		/* 0: nobody watches */
+	struct fm_timer deadline;	/* of stopping */
+	bool is_stopping;
+};
+
+/* Takes cfg over. On failure everything is unmade again. Signals must be blocked. */
+int fm_service_start(struct fm_service *service, const struct fm_service_opts *opts, struct fm_config *cfg,
+		     struct fm_err *err);
+
+/* Until SIGTERM or SIGINT, and then until everything has stopped. */
+void fm_service_run(struct fm_service *service);
+
+void fm_service_end(struct fm_service *service);
+
+/* Open a store as the configuration says. May block. */
+int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err);
+
+/* Tell the engine of a peer. */
+int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err);
+
+/* What systemctl status shows. */
+void fm_service_say_status(const struct fm_service *service);
+
+#endif

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_engine fm_transport fm_store */
+/*
+ * test_api - the local API against the clients it must expect: right ones, wrong ones, hostile
+ * ones. The engine behind it is the real one, with a store and without peers; transfers between
+ * nodes are for tests/cli.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+
+#include "mover/api.h"
+#include "mover/api_conn.h"
+#include "mover/api_json.h"
+#include "mover/base/worker.h"
+#include "mover/engine.h"
+#include "mover/store/store.h"
+#include "tests/unit/net_test.h"
+
+#define ARENA (1u << 20)
+
+/* One daemon, without its lanes' threads. */
+struct node {
+	struct fm_loop *loop;
+	struct fm_worker *worker;
+	struct fm_net *net;
+	struct fm_engine *engine;
+	struct fm_api *api;
+	void *arena;
+	char socket[108];	/* as long as the path of a socket can be */
+	bool is_stopped;
+};
+
+static void store_add(struct node *n)
+{
+	static const char *const all[] = { "*", NULL };
+	struct fm_store_opts opts = { .name = "s", .read = all, .write = all };
+	struct fm_store *store;
+	struct fm_err err;
+	char dir[128];
+
+	(void)snprintf(dir, sizeof(dir), "%s/s", test_dir());
+	(void)mkdir(dir, 0755);
+	opts.directory = dir;
+	if (fm_store_open(&opts, &store, &err) < 0 ||
+	    fm_engine_set_store(n->engine, store, &err) < 0)
+		abort();
+}
+
+static int node_api(struct node *n, struct fm_api **out, struct fm_err *err)
+{
+	struct fm_api_opts opts = {
+		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .worker = n->worker
+	};
+
+	return fm_api_new(n->loop, &opts, n->engine, out, err);
+}
+
+/* Everything but the API. */
+static void node_begin(struct node *n)
+{
+	struct fm_net_opts net = { .listen = "127.0.0.1:0",
+				   .key_file = key_file(1),
+				   .is_tcp_allowed = true };
+	struct fm_engine_opts opts = { .node = "n1",
+				       .lanes = 1,
+				       .chunk_bytes = 65536,
+				       .slab_bytes = 1u << 18,
+				       .tcp_conns = 1,
+				       .rdma_conns = 1,
+				       .stall_ns = 10 * FM_NS_PER_S };
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real };
+	struct fm_err err;
+
+	*n = (struct node){ .loop = loop_new() };
+	(void)snprintf(n->socket, sizeof(n->socket), "%s/fmoved.sock", test_dir());
+	(void)unlink(n->socket);
+	n->arena = aligned_alloc(4096, ARENA);
+	env.loop = env.lane_loops[0] = n->loop;
+	env.arena = n->arena;
+	env.arena_len = ARENA;
+	if (fm_worker_new(2, &n->worker, &err) < 0 || fm_net_new(n->loop, &net, &n->net, &err) < 0)
+		abort();
+	env.net = n->net;
+	env.worker = n->worker;
+	fm_net_key(n->net, opts.key);
+	if (fm_engine_new(&opts, &env, &n->engine, &err) < 0)
+		abort();
+	store_add(n);
+	if (fm_engine_start(n->engine, &err) < 0)
+		abort();
+}
+
+static void node_up(struct node *n)
+{
+	struct fm_err err;
+
+	node_begin(n);
+	CU_ASSERT_EQUAL_FATAL(node_api(n, &n->api, &err), 0);
+}
+
+static void node_stopped(void *ctx)
+{
+	((struct node *)ctx)->is_stopped = true;
+}
+
+static void node_down(struct node *n)
+{
+	if (n->api)
+		fm_api_stop(n->api);
+	fm_engine_stop(n->engine, node_stopped, n);
+	CU_ASSERT_TRUE(WAIT_FOR(n->loop, n->is_stopped));
+	loop_idle(n->loop, 5);
+	fm_api_free(n->api);
+	fm_engine_free(n->engine);
+	fm_worker_free(n->worker);
+	while (fm_loop_step(n->loop, 0))
+		;
+	fm_net_free(n->net);
+	fm_loop_free(n->loop);
+	free(n->arena);
+}
+
+/* ---- clients ---- */
+
+static int client(const struct node *n)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", n->socket);
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static ssize_t send_bytes(int fd, const void *text, size_t len, const int *fds, size_t fd_count)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(253 * sizeof(int))];
+	} control = { .room = { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)text, len };
+	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd_count > 0) {
+		hdr.msg_control = &control;
+		hdr.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.align = (struct cmsghdr){ CMSG_LEN(fd_count * sizeof(int)), SOL_SOCKET,
+						  SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.align), fds, fd_count * sizeof(int));
+	}
+	return sendmsg(fd, &hdr, MSG_NOSIGNAL);
+}
+
+static void send_text(int fd, const char *text)
+{
+	CU_ASSERT_EQUAL(send_bytes(fd, text, strlen(text), NULL, 0), (ssize_t)strlen(text));
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* The next message; "" if the connection was closed, "?" if none came. */
+static const char *answer(struct node *n, int fd)
+{
+	static char text[FM_API_MSG_MAX + 1];
+	ssize_t len;
+
+	if (!WAIT_FOR(n->loop, is_readable(fd)))
+		return "?";
+	len = recv(fd, text, sizeof(text) - 1, 0);
+	text[len > 0 ? len : 0] = '\0';
+	return text;
+}
+
+static const char *ask(struct node *n, int fd, const char *text)
+{
+	send_text(fd, text);
+	return answer(n, fd);
+}
+
+static bool says(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		return true;
+	printf("\n    \"%s\" does not say \"%s\"\n", text, part);
+	return false;
+}
+
+static unsigned open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	(void)closedir(dir);
+	return n;
+}
+
+/* ---- right ones ---- */
+
+static void test_requests_about_our_own_store_are_answered(void)
+{
+	struct node n;
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":7}"),
+			    "{\"id\":7,\"event\":\"done\",\"version\":\"" FM_VERSION
+			    "\",\"api\":1}"));
+	CU_ASSERT_TRUE(
+		says(ask(&n, fd, "{\"op\":\"mkdir\",\"id\":1,\"store\":\"s\",\"path\":\"d/e\"}"),
+		     "\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(
+		ask(&n, fd,
+		    "{\"op\":\"mkdir\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"ZC//\"}}"),
+		"\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(
+		ask(&n, fd,
+		    "{\"op\":\"list\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"d\"}"),
+		"\"entries\":[{\"name\":\"e\",\"type\":\"directory\""));
+	CU_ASSERT_TRUE(says(
+		ask(&n, fd,
+		    "{\"op\":\"list\",\"id\":2,\"store\":\"s\",\"path\":\"d\",\"after\":\"e\"}"),
+		"\"entries\":[{\"name\":{\"bytes\":\"/w==\"}"));
+	CU_ASSERT_TRUE(
+		says(ask(&n, fd, "{\"op\":\"stat\",\"id\":3,\"store\":\"s\",\"path\":\"d\"}"),
+		     "\"type\":\"directory\""));
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"remove\",\"id\":4,\"store\":\"s\",\"path\":\"d\","
+				"\"recursive\":true}"),
+			    "done"));
+	CU_ASSERT_TRUE(
+		says(ask(&n, fd, "{\"op\":\"stat\",\"id\":5,\"store\":\"s\",\"path\":\"d\"}"),
+		     "\"code\":\"ENOENT\",\"exit\":1"));
+	CU_ASSERT_TRUE(
+		says(ask(&n, fd, "{\"op\":\"status\",\"id\":6}"),
+		     "\"stores\":[{\"name\":\"s\",\"durable\":false}],\"peers\":[],\"jobs\":[]"));
+	(void)close(fd);
+	node_down(&n);
+}
+
+/* ---- wrong ones ---- */
+
+static void test_every_mistake_is_named(void)
+{
+	static const char *const cases[][2] = {
+		{ "{\"op\":\"ping\"}", "\\\"id\\\"" },
+		{ "{\"op\":\"ping\",\"id\":-1}", "\\\"id\\\"" },
+		{ "{\"op\":\"ping\",\"id\":9007199254740992}", "\\\"id\\\"" },
+		{ "{\"op\":\"ping\",\"id\":\"1\"}", "\"id\":null" },
+		{ "{\"id\":1}", "\\\"op\\\"" },
+		{ "{\"op\":\"pong\",\"id\":1}", "unknown operation \\\"pong\\\"" },
+		{ "{\"op\":\"ping\",\"id\":1,\"x\":2}", "unknown key \\\"x\\\"" },
+		{ "{\"op\":\"ping\",\"id\":1,\"path\":\"a\"}",
+		  "\\\"path\\\" has no meaning for ping" },
+		{ "{\"op\":\"get\",\"id\":1,\"force\":true}",
+		  "\\\"force\\\" has no meaning for get" },
+		{ "{\"op\":\"put\",\"id\":1,\"store\":\"s\",\"path\":\"a\"}",
+		  "put needs \\\"node\\\"" },
+		{ "{\"op\":\"stat\",\"id\":1,\"path\":\"a\"}", "stat needs \\\"store\\\"" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\"}", "stat needs \\\"path\\\"" },
+		{ "{\"op\":\"cancel\",\"id\":1}", "cancel needs \\\"job\\\"" },
+		{ "{\"op\":\"cancel\",\"id\":1,\"job\":5}", "no transfer with the id 5" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":3,\"path\":\"a\"}", "\\\"store\\\"" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"a\\u0000b\"}", "NUL" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"AA==\"}}",
+		  "NUL" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{\"bytes\":\"A\"}}",
+		  "BASE64" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{}}", "BASE64" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\"" },
+		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none" },
+		{ "{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+		  "n9" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":1}",
+		  "n9" },
+		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"discard\":true}",
+		  "n9" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":-1}",
+		  "\\\"generate\\\"" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"transport\":\"ip\"}",
+		  "auto, rdma, tcp" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"force\":1}",
+		  "neither true nor false" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+		  "0 descriptors came with this request, it takes 1" },
+		{ "{", "not a JSON object" },
+		{ "[]", "not a JSON object" },
+		{ "\xff\xfe", "not a JSON object" },
+		{ "{\"op\":\"ping\",\"id\":1}{}", "not a JSON object" },
+		{ "{\"op\":\"ping\",\"op\":\"ping\",\"id\":1}", "duplicate" },
+	};
+	struct node n;
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *text;
+
+		text = ask(&n, fd, cases[i][0]);
+		CU_ASSERT_TRUE(says(text, "\"event\":\"error\""));
+		CU_ASSERT_TRUE(says(text, cases[i][1]));
+	}
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":1}"), "done"));
+	CU_ASSERT_EQUAL(send(fd, "", 0, 0), 0);
+	CU_ASSERT_STRING_EQUAL(answer(&n, fd), "");
+	(void)close(fd);
+	node_down(&n);
+}
+
+static void test_names_that_are_too_long_are_named(void)
+{
+	static char text[40000];
+	struct node n;
+	size_t len;
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	for (unsigned max = FM_PATH_LEN_MAX; max <= FM_PATH_LEN_MAX + 1; max++) {
+		len = (size_t)snprintf(text, sizeof(text),
+				       "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"");
+		/* as long as a text can get: each byte is escaped */
+		for (unsigned i = 0; i < max; i++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "\\u0001");
+		(void)snprintf(text + len, sizeof(text) - len, "\"}");
+		CU_ASSERT_TRUE(says(ask(&n, fd, text), "ENAMETOOLONG"));
+	}
+	CU_ASSERT_TRUE(says(ask(&n, fd,
+				"{\"op\":\"stat\",\"id\":1,\"path\":\"\",\"store\":"
+				"\"0123456789012345678901234567890123456789"
+				"0123456789012345678901234\"}"),
+			    "longer than 64"));
+	(void)close(fd);
+	node_down(&n);
+}
+
+/* ---- hostile ones ---- */
+
+static void test_descriptors_are_never_kept(void)
+{
+	const char *ping = "{\"op\":\"ping\",\"id\":1}";
+	int fds[253], fd;
+	struct node n;
+	unsigned before;
+
+	node_up(&n);
+	fd = client(&n);
+	CU_ASSERT_TRUE(says(ask(&n, fd, ping), "done"));
+	for (unsigned i = 0; i < 253; i++)
+		fds[i] = STDIN_FILENO;
+	before = open_fds();
+	for (unsigned count = 1; count <= 253; count += count < 20 ? 1 : 58) {
+		CU_ASSERT_TRUE(send_bytes(fd, ping, strlen(ping), fds, count) > 0);
+		CU_ASSERT_TRUE(says(answer(&n, fd), count <= FM_API_FDS_MAX
+							    ? "it takes 0"
+							    : "too many descriptors"));
+	}
+	CU_ASSERT_TRUE(send_bytes(fd, "garbage", 7, fds, 3) > 0);
+	CU_ASSERT_TRUE(says(answer(&n, fd), "not a JSON object"));
+	ping = "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}";
+	CU_ASSERT_TRUE(send_bytes(fd, ping, strlen(ping), fds, 1) > 0);
+	CU_ASSERT_TRUE(says(answer(&n, fd), "\"event\":\"error\""));
+	CU_ASSERT_TRUE(send_bytes(fd, ping, strlen(ping), fds, 2) > 0);
+	CU_ASSERT_TRUE(says(answer(&n, fd), "it takes 1"));
+	ping = "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}";
+	CU_ASSERT_TRUE(send_bytes(fd, ping, strlen(ping), fds, 1) > 0);
+	CU_ASSERT_TRUE(says(answer(&n, fd), "\"event\":\"error\""));
+	loop_idle(n.loop, 20);
+	CU_ASSERT_EQUAL(open_fds(), before);
+	(void)close(fd);
+	node_down(&n);
+}
+
+static void test_messages_that_are_too_long_are_refused(void)
+{
+	static char text[FM_API_REQUEST_BYTES_MAX + 1];
+	struct node n;
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "{\"op\":\"ping\",\"id\":1}", 20);
+	CU_ASSERT_EQUAL(send_bytes(fd, text, sizeof(text) - 1, NULL, 0), (ssize_t)sizeof(text) - 1);
+	CU_ASSERT_TRUE(says(answer(&n, fd), "done"));
+	CU_ASSERT_EQUAL(send_bytes(fd, text, sizeof(text), NULL, 0), (ssize_t)sizeof(text));
+	CU_ASSERT_TRUE(says(answer(&n, fd), "longer than 64 KiB"));
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":1}"), "done"));
+	(void)close(fd);
+	node_down(&n);
+}
+
+/*
+ * Goal: any bytes at all are answered or ignored. Method: mutations of right messages, from a fixed
+ * seed.
+ */
+static void test_random_bytes_do_no_harm(void)
+{
+	static const char *const seeds[] = {
+		"{\"op\":\"list\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"d\","
+		"\"after\":\"e\"}",
+		"{\"op\":\"put\",\"id\":1,\"node\":\"n1\",\"store\":\"s\",\"path\":{\"bytes\":\"//"
+		"4=\"},\"generate\":100,\"force\":true}",
+	};
+	struct node n;
+	char text[256];
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	srand(1);
+	for (unsigned i = 0; i < 3000; i++) {
+		size_t len = strlen(seeds[i % 2]);
+
+		memcpy(text, seeds[i % 2], len);
+		for (int m = rand() % 4; m >= 0; m--)
+			text[(size_t)rand() % len] = (char)rand();
+		if (rand() % 4 == 0)
+			len = (size_t)rand() % len + 1;
+		if (send_bytes(fd, text, len, NULL, 0) < 0 || !*answer(&n, fd)) {
+			(void)close(fd);
+			fd = client(&n);
+		}
+	}
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":77}"), "{"));
+	(void)close(fd);
+	node_down(&n);
+}
+
+/*
+ * Goal: who does not read costs bounded memory for a bounded time, and nobody else notices. Method:
+ * one asks and never reads.
+ */
+static void test_a_client_that_does_not_read_is_closed(void)
+{
+	static const char status[] = "{\"op\":\"status\",\"id\":1}";
+	unsigned waits_in_vain = 0;	/* in a row: it is not read from any more either */
+	struct node n;
+	int deaf, fd;
+	char buf[16];
+
+	node_up(&n);
+	deaf = client(&n);
+	fd = client(&n);
+	while (waits_in_vain < 20) {
+		(void)fm_loop_step(n.loop, 0);
+		waits_in_vain = send(deaf, status, sizeof(status) - 1, MSG_NOSIGNAL) < 0
+					? waits_in_vain + 1
+					: 0;
+	}
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":1}"), "done"));
+	clock_skip((FM_API_UNREAD_MS + 100) * FM_NS_PER_MS);
+	loop_idle(n.loop, 20);
+	/* What was sent before can still be read; behind it is the end. */
+	CU_ASSERT_TRUE(send(deaf, status, sizeof(status) - 1, MSG_NOSIGNAL) < 0);
+	CU_ASSERT_TRUE(errno == EPIPE || errno == ECONNRESET);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":2}"), "done"));
+	CU_ASSERT_TRUE(recv(deaf, buf, sizeof(buf), 0) > 0);
+	(void)close(deaf);
+	(void)close(fd);
+	node_down(&n);
+}
+
+static void test_connections_are_limited(void)
+{
+	int fds[FM_API_CONNS_USER_MAX + 1];
+	struct node n;
+
+	node_up(&n);
+	for (unsigned i = 0; i < FM_API_CONNS_USER_MAX + 1; i++) {
+		fds[i] = client(&n);
+		CU_ASSERT_TRUE(fds[i] >= 0);
+		loop_idle(n.loop, 1);
+	}
+	CU_ASSERT_TRUE(says(ask(&n, fds[0], "{\"op\":\"ping\",\"id\":1}"), "done"));
+	CU_ASSERT_TRUE(says(answer(&n, fds[FM_API_CONNS_USER_MAX]), "too many connections"));
+	CU_ASSERT_STRING_EQUAL(answer(&n, fds[FM_API_CONNS_USER_MAX]), "");
+	(void)close(fds[FM_API_CONNS_USER_MAX]);
+	(void)close(fds[1]);
+	loop_idle(n.loop, 5);
+	fds[1] = client(&n);
+	CU_ASSERT_TRUE(says(ask(&n, fds[1], "{\"op\":\"ping\",\"id\":1}"), "done"));
+	for (unsigned i = 0; i < FM_API_CONNS_USER_MAX; i++)
+		(void)close(fds[i]);
+	node_down(&n);
+}
+
+/*
+ * Goal: a connection's share is bounded. Method: more requests at once than it may have; every one
+ * is answered, late ones refused.
+ */
+static void test_many_requests_at_once_are_all_answered(void)
+{
+	unsigned sent = 0, done = 0, busy = 0;
+	struct node n;
+	char text[128];
+	int fd;
+
+	node_up(&n);
+	fd = client(&n);
+	while (done + busy < 2000) {
+		if (sent < 2000) {
+			(void)snprintf(text, sizeof(text),
+				       "{\"op\":\"stat\",\"id\":%u,\"store\":\"s\",\"path\":\"\"}",
+				       sent);
+			sent += send(fd, text, strlen(text), MSG_NOSIGNAL) > 0;
+		}
+		(void)fm_loop_step(n.loop, 0);
+		while (is_readable(fd)) {
+			const char *got = answer(&n, fd);
+
+			done += strstr(got, "\"event\":\"done\"") != NULL;
+			busy += strstr(got, "\"code\":\"EBUSY\"") != NULL;
+		}
+	}
+	CU_ASSERT_EQUAL(done + busy, 2000);
+	CU_ASSERT_TRUE(done >= FM_API_REQUESTS_MAX);
+	(void)close(fd);
+	node_down(&n);
+}
+
+/* ---- the socket ---- */
+
+static void test_the_socket_of_a_dead_daemon_is_replaced(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct fm_api *second = NULL;
+	struct node n;
+	struct fm_err err;
+	struct stat st;
+	int fd;
+
+	node_begin(&n);
+	/* Left over: nobody listens. */
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", n.socket);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CU_ASSERT_EQUAL(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	(void)close(fd);
+	CU_ASSERT_EQUAL(node_api(&n, &n.api, &err), 0);
+	CU_ASSERT_EQUAL(stat(n.socket, &st), 0);
+	CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
+	/* A living one keeps it. */
+	CU_ASSERT_EQUAL(node_api(&n, &second, &err), -EADDRINUSE);
+	CU_ASSERT_TRUE(says(err.text, "another fmoved"));
+	fd = client(&n);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":1}"), "done"));
+	(void)close(fd);
+	fm_api_stop(n.api);
+	CU_ASSERT_EQUAL(stat(n.socket, &st), -1);
+	CU_ASSERT_EQUAL(client(&n), -1);
+	/* What is no socket stays. */
+	fd = open(n.socket, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	(void)close(fd);
+	CU_ASSERT_EQUAL(node_api(&n, &second, &err), -EADDRINUSE);
+	CU_ASSERT_EQUAL(stat(n.socket, &st), 0);
+	(void)unlink(n.socket);
+	node_down(&n);
+}
+
+static void test_a_stop_in_the_middle_leaves_nothing(void)
+{
+	struct node n;
+	int fds[8];
+
+	node_up(&n);
+	for (unsigned i = 0; i < 8; i++) {
+		fds[i] = client(&n);
+		loop_idle(n.loop, 1);
+		for (unsigned k = 0; k < 20; k++) {
+			char text[128];
+
+			(void)snprintf(text, sizeof(text),
+				       "{\"op\":\"list\",\"id\":%u,\"store\":\"s\",\"path\":\"\"}",
+				       k);
+			send_text(fds[i], text);
+		}
+	}
+	(void)fm_loop_step(n.loop, 0);
+	(void)fm_loop_step(n.loop, 0);
+	node_down(&n);	/* asserts that nothing is under way */
+	for (unsigned i = 0; i < 8; i++)
+		(void)close(fds[i]);
+}
+
+/* ---- the n-th failure ---- */
+
+/* A client's whole visit; what fails is only ever said, or the connection ends. */
+static void visit(struct node *n)
+{
+	int fd = client(n);
+
+	if (fd < 0)
+		return;
+	for (unsigned i = 0; i < 3 && fd >= 0; i++) {
+		static const char *const texts[] = {
+			"{\"op\":\"ping\",\"id\":1}",
+			"{\"op\":\"list\",\"id\":2,\"store\":\"s\",\"path\":\"\"}",
+			"{\"op\":\"put\",\"id\":3,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}"
+		};
+		int source = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		if (send_bytes(fd, texts[i], strlen(texts[i]), &source, i == 2 ? 1 : 0) < 0 ||
+		    !*answer(n, fd)) {
+			(void)close(fd);
+			fd = -1;
+		}
+		(void)close(source);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	loop_idle(n->loop, 2);
+}
+
+static void test_the_nth_failure_costs_nothing_but_itself(void)
+{
+	unsigned fired = 0, before;
+	struct node n;
+	struct fm_err err;
+
+	node_begin(&n);
+	before = open_fds();
+	for (unsigned i = 1; i < 1000; i++) {
+		struct fm_api *api = NULL;
+		bool was_fired;
+		int ret;
+
+		fm_fault_arm(NULL, i);
+		ret = node_api(&n, &api, &err);
+		CU_ASSERT_TRUE(ret == 0 || (api == NULL && strlen(err.text) > 0));
+		if (ret == 0) {
+			visit(&n);
+			fm_api_stop(api);
+			loop_idle(n.loop, 5);
+			fm_api_free(api);
+		}
+		was_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(open_fds(), before);
+		if (!was_fired)
+			break;
+		fired++;
+	}
+	CU_ASSERT_TRUE(fired > 5);
+	node_down(&n);
+	test_dir_remove();	/* the last test */
+}
+
+static const struct fm_test tests[] = {
+	{ "requests about our own store are answered",
+	  test_requests_about_our_own_store_are_answered },
+	{ "every mistake is named, and the connection goes on", test_every_mistake_is_named },
+	{ "names that are too long are named", test_names_that_are_too_long_are_named },
+	{ "descriptors that came for nothing are never kept", test_descriptors_are_never_kept },
+	{ "messages that are too long are refused", test_messages_that_are_too_long_are_refused },
+	{ "random bytes do no harm", test_random_bytes_do_no_harm },
+	{ "a client that does not read is closed", test_a_client_that_does_not_read_is_closed },
+	{ "connections are limited for each user", test_connections_are_limited },
+	{ "many requests at once are all answered", test_many_requests_at_once_are_all_answered },
+	{ "the socket of a dead daemon is replaced, that of a living one is not",
+	  test_the_socket_of_a_dead_daemon_is_replaced },
+	{ "a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing },
+	{ "the n-th failure costs nothing but itself",
+	  test_the_nth_failure_costs_nothing_but_itself },
+};
+FM_TEST_MAIN("api", tests)

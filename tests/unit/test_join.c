@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * join: the messages, byte for byte; both sides of the protocol over a real connection on this machine; what is
+ * admitted.
+ *
+ * links: fm_client fm_engine fm_transport fm_config
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* The daemon is no library. */
+#include "mover/daemon/admit.c"
+
+#include "client/joining.h"
+#include "config/keys.h"
+#include "mover/base/env.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/engine.h"
+#include "mover/join.h"
+#include "mover/transport/net.h"
+#include "tests/fm_test.h"
+
+/* ---- messages ---- */
+
+static const uint8_t golden_request[] = {
+	'F', 'M', 'J', 'N', 1,	0,  0,	  0,	0, 1, 2,   3,	4, 5, 6,   7,	8,   9,
+	10,  11,  12,  13,  14, 15, 0x2f, 0x1d, 2, 0, 'n', '2', 4, 0, 'h', ':', '7', '1',
+};
+
+static const uint8_t golden_answer[] = {
+	'F', 'M', 'J', 'D', 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 'n', '1', 3, 0, 'h', ':', '1', 0, 0,
+};
+
+static void test_golden_bytes(void)
+{
+	struct fm_join_request request = { .port = 7471, .name = "n2", .address = "h:71" }, request_back;
+	struct fm_join_answer answer = { .name = "n1", .address = "h:1" }, answer_back;
+	uint8_t buf[FM_JOIN_MSG_MAX];
+	size_t len;
+
+	for (uint8_t i = 0; i < FM_JOIN_SECRET_LEN; i++)
+		request.secret[i] = i;
+	len = fm_join_request_encode(&request, buf);
+	CU_ASSERT_EQUAL_FATAL(len, sizeof(golden_request));
+	CU_ASSERT_EQUAL(memcmp(buf, golden_request, len), 0);
+	CU_ASSERT_EQUAL(fm_join_request_decode(buf, len, &request_back), 0);
+	CU_ASSERT_STRING_EQUAL(request_back.name, "n2");
+	CU_ASSERT_STRING_EQUAL(request_back.address, "h:71");
+	CU_ASSERT_EQUAL(request_back.port, 7471);
+	len = fm_join_answer_encode(&answer, buf);
+	CU_ASSERT_EQUAL_FATAL(len, sizeof(golden_answer));
+	CU_ASSERT_EQUAL(memcmp(buf, golden_answer, len), 0);
+	CU_ASSERT_EQUAL(fm_join_answer_decode(buf, len, &answer_back), 0);
+	CU_ASSERT_STRING_EQUAL(answer_back.name, "n1");
+}
+
+/* Goal: no byte of a message is trusted. Method: every length, and every byte changed in every bit. */
+static void test_malformed(void)
+{
+	uint8_t buf[sizeof(golden_request) + 1];
+	struct fm_join_request request;
+	struct fm_join_answer answer;
+
+	for (size_t len = 0; len < sizeof(golden_request); len++)
+		CU_ASSERT_TRUE(fm_join_request_decode(golden_request, len, &request) < 0);
+	for (size_t len = 0; len < sizeof(golden_answer); len++)
+		CU_ASSERT_TRUE(fm_join_answer_decode(golden_answer, len, &answer) < 0);
+	memcpy(buf, golden_request, sizeof(golden_request));
+	buf[sizeof(golden_request)] = 0;
+	CU_ASSERT_EQUAL(fm_join_request_decode(buf, sizeof(buf), &request), -EBADMSG);	/* something behind it */
+	for (size_t bit = 0; bit < sizeof(golden_request) * 8; bit++) {
+		memcpy(buf, golden_request, sizeof(golden_request));
+		buf[bit / 8] = (uint8_t)(buf[bit / 8] ^ 1u << bit % 8);
+		if (fm_join_request_decode(buf, sizeof(golden_request), &request) == 0)
+			CU_ASSERT_TRUE(strlen(request.name) == 2 && strlen(request.address) == 4);
+	}
+	memcpy(buf, golden_request, sizeof(golden_request));
+	buf[28] = 0;	/* NUL in the name */
+	CU_ASSERT_EQUAL(fm_join_request_decode(buf, sizeof(golden_request), &request), -ERANGE);
+	memcpy(buf, golden_answer, sizeof(golden_answer));
+	buf[8] = 1;	/* a code, and yet a name */
+	CU_ASSERT_EQUAL(fm_join_answer_decode(buf, sizeof(golden_answer), &answer), -ERANGE);
+}
+
+/* ---- both sides ---- */
+
+static struct scene {
+	struct fm_loop *loop;
+	struct fm_worker *worker;
+	struct fm_net *net;
+	struct fm_join *join;
+	uint8_t key[FM_KEY_LEN];
+	/* what admit shall do, and what it saw */
+	int admit_ret;
+	sem_t *admit_waits;
+	atomic_uint admitted, retracted;
+	struct fm_join_candidate who;
+	/* the engine */
+	int engine_ret;
+	unsigned peers;
+	char host[64];
+	uint16_t port;
+	/* the new node's thread */
+	pthread_t thread;
+	struct fm_joining joining;
+	struct fm_join_answer answer;
+	struct fm_err err;
+	int ret;
+	bool is_settled;
+} scene;
+
+static char dir[] = "/tmp/fmove-test-join.XXXXXX";
+
+/* In place of the engine's own. */
+int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer, struct fm_err *err)
+{
+	(void)engine;
+	if (scene.engine_ret < 0)
+		return fm_err_set(err, scene.engine_ret, "the engine says no");
+	scene.peers++;
+	snprintf(scene.host, sizeof(scene.host), "%s", peer->host ? peer->host : "");
+	scene.port = peer->port;
+	return 0;
+}
+
+static int admit(void *ctx, const struct fm_join_candidate *who, struct fm_err *err)
+{
+	(void)ctx;
+	scene.who = *who;
+	if (scene.admit_waits) {
+		fm_loop_stop(scene.loop);
+		while (sem_wait(scene.admit_waits) < 0)
+			;	/* interrupted */
+	}
+	atomic_fetch_add(&scene.admitted, 1);
+	return scene.admit_ret < 0 ? fm_err_set(err, scene.admit_ret, "admit says no") : 0;
+}
+
+static void retract(void *ctx, const struct fm_join_candidate *who)
+{
+	(void)ctx;
+	(void)who;
+	atomic_fetch_add(&scene.retracted, 1);
+}
+
+static bool known(void *ctx, const uint8_t key[FM_KEY_LEN])
+{
+	(void)ctx;
+	(void)key;
+	return false;
+}
+
+static const struct fm_net_events net_events = { .is_known = known };
+
+static const char *key_file(const char *name)
+{
+	static char path[2][128];
+	static unsigned n;
+
+	n = !n;
+	snprintf(path[n], sizeof(path[n]), "%s/%s.key", dir, name);
+	return path[n];
+}
+
+static void scene_begin(void)
+{
+	struct fm_loop_opts loop_opts = { 0 };
+	struct fm_net_opts net_opts = {.listen = "127.0.0.1:0", .key_file = key_file("server"), .is_tcp_allowed = true};
+	struct fm_join_opts join_opts = {
+		.clock = &fm_clock_real, .node = "srv", .address = "", .admit = admit, .retract = retract};
+	struct fm_err err = { 0 };
+
+	memset(&scene, 0, sizeof(scene));
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&loop_opts, &scene.loop, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_worker_new(1, &scene.worker, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_net_new(scene.loop, &net_opts, &scene.net, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(scene.net->ops->start(scene.net, &net_events, NULL, &err), 0);
+	join_opts.loop = scene.loop;
+	join_opts.worker = scene.worker;
+	join_opts.net = scene.net;
+	CU_ASSERT_EQUAL_FATAL(fm_join_new(&join_opts, &scene.join, &err), 0);
+	fm_net_key(scene.net, scene.key);
+}
+
+static void drain(void)
+{
+	for (int i = 0; i < 1000 && fm_loop_step(scene.loop, 0); i++)
+		;
+}
+
+static void scene_end(void)
+{
+	fm_join_stop(scene.join);
+	scene.net->ops->stop(scene.net);
+	fm_worker_free(scene.worker);
+	drain();
+	fm_join_free(scene.join);
+	fm_net_free(scene.net);
+	fm_loop_free(scene.loop);
+}
+
+static void *joiner_main(void *arg)
+{
+	(void)arg;
+	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.is_settled, &scene.err);
+	fm_loop_stop(scene.loop);
+	return NULL;
+}
+
+static void joiner_start(void)
+{
+	scene.joining = (struct fm_joining){
+		.host = "127.0.0.1", .port = fm_net_port(scene.net), .key_file = key_file("joiner")};
+	memcpy(scene.joining.key, scene.key, FM_KEY_LEN);
+	memset(scene.joining.request.secret, 0x5a, FM_JOIN_SECRET_LEN);
+	strcpy(scene.joining.request.name, "new");
+	scene.joining.request.port = 7999;
+	scene.err.text[0] = '\0';
+}
+
+static void joiner_run(void)
+{
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&scene.thread, NULL, joiner_main, NULL), 0);
+	fm_loop_run(scene.loop);
+	pthread_join(scene.thread, NULL);
+}
+
+static void test_joins(void)
+{
+	uint8_t key[FM_KEY_LEN];
+	struct fm_err err;
+
+	scene_begin();
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, 0);
+	CU_ASSERT_STRING_EQUAL(scene.answer.name, "srv");
+	CU_ASSERT_STRING_EQUAL(scene.answer.address, "");
+	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 1);
+	CU_ASSERT_STRING_EQUAL(scene.who.request.name, "new");
+	CU_ASSERT_STRING_EQUAL(scene.who.request.address, "127.0.0.1:7999");	/* it said the port only */
+	CU_ASSERT_EQUAL(fm_key_read(key_file("joiner"), key, &err), 0);
+	CU_ASSERT_EQUAL(memcmp(scene.who.key, key, FM_KEY_LEN), 0);
+	CU_ASSERT_EQUAL(scene.peers, 1);
+	CU_ASSERT_STRING_EQUAL(scene.host, "127.0.0.1");
+	CU_ASSERT_EQUAL(scene.port, 7999);
+	joiner_start();
+	strcpy(scene.joining.request.address, "[fe80::1%eth0]:7000");
+	fm_join_set_address(scene.join, "srv.lan:7471");
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, 0);
+	CU_ASSERT_STRING_EQUAL(scene.answer.address, "srv.lan:7471");
+	CU_ASSERT_STRING_EQUAL(scene.host, "fe80::1%eth0");
+	CU_ASSERT_EQUAL(scene.port, 7000);
+	scene_end();
+}
+
+static void test_guesser_is_paused(void)
+{
+	scene_begin();
+	scene.admit_ret = -ENOENT;
+	for (int i = 0; i < FM_JOIN_WRONG_MAX; i++) {
+		joiner_start();
+		joiner_run();
+		CU_ASSERT_EQUAL(scene.ret, -EACCES);
+		CU_ASSERT_STRING_EQUAL(scene.err.text, "admit says no");
+	}
+	scene.admit_ret = 0;
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, -EACCES);
+	CU_ASSERT_PTR_NOT_NULL(strstr(scene.err.text, "too many wrong tokens"));
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), FM_JOIN_WRONG_MAX);
+	CU_ASSERT_TRUE(scene.is_settled);
+	scene_end();
+}
+
+static void test_other_refusals_do_not_count(void)
+{
+	scene_begin();
+	scene.admit_ret = -EEXIST;
+	for (int i = 0; i < FM_JOIN_WRONG_MAX + 2; i++) {
+		joiner_start();
+		joiner_run();
+		CU_ASSERT_EQUAL(scene.ret, -EEXIST);
+	}
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), FM_JOIN_WRONG_MAX + 2);
+	CU_ASSERT_EQUAL(scene.peers, 0);
+	scene_end();
+}
+
+static void test_engine_refuses(void)
+{
+	scene_begin();
+	scene.engine_ret = -ENOSPC;
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, -ENOSPC);
+	CU_ASSERT_STRING_EQUAL(scene.err.text, "the engine says no");
+	scene_end();
+	CU_ASSERT_EQUAL(atomic_load(&scene.retracted), 1);
+}
+
+/* Somebody else answers at that address: nothing is told to it. */
+static void test_wrong_server(void)
+{
+	scene_begin();
+	joiner_start();
+	scene.joining.key[0] ^= 1;
+	joiner_run();
+	CU_ASSERT_TRUE(scene.ret < 0);
+	CU_ASSERT_TRUE(scene.err.text[0]);
+	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 0);
+	scene_end();
+}
+
+static void test_nobody_there(void)
+{
+	scene_begin();
+	joiner_start();
+	scene_end();
+	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.is_settled, &scene.err);
+	CU_ASSERT_EQUAL(scene.ret, -ECONNREFUSED);
+	CU_ASSERT_TRUE(scene.is_settled);
+}
+
+/* The daemon stops while a worker decides: the new node learns that nobody knows, and nothing is left over. */
+static void test_stop_meanwhile(void)
+{
+	sem_t waits;
+
+	sem_init(&waits, 0, 0);
+	scene_begin();
+	scene.admit_waits = &waits;
+	joiner_start();
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&scene.thread, NULL, joiner_main, NULL), 0);
+	fm_loop_run(scene.loop);
+	fm_join_stop(scene.join);
+	sem_post(&waits);
+	drain();
+	pthread_join(scene.thread, NULL);
+	CU_ASSERT_TRUE(scene.ret < 0);
+	CU_ASSERT_FALSE(scene.is_settled);
+	scene_end();
+	CU_ASSERT_EQUAL(scene.peers, 0);
+	sem_destroy(&waits);
+}
+
+/* ---- what is admitted ---- */
+
+static char conf[64];
+
+static int try_admit(const struct fm_invite *invite, const char *name, uint8_t key, const char *address,
+		     struct fm_err *err)
+{
+	struct fm_join_candidate who = { .key = { key } };
+
+	memcpy(who.request.secret, invite->secret, FM_JOIN_SECRET_LEN);
+	snprintf(who.request.name, sizeof(who.request.name), "%s", name);
+	snprintf(who.request.address, sizeof(who.request.address), "%s", address);
+	return fm_admit(conf, &who, err);
+}
+
+static unsigned peer_count(void)
+{
+	struct fm_config *cfg;
+	struct fm_err err = { 0 };
+	unsigned count;
+
+	if (fm_config_load(conf, &cfg, &err) < 0)
+		return UINT32_MAX;
+	count = cfg->peer_count;
+	fm_config_free(cfg);
+	return count;
+}
+
+static void test_admit(void)
+{
+	struct fm_file_write how = { .path = conf, .mode = 0600 };
+	struct fm_invite invite = { .key = { 1 } }, wrong = { .key = { 1 } };
+	struct fm_err err = { 0 };
+
+	snprintf(conf, sizeof(conf), "%s/fmove.conf", dir);
+	CU_ASSERT_EQUAL_FATAL(fm_file_write(&how, "node = { name = \"srv\"; };\n", &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	CU_ASSERT_EQUAL(try_admit(&wrong, "srv", 9, "", &err), -ENOENT);	/* names are not told to guessers */
+	CU_ASSERT_EQUAL(try_admit(&invite, "srv", 9, "", &err), -EEXIST);
+	CU_ASSERT_EQUAL(try_admit(&invite, "a/b", 9, "", &err), -EINVAL);
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1\"; key = \"", &err), -EINVAL);
+	CU_ASSERT_EQUAL(peer_count(), 0);
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), 0);	/* none of that used the token up */
+	CU_ASSERT_EQUAL(peer_count(), 1);
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), -ENOENT);
+
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 8, "h:2", &err), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "taken by another node"));
+	CU_ASSERT_EQUAL(try_admit(&invite, "other", 9, "h:2", &err), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "known already, under the name \"new\""));
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:2", &err), 0);	/* the same node, elsewhere now */
+	CU_ASSERT_EQUAL(peer_count(), 1);
+}
+
+static void test_admit_broken_config(void)
+{
+	struct fm_file_write how = { .path = conf, .mode = 0600, .may_replace = true };
+	struct fm_invite invite = { .key = { 1 } };
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_file_write(&how, "node = { name = 7; };\n", &err), 0);
+	CU_ASSERT_EQUAL(try_admit(&invite, "third", 7, "h:1", &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "configuration has a mistake"));
+	CU_ASSERT_EQUAL(fm_invite_check(dir, invite.secret, &err), 0);
+}
+
+static void test_begin(void)
+{
+	uint8_t key[FM_KEY_LEN];
+	struct fm_err err;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	CU_ASSERT_EQUAL_FATAL(fm_key_generate(key_file("server"), key, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_key_generate(key_file("joiner"), key, &err), 0);
+	fm_log_set_level(FM_LOG_ERROR);
+}
+
+static void test_end(void)
+{
+	char command[80];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static const struct fm_test tests[] = {
+	{ "a directory and two keys for the tests below", test_begin },
+	{ "messages are these bytes", test_golden_bytes },
+	{ "malformed messages are refused", test_malformed },
+	{ "a new node joins, dialled where it came from or where it says", test_joins },
+	{ "after some wrong tokens nobody joins for a while", test_guesser_is_paused },
+	{ "a good token with a bad name is no guess", test_other_refusals_do_not_count },
+	{ "what the engine refuses is written down no longer", test_engine_refuses },
+	{ "a server with another key is told nothing", test_wrong_server },
+	{ "an address where nobody listens is said", test_nobody_there },
+	{ "a stop in the middle leaves nothing over", test_stop_meanwhile },
+	{ "admitted is who has a good token, a free name and a new key", test_admit },
+	{ "a configuration with a mistake uses up no token", test_admit_broken_config },
+	{ "the directory goes again", test_end },
+};
+
+FM_TEST_MAIN("join", tests)
