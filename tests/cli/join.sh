@@ -1,0 +1,111 @@
+#!/bin/bash
+# Goal:   two commands make two nodes that know each other: init here, the line it prints there. A token works once, for its node only.
+# Method: init and join into directories of their own, daemons with what they wrote; then everything that can be wrong.
+. "$(dirname "$0")/lib.sh"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
+mkdir "$dir/w" "$dir/c"
+cd "$dir/w" || exit 1
+pids=
+trap 'for p in $pids; do kill $p 2>/dev/null; done; down' EXIT
+
+port() {
+	echo $((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+}
+
+# serve NAME: a daemon for $dir/c/NAME, at the loopback address only.
+serve() {
+	sed -i 's/\[::\]/127.0.0.1/' "$dir/c/$1/fmove.conf"
+	fmoved --config "$dir/c/$1/fmove.conf" 2>>"$dir/c/$1/log" &
+	eval "pid_$1=$!"
+	pids="$pids $!"
+	for _ in $(seq 200); do
+		[ -S "$dir/c/$1/fmoved.sock" ] && return
+		sleep 0.05
+	done
+	bad "$1 does not start: $(cat "$dir/c/$1/log")"
+}
+
+# connected NAME N: it has N connected peers, within a while.
+connected() {
+	for _ in $(seq 200); do
+		[ "$(fmove --socket "$dir/c/$1/fmoved.sock" status --json | grep -o '"connected":true' | wc -l)" -eq "$2" ] && return
+		sleep 0.05
+	done
+	bad "$1 has not $2 connected peers"
+}
+
+# line N: the operands of the join line that was printed last.
+line() {
+	cut -d ' ' -f $((2 + $1)) out
+}
+
+ok fmove init --dir "$dir/c/a" --node a --address "127.0.0.1:$(port)"
+[ "$(wc -l <out)" -eq 1 ] || bad "init prints more than the one line: $(cat out)"
+address=$(line 1) token=$(line 2)
+no 6 'is there already, and nothing is overwritten' fmove init --dir "$dir/c/a" --node a
+[ "$(stat -c %a "$dir/c/a/node.key")" = 400 ] || bad "the key's mode"
+ok fmove config check "$dir/c/a/fmove.conf"
+
+# Nobody listens yet; nothing is left of the attempt.
+no 4 'refused' fmove join --dir "$dir/c/b" --node b "$address" "$token"
+[ -e "$dir/c/b/fmove.conf" ] && bad "a join that failed left its configuration"
+serve a
+
+# Wrong things, none of which uses the token up.
+no 2 'not whole' fmove join --dir "$dir/c/b" "$address" "${token%?}"
+no 2 'not whole' fmove join --dir "$dir/c/b" "$address" ''
+no 2 'HOST:PORT' fmove join --dir "$dir/c/b" localhost "$token"
+no 2 'NAME=DIRECTORY' fmove join --dir "$dir/c/b" --store x "$address" "$token"
+no 1 'node.name' fmove join --dir "$dir/c/b" --node 'b c' "$address" "$token"
+no 6 'taken by this node itself' fmove join --dir "$dir/c/b" --node a "$address" "$token"
+guess=$(printf 'AAAAAAAAAAAAAAAAAAAA%s' "$(echo "$token" | cut -c 21-)")
+no 6 'wrong, or was used already' fmove join --dir "$dir/c/b" --node b "$address" "$guess"
+[ -e "$dir/c/b/node.key" ] && bad "a join that was refused left its key"
+
+# It joins, once; both know each other, and one can send to the other.
+ok fmove join --dir "$dir/c/b" --node b --address "127.0.0.1:$(port)" --store "s=$dir/c/b/files" "$address" "$token"
+[ -e "$dir/c/a/peers.d/b.conf" ] && [ -e "$dir/c/b/peers.d/a.conf" ] || bad "a peer is not written down"
+no 6 'wrong, or was used already' fmove join --dir "$dir/c/x" --node x "$address" "$token"
+[ -z "$(ls "$dir/c/a/invites")" ] || bad "a used token left something"
+serve b
+connected a 1
+connected b 1
+random 100000 f
+ok fmove --socket "$dir/c/a/fmoved.sock" put f b:s/f
+same f "$dir/c/b/files/f"
+
+# A third one, by an invitation, while the daemons run; a name that is taken costs no token.
+ok fmove invite --dir "$dir/c/a"
+token=$(line 2)
+no 6 'taken by another node' fmove join --dir "$dir/c/c" --node b "$address" "$token"
+ok fmove join --dir "$dir/c/c" --node c --address "127.0.0.1:$(port)" "$address" "$token"
+serve c
+connected a 2
+ok fmove invite --dir "$dir/c/b"
+ok fmove join --dir "$dir/c/c" "$(line 1)" "$(line 2)"
+grep -q 'systemctl reload' err || bad "join does not say how the daemon hears of it: $(cat err)"
+kill -HUP "$pid_c"
+connected b 2
+connected c 2
+no 6 'is there already' fmove join --dir "$dir/c/c" --node other "$address" "$token"
+
+# Too late.
+ok fmove invite --dir "$dir/c/a"
+token=$(line 2)
+sed -i "s/ .*/ $(($(date +%s) - 1))/" "$dir"/c/a/invites/*
+no 6 'too old' fmove join --dir "$dir/c/d" --node d "$address" "$token"
+
+# A guesser: nobody joins for a while then, and the daemon says so.
+for _ in 1 2 3 4 5 6; do
+	fmove join --dir "$dir/c/d" --node d "$address" "$guess" >/dev/null 2>&1
+done
+ok fmove invite --dir "$dir/c/a"
+no 6 'too many wrong tokens' fmove join --dir "$dir/c/d" --node d "$address" "$(line 2)"
+grep -q 'nobody can join for 60 s' "$dir/c/a/log" || bad "the log says nothing of the guesser"
+
+for name in a b c; do
+	eval "pid=\$pid_$name"
+	kill "$pid" && wait "$pid" || bad "$name does not end well: $(tail -n 3 "$dir/c/$name/log")"
+	grep -E 'Sanitizer|runtime error' "$dir/c/$name/log" && bad "$name: a sanitizer complains"
+done
+pids=

@@ -1,0 +1,54 @@
+#!/bin/bash
+# Goal:   a file name is bytes: what a file system takes travels both ways and is listed as it is.
+# Method: names with blanks, UTF-8, newlines, no UTF-8 at all, quotes, 255 bytes; put, list, get, remove each.
+. "$(dirname "$0")/lib.sh"
+up 2
+
+long=$(printf 'n%.0s' $(seq 255))
+names=('two words' 'Grüße 🚀' $'line\nbreak' $'tab\tand\rreturn' $'\xff\xfe\x80' '"quoted" \back' '-dash' '--force' '~' '*' 'a:b' "$long"
+       $'\x1b[31mred' '...' '.hidden')
+for name in "${names[@]}"; do
+	random 5000 src
+	ok fmove put -- src "n2:s/d/$name"
+	same src "$(store 2)/d/$name"
+	rm -f back
+	ok fmove get "n2:s/d/$name" back
+	same src back
+	ok fmove stat "n2:s/d/$name"
+done
+fmove ls n2:s/d >raw 2>err || bad "ls: $(cat err)"
+ls -A "$(store 2)/d" | LC_ALL=C sort >raw.want
+LC_ALL=C sort raw | cmp - raw.want || bad "ls does not show the names as they are"
+ok fmove ls --json n2:s/d
+grep -q '"bytes":"//6A"' out || bad "a name that is no UTF-8 is not shown as its bytes"
+grep -q 'line\\nbreak' out || bad "a line break is not escaped in JSON"
+grep -q $'\x1b' out && bad "an escape character went through JSON"
+for name in "${names[@]}"; do
+	ok fmove rm "n2:s/d/$name"
+done
+[ -z "$(ls -A "$(store 2)/d")" ] || bad "not removed: $(ls -A "$(store 2)/d")"
+
+# A source's own name is taken when the target is a directory.
+random 100 'own name'
+ok fmove put 'own name' n2:s/into/
+same 'own name' "$(store 2)/into/own name"
+ok fmove put -f 'own name' n2:s/into
+mkdir here
+ok fmove get 'n2:s/into/own name' here
+same 'own name' 'here/own name'
+ok fmove get -f 'n2:s/into/own name' here/
+
+# Too long is said, whoever finds it.
+no 1 'name of 256 bytes' fmove put src "n2:s/${long}n"
+no 2 'longer than 4095' fmove put src "n2:s/$(printf 'a/%.0s' $(seq 2100))x"
+deep=$(printf 'd%.0s/' $(seq 200))
+ok fmove put src "n2:s/${deep}x"
+same src "$(store 2)/${deep}x"
+no_partials
+
+# A directory that the spelling does not show: the file goes into it; what has no name cannot.
+ok fmove mkdir n2:s/plain
+ok fmove put src n2:s/plain
+same src "$(store 2)/plain/src"
+no 6 'exists' fmove put src n2:s/plain
+no 1 'irectory' fmove put - n2:s/plain

@@ -1,0 +1,93 @@
+#!/bin/bash
+# Goal:   SIGHUP takes over what can be taken over while running, names what cannot, and a mistake changes nothing.
+# Method: two nodes; the configuration of n1 is changed under it.
+. "$(dirname "$0")/lib.sh"
+up 2
+node=$dir/c/n1
+conf=$node/fmove.conf
+cp "$conf" before
+random 100000 f
+
+# reload PATTERN: SIGHUP to n1, until a new line of its log matches.
+reload() {
+	lines=$(wc -l <"$node/log")
+	kill -HUP "$(cat "$node/pid")"
+	for _ in $(seq 200); do
+		tail -n +$((lines + 1)) "$node/log" >new
+		grep -Eq "$1" new && return
+		sleep 0.05
+	done
+	bad "reload: no \"$1\" in: $(cat new)"
+}
+
+# peers N: n1 has N peers and is connected to all of them, within a while.
+peers() {
+	for _ in $(seq 200); do
+		fmove status --json >out
+		[ "$(grep -o '"connected":[a-z]*' out | grep -c true)" -eq "$1" ] &&
+			[ "$(grep -o '"connected":' out | wc -l)" -eq "$1" ] && return
+		sleep 0.05
+	done
+	bad "not $1 connected peers: $(cat out)"
+}
+
+# A store appears, is used, changes its rules, and goes.
+mkdir "$node/t"
+sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; read = [ \"*\" ]; write = [ ]; }\,," "$conf"
+reload 'reloaded'
+use 2
+no 6 't' fmove put f n1:t/f
+sed -i 's/write = \[ \]/write = [ "peer:n2" ]/' "$conf"
+reload 'reloaded'
+ok fmove put f n1:t/f
+same f "$node/t/f"
+cp before "$conf"
+reload 'store "t" is gone'
+no 1 'store' fmove put --force f n1:t/f
+same f "$node/t/f"
+use 1
+
+# A mistake, a store that cannot be opened: nothing changes.
+echo 'nonsense' >>"$conf"
+reload 'syntax error.*nothing is changed'
+cp before "$conf"
+sed -i "s,^stores = (,& { name = \"u\"; directory = \"$node/none\"; }\,," "$conf"
+reload 'store "u".*nothing is changed'
+peers 1
+ok fmove put f n2:s/f
+
+# What takes a restart is named, and what is said beside it is taken.
+cp before "$conf"
+echo 'mover = { chunk = "256KiB"; rate_limit = "2MiB/s"; };' >>"$conf"
+reload 'mover.chunk changed; it takes a restart'
+random 2097152 slow
+start=$(date +%s%N)
+ok fmove put slow n2:s/slow
+[ $(($(date +%s%N) - start)) -gt 500000000 ] || bad "the new rate limit is not kept"
+cp before "$conf"
+reload 'reloaded'
+grep -q 'takes a restart' new && bad "what is as it was at the start takes no restart: $(cat new)"
+
+# A peer is revoked, its connection ends, it gets nothing; and it may come back.
+sed -i '/name = "n2"/d' "$conf"
+reload 'peer "n2" is gone'
+peers 0
+no 1 'n2' fmove put f n2:s/g
+use 2
+no 6 'key is not known there' fmove put --timeout 5s f n1:s/g
+use 1
+cp before "$conf"
+reload 'reloaded'
+peers 1
+ok fmove put f n2:s/g
+same f "$(store 2)/g"
+
+# The same from peers.d, with a file per peer.
+sed -n 's/.*{ name = "n2"; \(.*\) }.*/name = "n2"; \1/p' before >n2.conf
+sed -i '/name = "n2"/d' "$conf"
+mkdir "$node/peers.d" && cp n2.conf "$node/peers.d/n2.conf"
+reload 'reloaded'
+peers 1
+rm "$node/peers.d/n2.conf"
+reload 'peer "n2" is gone'
+peers 0

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Goal:   local files are touched with the caller's rights only: two users who may not read each other's files stay apart.
+# Method: as root, become another user; files that only root can read, directories that only root can write.
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
+id nobody >/dev/null 2>&1 || skip "there is no user nobody"
+group=$(id -gn nobody)
+up 2
+as() {
+	setpriv --reuid nobody --regid "$group" --clear-groups "$@"
+}
+
+mkdir theirs && chown nobody theirs
+random 50000 secret && chmod 600 secret
+random 50000 theirs/file && chown nobody theirs/file && chmod 600 theirs/file
+
+# Is the socket for everybody? The cluster decides; here it has to be.
+chmod 666 "$dir"/c/n1/fmoved.sock
+chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
+: >out && : >err && chmod 666 out err
+
+no 6 'secret: Permission denied' as fmove put secret n2:s/secret
+[ -e "$(store 2)/secret" ] && bad "another user's file was sent"
+ok as fmove put theirs/file n2:s/file
+same theirs/file "$(store 2)/file"
+ok as fmove get n2:s/file theirs/back
+same theirs/file theirs/back
+[ "$(stat -c %U theirs/back)" = nobody ] || bad "what was received belongs to $(stat -c %U theirs/back)"
+no 6 'ermission denied' as fmove get n2:s/file ./x
+[ -e x ] && bad "something was made in a directory that is not the caller's"
+
+# A socket that is not for everybody.
+chmod 600 "$dir"/c/n1/fmoved.sock
+no 6 'may not be used by you: join the group' as fmove status

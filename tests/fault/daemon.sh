@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Goal:   whatever call fails first in a daemon - while it starts, connects, sends or receives - it either does not start and says why, or
+#         goes on; nothing half-done is seen; it stops cleanly and leaks nothing (sanitizers watch).
+# Method: node a is started again and again with its n-th fault point failing, n growing until no fault happens any more; each time
+#         a put from it, a get to it and a put to it are tried against a healthy node b.
+#
+#   FM_FAULT_STEP   try every so many-th point (default 4; 1 is all of them, make soak)
+#   FM_FAULT_FIRST  the first one (default 1)
+set -euo pipefail
+. "$(dirname "$0")/../nodes.sh"
+
+dir=$(mktemp -d)
+step=${FM_FAULT_STEP:-4}
+first=${FM_FAULT_FIRST:-1}
+size=3000000		# a dozen chunks, the last one odd
+tried=0 refused=0 failed=0
+
+die() {
+	echo "FAIL at point $n ($(sed -n 's/^fault: //p' "$dir/a/log" 2>/dev/null)): $*" >&2
+	tail -n 30 "$dir/a/log" >&2
+	cp "$dir/a/log" "/tmp/fmove-fault-$n.log" 2>/dev/null || true
+	exit 1
+}
+
+cleanup() {
+	local node
+
+	for node in a b; do
+		[ ! -e "$dir/$node/pid" ] || kill -KILL "$(cat "$dir/$node/pid")" 2>/dev/null || true
+	done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+make_nodes() {
+	local port=$((21000 + RANDOM % 8000)) memory='memory = { arena = "32MiB"; total = "128MiB"; slab = "4MiB"; };'
+
+	node_key "$dir/a"
+	node_key "$dir/b"
+	node_conf "$dir/a" a "127.0.0.1:$port" "$(node_peer b "127.0.0.1:$((port + 1))" "$dir/b/pub")" <<<"$memory"
+	node_conf "$dir/b" b "127.0.0.1:$((port + 1))" "$(node_peer a "127.0.0.1:$port" "$dir/a/pub")" <<<"$memory"
+	head -c "$size" /dev/urandom > "$dir/src"
+}
+
+# 0: its socket is there. 1: it ended first.
+start_a() {
+	rm -f "$dir/a/sock"
+	: > "$dir/a/log"
+	FMOVE_FAULT=$n "$FMOVE_BIN/fmoved" --config "$dir/a/conf" >> "$dir/a/log" 2>&1 &
+	echo $! > "$dir/a/pid"
+	for _ in $(seq 600); do
+		[ ! -S "$dir/a/sock" ] || return 0
+		kill -0 "$(cat "$dir/a/pid")" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	die "neither started nor ended"
+}
+
+# One line on standard error and a status that is no crash.
+try() {
+	local status=0 lines
+
+	"$FMOVE_BIN/fmove" "$@" > "$dir/out" 2> "$dir/err" || status=$?
+	[ "$status" -lt 126 ] || die "fmove $* ended with status $status: $(cat "$dir/err")"
+	lines=$(wc -l < "$dir/err")
+	[ "$status" = 0 ] || [ "$lines" -ge 1 ] || die "fmove $* failed ($status) and said nothing"
+	return "$status"
+}
+
+# Whole or not there.
+check_file() {
+	[ ! -e "$1" ] || cmp -s "$dir/src" "$1" || die "$1 holds something else"
+}
+
+# Partial files go when their transfer has ended, which may be a moment after its caller heard so.
+check_no_partial() {
+	for _ in $(seq 200); do
+		[ -n "$(find "$dir/a/s" "$dir/b/s" "$dir" -maxdepth 1 -name '.fmove.*')" ] || return 0
+		sleep 0.05
+	done
+	die "a partial file stayed: $(find "$dir" -name '.fmove.*')"
+}
+
+work() {
+	rm -f "$dir/a/s/"* "$dir/b/s/"* "$dir/back"
+	try --socket "$dir/a/sock" put --quiet --timeout 20s "$dir/src" b:s/x || failed=$((failed + 1))
+	try --socket "$dir/b/sock" put --quiet --timeout 20s "$dir/src" a:s/y || failed=$((failed + 1))
+	try --socket "$dir/a/sock" get --quiet --timeout 20s b:s/x "$dir/back" || failed=$((failed + 1))
+	kill -0 "$(cat "$dir/a/pid")" 2>/dev/null || die "the daemon died"
+	check_file "$dir/b/s/x"
+	check_file "$dir/a/s/y"
+	check_file "$dir/back"
+	check_no_partial
+}
+
+stop_a() {
+	local status=0
+
+	kill -TERM "$(cat "$dir/a/pid")"
+	wait "$(cat "$dir/a/pid")" || status=$?
+	[ "$status" = 0 ] || die "it ended with status $status"
+}
+
+no_report() {
+	! grep -qE 'ERROR: [A-Za-z]*Sanitizer|runtime error:|Assertion .* failed' "$1" || die "a report in $1"
+}
+
+make_nodes
+node_start "$dir/b"
+disown -a		# its end is ours to make, not the shell's to announce
+for ((n = first; ; n += step)); do
+	tried=$((tried + 1))
+	if start_a; then
+		work
+		stop_a
+	else
+		status=0
+		wait "$(cat "$dir/a/pid")" || status=$?
+		[ "$status" -gt 0 ] && [ "$status" -lt 126 ] || die "it did not start, and ended with status $status"
+		grep -qiE 'error|fmoved:' "$dir/a/log" || die "it did not start and did not say why"
+		refused=$((refused + 1))
+	fi
+	no_report "$dir/a/log"
+	grep -q '^fault: ' "$dir/a/log" || break
+done
+no_report "$dir/b/log"
+[ "$tried" -gt 10 ] && [ "$refused" -gt 0 ] || die "the faults did not happen: $tried tried, $refused refused to start"
+echo "$tried points tried up to number $n, every $step: $refused kept it from starting, $failed commands failed, nothing was lost"

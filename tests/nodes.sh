@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+# nodes.sh - nodes with a configuration of one's own, for lab tests and benches; sourced. Who needs nothing special
+# takes tests/cluster.
+# shellcheck shell=bash
+#
+# A node is a directory: key, pub, conf, sock, log, pid, and s, its store. FMOVE_BIN says where the programs are. Order: node_key
+# for every node, node_conf, node_start, node_wait, work, node_stop.
+
+NODE_WAIT_S=60		# when to give up waiting for something that a node should do
+
+# node_key DIR: a new node's directory, key and public key (in DIR/pub).
+node_key() {
+	[ -x "$FMOVE_BIN/fmoved" ] || { echo "no fmoved in $FMOVE_BIN: build the programs first" >&2; return 1; }
+	rm -rf "$1"
+	mkdir -p "$1/s"
+	"$FMOVE_BIN/fmove" keygen "$1/key" > "$1/pub"
+}
+
+# node_peer NAME ADDRESS PUB_FILE: one entry for node_conf.
+node_peer() {
+	printf '{ name = "%s"; address = "%s"; key = "%s"; }' "$1" "$2" "$(cat "$3")"
+}
+
+# node_conf DIR NAME LISTEN PEER...: write its configuration: a store `s`, a store `null`, and whatever comes from standard input (sections;
+# `node_stores` adds stores, each ending in a comma).
+node_conf() {
+	local dir=$1 name=$2 listen=$3 IFS=,
+	shift 3
+
+	cat > "$dir/conf" <<-C
+	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; };
+	stores = (
+		${node_stores:-}
+		{ name = "s"; directory = "$dir/s"; },
+		{ name = "null"; directory = "null:"; }
+	);
+	peers = ( $* );
+	C
+	cat >> "$dir/conf"
+}
+
+# node_start DIR [FMOVED_OPTION...]: in the background; node_wrap, an array, goes before the command. Ready when this returns.
+node_start() {
+	local dir=$1
+	shift
+
+	rm -f "$dir/sock"
+	${node_wrap[@]+"${node_wrap[@]}"} "$FMOVE_BIN/fmoved" --config "$dir/conf" "$@" >> "$dir/log" 2>&1 &
+	echo $! > "$dir/pid"
+	node_until "$dir" test -S "$dir/sock"
+}
+
+# node_until DIR CMD...: wait until CMD succeeds, as long as the node lives.
+node_until() {
+	local dir=$1 end=$((SECONDS + NODE_WAIT_S))
+	shift
+
+	until "$@" > /dev/null 2>&1; do
+		if ! kill -0 "$(cat "$dir/pid")" 2>/dev/null || ((SECONDS >= end)); then
+			printf 'node in %s: not done: %s; the end of its log:\n' "$dir" "$*" >&2
+			tail -n 20 "$dir/log" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# node_wait DIR KIND RAILS CONNECTIONS: until it has that many rails of that kind up, each with that many connections or more.
+node_wait() {
+	node_until "$1" node_has_rails "$@"
+}
+
+node_has_rails() {
+	[ "$(node_rails "$1" "$2" | awk -v c="$4" -F'[:,]' '{
+		up = 0; n = 0
+		for (i = 1; i < NF; i++) {
+			if ($i ~ /"up"/ && $(i + 1) ~ /true/) up = 1
+			if ($i ~ /"connections"/) n = $(i + 1)
+		}
+		total += up && n + 0 >= c
+	} END { print total + 0 }')" -ge "$3" ]
+}
+
+# node_rails DIR KIND: its rails of that kind to all peers, a line of JSON each.
+node_rails() {
+	node_status "$1" | grep -o "{\"kind\":\"$2\"[^}]*}" || true
+}
+
+node_status() {
+	"$FMOVE_BIN/fmove" --socket "$1/sock" status --json
+}
+
+# node_stop DIR: with SIGTERM; its exit status is not looked at.
+node_stop() {
+	local pid
+
+	pid=$(cat "$1/pid")
+	kill "$pid" 2>/dev/null || true
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.05
+	done
+}
+
+# json KEY: the value of that key of the flat object on standard input, without quotes; empty if there is none.
+json() {
+	grep -o "\"$1\":\(\"[^\"]*\"\|[^,}]*\)" | head -n 1 | sed 's/^"[^"]*"://; s/^"//; s/"$//'
+}
+
+# node_pair DIR PORT [FMOVED_OPTION...]: nodes n1 and n2 on this machine, at PORT + 1 and PORT + 2, joined. `node_extra` is added to
+# both configurations; `node_listen` is the address they listen on.
+node_pair() {
+	local dir=$1 port=$2 i other
+	shift 2
+
+	for i in 1 2; do
+		node_key "$dir/n$i" || return 1
+	done
+	for i in 1 2; do
+		other=$((3 - i))
+		node_conf "$dir/n$i" "n$i" "${node_listen:-127.0.0.1}:$((port + i))" \
+			"$(node_peer "n$other" "127.0.0.1:$((port + other))" "$dir/n$other/pub")" <<< "${node_extra:-}"
+	done
+	for i in 1 2; do
+		node_start "$dir/n$i" "$@" || return 1
+	done
+}
+
+# node_guest DIR [FMOVED_OPTION...]: for tests of the lab: in each of two guests a node, named n and the guest's number, joined over
+# wire 0. Keys travel through /out.
+node_guest() {
+	local dir=$1 other=$((3 - GUEST))
+	shift
+
+	node_key "$dir" || return 1
+	cp "$dir/pub" "/out/pub.$GUEST"
+	sync_point keys
+	node_conf "$dir" "n$GUEST" "[::]:7471" \
+		"$(node_peer "n$other" "$(wire_addr 0 $other):7471" "/out/pub.$other")" <<< "${node_extra:-}"
+	node_start "$dir" "$@"
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Goal:   lanes, the control thread, workers and the ring's threads share nothing without order.
+# Method: whole daemons under the thread sanitizer, with more lanes than cores and with io_uring as well as with threads, move files both
+#         ways at once, reload, cancel, and stop; a report ends up in a log, where the cluster finds it.
+. "$FM_SOURCE/tests/cli/lib.sh"
+
+for io in auto threads; do
+	export FM_CLUSTER_CONF="memory = { arena = \"32MiB\"; total = \"128MiB\"; slab = \"4MiB\"; };
+		mover = { lanes = 4; chunk = \"256KiB\"; io = \"$io\"; };"
+	export FM_CLUSTER_STORE="replace = true;"
+	up 2
+	random 20000000 big
+	for i in 1 2 3 4; do
+		fmove put --quiet big "n2:s/big$i" &
+	done
+	fmove put --quiet --durability memory big n2:s/small &
+	wait
+	for i in 1 2 3 4; do
+		same big "$(store 2)/big$i"
+		fmove get --quiet "n2:s/big$i" "back$i" &
+	done
+	kill -HUP "$(cat "$dir/c/n1/pid")" "$(cat "$dir/c/n2/pid")"
+	wait
+	for i in 1 2 3 4; do
+		same big "back$i"
+	done
+	timeout --signal=INT 0.3 fmove put --quiet --limit 2MB/s big n2:s/cancelled
+	[ -e "$(store 2)/cancelled" ] && bad "a cancelled put is there"
+	# The second round is the last one's clean-up, too.
+	[ "$io" = threads ] && break
+	"$FM_SOURCE/tests/cluster" down "$dir/c" || bad "io = auto: a node did not end well"
+	nodes=0
+	cd / && rm -rf "$dir"
+done
