@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+# guest.sh - what a lab test can call; sourced inside the guest before the test.
+# shellcheck shell=bash
+#
+# A test runs with `set -euo pipefail`, so a command that fails ends it; `check` makes that
+# readable. Known here: GUEST (1, 2 ...), LAB_GUESTS, LAB_TOP (the tree), FMOVE_BIN (the programs
+# under test), /dev/lab/diskN (the emulated disks), wireN (the wires, with addresses), /out (shared
+# with the other guests).
+#
+# What `say` prints is shown by `run`; everything else stays in the log of the guest.
+
+RXE_MTU_MIN=4200	# of the network device: room for an RDMA MTU of 4096 and its headers
+
+trap 'printf "lab: %s: line %s: \"%s\" exited with %s\n" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND" $?' ERR
+set -E
+
+# --- saying and ending ---------------------------------------------------------------------------
+
+# Also marks the place among the kernel's messages on the console.
+say() {
+	printf 'lab: %s\n' "$*"
+	printf '<4>lab: %s\n' "$*" > /dev/kmsg
+}
+
+fail() {
+	say "FAIL: $*"
+	exit 1
+}
+
+skip() {
+	printf '%s\n' "$*" > "/out/skip.$GUEST"
+	exit 77
+}
+
+# need CMD...: skip the test where a program is missing.
+need() {
+	local cmd
+
+	for cmd in "$@"; do
+		command -v "$cmd" > /dev/null || skip "no program $cmd"
+	done
+}
+
+# need_module NAME...: load kernel modules, skip the test where the kernel has none.
+need_module() {
+	local m
+
+	for m in "$@"; do
+		modprobe "$m" || skip "the kernel has no module $m"
+	done
+}
+
+# check CMD...: run it, fail with the whole command if it fails. If CMD is a function of the test, use
+# `check` inside it too: bash suspends `set -e` there.
+check() {
+	local status=0
+
+	echo "+ $*"
+	"$@" || status=$?
+	[ $status = 0 ] || fail "exited with $status: $*"
+}
+
+# check_not CMD...: the command must fail.
+check_not() {
+	echo "+ ! $*"
+	! "$@" || fail "should have failed: $*"
+}
+
+# --- waiting -------------------------------------------------------------------------------------
+
+# wait_for SECONDS CMD...: until the command succeeds. The seconds say when to give up, they are
+# not a pause: nothing here depends on how fast the guest is.
+wait_for() {
+	local end=$((SECONDS + $1)) seconds=$1
+	shift
+
+	until "$@" > /dev/null 2>&1; do
+		((SECONDS < end)) || fail "not within $seconds s: $*"
+		sleep 0.1
+	done
+}
+
+# is_listening PORT: somebody accepts TCP connections there.
+is_listening() {
+	[ -n "$(ss -Hltn "sport = :$1")" ]
+}
+
+# The status of its own lets `run` name the guest that began it.
+fail_after() {
+	say "FAIL: guest $1 ended before sync point $2"
+	exit 76
+}
+
+# sync_point NAME [SECONDS]: go on when every guest has come here. A guest that ended before
+# it came takes the others with it, with its own result.
+sync_point() {
+	local name=$1 end=$((SECONDS + ${2:-60})) g
+
+	: > "/out/sync/$name.$GUEST"
+	for ((g = 1; g <= LAB_GUESTS; g++)); do
+		until [ -e "/out/sync/$name.$g" ]; do
+			[ ! -e "/out/skip.$g" ] || skip "$(cat "/out/skip.$g")"
+			[ ! -e "/out/status.$g" ] || fail_after "$g" "$name"
+			((SECONDS < end)) || fail "guest $g did not reach sync point $name"
+			sleep 0.1
+		done
+	done
+}
+
+# --- the wires -----------------------------------------------------------------------------------
+
+# With two guests, wires 0 and 1 both join them. Three stand in a triangle: wire 0 joins 1 and 2,
+# wire 1 joins 1 and 3, wire 2 joins 2 and 3. The network devices are called wire0 ... and are up,
+# with jumbo frames.
+
+# wire_to GUEST: the number of the (first) wire that leads there.
+wire_to() {
+	echo $((GUEST + $1 - 3))
+}
+
+# wire_addr WIRE [GUEST]: the address of a guest's end of a wire; without a guest, of ours.
+wire_addr() {
+	echo "10.77.$1.${2:-$GUEST}"
+}
+
+# --- RDMA ----------------------------------------------------------------------------------------
+#
+# An rxe device that talks to its own address loops inside the driver: no frame, no netem, no link
+# to take down. Two rxe devices over dummies cannot talk to each other at all. For two devices in
+# one guest that reach each other through real frames there is rxe_pair.
+
+# rxe_up NAME NETDEV [ADDR/PREFIX]: an RDMA device over a network device, usable when this returns.
+# A network device that does not exist is made, as a dummy.
+rxe_up() {
+	local name=$1 netdev=$2 addr=${3:-} mtu
+
+	need rdma ip
+	need_module rdma_rxe rdma_ucm ib_uverbs
+	if [ ! -e "/sys/class/net/$netdev" ]; then
+		need_module dummy
+		check ip link add "$netdev" mtu 9000 type dummy
+	fi
+	check ip link set "$netdev" up
+	[ -z "$addr" ] || check ip addr add "$addr" dev "$netdev"
+	mtu=$(cat "/sys/class/net/$netdev/mtu")
+	((mtu >= RXE_MTU_MIN)) || say "note: $netdev has an MTU of $mtu, $name will use smaller packets"
+	check rdma link add "$name" type rxe netdev "$netdev"
+	[ -z "$(ip -4 addr show dev "$netdev")" ] || wait_for 10 rxe_gid "$name"
+}
+
+# rxe_pair NAME1 NAME2 NET: two RDMA devices joined by a wire inside this guest. NET is the first
+# three numbers of their network: NET.1 and NET.2. The network devices are called eth-NAME1 and
+# eth-NAME2.
+rxe_pair() {
+	local name1=$1 name2=$2 net=$3
+
+	need_module veth
+	check ip link add "eth-$name1" mtu 9000 type veth peer name "eth-$name2" mtu 9000
+	check ip link set "eth-$name1" up
+	check ip link set "eth-$name2" up
+	accept_own_addresses "eth-$name1" "eth-$name2"
+	rxe_up "$name1" "eth-$name1" "$net.1/24"
+	rxe_up "$name2" "eth-$name2" "$net.2/24"
+	route_over "eth-$name1" "$net.1" "$net.2"
+	route_over "eth-$name2" "$net.2" "$net.1"
+}
+
+# The kernel drops a frame that claims to come from an address of its own, unless told not to.
+accept_own_addresses() {
+	local dev
+
+	echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter
+	for dev in "$@"; do
+		echo 0 > "/proc/sys/net/ipv4/conf/$dev/rp_filter"
+		echo 1 > "/proc/sys/net/ipv4/conf/$dev/accept_local"
+	done
+}
+
+# route_over NETDEV FROM TO: what is bound to FROM and sent to TO, an address of this guest too,
+# takes the wire. Without a bound source it stays inside the kernel. Taking NETDEV down drops the
+# route: call this again after taking it up.
+route_over() {
+	local netdev=$1 from=$2 to=$3 table
+
+	# The rule for local addresses is the first of all; ours must come before it.
+	if [ -n "$(ip rule list pref 0)" ]; then
+		check ip rule add pref 100 lookup local
+		check ip rule del pref 0
+	fi
+	table=$((1000 + $(cat "/sys/class/net/$netdev/ifindex")))
+	check ip route replace "$to" dev "$netdev" table "$table"
+	# iif lo: packets of our own only, or those arriving would be sent back.
+	[ -n "$(ip rule list pref 50 table "$table")" ] ||
+		check ip rule add pref 50 iif lo from "$from" to "$to" lookup "$table"
+}
+
+# rxe_gid NAME: the index of the GID that is the device's IPv4 address.
+rxe_gid() {
+	local gids=/sys/class/infiniband/$1/ports/1/gids i
+
+	for i in {0..15}; do
+		if [[ $(cat "$gids/$i" 2>/dev/null) = 0000:0000:0000:0000:0000:ffff:* ]]; then
+			echo "$i"
+			return
+		fi
+	done
+	return 1
+}
+
+# rxe_counter NAME COUNTER: one of the files in hw_counters. sent_pkts and rcvd_pkts count data and
+# acknowledgements (one for 64 packets), rdma_sends and rdma_recvs count SENDs but no WRITEs. There
+# is no counter of bytes.
+rxe_counter() {
+	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+}
+
+# rxe_mtu NAME: payload of a full packet: the largest RDMA MTU that leaves room for the headers (80
+# bytes).
+rxe_mtu() {
+	local netdev mtu=4096
+
+	netdev=$(cat "/sys/class/infiniband/$1/ports/1/gid_attrs/ndevs/0")
+	while ((mtu > 256 && mtu + 80 > $(cat "/sys/class/net/$netdev/mtu"))); do
+		mtu=$((mtu / 2))
+	done
+	echo "$mtu"
+}
+
+declare -A rxe_marks
+
+# rxe_mark NAME: remember the counters, for rxe_moved.
+rxe_mark() {
+	rxe_marks[$1]=$(rxe_packets "$1")
+}
+
+# rxe_packets NAME: "sent received". The direction that carries the data is the one with more.
+rxe_packets() {
+	local sent rcvd
+
+	sent=$(rxe_counter "$1" sent_pkts)
+	rcvd=$(rxe_counter "$1" rcvd_pkts)
+	echo "$sent $rcvd"
+}
+
+# rxe_bytes NAME: what the packets since rxe_mark (or the beginning) could have carried, one way.
+rxe_bytes() {
+	local sent0 rcvd0 sent rcvd packets
+
+	read -r sent0 rcvd0 <<< "${rxe_marks[$1]:-0 0}"
+	read -r sent rcvd <<< "$(rxe_packets "$1")"
+	packets=$((sent - sent0 > rcvd - rcvd0 ? sent - sent0 : rcvd - rcvd0))
+	echo $((packets * $(rxe_mtu "$1")))
+}
+
+# rxe_moved NAME BYTES_MIN: since rxe_mark (or the beginning) that many bytes went through the
+# device, one way. This is what tells RDMA from a silent fallback to TCP.
+rxe_moved() {
+	local bytes
+
+	bytes=$(rxe_bytes "$1")
+	echo "$1: room for $bytes bytes in the packets"
+	((bytes >= $2)) || fail "only $bytes bytes can have gone over $1, not $2"
+}
+
+# bw_serve DEV MIB [PORT]: start the passive end of ib_write_bw in the background, ready when this
+# returns.
+bw_serve() {
+	local port=${3:-18515}
+
+	need ib_write_bw ss
+	ib_write_bw -d "$1" -x "$(rxe_gid "$1")" -p "$port" -F -s 1M -n "$2" > /dev/null &
+	wait_for 20 is_listening "$port"
+}
+
+# bw_send DEV MIB ADDR [PORT]: write MIB MiB to the other end, 1 MiB at a time; prints MiB per
+# second.
+bw_send() {
+	ib_write_bw -d "$1" -x "$(rxe_gid "$1")" -p "${4:-18515}" -F -s 1M -n "$2" --output=bandwidth "$3" ||
+		fail "ib_write_bw from $1 to $3"
+}
+
+# --- disks ---------------------------------------------------------------------------------------
+
+# mkdisk DEV FS MOUNT: a fresh file system, mounted.
+mkdisk() {
+	local dev=$1 fs=$2 mount=$3
+
+	need "mkfs.$fs"
+	[ -b "$dev" ] || fail "no disk $dev: does the head of the test ask for it?"
+	case $fs in
+	xfs)	check mkfs.xfs -q -f "$dev" ;;
+	ext4)	check mkfs.ext4 -q -F "$dev" ;;
+	*)	fail "mkdisk knows xfs and ext4, not $fs" ;;
+	esac
+	mkdir -p "$mount"
+	check mount -t "$fs" "$dev" "$mount"
+}
+
+# --- nodes ---------------------------------------------------------------------------------------
+#
+# Nodes of one guest are tests/cluster's, as outside. Those with a configuration of their own, and a
+# node in each of two guests, are tests/nodes.sh's.
+
+# cluster_up DIR N: nodes n1 to nN in this guest, each with a store s in DIR/nI/s, all connected.
+cluster_up() {
+	[ -x "$FMOVE_BIN/fmoved" ] || fail "no fmoved in $FMOVE_BIN: build the programs first"
+	check "$LAB_TOP/tests/cluster" up "$1" "$2"
+}
+
+cluster_down() {
+	check "$LAB_TOP/tests/cluster" down "$1"
+}
+
+# fm SOCKET ARGUMENT...: the fmove command, speaking to the node with that socket.
+fm() {
+	local socket=$1
+	shift
+
+	"$FMOVE_BIN/fmove" --socket "$socket" "$@"
+}

@@ -1,0 +1,181 @@
+# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, Ctrl-C, strangers
+# guests: 1
+# timeout: 240
+#
+# Goal:   what is put over RDMA is what is got, at every size that could be off by one, and it did go over RDMA.
+# Method: two nodes and one soft-RoCE device. All sizes in both directions over each transport; the device's counters say what went
+#         over it. Then a pipe, a transfer that is cancelled in its midst, and nodes with the wrong key.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+
+CHUNK=$((256 << 10))
+SIZES="0 1 511 4095 4096 4097 $((CHUNK - 1)) $CHUNK $((CHUNK + 1)) $((3 * CHUNK + 13))"
+BIG=$((4 * CHUNK))		# what the chunk-sized files have together, at least
+D=/run/put_get
+
+fmn() {
+	local node=$1
+	shift
+
+	"$FMOVE_BIN/fmove" --socket "$D/n$node/sock" "$@"
+}
+
+make_sources() {
+	local size
+
+	mkdir -p $D/src $D/dst
+	for size in $SIZES; do
+		head -c "$size" /dev/urandom > "$D/src/f$size"
+	done
+}
+
+# Everything from node $1 to node $2 and back, over transport $3, which must turn out to be $4.
+there_and_back() {
+	local from=$1 to=$2 want=$3 is=$4 size result n=0
+
+	result=$(fmn "$from" put --quiet --json --transport "$want" $D/src/* "n$to:s/$want$from/") || fail "put over $want: $result"
+	n=$(grep -o "\"transport\":\"$is\"" <<< "$result" | wc -l)
+	[ "$n" = 10 ] || fail "put --transport $want: $n of 10 files say $is: $result"
+	for size in $SIZES; do
+		check cmp "$D/src/f$size" "$D/n$to/s/$want$from/f$size"
+		rm -f "$D/dst/f$size"
+		result=$(fmn "$from" get --quiet --json --transport "$want" "n$to:s/$want$from/f$size" "$D/dst/f$size") ||
+			fail "get of $size bytes over $want: $result"
+		[ "$(json transport <<< "$result")" = "$is" ] || fail "get --transport $want: $result"
+		check cmp "$D/src/f$size" "$D/dst/f$size"
+	done
+}
+
+sizes_over() {
+	local from=$1 to=$2 want=$3 is=$4
+
+	rxe_mark rxe0
+	there_and_back "$@"
+	if [ "$is" = rdma ]; then
+		rxe_moved rxe0 $((2 * BIG))
+	elif (($(rxe_bytes rxe0) > BIG)); then
+		fail "TCP was asked for, but $(rxe_bytes rxe0) bytes could have gone over RDMA"
+	fi
+	say "all sizes, node $from to $to and back, --transport $want: done"
+}
+
+pipes() {
+	local file=$D/src/f$((3 * CHUNK + 13)) twice=$D/src.twice
+
+	cat "$file" "$file" > $twice
+	rxe_mark rxe0
+	cat "$file" "$file" | fmn 1 put --quiet --transport rdma - n2:s/piped
+	check cmp $twice $D/n2/s/piped
+	fmn 1 get --quiet --transport rdma n2:s/piped - | check cmp - $twice
+	fmn 1 get --quiet --transport rdma n2:s/piped - > $D/dst/piped	# a file as standard output
+	check cmp $twice $D/dst/piped
+	rxe_moved rxe0 $((6 * 3 * CHUNK))
+	say "pipes: done"
+}
+
+# From the other end, without saying which transport.
+automatic() {
+	local result
+
+	rxe_mark rxe0
+	result=$(fmn 2 put --quiet --json "$D/src/f$((3 * CHUNK + 13))" n1:s/auto) || fail "put: $result"
+	[ "$(json transport <<< "$result")" = rdma ] || fail "auto did not take RDMA: $result"
+	check cmp "$D/src/f$((3 * CHUNK + 13))" $D/n1/s/auto
+	rxe_moved rxe0 $((3 * CHUNK))
+	say "auto, from the other node: RDMA, $(json why <<< "$result")"
+}
+
+is_copying() {
+	node_status "$D/n$1" | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
+}
+
+is_idle() {
+	node_status "$D/n$1" | grep -q '"jobs":\[\]'
+}
+
+partials() {
+	find $D/n?/s $D/dst -name '.fmove*' -o -name 'cancelled*'
+}
+
+has_no_partial() {
+	[ -z "$(partials)" ]
+}
+
+# Ctrl-C: bash starts background commands with SIGINT ignored, which env undoes.
+cancel() {
+	local status=0 pid
+
+	env --default-signal=INT "$FMOVE_BIN/fmove" --socket $D/n1/sock "$@" > $D/cancel.out 2> $D/cancel.err &
+	pid=$!
+	wait_for 20 is_copying 1
+	kill -INT $pid
+	wait $pid || status=$?
+	[ $status = 130 ] || fail "cancelled, but exit status $status: $(cat $D/cancel.err)"
+	[ "$(wc -l < $D/cancel.err)" = 1 ] || fail "not one line: $(cat $D/cancel.err)"
+	wait_for 5 is_idle 1
+	wait_for 5 is_idle 2
+	wait_for 5 has_no_partial
+}
+
+cancels() {
+	truncate -s 64M $D/src/big
+	dd if=/dev/urandom of=$D/src/big bs=1M count=8 conv=notrunc,fsync status=none
+	check cancel put --quiet --transport rdma --limit 1MB/s $D/src/big n2:s/cancelled
+	cp $D/src/big $D/n2/s/big
+	check cancel get --quiet --transport rdma --limit 1MB/s n2:s/big $D/dst/cancelled
+	rm $D/src/big $D/n2/s/big
+	say "Ctrl-C: nothing left at either end"
+}
+
+# A node $1 at port $2 whose configuration names n2 with the public key in $3.
+stranger() {
+	local name=$1 port=$2 key=$3
+
+	node_conf "$D/$name" "$name" "127.0.0.1:$port" "$(node_peer n2 127.0.0.1:7472 "$key")" <<< "$node_extra"
+	node_start "$D/$name"
+}
+
+refused() {
+	local name=$1 status=0
+
+	"$FMOVE_BIN/fmove" --socket "$D/$name/sock" put --timeout 20s $D/src/f4096 n2:s/refused > /dev/null 2> $D/refused.err || status=$?
+	cat $D/refused.err
+	[ $status = 6 ] || fail "$name: exit status $status, not 6: $(cat $D/refused.err)"
+	[ "$(wc -l < $D/refused.err)" = 1 ] || fail "$name: not one line: $(cat $D/refused.err)"
+	grep -qi key $D/refused.err || fail "$name: no word about keys: $(cat $D/refused.err)"
+	[ ! -e $D/n2/s/refused ] || fail "$name put a file all the same"
+	node_stop "$D/$name"
+}
+
+# One that n2 does not know, and one that takes n2 for somebody else.
+strangers() {
+	node_key $D/n3
+	stranger n3 7473 $D/n2/pub
+	check refused n3
+	wait_for 5 grep -qi key $D/n2/log
+	node_key $D/n4
+	stranger n4 7474 $D/n1/pub
+	check refused n4
+	say "strangers are refused, in one line"
+}
+
+rxe_up rxe0 lab0 10.1.1.1/24
+make_sources
+node_listen='[::]' node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+check node_pair $D 7470
+check node_wait $D/n1 rdma 1 2
+check node_wait $D/n2 rdma 1 2
+say "two nodes are connected over RDMA"
+sizes_over 1 2 rdma rdma
+sizes_over 1 2 tcp tcp
+check automatic
+check fmn 1 get --quiet --force n2:s/tcp1/f1 $D/dst/f511
+check cmp $D/src/f1 $D/dst/f511
+check pipes
+check cancels
+check strangers
+for i in 1 2; do
+	node_stop $D/n$i
+	check grep -q stopped $D/n$i/log
+done

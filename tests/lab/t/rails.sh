@@ -1,0 +1,89 @@
+# about: two rails between two guests: both carry a share; one is cut under load and mended again
+# guests: 2
+# timeout: 240
+#
+# Goal:   all rails of a peer are found and used without configuration, and losing one costs time, not a transfer.
+# Method: a soft-RoCE device on each of the two wires. A put, and status must show a share on both. Then a put during which wire 1 loses
+#         every frame: it must end well over wire 0, status must say that the rail is down; when the wire works again, that it is up.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+
+MIB=24
+D=/run/node
+
+fmn() {
+	"$FMOVE_BIN/fmove" --socket $D/sock "$@"
+}
+
+# sent_over ADDRESS: bytes that this node sent from there, as status says.
+sent_over() {
+	node_rails $D rdma | grep "\"local\":\"$1\"" | json sent_bytes
+}
+
+both_carry() {
+	local result wire
+
+	result=$(fmn put --quiet --json --transport rdma $D/src n2:s/both) || fail "put: $result"
+	[ "$(json connections <<< "$result")" = 4 ] || fail "not all four connections carried something: $result"
+	for wire in 0 1; do
+		say "wire $wire carried $(sent_over "$(wire_addr $wire)") bytes"
+		(($(sent_over "$(wire_addr $wire)") > (MIB << 20) / 6)) || fail "wire $wire had no part in it"
+	done
+}
+
+more_than() {
+	(($(sent_over "$(wire_addr 1)") > $1))
+}
+
+# Chunks are under way on both rails when wire 1 goes.
+cut_one() {
+	local before pid
+
+	before=$(sent_over "$(wire_addr 1)")
+	fmn put --quiet --json --transport rdma --limit 4MB/s $D/src n2:s/cut > $D/result &
+	pid=$!
+	wait_for 30 more_than "$before"
+	check tc qdisc add dev wire1 root netem loss 100%
+	wait $pid || fail "the transfer did not survive: $(cat $D/result)"
+	say "one of two rails was cut: $(json seconds < $D/result) s, $(json resent_bytes < $D/result) bytes sent again," \
+		"$(json transport < $D/result)"
+	[ "$(json transport < $D/result)" = rdma ] || fail "not RDMA to its end"
+	wait_for 40 one_is_down
+}
+
+one_is_down() {
+	node_has_rails $D rdma 1 1 && ! node_has_rails $D rdma 2 1
+}
+
+mend_it() {
+	check tc qdisc del dev wire1 root
+	check node_wait $D rdma 2 2
+	say "the rail is back"
+	check fmn put --quiet --transport rdma $D/src n2:s/mended
+}
+
+need tc
+need_module sch_netem
+for wire in 0 1; do
+	rxe_up "rxe$wire" "wire$wire"
+done
+node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+check node_guest $D
+check node_wait $D rdma 2 2
+sync_point connected
+if [ "$GUEST" = 1 ]; then
+	node_rails $D rdma
+	head -c "${MIB}M" /dev/urandom > $D/src
+	sha256sum < $D/src > /out/hash
+	check both_carry
+	check cut_one
+	check mend_it
+fi
+sync_point done 180
+if [ "$GUEST" = 2 ]; then
+	for name in both cut mended; do
+		[ "$(sha256sum < $D/s/$name)" = "$(cat /out/hash)" ] || fail "$name is not what was sent"
+	done
+fi
+node_stop $D

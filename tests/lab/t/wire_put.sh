@@ -1,0 +1,104 @@
+# about: put and get between nodes in two guests over two wires; the receiving daemon killed in the midst
+# guests: 2
+# timeout: 240
+#
+# Goal:   two kernels, real RoCE v2 frames on two wires: files arrive whole, over both. A daemon that dies costs one clear error, exit
+#         status 4, and leaves nothing under the final name; started again it serves on.
+# Method: a node in each guest, guest 1 puts and gets. Checksums of the files go through /out.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+
+MIB=16
+D=/run/node
+
+fmn() {
+	"$FMOVE_BIN/fmove" --socket $D/sock "$@"
+}
+
+hash_of() {
+	sha256sum < "$1"
+}
+
+mark() {
+	rxe_mark rxe0
+	rxe_mark rxe1
+}
+
+# Both wires had a part in it: work is stolen, not dealt out, so a third is asked for where half would be fair.
+moved() {
+	rxe_moved rxe0 $((MIB * 1024 * 1024 / 6))
+	rxe_moved rxe1 $((MIB * 1024 * 1024 / 6))
+	(($(rxe_bytes rxe0) + $(rxe_bytes rxe1) >= MIB << 20)) || fail "less than the file went over RDMA"
+}
+
+# Guest 2 says what arrived; guest 1 knows what was sent.
+put_and_get() {
+	local result
+
+	if [ "$GUEST" = 1 ]; then
+		head -c "${MIB}M" /dev/urandom > $D/src
+		result=$(fmn put --quiet --json $D/src n2:s/blob) || fail "put: $result"
+		say "put: $(json transport <<< "$result"), $(json why <<< "$result"), $(json seconds <<< "$result") s"
+		[ "$(json transport <<< "$result")" = rdma ] || fail "not over RDMA: $result"
+	fi
+	sync_point put
+	[ "$GUEST" = 1 ] || hash_of $D/s/blob > /out/hash
+	sync_point hashed
+	moved
+	mark
+	sync_point marked
+	if [ "$GUEST" = 1 ]; then
+		[ "$(hash_of $D/src)" = "$(cat /out/hash)" ] || fail "what arrived is not what was sent"
+		check fmn get --transport rdma n2:s/blob $D/back
+		check cmp $D/src $D/back
+	fi
+	sync_point got
+	moved
+	say "put and get: whole, over both wires"
+}
+
+is_receiving() {
+	node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
+}
+
+kill_receiver() {
+	local status=0
+
+	if [ "$GUEST" = 2 ]; then
+		wait_for 60 is_receiving
+		kill -KILL "$(cat $D/pid)"
+		[ ! -e $D/s/killed ] || fail "a partial file has the final name"
+	else
+		fmn put --quiet --limit 1MB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
+		say "the receiver was killed: $(cat $D/err)"
+		[ $status = 4 ] || fail "exit status $status, not 4"
+		[ "$(wc -l < $D/err)" = 1 ] || fail "not one line"
+		grep -q n2 $D/err || fail "the peer has no name in it"
+	fi
+	sync_point killed 90
+}
+
+start_again() {
+	[ "$GUEST" = 1 ] || node_start $D
+	check node_wait $D rdma 2 1
+	sync_point again
+	if [ "$GUEST" = 1 ]; then
+		check fmn put --quiet --timeout 60s $D/src n2:s/killed
+	fi
+	sync_point put_again 90
+	[ "$GUEST" = 1 ] || [ "$(hash_of $D/s/killed)" = "$(cat /out/hash)" ] || fail "what arrived is not what was sent"
+}
+
+for wire in 0 1; do
+	rxe_up "rxe$wire" "wire$wire"
+done
+mark
+node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+check node_guest $D
+check node_wait $D rdma 2 2
+sync_point connected
+check put_and_get
+check kill_receiver
+check start_again
+node_stop $D
