@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+# The short way in. CMake does the work (CMakeLists.txt, CMakePresets.json); this says what belongs together.
+#
+#   make            the programs, in build/bin
+#   make demo       two nodes on this machine, a gigabyte there and back; installs what is missing to build
+#   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
+#   make lab        the tests in QEMU alone
+#   make bench      the figures, against other tools
+#   make fuzz       every fuzz target for FUZZ_SECONDS (60)
+#   make install    below PREFIX (/usr/local), with DESTDIR
+#   make clean
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+
+ccache := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+configure = cmake --preset $(1) $(ccache) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(2) > build/$(1).log || \
+	{ cat build/$(1).log; echo "make: if a package is missing: make deps-build"; exit 1; }
+
+all:
+	@mkdir -p build
+	@$(call configure,release)
+	@cmake --build build -j $(JOBS) --target programs
+
+deps-build deps-check deps-bench deps-fuzz: deps-%:
+	@.ci/deps $*
+
+demo: deps-build
+	@$(MAKE) --no-print-directory all
+	@tests/demo
+
+# What the thread sanitizer watches is few programs, but their build is whole: a mixed one would miss what it is there for.
+check: deps-check
+	@$(MAKE) --no-print-directory all
+	@cmake --build build -j $(JOBS) --target rdma_transport
+	@$(call configure,tsan)
+	@cmake --build build/tsan -j $(JOBS) --target tsan-programs
+	@$(call configure,dev)
+	@cmake --build build/check -j $(JOBS)
+	@ctest --test-dir build/check -j $(JOBS) --output-on-failure --no-tests=error
+
+lab: deps-check
+	@$(MAKE) --no-print-directory all
+	@cmake --build build -j $(JOBS) --target rdma_transport
+	@ctest --test-dir build -L lab --output-on-failure --no-tests=error
+
+bench: deps-bench
+	@$(MAKE) --no-print-directory all
+	@cmake --build build -j $(JOBS) --target bare_loop engine_alone put_load
+	@bench/run
+
+fuzz: deps-fuzz
+	@mkdir -p build
+	@$(call configure,fuzz)
+	@cmake --build build/fuzz -j $(JOBS) --target fuzz
+	@for f in build/fuzz/bin/fuzz_*; do \
+		name=$${f##*/fuzz_}; mkdir -p build/fuzz/corpus/$$name; echo "== $$name"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -verbosity=0 -print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
+			build/fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+install: all
+	@cmake --install build
+	@[ -n "$(DESTDIR)" ] || echo "Once: systemd-sysusers && systemctl daemon-reload && fmove init"
+
+clean:
+	rm -rf build
+
+.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check lab bench fuzz install clean
