@@ -130,6 +130,11 @@ void fm_worker_free(struct fm_worker *worker)
 	free(worker);
 }
 
+bool fm_worker_is_simulated(const struct fm_worker *worker)
+{
+	return worker->threads == 0;
+}
+
 void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop)
 {
 	assert(work->run && work->done && loop);

@@ -9,6 +9,8 @@
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
 
+#include <stdbool.h>
+
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 
@@ -29,6 +31,9 @@ int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err);
 
 /* Finishes what was submitted first (their done() is posted, not run). NULL is allowed. */
 void fm_worker_free(struct fm_worker *worker);
+
+/* Whether it was made with 0 threads: whoever makes another one beside it does the same. */
+bool fm_worker_is_simulated(const struct fm_worker *worker);
 
 /* Any thread. */
 void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop);
