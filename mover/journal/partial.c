@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * partial - the two files of an unfinished transfer.
+ *
+ * Happy path: open or make the journal, lock it, see that it still has its name (whoever held the lock may have
+ * removed it), then open or make the file: that is ours alone from here on.
+ * Failure modes: locked: wait a little, since the transfer before may be just ending. Not ours: -EPERM, the caller
+ * takes a random name. The journal is ours and the file is unfit (made for another owner, say, by a try that a crash
+ * ended late): the file is removed and made anew. So is one that the journal does not speak of: a crash between the
+ * exchange of a new version for an old one and the end of the old one leaves that one under the partial name.
+ */
+#include "mover/journal/partial.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/journal/load.h"
+#include "mover/journal/siphash.h"
+
+#define WAIT_STEP_MS 20
+#define GONE_TRIES_MAX 64	/* somebody removes the journal each time we have opened it */
+
+static const char *const endings[] = {
+	[FM_PARTIAL_FILE] = ".part",
+	[FM_PARTIAL_JOURNAL] = ".journal",
+};
+#define KIND_COUNT (sizeof(endings) / sizeof(endings[0]))
+
+/* ------------------------------------------------------------------------------------------------- names */
+
+void fm_partial_name(uint64_t hash, enum fm_partial_kind kind, char out[FM_PARTIAL_NAME_MAX + 1])
+{
+	int len = snprintf(out, FM_PARTIAL_NAME_MAX + 1, FM_PARTIAL_PREFIX "%016llx%s", (unsigned long long)hash,
+			   endings[kind]);
+
+	assert(len > 0 && len <= FM_PARTIAL_NAME_MAX);
+	(void)len;
+}
+
+enum fm_partial_kind fm_partial_parse(const char *name, uint64_t *hash)
+{
+	const char *hex = name + sizeof(FM_PARTIAL_PREFIX) - 1;
+	unsigned long long value;
+
+	if (strncmp(name, FM_PARTIAL_PREFIX, sizeof(FM_PARTIAL_PREFIX) - 1) != 0 ||
+	    strspn(hex, "0123456789abcdef") != 16 || sscanf(hex, "%16llx", &value) != 1)
+		return FM_PARTIAL_NONE;
+	for (size_t kind = FM_PARTIAL_FILE; kind < KIND_COUNT; kind++) {
+		if (strcmp(hex + 16, endings[kind]) != 0)
+			continue;
+		if (hash)
+			*hash = value;
+		return (enum fm_partial_kind)kind;
+	}
+	return FM_PARTIAL_NONE;
+}
+
+uint64_t fm_partial_hash(const char *name)
+{
+	/* The key is known to all: it only keeps these hashes apart from other programs'. */
+	static const struct fm_sip key = { .low = UINT64_C(0x74726170), .high = UINT64_C(0x65766f6d66) };
+
+	return fm_siphash(&key, name, strlen(name)).low;
+}
+
+/* --------------------------------------------------------------------------------------------- the files */
+
+int fm_partial_lock(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int ret;
+
+	if (FM_FAULT("partial.lock"))
+		return -ENOLCK;
+	ret = fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+	return ret == -EACCES ? -EAGAIN : ret;	/* fcntl(2) allows both */
+}
+
+bool fm_partial_is_busy(int dir, const char *name)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool is_busy;
+
+	if (fd < 0)
+		return false;
+	is_busy = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return is_busy;
+}
+
+/*
+ * Open or make one of ours. O_NONBLOCK: opening a named pipe must not wait for its other end. -EPERM: what is there is
+ * not ours. *st->st_nlink may be 0: removed meanwhile.
+ */
+static int open_own(int dir, const char *name, struct stat *st)
+{
+	int fd = FM_FAULT("partial.open") ? (errno = EMFILE, -1)
+					  : openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = FM_FAULT("partial.fstat") ? -EIO : fstat(fd, st) < 0 ? -errno : 0;
+	if (ret == 0 && (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_nlink > 1))
+		ret = -EPERM;
+	if (ret == 0)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+static bool is_named(int dir, const char *name, const struct stat *st)
+{
+	struct stat now;
+
+	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st->st_ino && now.st_dev == st->st_dev;
+}
+
+static void sleep_ms(unsigned ms)
+{
+	const struct timespec step = { .tv_nsec = (long)ms * 1000000 };
+
+	(void)nanosleep(&step, NULL);	/* a signal only makes it shorter */
+}
+
+/* The journal, locked, and under its name: fd, and what it is in *st. */
+static int open_journal(int dir, const char *name, unsigned wait_ms, struct stat *st)
+{
+	unsigned waited_ms = 0, gone = 0;
+	int fd, ret;
+
+	for (;;) {
+		fd = open_own(dir, name, st);
+		if (fd < 0)
+			return fd;
+		ret = fm_partial_lock(fd);
+		if (ret == 0 && is_named(dir, name, st)) {
+			ret = fstat(fd, st) < 0 ? -errno : 0;	/* its size, now that nobody else writes */
+			if (ret == 0)
+				return fd;
+		}
+		close(fd);
+		if (ret == 0 && gone++ < GONE_TRIES_MAX)
+			continue;
+		if (ret != -EAGAIN || waited_ms >= wait_ms)
+			return ret == 0 ? -EAGAIN : ret;
+		sleep_ms(WAIT_STEP_MS);
+		waited_ms += WAIT_STEP_MS;
+	}
+}
+
+/* The file, under the lock. What cannot be used in its place is removed. */
+static int open_file(int dir, const char *name, struct stat *st)
+{
+	int fd = open_own(dir, name, st);
+
+	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENXIO)
+		if (unlinkat(dir, name, 0) == 0)
+			fd = open_own(dir, name, st);
+	if (fd < 0)
+		return fd;
+	/* A try that ended late may have given it its final mode already. */
+	if ((st->st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0) {
+		close(fd);
+		return -EPERM;
+	}
+	(void)fm_partial_lock(fd);	/* only says that it is in use: who opens it holds the journal's lock */
+	return fd;
+}
+
+static int empty(int fd)
+{
+	if (FM_FAULT("partial.empty"))
+		return -EIO;
+	return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
+bool fm_partial_has_something(int journal, const struct stat *file)
+{
+	struct fm_journal_head head;
+	struct stat st;
+
+	if (fstat(journal, &st) < 0 || st.st_size == 0 || file->st_size == 0)
+		return false;
+	/* Whether a damaged one, or another version's, says anything is for who opens it. */
+	return fm_journal_load_head(journal, (uint64_t)st.st_size, &head) < 0 || head.ino == file->st_ino;
+}
+
+/* Another file under the name. What is there is not emptied: it may be a version that was replaced, and somebody reads it. */
+static int make_anew(struct fm_partial *p)
+{
+	struct stat st;
+	int ret = FM_FAULT("partial.unlink") ? -EIO : unlinkat(p->dir, p->name, 0) < 0 ? -errno : 0;
+
+	close(p->fd);
+	p->fd = ret < 0 ? ret : open_file(p->dir, p->name, &st);
+	return p->fd < 0 ? p->fd : 0;
+}
+
+/*
+ * One without the other is of no use. The emptied journal goes to the disk before anything new goes into the file:
+ * what it said must not come back with a power cut.
+ */
+static int settle(struct fm_partial *p, const struct stat *file, uint64_t journal_size)
+{
+	int ret = 0;
+
+	p->has_content = fm_partial_has_something(p->journal, file);
+	if (p->has_content)
+		return 0;
+	if (journal_size > 0) {
+		ret = empty(p->journal);
+		if (ret == 0 && fdatasync(p->journal) < 0)
+			ret = -errno;
+	}
+	if (ret == 0 && file->st_size > 0)
+		ret = make_anew(p);
+	return ret;
+}
+
+int fm_partial_open(int dir, const char *name, unsigned wait_ms, struct fm_partial *out)
+{
+	struct fm_partial p = { .dir = dir, .fd = -1, .journal = -1 };
+	uint64_t hash = fm_partial_hash(name);
+	struct stat journal, file = { 0 };
+	int ret;
+
+	fm_partial_name(hash, FM_PARTIAL_FILE, p.name);
+	fm_partial_name(hash, FM_PARTIAL_JOURNAL, p.journal_name);
+	p.journal = open_journal(dir, p.journal_name, wait_ms, &journal);
+	if (p.journal < 0)
+		return p.journal;
+	p.fd = open_file(dir, p.name, &file);
+	ret = p.fd < 0 ? p.fd : settle(&p, &file, (uint64_t)journal.st_size);
+	if (ret == 0) {
+		*out = p;
+		return 0;
+	}
+	if (journal.st_size == 0)
+		(void)fm_partial_remove(&p);	/* the first error counts */
+	fm_partial_close(&p);
+	return ret;
+}
+
+int fm_partial_open_random(int dir, uint64_t random, struct fm_partial *out)
+{
+	*out = (struct fm_partial){ .dir = dir, .fd = -1, .journal = -1 };
+	fm_partial_name(random, FM_PARTIAL_FILE, out->name);
+	if (FM_FAULT("partial.create"))
+		return -ENOSPC;
+	out->fd = openat(dir, out->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (out->fd < 0)
+		return -errno;
+	(void)fm_partial_lock(out->fd);		/* without locks it is only its age that protects it from being swept */
+	return 0;
+}
+
+bool fm_partial_is_journaled(const struct fm_partial *p)
+{
+	struct stat st;
+
+	return p->journal >= 0 && fstat(p->journal, &st) == 0 && st.st_size > 0 && st.st_nlink > 0;
+}
+
+int fm_partial_remove(const struct fm_partial *p)
+{
+	int ret = unlinkat(p->dir, p->name, 0) < 0 && errno != ENOENT ? -errno : 0;
+
+	/* Last: who finds none takes the other name for free. Left alone it does no harm. */
+	if (p->journal_name[0])
+		(void)unlinkat(p->dir, p->journal_name, 0);
+	return ret;
+}
+
+void fm_partial_close(struct fm_partial *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->journal >= 0)
+		close(p->journal);
+	p->fd = -1;
+	p->journal = -1;
+}
