@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * digest - a few numbers in an extended attribute, checked when they are read.
+ */
+#include "mover/tree/digest.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/xattr.h>
+
+#include "mover/base/bytes.h"
+#include "mover/base/fault.h"
+
+#define DIGEST_VERSION 1
+#define DIGEST_HEAD 24
+#define DIGEST_LEN_MAX (DIGEST_HEAD + 4 * FM_DIGEST_BLOCKS_MAX)
+
+uint64_t fm_digest_block_bytes(uint64_t size)
+{
+	uint64_t bytes = FM_DIGEST_BLOCK_MIN;
+
+	while (size / bytes >= FM_DIGEST_BLOCKS_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
+int fm_digest_set(int fd, const struct fm_digest *digest)
+{
+	uint8_t buf[DIGEST_LEN_MAX];
+	struct fm_writer w = { .at = buf, .end = buf + sizeof(buf) };
+
+	assert(digest->blocks <= FM_DIGEST_BLOCKS_MAX);
+	fm_put_u8(&w, DIGEST_VERSION);
+	fm_put_u8(&w, (uint8_t)digest->blocks);
+	fm_put_le16(&w, 0);
+	fm_put_le32(&w, digest->crc);
+	fm_put_le64(&w, digest->size);
+	fm_put_le64(&w, (uint64_t)digest->mtime_ns);
+	for (unsigned i = 0; i < digest->blocks; i++)
+		fm_put_le32(&w, digest->block[i]);
+	assert(!w.failed);
+	if (FM_FAULT("digest.set"))
+		return -ENOSPC;
+	return fsetxattr(fd, FM_DIGEST_NAME, buf, (size_t)(w.at - buf), 0) < 0 ? -errno : 0;
+}
+
+/* The bytes of the attribute, or a negative errno. One that is longer than ours does not fit: -ERANGE. */
+static ssize_t digest_read(int fd, uint8_t buf[DIGEST_LEN_MAX])
+{
+	ssize_t len;
+
+	if (FM_FAULT("digest.get"))
+		return -EIO;
+	len = fgetxattr(fd, FM_DIGEST_NAME, buf, DIGEST_LEN_MAX);
+	return len < 0 ? -errno : len;
+}
+
+int fm_digest_get(int fd, struct fm_digest *digest)
+{
+	uint8_t buf[DIGEST_LEN_MAX];
+	ssize_t len = digest_read(fd, buf);
+	struct fm_reader r = { .at = buf, .end = buf + (len > 0 ? len : 0) };
+	unsigned version, blocks;
+
+	if (len < 0 && len != -ERANGE)
+		return (int)len;
+	version = fm_get_u8(&r);
+	blocks = fm_get_u8(&r);
+	if (version != DIGEST_VERSION || blocks > FM_DIGEST_BLOCKS_MAX || len != (ssize_t)(DIGEST_HEAD + 4 * blocks) ||
+	    fm_get_le16(&r) != 0)
+		return -EBADMSG;
+	digest->crc = fm_get_le32(&r);
+	digest->size = fm_get_le64(&r);
+	digest->mtime_ns = (int64_t)fm_get_le64(&r);
+	digest->blocks = blocks;
+	for (unsigned i = 0; i < blocks; i++)
+		digest->block[i] = fm_get_le32(&r);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * digest - the CRC32C of a file as it arrived, kept with it, so that fmove verify can compare later.
+ *
+ * In the extended attribute "user.fmove.crc32c", all integers little-endian:
+ *
+ *   off len field
+ *     0   1 version  1
+ *     1   1 blocks   n: 0 .. FM_DIGEST_BLOCKS_MAX
+ *     2   2 zero
+ *     4   4 crc      CRC32C of the whole
+ *     8   8 size
+ *    16   8 mtime_ns
+ *    24 4*n block    of each block of fm_digest_block_bytes(size) bytes its contribution to the CRC of the whole
+ *                    (base/crc32c.h), so that damage can be said with a place; none: not known, or one block
+ *
+ * A file whose size or mtime is another now was changed on purpose: the digest is stale, not wrong.
+ */
+#ifndef FM_TREE_DIGEST_H
+#define FM_TREE_DIGEST_H
+
+#include <stdint.h>
+
+#define FM_DIGEST_NAME "user.fmove.crc32c"
+#define FM_DIGEST_BLOCKS_MAX 64
+#define FM_DIGEST_BLOCK_MIN (4u << 20)	/* a file up to this is one block */
+
+struct fm_digest {
+	uint32_t crc;
+	uint64_t size;
+	int64_t mtime_ns;
+	unsigned blocks;
+	uint32_t block[FM_DIGEST_BLOCKS_MAX];
+};
+
+/*
+ * Bytes of a block of a file of that size: a power of two from FM_DIGEST_BLOCK_MIN on, so that there are at most
+ * FM_DIGEST_BLOCKS_MAX.
+ */
+uint64_t fm_digest_block_bytes(uint64_t size);
+
+/*
+ * fd is a regular file, open for writing; the kernel asks for the right to write to the file now, so set the digest
+ * before a mode without it. One that is there is replaced. 0; -EOPNOTSUPP: this file system keeps none; or another
+ * error of fsetxattr(2).
+ */
+int fm_digest_set(int fd, const struct fm_digest *digest);
+
+/*
+ * fd is open for reading. 0; -ENODATA: none kept; -EOPNOTSUPP; -EBADMSG: what is kept is not ours, or another version;
+ * or another error of fgetxattr(2). After an error *digest is as it was.
+ */
+int fm_digest_get(int fd, struct fm_digest *digest);
+
+#endif

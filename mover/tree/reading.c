@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reading - a file or directory of a tree that is a source.
+ */
+#include "mover/tree/reading.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/show.h"
+
+/* As in the stores: the kernel answers EAGAIN to a look-up beneath a directory that is being renamed. */
+#define BENEATH_TRIES_MAX 64
+
+/* Somebody else's files take no O_NOATIME: once that was said, it is left out. It is only a courtesy. */
+static atomic_bool is_noatime_refused;
+
+static int open_beneath(int dir, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = -1;
+
+	errno = EAGAIN;
+	for (int i = 0; i < BENEATH_TRIES_MAX && fd < 0 && (errno == EAGAIN || errno == EINTR); i++)
+		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return (int)fd;
+}
+
+static int open_once(int dir, const char *name, int flags, bool is_path)
+{
+	int fd = is_path ? open_beneath(dir, name, flags) : openat(dir, name, flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path)
+{
+	bool has_noatime = !atomic_load_explicit(&is_noatime_refused, memory_order_relaxed);
+	int fd;
+
+	/* O_NONBLOCK: what became a fifo meanwhile must not make us wait. */
+	flags |= O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	if (FM_FAULT("reading.open"))
+		return -EMFILE;
+	fd = open_once(dir, name, has_noatime ? flags | O_NOATIME : flags, is_path);
+	if (fd != -EPERM || !has_noatime)
+		return fd;
+	atomic_store_explicit(&is_noatime_refused, true, memory_order_relaxed);
+	return open_once(dir, name, flags, is_path);
+}
+
+static int look(int fd, struct stat *out)
+{
+	if (FM_FAULT("reading.fstat"))
+		return -EIO;
+	return fstat(fd, out) < 0 ? -errno : 0;
+}
+
+int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out)
+{
+	struct fm_reading *r = FM_FAULT("reading.alloc") ? NULL : malloc(sizeof(*r));
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	atomic_init(&r->refs, 1);
+	r->fd = fm_reading_open_fd(dir, name, 0, is_path);
+	ret = r->fd < 0 ? r->fd : look(r->fd, &r->st);
+	if (ret >= 0 && !S_ISREG(r->st.st_mode))
+		ret = -ESTALE;
+	if (ret < 0) {
+		if (r->fd >= 0)
+			close(r->fd);
+		free(r);
+		return ret;
+	}
+	*out = r;
+	return 0;
+}
+
+struct fm_reading *fm_reading_get(struct fm_reading *r)
+{
+	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+	return r;
+}
+
+void fm_reading_put(struct fm_reading *r)
+{
+	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	close(r->fd);
+	free(r);
+}
+
+int fm_reading_take_fd(struct fm_reading *r)
+{
+	int fd = r->fd;
+
+	assert(atomic_load(&r->refs) == 1);
+	(void)lseek(fd, 0, SEEK_SET);	/* looking for holes moved it; on a regular file this cannot fail */
+	free(r);
+	return fd;
+}
+
+int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset)
+{
+	uint8_t *at = buf;
+
+	while (len > 0) {
+		ssize_t n = FM_FAULT("reading.read") ? (errno = EIO, -1) : pread(r->fd, at, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ESTALE;
+		at += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+int fm_reading_check(struct fm_reading *r)
+{
+	struct stat now;
+	int ret = look(r->fd, &now);
+
+	if (ret < 0)
+		return ret;
+	if (now.st_size != r->st.st_size || !is_same_time(&now.st_mtim, &r->st.st_mtim))
+		return -ESTALE;
+	/* A name that was added or removed moves the ctime too, but not the content. */
+	return is_same_time(&now.st_ctim, &r->st.st_ctim) || now.st_nlink != r->st.st_nlink ? 0 : -ESTALE;
+}
+
+bool fm_reading_may_have_holes(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
+}
+
+bool fm_reading_has_holes(struct fm_reading *r)
+{
+	return fm_reading_may_have_holes(&r->st) && lseek(r->fd, 0, SEEK_HOLE) < r->st.st_size;
+}
+
+int64_t fm_reading_mtime(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+}
+
+void fm_reading_identity(const struct stat *st, struct fm_identity *out)
+{
+	*out = (struct fm_identity){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = fm_reading_mtime(st),
+		.ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec,
+	};
+}
+
+int fm_reading_fail(struct fm_err *err, int code, const char *path)
+{
+	struct fm_path_shown shown;
+	const char *name = fm_path_show(path[0] ? path : ".", &shown);
+
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		/* -EACCES means the rules of a store, which are not asked here. */
+		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied; leave it out with --exclude, or "
+				  "have a user send the tree who may read all of it", name);
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -ESTALE:
+		return fm_err_set(err, -ESTALE, "\"%s\" changed while it was read; run it again when nothing writes "
+				  "there", name);
+	case -EMFILE:
+	case -ENFILE:
+		return fm_err_set(err, code, "read \"%s\": too many open files; raise the limit (ulimit -n, or "
+				  "LimitNOFILE= in the unit)", name);
+	case -EAGAIN:	/* it is leased, or its directories are being renamed; to our callers it means something else */
+		return fm_err_sys(err, -EBUSY, "read \"%s\"", name);
+	default:
+		return fm_err_sys(err, code, "read \"%s\"", name);
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reading - a file or directory of a tree that is a source: opened without following links, read, and compared with
+ * what it was when it was opened.
+ *
+ * A struct fm_reading is counted, since several pieces of one file may be read at once; the last one that puts it back
+ * closes it. Any thread. Calls block on the disk.
+ */
+#ifndef FM_TREE_READING_H
+#define FM_TREE_READING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "mover/journal/journal.h"
+
+struct fm_err;
+
+struct fm_reading {
+	atomic_uint refs;
+	int fd;
+	struct stat st;		/* when it was opened */
+};
+
+/*
+ * Open for reading; the access time stays as it is where that is allowed. flags: O_DIRECTORY or 0. Returns the
+ * descriptor, or -errno (-ELOOP: a link). is_path: name has several components, none of which may be a link or
+ * lead out of dir.
+ */
+int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path);
+
+/* 0, or -errno: -ESTALE if it is no regular file (any more). */
+int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out);
+
+struct fm_reading *fm_reading_get(struct fm_reading *r);
+void fm_reading_put(struct fm_reading *r);	/* NULL is allowed */
+
+/* Only one reference is left: take the descriptor (at position 0) out of it, and free the rest. */
+int fm_reading_take_fd(struct fm_reading *r);
+
+/* Exactly len bytes at offset. -ESTALE: there are fewer now. */
+int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset);
+
+/* 0, or -ESTALE: size, mtime or ctime is another now (a ctime that moved together with the number of names is not). */
+int fm_reading_check(struct fm_reading *r);
+
+/* Whether it has a hole that can be found: fewer blocks than bytes may also be compression. Not beside other threads. */
+bool fm_reading_has_holes(struct fm_reading *r);
+
+bool fm_reading_may_have_holes(const struct stat *st);
+
+int64_t fm_reading_mtime(const struct stat *st);
+void fm_reading_identity(const struct stat *st, struct fm_identity *out);
+
+/* Set err to why path (terminated, "" is the root) cannot be read, and what to do. Returns the code. */
+int fm_reading_fail(struct fm_err *err, int code, const char *path);
+
+#endif

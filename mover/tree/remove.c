@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remove - directories that are removed, without recursion and with a fixed number of descriptors.
+ *
+ * The top directory is emptied: files go; of a directory in it the files go too, and the directories in that one are
+ * moved into the top under numbers, where a later pass meets them. So each directory costs one rename and the depth
+ * costs nothing.
+ */
+#include "mover/tree/remove.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/tree/tsys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+#define NUMBERED_MAX 32
+#define EMPTIED_MAX 16		/* others who remove the same tree may move something into a top that was empty just now */
+
+struct removal {
+	int top;
+	uint64_t moved;			/* directories moved into top so far: the last one's number */
+	const struct fm_tree_freed *freed;
+};
+
+static bool is_refused(int ret)
+{
+	return ret == -EACCES || ret == -EPERM;
+}
+
+/* A descriptor of a directory that may be read and changed by its owner from now on, if need be. */
+static int open_dir(int dir, const char *name)
+{
+	int fd = fm_tsys_open(dir, name, DIR_FLAGS, 0);
+
+	if (is_refused(fd) && fm_tsys_chmod_at(dir, name, 0700) == 0)
+		fd = fm_tsys_open(dir, name, DIR_FLAGS, 0);
+	return fd;
+}
+
+static int unlink_at(int dir, const char *name, int flags)
+{
+	int ret = fm_tsys_unlink(dir, name, flags);
+
+	if (is_refused(ret) && fm_tsys_chmod(dir, 0700) == 0)
+		ret = fm_tsys_unlink(dir, name, flags);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int remove_file(const struct removal *r, int dir, const char *name)
+{
+	struct stat st = { 0 };
+	bool is_told = r->freed && r->freed->used;
+	int ret = 0;
+
+	if (is_told && fm_tsys_fstatat(dir, name, &st) < 0)
+		st.st_size = 0;
+	ret = unlink_at(dir, name, 0);
+	if (ret == 0 && is_told && S_ISREG(st.st_mode))
+		r->freed->used(r->freed->ctx, -(int64_t)st.st_size);
+	return ret;
+}
+
+/* A directory in a directory: into the top. */
+static int move_up(struct removal *r, int dir, const char *name)
+{
+	char numbered[NUMBERED_MAX];
+	int ret;
+
+	do {
+		snprintf(numbered, sizeof(numbered), ".fmove.gone.%llu", (unsigned long long)++r->moved);
+		ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
+		/* Another parent: the kernel asks for the right to write to both, and to the directory itself. */
+		if (is_refused(ret) && fm_tsys_chmod(r->top, 0700) == 0 && fm_tsys_chmod(dir, 0700) == 0 &&
+		    fm_tsys_chmod_at(dir, name, 0700) == 0)
+			ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
+	} while (ret == -ENOTEMPTY || ret == -EEXIST || ret == -ENOTDIR);	/* that number is of an earlier try */
+	return ret == -ENOENT ? 0 : ret;	/* somebody else removes the same tree (a sweep), and moved it */
+}
+
+static bool is_dir(int dir, const struct dirent *entry)
+{
+	struct stat st;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	return fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* One entry of the top, or of a directory in it. */
+typedef int (*entry_fn)(struct removal *r, int dir, const struct dirent *entry);
+
+/* fn for each entry of the directory behind fd (taken over); *seen: how many. */
+static int each_entry(struct removal *r, int fd, entry_fn fn, uint64_t *seen)
+{
+	DIR *d = FM_FAULT("tree.opendir") ? NULL : fdopendir(fd);
+	int ret = 0;
+
+	*seen = 0;
+	if (!d) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (ret == 0) {
+		const struct dirent *entry;
+
+		errno = 0;
+		entry = FM_FAULT("tree.readdir") ? (errno = EIO, NULL) : readdir(d);
+		if (!entry) {
+			ret = -errno;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		++*seen;
+		ret = fn(r, dirfd(d), entry);
+	}
+	closedir(d);
+	return ret;
+}
+
+static int empty_entry(struct removal *r, int dir, const struct dirent *entry)
+{
+	return is_dir(dir, entry) ? move_up(r, dir, entry->d_name) : remove_file(r, dir, entry->d_name);
+}
+
+/* A directory of the top: emptied until it can go (a file system may skip entries while others are removed). */
+static int remove_dir(struct removal *r, const char *name)
+{
+	uint64_t seen;
+	int fd, ret;
+
+	do {
+		fd = open_dir(r->top, name);
+		if (fd < 0)
+			return fd == -ENOENT ? 0 : fd;
+		ret = each_entry(r, fd, empty_entry, &seen);
+		if (ret == 0)
+			ret = unlink_at(r->top, name, AT_REMOVEDIR);
+	} while ((ret == -ENOTEMPTY || ret == -EEXIST) && seen > 0);
+	return ret;
+}
+
+static int top_entry(struct removal *r, int dir, const struct dirent *entry)
+{
+	return is_dir(dir, entry) ? remove_dir(r, entry->d_name) : remove_file(r, dir, entry->d_name);
+}
+
+static int empty_top(struct removal *r)
+{
+	uint64_t seen = 1;
+	int ret = 0;
+
+	while (ret == 0 && seen > 0) {
+		int fd = fm_tsys_open(r->top, ".", DIR_FLAGS, 0);
+
+		ret = fd < 0 ? fd : each_entry(r, fd, top_entry, &seen);
+	}
+	return ret;
+}
+
+int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed)
+{
+	struct removal r = { .freed = freed };
+	int ret = -ENOTEMPTY;
+
+	r.top = open_dir(dir, name);
+	if (r.top == -ENOENT)
+		return 0;
+	if (r.top == -ENOTDIR || r.top == -ELOOP)
+		return remove_file(&r, dir, name);
+	if (r.top < 0)
+		return r.top;
+	for (int i = 0; i < EMPTIED_MAX && (ret == -ENOTEMPTY || ret == -EEXIST); i++) {
+		ret = empty_top(&r);
+		if (ret == 0)
+			ret = fm_tsys_unlink(dir, name, AT_REMOVEDIR);
+	}
+	close(r.top);
+	return ret == -ENOENT ? 0 : ret;
+}

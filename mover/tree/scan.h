@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan - every name of a directory tree, depth first, in the order in which the file system lists them, but by inode
+ * where many are at hand.
+ *
+ * Links are not followed; mount points are crossed. What is held is the way from the root to the current directory, one
+ * buffer of names for each on it, whatever the number of names; of the way only the last FM_SCAN_OPEN_MAX directories
+ * are open. One thread at a time; the directories that were handed out may be used by any.
+ */
+#ifndef FM_TREE_SCAN_H
+#define FM_TREE_SCAN_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "mover/tree/exclude.h"
+#include "mover/tree/tree.h"
+
+struct fm_err;
+struct fm_scan;
+
+#define FM_SCAN_OPEN_MAX 64
+
+/* A directory, for all who still need it: counted; the last one that puts it back closes it. */
+struct fm_scan_dir {
+	atomic_uint refs;
+	int fd;
+	size_t path_len;
+	char path[];		/* below the root, terminated; "" is the root */
+};
+
+struct fm_scan_dir *fm_scan_dir_get(struct fm_scan_dir *dir);
+void fm_scan_dir_put(struct fm_scan_dir *dir);	/* NULL is allowed */
+
+/* fd is taken over, also on error. NULL: no memory. */
+struct fm_scan_dir *fm_scan_dir_new(int fd, const char *path, size_t path_len);
+
+struct fm_scan_opts {
+	struct fm_scan_dir *root;		/* a reference is taken */
+	const struct fm_exclude *exclude;	/* outlives the scan */
+	const char *skip_prefix;		/* names that begin so are not met; outlives the scan; NULL: none */
+};
+
+struct fm_scan_met {
+	struct fm_scan_dir *dir;	/* it is in, or, of a directory, itself; the scan's, valid until the next call */
+	const char *name;		/* terminated; of a directory ""; valid until the next call */
+	size_t name_len;
+	unsigned char type;		/* DT_DIR, DT_REG, DT_LNK */
+};
+
+/* NULL: no memory. */
+struct fm_scan *fm_scan_new(const struct fm_scan_opts *opts);
+
+/*
+ * 1: the next name (a directory comes before what is in it, the root first). 0: there are no more. Or an error with a
+ * text: what cannot be read, is special, too deep or too long. After an error there is only that error.
+ */
+int fm_scan_next(struct fm_scan *s, struct fm_scan_met *out, struct fm_err *err);
+
+void fm_scan_free(struct fm_scan *s);	/* NULL is allowed */
+
+#endif

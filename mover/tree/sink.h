@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink - what the files of a tree's sink share. tree_sink.c begins and ends one; sink_apply.c takes packs apart.
+ *
+ * Threads: apply(), create_large(), wrote_large() and seal_large() run several at once, log() beside them. What they share is behind
+ * the locks below; of those only `logging` is held while waiting for a disk, and `journal` while the journal is
+ * written. prepare() and what follows it run alone.
+ */
+#ifndef FM_TREE_SINK_H
+#define FM_TREE_SINK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/base/err.h"
+#include "mover/base/list.h"
+#include "mover/base/ranges.h"
+#include "mover/journal/journal.h"
+#include "mover/tree/deferred.h"
+#include "mover/tree/digest.h"
+#include "mover/tree/pack.h"
+#include "mover/tree/staging.h"
+#include "mover/tree/tree.h"
+
+#define FM_SINK_WAS_MAX 16		/* earlier tries whose files are still looked for */
+#define FM_SINK_NAME_MAX 255
+#define FM_SINK_MADE_MAX (32u << 10)	/* finished files that are not in the journal yet ... */
+#define FM_SINK_MADE_PATHS_MAX (2u << 20)	/* ... and bytes of their paths */
+#define FM_SINK_PIECES_MAX 4096u	/* files of which some pieces are there */
+#define FM_SINK_PIECE_RANGES_MAX 64u	/* in one of them */
+#define FM_SINK_PIECE_BUCKETS 256u
+
+/* Entries for the journal. Their paths lie one behind the other in `paths`; entry.path is set when they are logged. */
+struct fm_sink_made {
+	struct fm_journal_entry *at;
+	size_t count;
+	size_t cap;
+	char *paths;
+	size_t paths_len;
+	size_t paths_cap;
+};
+
+enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISCARDED };
+
+struct fm_sink {
+	struct fm_tree tree;
+	struct fm_tree_sink_opts opts;	/* name and path are copies of ours; parent is ours */
+	enum fm_sink_state state;
+	pthread_mutex_t beginning;
+	atomic_bool is_begun;		/* the source is known, and the staging directory is made */
+	struct fm_err begin_err;	/* or could not be made */
+	char tree_name[FM_STAGING_NAME_LEN + 1];
+	char new_name[FM_STAGING_NAME_LEN + 1];
+	char note[256];
+	int stage;			/* the .tree directory; -1: dry */
+	int lock;
+	int data;			/* the tree that is being made */
+	int old;			/* the one under the final name; -1: none */
+	bool is_moved;			/* data has the .new name now */
+	int was[FM_SINK_WAS_MAX];	/* what earlier tries made; the last is the youngest */
+	unsigned was_count;
+	mode_t umask;
+	bool has_default_acl;		/* modes of new files are not what was asked for */
+
+	atomic_bool is_stopped;
+	atomic_int broken;		/* the error of a sync, after which nothing may be published */
+	atomic_int folds;		/* file names that differ are one: -1 not known yet, 0, 1 */
+	atomic_bool has_lost_xattrs;
+	atomic_bool has_no_digests;	/* this file system keeps none */
+	atomic_bool has_no_clone;
+	atomic_uint temp_number;
+
+	pthread_mutex_t counting;
+	struct fm_tree_count total;
+
+	pthread_mutex_t journaling;
+	struct fm_journal *journal;
+	bool is_journal_full;
+
+	pthread_mutex_t logging;	/* one at a time; taken before `making` and `journaling` */
+	struct fm_sink_made logged;
+	pthread_mutex_t making;
+	struct fm_sink_made made;
+
+	pthread_mutex_t piecing;
+	pthread_cond_t piece_done;
+	struct fm_list pieces[FM_SINK_PIECE_BUCKETS];	/* of struct piece */
+	unsigned piece_count;
+
+	struct fm_deferred deferred;
+	bool has_deferred;
+};
+
+/* The directory that was used last below a root: entries of one directory follow one another. */
+struct fm_sink_dir {
+	int root;			/* not ours */
+	bool is_fixed;			/* nothing is made there: what is missing stays missing */
+	bool has_path;
+	int fd;				/* or the error of opening it */
+	size_t len;
+	char path[FM_TREE_PATH_MAX + 1];
+};
+
+/* One call of a function of the table. */
+struct fm_sink_call {
+	struct fm_sink *s;
+	struct fm_err *err;
+	struct fm_sink_dir data;
+	struct fm_sink_dir old;
+	struct fm_sink_dir *was;	/* was_count of them; NULL: not asked yet */
+	struct fm_tree_count count;	/* made by this call */
+	int64_t used;
+};
+
+/* A name in a directory below data. */
+struct fm_sink_at {
+	int dir;			/* the call's */
+	const char *path;		/* below the root, for messages: not terminated */
+	size_t path_len;
+	char name[FM_SINK_NAME_MAX + 1];
+};
+
+/* ---- tree_sink.c ---- */
+
+void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err);
+void fm_sink_end(struct fm_sink_call *call);	/* its counts are added, its descriptors closed */
+
+/* After a failed sync: its error. */
+int fm_sink_check_broken(const struct fm_sink *s, struct fm_err *err);
+
+/* The same, and -ECANCELED after stop(). */
+int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err);
+
+/* The same, at the beginning of a call: the staging directory is made, if it is not there yet. */
+int fm_sink_enter(struct fm_sink *s, struct fm_err *err);
+
+/* 'VERB "TREE/PATH": why and what to do' from the errno of a system call; returns it (EACCES as EPERM). */
+int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len, struct fm_err *err);
+
+/* -EPROTO '"TREE/PATH": why'. */
+int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err);
+
+/* Who is told of files that go. */
+static inline struct fm_tree_freed fm_sink_freed(const struct fm_sink *s)
+{
+	return (struct fm_tree_freed){ .used = s->opts.used, .ctx = s->opts.ctx };
+}
+
+/* ---- sink_stage.c ---- */
+
+/* The final name: free, or a directory that may be replaced. It is kept open if unchanged files come from it. */
+int fm_sink_look(struct fm_sink *s, struct fm_err *err);
+
+/* The staging directory, locked, with what earlier tries left and an empty data directory. After an error nothing new is left. */
+int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
+
+/* What this try and earlier ones made, while it is in the staging directory. Best effort. */
+void fm_sink_remove_data(const struct fm_sink *s);
+
+/* ---- sink_dirs.c ---- */
+
+/* The descriptor of a directory (len 0: the root), or -errno. The cache owns it. */
+int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len);
+
+/* Where the path's last component goes in data; its directories are made. The path is good (pack.h). */
+int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct fm_sink_at *out);
+
+/*
+ * A name that is taken: 0 if it is taken by exactly these bytes, -ENOTUNIQ if by another that the file system takes
+ * for the same.
+ */
+int fm_sink_check_name(struct fm_sink_call *call, const struct fm_sink_at *at);
+
+/* What stands in the way there is of another kind. */
+int fm_sink_clash(struct fm_sink_call *call, const struct fm_sink_at *at);
+
+void fm_sink_dir_close(struct fm_sink_dir *d);
+
+/* ---- sink_attr.c ---- */
+
+/* The mode to create a regular file with; *is_final: it needs no other one later. */
+mode_t fm_sink_create_mode(const struct fm_sink *s, const struct fm_pack_entry *e, bool *is_final);
+
+/* The digest of a small file from its CRC contributions, or NULL if none are kept. */
+const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e, uint32_t crc,
+				       struct fm_digest *out);
+
+/* Digest (NULL: none is known), mode (unless is_final) and time. fd is open, not O_PATH. */
+int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
+		     struct fm_err *err);
+
+/* The same, and extended attributes and owner if they are kept. */
+int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
+		      struct fm_err *err);
+
+/* Whether a file has exactly what the entry says: mode, owner and extended attributes, where they are kept. 1, 0, -errno. */
+int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name, const struct fm_pack_entry *e);
+
+/* ---- sink_file.c ---- */
+
+/* A whole small file, or a piece of one. */
+int fm_sink_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
+
+/* A file that is offered: 1: it is there now. 0: it has to come. */
+int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e);
+
+/* 1: a regular file with that size and time is there. 0: it is another. -errno; -EPROTO: it is no file. */
+int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* Note a file as made; logs first if there are too many. */
+int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, uint32_t crc);
+
+/* ---- sink_pieces.c ---- */
+
+int fm_sink_piece(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+bool fm_sink_has_pieces(struct fm_sink *s, char *path, size_t len);	/* a file is not whole: its path, cut to len - 1 bytes */
+void fm_sink_free_pieces(struct fm_sink *s);
+
+/* ---- sink_resume.c ---- */
+
+/* 1: the file is in data, from an earlier try. 0: it is not, and has to come. */
+int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* The same for a large file of which a part may be there: *have and *crc. */
+int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
+			struct fm_ranges *have, uint32_t *crc);
+
+/* ---- sink_reuse.c ---- */
+
+/* 1: the file was taken from the version that is replaced (dry: could be). 0: it has to come. */
+int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* ---- sink_log.c ---- */
+
+/* -ENOBUFS: too many wait for log(). entry->path is copied. */
+int fm_sink_made(struct fm_sink *s, const struct fm_journal_entry *entry);
+/* The same for a file of which ranges may be in the journal: those count no more. Best effort. */
+void fm_sink_made_anew(struct fm_sink *s, const struct fm_journal_entry *entry);
+int fm_sink_log(struct fm_sink *s, struct fm_err *err);
+/* What the journal says of the file is not so: make it forget, before the file is made again. */
+int fm_sink_forget(struct fm_sink *s, const char *path, size_t len, struct fm_err *err);
+void fm_sink_free_made(struct fm_sink *s);
+
+/* ---- the table's functions ---- */
+
+int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
+			 struct fm_err *err);
+int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err);
+int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
+		       struct fm_err *err);
+int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err);
+int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err);
+void fm_sink_keep(struct fm_tree *t);
+void fm_sink_discard(struct fm_tree *t);
+
+static inline struct fm_sink *fm_sink_of(struct fm_tree *t)
+{
+	return fm_container_of(t, struct fm_sink, tree);
+}
+
+#endif

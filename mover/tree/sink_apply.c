@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_apply - a pack is made: each entry where it belongs, or kept for the end.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+/* What is done at the end. */
+static int defer(struct fm_sink_call *call, const struct fm_pack_entry *e)
+{
+	int ret = fm_deferred_add(&call->s->deferred, e);
+
+	return ret < 0 ? fm_sink_fail(call->s, ret, "note", e->path, e->path_len, call->err) : 0;
+}
+
+static int meet_dir(struct fm_sink_call *call, const struct fm_sink_at *at)
+{
+	struct stat st;
+	int ret = fm_sink_check_name(call, at);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_tsys_fstatat(at->dir, at->name, &st);
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "look at", at->path, at->path_len, call->err);
+	return S_ISDIR(st.st_mode) ? 0 : fm_sink_clash(call, at);
+}
+
+static int apply_dir(struct fm_sink_call *call, const struct fm_pack_entry *e)
+{
+	struct fm_sink_at at;
+	int ret;
+
+	if (e->path_len == 0)
+		return defer(call, e);
+	ret = fm_sink_at(call, e->path, e->path_len, &at);
+	if (ret < 0)
+		return ret;
+	ret = fm_tsys_mkdir(at.dir, at.name);
+	if (ret == 0)
+		call->count.dirs++;
+	else if (ret == -EEXIST)
+		ret = meet_dir(call, &at);
+	else
+		return fm_sink_fail(call->s, ret, "make the directory", e->path, e->path_len, call->err);
+	return ret < 0 ? ret : defer(call, e);
+}
+
+static int meet_link(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+{
+	char target[FM_TREE_PATH_MAX + 1];
+	int ret = fm_sink_check_name(call, at);
+	ssize_t len;
+
+	if (ret < 0)
+		return ret;
+	len = readlinkat(at->dir, at->name, target, sizeof(target));
+	return len == (ssize_t)e->target_len && memcmp(target, e->target, e->target_len) == 0 ? 0 : fm_sink_clash(call, at);
+}
+
+static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
+{
+	char target[FM_TREE_PATH_MAX + 1];
+	struct fm_sink_at at;
+	int ret = fm_sink_at(call, e->path, e->path_len, &at);
+
+	if (ret < 0)
+		return ret;
+	memcpy(target, e->target, e->target_len);
+	target[e->target_len] = '\0';
+	ret = fm_tsys_symlink(target, at.dir, at.name);
+	if (ret == -EEXIST)
+		return meet_link(call, &at, e);
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len, call->err);
+	call->count.links++;
+	if (call->s->opts.has_owners)
+		ret = fm_tsys_own_link(at.dir, at.name, e->uid, e->gid);
+	if (ret == 0)
+		ret = fm_tsys_set_link(at.dir, at.name, e->mtime_ns);
+	return ret < 0 ? fm_sink_fail(call->s, ret, "set owner and time of", e->path, e->path_len, call->err) : 0;
+}
+
+/* Its directory is made now, so that a bad path is refused now. */
+static int apply_later(struct fm_sink_call *call, const struct fm_pack_entry *e)
+{
+	struct fm_sink_at at;
+	int ret = fm_sink_at(call, e->path, e->path_len, &at);
+
+	return ret < 0 ? ret : defer(call, e);
+}
+
+/* 1: an offered file that has to come. */
+static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_offer)
+{
+	int ret;
+
+	if (e->type != FM_PACK_FILE && call->s->opts.is_dry)
+		return 0;
+	switch (e->type) {
+	case FM_PACK_FILE:
+		if (!is_offer)
+			return fm_sink_file(call, e);
+		ret = fm_sink_offer(call, e);
+		return ret < 0 ? ret : ret == 0;
+	case FM_PACK_DIR:
+		return apply_dir(call, e);
+	case FM_PACK_LINK:
+		return apply_link(call, e);
+	case FM_PACK_HARD:
+	case FM_PACK_ATTR:
+		return apply_later(call, e);
+	}
+	return fm_sink_refuse(call->s, e->path, e->path_len, "is of a kind that there is not", call->err);
+}
+
+static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_t *bits)
+{
+	bool is_offer = r->flags & FM_PACK_OFFER;
+	struct fm_pack_entry e;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0; i++) {
+		ret = fm_pack_next(r, &e);
+		if (ret == 0)
+			return 0;
+		if (ret < 0)
+			return fm_err_set(call->err, -EPROTO, "a damaged pack came (entry %zu)", i);
+		ret = fm_sink_may_go_on(call->s, call->err);
+		if (ret == 0)
+			ret = apply_entry(call, &e, is_offer);
+		if (ret > 0) {
+			bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << i % 8);
+			call->count.wanted_files++;
+			call->count.wanted_bytes += e.size;
+			ret = 0;
+		}
+	}
+	return ret;
+}
+
+static int ask(struct fm_sink *s, uint64_t bytes, struct fm_err *err)
+{
+	return s->opts.ask ? s->opts.ask(s->opts.ctx, bytes, err) : 0;
+}
+
+int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	struct fm_sink_call call;
+	struct fm_pack_reader r;
+	int ret = fm_sink_enter(s, err);
+
+	*count = 0;
+	if (ret < 0)
+		return ret;
+	if (fm_pack_open(&r, pack, len) < 0)
+		return fm_err_set(err, -EPROTO, "a damaged pack came");
+	if (r.flags & FM_PACK_OFFER) {
+		*count = r.count;
+		memset(bits, 0, FM_TREE_OFFERS_MAX / 8);
+	} else if (s->opts.is_dry) {
+		return fm_err_set(err, -EPROTO, "files came in a dry run");
+	} else {
+		ret = ask(s, len, err);
+	}
+	if (ret < 0)
+		return ret;
+	fm_sink_begin(&call, s, err);
+	ret = apply_all(&call, &r, bits);
+	fm_sink_end(&call);
+	return ret;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_large - files that travel by themselves: the sink opens and seals them, somebody else writes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+/* A large file as an entry, without owner and extended attributes: an ATTR entry brings those. */
+static int entry_of(const struct fm_sink *s, const struct fm_tree_large *how, struct fm_pack_entry *e, struct fm_err *err)
+{
+	size_t len = strnlen(how->path, sizeof(how->path));
+
+	*e = (struct fm_pack_entry){ .type = FM_PACK_FILE, .mode = how->mode, .size = how->size, .mtime_ns = how->mtime_ns,
+				     .identity = fm_identity_hash(&how->id), .path = how->path, .path_len = len };
+	if (!fm_pack_is_good_path(how->path, len))
+		return fm_err_set(err, -EPROTO, "a large file came under a path that is none");
+	if (how->size > INT64_MAX || (how->mode & ~01777u) != 0)
+		return fm_sink_refuse(s, how->path, len, "came with a size or mode that no file has", err);
+	return 0;
+}
+
+static int open_existing(const struct fm_sink_at *at, int flags)
+{
+	int fd = fm_tsys_open(at->dir, at->name, O_RDWR | flags, 0);
+
+	/* It had its final mode already. */
+	if (fd == -EACCES && fm_tsys_chmod_at(at->dir, at->name, 0600) == 0)
+		fd = fm_tsys_open(at->dir, at->name, O_RDWR | flags, 0);
+	return fd;
+}
+
+/* It was begun before in this try. What the journal says of it is kept; the rest comes again. */
+static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
+		      struct fm_ranges *have, uint32_t *crc)
+{
+	struct stat st;
+	int ret = fm_sink_check_name(call, at);
+
+	/* What is noted and not logged yet would be logged of a file that was emptied. */
+	if (ret == 0)
+		ret = fm_sink_log(call->s, call->err);
+	if (ret == 0)
+		ret = fm_sink_resume_part(call, at, e, have, crc);
+	if (ret != 0)
+		return ret < 0 ? ret : open_existing(at, 0);
+	ret = fm_tsys_fstatat(at->dir, at->name, &st);
+	if (ret < 0)
+		return ret;
+	/* A file with other names may be one of the version that is replaced. */
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return fm_sink_clash(call, at);
+	ret = open_existing(at, O_TRUNC);
+	if (ret >= 0)
+		call->used -= st.st_size;
+	return ret;
+}
+
+static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
+		      struct fm_ranges *have, uint32_t *crc)
+{
+	int ret = 0;
+
+	if (call->s->was_count > 0)
+		ret = fm_sink_resume_part(call, at, e, have, crc);
+	if (ret < 0)
+		return ret;
+	ret = ret > 0 ? open_existing(at, 0) : fm_tsys_open(at->dir, at->name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (ret == -EEXIST)
+		return open_again(call, at, e, have, crc);
+	return ret;
+}
+
+/* The room for it, so that a disk that is too small is found out now; and its size. */
+static int make_room(struct fm_sink_call *call, int fd, const struct fm_tree_large *how)
+{
+	struct stat st;
+	int ret = fm_tsys_fstat(fd, &st);
+
+	if (ret == 0 && call->s->opts.ask && how->size > (uint64_t)st.st_size)
+		ret = call->s->opts.ask(call->s->opts.ctx, how->size - (uint64_t)st.st_size, call->err);
+	if (ret == 0)
+		ret = how->has_holes ? fm_tsys_truncate(fd, how->size) : fm_tsys_allocate(fd, how->size);
+	if (ret == 0)
+		call->used += (int64_t)how->size - (int64_t)st.st_size;
+	return ret;
+}
+
+static int create(struct fm_sink_call *call, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *crc)
+{
+	struct fm_sink_at at;
+	struct fm_pack_entry e;
+	int ret = entry_of(call->s, how, &e, call->err);
+
+	if (ret == 0)
+		ret = fm_sink_at(call, e.path, e.path_len, &at);
+	if (ret < 0)
+		return ret;
+	*fd = open_large(call, &at, &e, have, crc);
+	ret = *fd < 0 ? *fd : make_room(call, *fd, how);
+	/* The text is there if somebody nearer to it set one. */
+	if (ret < 0 && call->err->code == 0)
+		(void)fm_sink_fail(call->s, ret, "create", e.path, e.path_len, call->err);
+	if (ret < 0 && *fd >= 0)
+		close(*fd);
+	return ret < 0 ? call->err->code : 0;
+}
+
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
+			 struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	struct fm_sink_call call;
+	struct fm_err ours = { 0 };
+	int ret = fm_sink_enter(s, err);
+
+	*have = (struct fm_ranges){ 0 };
+	*have_crc = 0;
+	if (ret == 0 && s->opts.is_dry)
+		ret = fm_err_set(err, -EPROTO, "a large file came in a dry run");
+	if (ret < 0)
+		return ret;
+	fm_sink_begin(&call, s, &ours);
+	ret = create(&call, how, fd, have, have_crc);
+	fm_sink_end(&call);
+	if (ret < 0) {
+		fm_ranges_free(have);
+		*have = (struct fm_ranges){ 0 };
+		fm_err_set(err, ret, "%s", ours.text);
+	}
+	return ret;
+}
+
+int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err)
+{
+	(void)err;
+	/* What does not fit is not in the journal: it would come again after a failure, no more. */
+	(void)fm_sink_made(fm_sink_of(t), entry);
+	return 0;
+}
+
+/* Also what was never written down, as holes are not. */
+static void note_whole(struct fm_sink *s, const struct fm_pack_entry *e, const struct fm_digest *digest)
+{
+	const struct fm_journal_entry entry = { .path = e->path, .path_len = e->path_len, .size = e->size,
+						.mtime_ns = e->mtime_ns, .identity = e->identity, .len = e->size,
+						.crc = fm_crc32c_part(digest->crc, 0, e->size) };
+
+	fm_sink_made_anew(s, &entry);
+}
+
+int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
+		       struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	struct fm_sink_call call;
+	struct fm_pack_entry e;
+	int ret = fm_sink_enter(s, err);
+
+	if (ret == 0)
+		ret = entry_of(s, how, &e, err);
+	if (ret < 0)
+		return ret;
+	ret = fm_tsys_truncate(fd, e.size);
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "set the size of", e.path, e.path_len, err);
+	ret = fm_sink_set_mode(s, fd, &e, digest, false, err);
+	if (ret < 0)
+		return ret;
+	if (digest)
+		note_whole(s, &e, digest);
+	fm_sink_begin(&call, s, err);
+	call.count.files++;
+	call.count.bytes += e.size;
+	fm_sink_end(&call);
+	return 0;
+}

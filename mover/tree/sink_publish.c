@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_publish - the finished tree gets its final name; or what there is stays for the next try, or goes.
+ *
+ * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, gets an
+ *                         .old one, and is removed now or after its grace time.
+ * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
+ *                         under the name: a note says so.
+ * The fsync fails:        undone.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/log.h"
+#include "mover/base/show.h"
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+#define TRIES_MAX 16
+
+enum placed {
+	PLACED_FREE,		/* final: new */
+	PLACED_EXCHANGED,	/* final: new; .new: old */
+	PLACED_TWICE,		/* final: new; .old: old */
+};
+
+struct place {
+	struct fm_sink *s;
+	enum placed placed;
+	char old_name[FM_STAGING_NAME_LEN + 1];
+};
+
+/* ------------------------------------------------------------------------------------------------- names */
+
+static int move_to_old(struct place *p, const char *from)
+{
+	int dir = p->s->opts.parent;
+
+	fm_staging_name(FM_STAGING_OLD, "", p->old_name);
+	return fm_tsys_rename(dir, from, dir, p->old_name, 0);
+}
+
+/* Two renames. If the second fails the first is undone. */
+static int place_twice(struct place *p)
+{
+	const struct fm_sink *s = p->s;
+	int dir = s->opts.parent;
+	int ret = move_to_old(p, s->opts.name);
+
+	if (ret < 0)
+		return ret;
+	p->placed = PLACED_TWICE;
+	ret = fm_tsys_rename_free(dir, s->new_name, dir, s->opts.name);
+	if (ret < 0 && renameat2(dir, p->old_name, dir, s->opts.name, 0) < 0)
+		fm_log_error("%s: the version that was there is %s now, and cannot be moved back: %s", s->opts.path,
+			     p->old_name, fm_err_name(errno));
+	return ret;
+}
+
+static int place_over(struct place *p)
+{
+	const struct fm_sink *s = p->s;
+	int ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, s->opts.name, RENAME_EXCHANGE);
+
+	p->placed = PLACED_EXCHANGED;
+	return fm_tsys_is_unsupported(ret) ? place_twice(p) : ret;
+}
+
+static int place_free(struct place *p)
+{
+	const struct fm_sink *s = p->s;
+
+	p->placed = PLACED_FREE;
+	return fm_tsys_rename_free(s->opts.parent, s->new_name, s->opts.parent, s->opts.name);
+}
+
+/* Look, then rename, until both agree on whether the name is taken. */
+static int place_tree(struct place *p, struct fm_err *err)
+{
+	const struct fm_sink *s = p->s;
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = 0;
+
+	fm_path_show(s->opts.path, &shown);
+	for (int i = 0; i < TRIES_MAX; i++) {
+		bool is_taken;
+
+		ret = fm_tsys_fstatat(s->opts.parent, s->opts.name, &st);
+		if (ret < 0 && ret != -ENOENT)
+			break;
+		is_taken = ret == 0;
+		if (is_taken && !S_ISDIR(st.st_mode))
+			return fm_err_set(err, -ENOTDIR, "\"%s\": is no directory now; a tree does not replace it", shown.text);
+		if (is_taken && !s->opts.may_replace)
+			return fm_err_set(err, -EEXIST, "\"%s\": was made by somebody else meanwhile; it is replaced only if "
+					  "asked for (--force)", shown.text);
+		ret = is_taken ? place_over(p) : place_free(p);
+		if (ret != (is_taken ? -ENOENT : -EEXIST))
+			break;
+	}
+	return ret < 0 ? fm_sink_fail(s, ret, "publish", NULL, 0, err) : 0;
+}
+
+/* Best effort: the error that led here is the one to report. */
+static void undo(const struct place *p)
+{
+	const struct fm_sink *s = p->s;
+	int dir = s->opts.parent, ret;
+
+	if (p->placed == PLACED_EXCHANGED)
+		ret = renameat2(dir, s->new_name, dir, s->opts.name, RENAME_EXCHANGE);
+	else
+		ret = renameat2(dir, s->opts.name, dir, s->new_name, 0);
+	if (ret == 0 && p->placed == PLACED_TWICE)
+		ret = renameat2(dir, p->old_name, dir, s->opts.name, 0);
+	if (ret < 0)
+		fm_log_error("%s: cannot undo its publication: %s", s->opts.path, fm_err_name(errno));
+}
+
+/* ------------------------------------------------------------------------------------------- what is left */
+
+static void warn_left(const struct fm_sink *s, const char *name, int ret)
+{
+	if (ret < 0)
+		fm_log_warn("%s: cannot remove %s beside it, it is tried again later: %s", s->opts.path, name, fm_err_name(ret));
+}
+
+/* The version that was replaced. */
+static void put_old_away(struct place *p)
+{
+	struct fm_sink *s = p->s;
+	struct fm_tree_freed freed = fm_sink_freed(s);
+	int ret = p->placed == PLACED_EXCHANGED ? move_to_old(p, s->new_name) : 0;
+
+	if (ret == 0 && s->opts.grace_ns == 0)
+		ret = fm_tree_remove(s->opts.parent, p->old_name, &freed);
+	warn_left(s, p->old_name, ret);
+}
+
+/* The staging directory and all that is in it. */
+static void remove_staging(struct fm_sink *s)
+{
+	char gone[FM_STAGING_NAME_LEN + 1];
+	int ret;
+
+	if (s->stage < 0)
+		return;
+	/* Away from its name at once: what is half removed must not be gone on with. */
+	fm_staging_name(FM_STAGING_OLD, "", gone);
+	ret = fm_tsys_rename(s->opts.parent, s->tree_name, s->opts.parent, gone, 0);
+	if (ret == 0) {
+		fm_sink_remove_data(s);
+		ret = fm_tree_remove(s->opts.parent, gone, NULL);
+	}
+	warn_left(s, s->tree_name, ret);
+}
+
+/* ----------------------------------------------------------------------------------------------- the table */
+
+int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	struct place p = { .s = s };
+	int ret = fm_sink_may_go_on(s, err);
+
+	assert(s->state == FM_SINK_OPEN && s->is_moved);
+	if (ret == 0)
+		ret = place_tree(&p, err);
+	if (ret < 0)
+		return ret;
+	ret = is_durable ? fm_tsys_fsync(s->opts.parent) : 0;
+	if (ret < 0) {
+		undo(&p);
+		return fm_sink_fail(s, ret, "sync the directory of", NULL, 0, err);
+	}
+	s->state = FM_SINK_PUBLISHED;
+	s->is_moved = false;
+	if (p.placed == PLACED_TWICE)
+		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
+	if (p.placed != PLACED_FREE)
+		put_old_away(&p);
+	remove_staging(s);
+	return 0;
+}
+
+void fm_sink_keep(struct fm_tree *t)
+{
+	struct fm_sink *s = fm_sink_of(t);
+
+	if (s->state != FM_SINK_OPEN)
+		return;
+	if (s->stage >= 0)
+		(void)fm_sink_log(s, NULL);
+	if (s->stage < 0 || fm_journal_is_empty(s->journal))
+		fm_sink_discard(t);
+	else
+		s->state = FM_SINK_KEPT;
+}
+
+void fm_sink_discard(struct fm_tree *t)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	struct fm_tree_freed freed = fm_sink_freed(s);
+
+	if (s->state != FM_SINK_OPEN)
+		return;
+	s->state = FM_SINK_DISCARDED;
+	if (s->is_moved)
+		warn_left(s, s->new_name, fm_staging_remove(s->opts.parent, s->new_name, &freed));
+	remove_staging(s);
+}

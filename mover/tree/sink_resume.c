@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_resume - files that earlier tries made.
+ *
+ * A try begins with an empty data directory; what earlier ones made lies in was.<n>. A file moves from there into data
+ * if the journal says that it is what the source has now. So whatever the source has no more does not come along,
+ * and no file that exists is ever trusted for its name. Directories that got their mode already and may not be entered
+ * are not opened up: what is in them is sent again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+/* What is wanted of a file that the journal knows. */
+struct wanted {
+	uint64_t size_min;	/* it has at least these bytes */
+	bool is_whole;		/* it is finished: exactly these, and the time is the source's */
+	int64_t mtime_ns;
+};
+
+static int open_caches(struct fm_sink_call *call)
+{
+	const struct fm_sink *s = call->s;
+
+	if (call->was)
+		return 0;
+	call->was = fm_tsys_alloc(s->was_count * sizeof(*call->was));
+	if (!call->was)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->was_count; i++) {
+		call->was[i].root = s->was[i];
+		call->was[i].is_fixed = true;
+	}
+	return 0;
+}
+
+static bool is_wanted(const struct stat *st, const struct wanted *w)
+{
+	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size < w->size_min)
+		return false;
+	/* A part is written to: it must have no name but this. */
+	if (!w->is_whole)
+		return st->st_nlink == 1;
+	return (uint64_t)st->st_size == w->size_min && fm_tsys_mtime(st) == w->mtime_ns;
+}
+
+/* A directory that got its mode already may forbid it. */
+static int move_here(const struct fm_sink_at *at, int dir)
+{
+	int ret = fm_tsys_rename_free(dir, at->name, at->dir, at->name);
+
+	if (ret == -EACCES && fm_tsys_chmod_at(dir, ".", 0700) == 0)
+		ret = fm_tsys_rename_free(dir, at->name, at->dir, at->name);
+	return ret;
+}
+
+/* 1: moved. 0: not there, or not as wanted. */
+static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_at *at, const struct wanted *w)
+{
+	size_t dir_len = at->path_len - strlen(at->name);
+	int dir = fm_sink_dir_find(&call->was[i], at->path, dir_len > 0 ? dir_len - 1 : 0);
+	struct stat st;
+	int ret;
+
+	if (dir < 0)
+		return 0;
+	ret = fm_tsys_fstatat(dir, at->name, &st);
+	if (ret < 0 || !is_wanted(&st, w))
+		return 0;
+	ret = move_here(at, dir);
+	/* EEXIST: it is in data already, in whatever state; ENOENT: another thread was faster. */
+	return ret == 0;
+}
+
+/* 1: moved now. 2: moved or made before. 0: nowhere. */
+static int get_here(struct fm_sink_call *call, const struct fm_sink_at *at, const struct wanted *w)
+{
+	struct stat st;
+	int ret = open_caches(call);
+
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "look for", at->path, at->path_len, call->err);
+	for (unsigned i = call->s->was_count; i > 0; i--)
+		if (try_move(call, i - 1, at, w))
+			return 1;
+	ret = fm_tsys_fstatat(at->dir, at->name, &st);
+	if (ret < 0 || !is_wanted(&st, w))
+		return 0;
+	ret = fm_sink_check_name(call, at);
+	return ret < 0 ? ret : 2;
+}
+
+static bool is_same(const struct fm_journal_file *f, const struct fm_pack_entry *e)
+{
+	return f->size == e->size && f->mtime_ns == e->mtime_ns && f->identity == e->identity;
+}
+
+/* 1: the journal has something of that file; *have: a copy of it, if asked for. */
+static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_whole, struct fm_ranges *have, uint32_t *crc)
+{
+	const struct fm_journal_file *f;
+	int ret = 0;
+
+	pthread_mutex_lock(&s->journaling);
+	f = fm_journal_find(s->journal, e->path, e->path_len);
+	if (f && is_same(f, e)) {
+		*is_whole = fm_ranges_bytes(&f->ranges) == f->size;
+		if (have)
+			*crc = f->crc;
+		ret = have ? fm_ranges_copy(have, &f->ranges) : 0;
+		ret = ret < 0 ? ret : 1;
+	}
+	pthread_mutex_unlock(&s->journaling);
+	return ret;
+}
+
+static void count_resumed(struct fm_sink_call *call, const struct fm_pack_entry *e, uint64_t bytes)
+{
+	call->count.resumed_files += bytes == e->size;
+	call->count.resumed_bytes += bytes;
+}
+
+int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+{
+	const struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
+	bool is_whole = false;
+	int ret = look_up(call->s, e, &is_whole, NULL, NULL);
+
+	if (ret <= 0 || !is_whole)
+		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", e->path, e->path_len, call->err) : 0;
+	ret = get_here(call, at, &w);
+	if (ret < 0)
+		return ret;
+	if (ret == 0)
+		return fm_sink_forget(call->s, e->path, e->path_len, call->err);
+	if (ret == 1) {
+		call->count.files++;
+		call->count.bytes += e->size;
+		count_resumed(call, e, e->size);
+	}
+	return 1;
+}
+
+static uint64_t end_of(const struct fm_ranges *r)
+{
+	return r->count ? r->at[r->count - 1].offset + r->at[r->count - 1].len : 0;
+}
+
+int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
+			struct fm_ranges *have, uint32_t *crc)
+{
+	struct wanted w = { .mtime_ns = e->mtime_ns };
+	bool is_whole;
+	int ret = look_up(call->s, e, &is_whole, have, crc);
+
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "look for", e->path, e->path_len, call->err);
+	if (ret == 0)
+		return 0;
+	w.size_min = end_of(have);
+	ret = get_here(call, at, &w);
+	if (ret > 0) {
+		count_resumed(call, e, ret == 1 ? fm_ranges_bytes(have) : 0);
+		return 1;
+	}
+	fm_ranges_free(have);
+	*have = (struct fm_ranges){ 0 };
+	*crc = 0;
+	return ret < 0 ? ret : fm_sink_forget(call->s, e->path, e->path_len, call->err);
+}

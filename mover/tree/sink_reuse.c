@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_reuse - unchanged files come from the version that is replaced.
+ *
+ * A reflink is a file of its own that shares the blocks, and gets the source's mode, time and owner. Where the file
+ * system has none, a hard link does if the file has all of these already: it is the same file then, so setting anything would
+ * change the old version. Everything else is asked from the source.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/fault.h"
+#include "mover/tree/digest.h"
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+#define READ_LEN (256u << 10)
+
+/* A file of the old version. */
+struct old_file {
+	int dir;
+	int fd;			/* -1: may not be read */
+	struct stat st;
+};
+
+/* -------------------------------------------------------------------------------------------- is it the same */
+
+/* Of a whole file. */
+static int read_crc(const struct fm_sink_call *call, int fd, uint8_t *buf, uint32_t *crc)
+{
+	off_t at = 0;
+	ssize_t n;
+
+	*crc = 0;
+	for (;;) {
+		if (atomic_load(&call->s->is_stopped))
+			return -ECANCELED;
+		n = FM_FAULT("tree.read") ? (errno = EIO, -1) : pread(fd, buf, READ_LEN, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		*crc = fm_crc32c(*crc, buf, (size_t)n);
+		at += n;
+	}
+}
+
+/* 1, 0; -ECANCELED. What cannot be read is not unchanged: then the file comes. */
+static int has_crc(const struct fm_sink_call *call, int fd, uint32_t wanted)
+{
+	uint8_t *buf = fm_tsys_alloc(READ_LEN);
+	uint32_t crc = 0;
+	int ret = buf ? read_crc(call, fd, buf, &crc) : -ENOMEM;
+
+	free(buf);
+	if (ret == -ECANCELED)
+		return fm_sink_may_go_on(call->s, call->err);
+	return ret == 0 && crc == wanted;
+}
+
+/* 1, 0, or an error. */
+static int is_unchanged(const struct fm_sink_call *call, const struct old_file *old, const struct fm_pack_entry *e)
+{
+	if ((uint64_t)old->st.st_size != e->size)
+		return 0;
+	if (!call->s->opts.has_checksums)
+		return fm_tsys_mtime(&old->st) == e->mtime_ns;
+	if (!(e->flags & FM_PACK_HAS_CRC) || old->fd < 0)
+		return 0;
+	return has_crc(call, old->fd, e->crc);
+}
+
+/* 1: there is a regular file of that name. */
+static int open_old(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old)
+{
+	size_t dir_len = at->path_len - strlen(at->name);
+
+	old->fd = -1;
+	old->dir = fm_sink_dir_find(&call->old, at->path, dir_len > 0 ? dir_len - 1 : 0);
+	if (old->dir < 0 || fm_tsys_fstatat(old->dir, at->name, &old->st) < 0 || !S_ISREG(old->st.st_mode))
+		return 0;
+	return 1;
+}
+
+/* For its content: what is looked at from here on is what was opened. */
+static int open_content(struct old_file *old, const char *name)
+{
+	old->fd = fm_tsys_open(old->dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (old->fd < 0)
+		return 0;
+	return fm_tsys_fstat(old->fd, &old->st) == 0 && S_ISREG(old->st.st_mode);
+}
+
+/* --------------------------------------------------------------------------------------------------- taking it */
+
+static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink)
+{
+	call->count.files++;
+	call->count.bytes += e->size;
+	call->count.reused_files++;
+	call->count.reused_bytes += e->size;
+	call->count.is_reflinked |= is_reflink;
+	call->used += (int64_t)e->size;
+}
+
+/* The name is taken: the same offer came before. 1: by a finished file. */
+static int meet_taken(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+{
+	int ret = fm_sink_check_name(call, at);
+
+	return ret < 0 ? ret : fm_sink_is_complete(call, at, e);
+}
+
+static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *old, const struct fm_pack_entry *e,
+		      bool is_final)
+{
+	struct fm_digest digest = { .crc = e->crc };
+	bool is_known = fm_digest_get(old->fd, &digest) == 0 && digest.size == e->size &&
+			digest.mtime_ns == fm_tsys_mtime(&old->st);
+
+	if ((e->flags & FM_PACK_HAS_CRC) && (!is_known || digest.crc != e->crc)) {
+		digest = (struct fm_digest){ .crc = e->crc, .size = e->size };
+		is_known = true;
+	}
+	digest.mtime_ns = e->mtime_ns;
+	return fm_sink_set_attrs(call->s, fd, e, is_known ? &digest : NULL, is_final, call->err);
+}
+
+/* 1: cloned. 0: this file system cannot, or not this file. */
+static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old,
+		     const struct fm_pack_entry *e)
+{
+	bool is_final;
+	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
+	int fd, ret;
+
+	if (atomic_load(&call->s->has_no_clone) || old->fd < 0)
+		return 0;
+	fd = fm_tsys_open(at->dir, at->name, O_WRONLY | O_CREAT | O_EXCL, mode);
+	if (fd == -EEXIST)
+		return meet_taken(call, at, e);
+	if (fd < 0)
+		return fm_sink_fail(call->s, fd, "create", at->path, at->path_len, call->err);
+	ret = fm_tsys_clone(fd, old->fd);
+	if (ret < 0) {
+		/* EINVAL is of this one file: of no bytes, or with a tail that cannot be shared. */
+		if (ret != -EINVAL)
+			atomic_store(&call->s->has_no_clone, true);
+		ret = 0;
+	} else {
+		ret = fill_clone(call, fd, old, e, is_final);
+		ret = ret < 0 ? ret : 1;
+	}
+	if (ret <= 0)
+		unlinkat(at->dir, at->name, 0);
+	close(fd);
+	if (ret > 0)
+		count_reused(call, e, true);
+	return ret;
+}
+
+static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old,
+		    const struct fm_pack_entry *e)
+{
+	int ret;
+
+	if (fm_tsys_mtime(&old->st) != e->mtime_ns || fm_sink_has_attrs(call->s, old->dir, at->name, e) <= 0)
+		return 0;
+	ret = fm_tsys_link(old->dir, at->name, at->dir, at->name);
+	if (ret == -EEXIST)
+		return meet_taken(call, at, e);
+	if (ret < 0)	/* too many links, not our file, no hard links there: it comes */
+		return 0;
+	count_reused(call, e, false);
+	return 1;
+}
+
+static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old, const struct fm_pack_entry *e)
+{
+	int ret = is_unchanged(call, old, e);
+
+	if (ret <= 0)
+		return ret;
+	if (call->s->opts.is_dry) {
+		count_reused(call, e, false);
+		return 1;
+	}
+	ret = try_clone(call, at, old, e);
+	return ret != 0 ? ret : try_link(call, at, old, e);
+}
+
+int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
+{
+	struct old_file old;
+	bool is_read = call->s->opts.has_checksums || (!call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone));
+	int ret;
+
+	if (!open_old(call, at, &old))
+		return 0;
+	/* Most that changed is told by its size or time, without opening it. */
+	if ((uint64_t)old.st.st_size != e->size || (!call->s->opts.has_checksums && fm_tsys_mtime(&old.st) != e->mtime_ns))
+		return 0;
+	if (is_read && !open_content(&old, at->name) && call->s->opts.has_checksums)
+		ret = 0;
+	else
+		ret = take(call, at, &old, e);
+	if (old.fd >= 0)
+		close(old.fd);
+	return ret;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_stage - what a sink finds at its beginning: the final name, and what earlier tries left beside it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/show.h"
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+#define WAS_NAME_MAX 16
+#define STATUS_MAX 4096
+
+/* --------------------------------------------------------------------------------------- final name */
+
+int fm_sink_look(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_tsys_fstatat(s->opts.parent, s->opts.name, &st);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
+	fm_path_show(s->opts.path, &shown);
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR, "\"%s\": is a %s; a tree does not replace it, remove it first", shown.text,
+				  S_ISREG(st.st_mode) ? "file" : S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
+	if (!s->opts.may_replace && !s->opts.is_dry)
+		return fm_err_set(err, -EEXIST, "\"%s\": exists; it is replaced only if asked for (--force, --update)", shown.text);
+	if (!s->opts.is_update)
+		return 0;
+	s->old = fm_tsys_open(s->opts.parent, s->opts.name, DIR_FLAGS, 0);
+	if (s->old >= 0)
+		return 0;
+	ret = s->old;
+	s->old = -1;
+	return fm_sink_fail(s, ret, "open", NULL, 0, err);
+}
+
+/* ------------------------------------------------------------------------------------------- earlier tries */
+
+/*
+ * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into the staging
+ * directory as `name`), or the version that a try replaced before it died. The inode tells.
+ */
+static int take_new_back(struct fm_sink *s, const char *name)
+{
+	char gone[FM_STAGING_NAME_LEN + 1];
+	uint64_t data_ino;
+	struct stat st;
+	int ret = fm_tsys_fstatat(s->opts.parent, s->new_name, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &data_ino) == 0 && data_ino == st.st_ino) {
+		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
+		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
+	}
+	fm_staging_name(FM_STAGING_OLD, "", gone);
+	return fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, gone, 0);
+}
+
+static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
+{
+	snprintf(out, WAS_NAME_MAX, "was.%u", i);
+	return out;
+}
+
+/* What earlier tries made becomes was.0, was.1 ...; *count: how many there are then, FM_SINK_WAS_MAX + 1 at most. */
+static int gather_was(struct fm_sink *s, unsigned *count)
+{
+	char name[WAS_NAME_MAX];
+	struct stat st;
+	int ret = 0;
+
+	for (*count = 0; *count < FM_SINK_WAS_MAX; ++*count) {
+		ret = fm_tsys_fstatat(s->stage, was_name(*count, name), &st);
+		if (ret < 0)
+			break;
+	}
+	if (ret < 0 && ret != -ENOENT)
+		return ret;
+	ret = fm_tsys_rename(s->stage, "data", s->stage, was_name(*count, name), RENAME_NOREPLACE);
+	if (fm_tsys_is_unsupported(ret))
+		ret = fm_tsys_rename(s->stage, "data", s->stage, name, 0);
+	if (ret == 0)
+		++*count;
+	if (ret < 0 && ret != -ENOENT)
+		return ret;
+	ret = take_new_back(s, was_name(*count, name));
+	if (ret < 0)
+		return ret;
+	*count += fstatat(s->stage, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return 0;
+}
+
+static int remove_was(const struct fm_sink *s, unsigned count)
+{
+	struct fm_tree_freed freed = fm_sink_freed(s);
+	char name[WAS_NAME_MAX];
+	int ret = 0;
+
+	for (unsigned i = count; ret == 0 && i > 0; i--)
+		ret = fm_tree_remove(s->stage, was_name(i - 1, name), &freed);
+	return ret;
+}
+
+void fm_sink_remove_data(const struct fm_sink *s)
+{
+	struct fm_tree_freed freed = fm_sink_freed(s);
+
+	/* Both are tried, whatever happens to the other. */
+	(void)fm_tree_remove(s->stage, "data", &freed);
+	(void)remove_was(s, FM_SINK_WAS_MAX + 1);
+}
+
+static int open_was(struct fm_sink *s, unsigned count)
+{
+	char name[WAS_NAME_MAX];
+
+	for (unsigned i = 0; i < count; i++) {
+		int fd = fm_tsys_open(s->stage, was_name(i, name), DIR_FLAGS, 0);
+
+		if (fd < 0)
+			return fd;
+		s->was[s->was_count++] = fd;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------- the staging directory */
+
+static int open_journal(struct fm_sink *s, const char **why, struct fm_err *err)
+{
+	struct fm_journal_opts opts = { .is_tree = true, .is_synced = s->opts.is_synced, .source = s->opts.source };
+	int fd = fm_tsys_open(s->stage, "journal", O_RDWR | O_CREAT, 0600);
+
+	snprintf(opts.name, sizeof(opts.name), "%s", s->opts.name);
+	if (fd < 0)
+		return fm_sink_fail(s, fd, "open the journal of", NULL, 0, err);
+	return fm_journal_open(fd, &opts, &s->journal, why, err);
+}
+
+static int empty_journal(struct fm_sink *s, struct fm_err *err)
+{
+	const char *none;
+	int ret;
+
+	fm_journal_close(s->journal);
+	s->journal = NULL;
+	ret = fm_tsys_unlink(s->stage, "journal", 0);
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "empty the journal of", NULL, 0, err);
+	return open_journal(s, &none, err);
+}
+
+static void note_afresh(struct fm_sink *s, const char *why)
+{
+	if (!why)
+		return;
+	snprintf(s->note, sizeof(s->note), "an unfinished earlier transfer was removed and all is sent again: %s", why);
+	s->tree.note = s->note;
+}
+
+/*
+ * Whether what the last try made is still here: it is one of was.*. If not it has been published, and all that the process did
+ * not do any more is remove the rest.
+ */
+static bool has_last_data(const struct fm_sink *s, unsigned count)
+{
+	char name[WAS_NAME_MAX];
+	uint64_t ino;
+	struct stat st;
+
+	if (fm_staging_read(s->lock, &ino) < 0)
+		return true;
+	for (unsigned i = count; i > 0; i--)
+		if (fstatat(s->stage, was_name(i - 1, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ino)
+			return true;
+	return false;
+}
+
+/*
+ * Files without a journal are trusted by nobody. A journal without its files must go too: it would vouch for files that
+ * this try makes and has not synced.
+ */
+static int open_or_empty_journal(struct fm_sink *s, unsigned count, const char **why, struct fm_err *err)
+{
+	bool is_too_often = count > FM_SINK_WAS_MAX;
+	int ret = open_journal(s, why, err);
+
+	if (ret < 0 || fm_journal_is_empty(s->journal))
+		return ret;
+	if (!is_too_often && count > 0 && has_last_data(s, count))
+		return 0;
+	*why = is_too_often ? "it was tried too often" : NULL;
+	return empty_journal(s, err);
+}
+
+/* Go on from earlier tries, or remove what they left. */
+static int meet_earlier(struct fm_sink *s, struct fm_err *err)
+{
+	const char *why = NULL;
+	unsigned count;
+	int ret = gather_was(s, &count);
+
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at an unfinished transfer of", NULL, 0, err);
+	ret = open_or_empty_journal(s, count, &why, err);
+	if (ret < 0)
+		return ret;
+	s->tree.is_partial = !fm_journal_is_empty(s->journal);
+	if (!s->tree.is_partial)
+		note_afresh(s, why);
+	ret = s->tree.is_partial ? open_was(s, count) : remove_was(s, count);
+	return ret < 0 ? fm_sink_fail(s, ret, "go on with an unfinished transfer of", NULL, 0, err) : 0;
+}
+
+/* ------------------------------------------------------------------------------------------- the new try */
+
+/* umask(2) cannot ask without setting, and would do so for all threads. All bits: not known. */
+static mode_t ask_umask(void)
+{
+	char status[STATUS_MAX + 1];
+	const char *at = NULL;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, status, STATUS_MAX);
+
+	if (fd >= 0)
+		close(fd);
+	if (len > 0) {
+		status[len] = '\0';
+		at = strstr(status, "\nUmask:");
+	}
+	return at ? (mode_t)strtoul(at + strlen("\nUmask:"), NULL, 8) : 0777;
+}
+
+static int make_data(struct fm_sink *s)
+{
+	struct stat st;
+	int ret = fm_tsys_mkdir(s->stage, "data");
+
+	if (ret < 0)
+		return ret;
+	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
+	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
+	if (ret == 0)
+		ret = fm_staging_write(s->lock, st.st_ino);
+	if (ret < 0)
+		return ret;
+	s->umask = ask_umask();
+	s->has_default_acl = fgetxattr(s->data, "system.posix_acl_default", NULL, 0) > 0;
+	return 0;
+}
+
+static int make_spool(struct fm_sink *s)
+{
+	int fd = fm_tsys_open(s->stage, "spool", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int ret = fd < 0 ? fd : fm_deferred_open(&s->deferred, fd);
+
+	s->has_deferred = ret == 0;
+	return ret;
+}
+
+/* Whose command was killed just now is still being closed, and who runs it again at once is not to be refused for that. */
+#define LOCK_WAIT_MS 2000
+#define LOCK_LOOK_MS 50
+
+static int lock_patiently(struct fm_sink *s)
+{
+	const struct timespec look = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
+	int ret = fm_staging_lock(s->opts.parent, s->tree_name, &s->stage, &s->lock);
+
+	for (int waited = 0; ret == -EBUSY && waited < LOCK_WAIT_MS; waited += LOCK_LOOK_MS) {
+		nanosleep(&look, NULL);
+		ret = fm_staging_lock(s->opts.parent, s->tree_name, &s->stage, &s->lock);
+	}
+	return ret;
+}
+
+static int lock_staging(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret = lock_patiently(s);
+
+	if (ret == 0)
+		return 0;
+	s->stage = s->lock = -1;
+	if (ret == -EBUSY)
+		return fm_err_set(err, ret, "\"%s\": is being written by another transfer; wait for it, or cancel it",
+				  fm_path_show(s->opts.path, &shown));
+	if (ret == -EPERM)
+		return fm_err_set(err, ret, "\"%s\": %s beside it is another user's, or may not be made there; remove it, or "
+				  "look at owner and mode", fm_path_show(s->opts.path, &shown), s->tree_name);
+	return fm_sink_fail(s, ret, "make a staging directory beside", NULL, 0, err);
+}
+
+static int fill_staging(struct fm_sink *s, struct fm_err *err)
+{
+	int ret = meet_earlier(s, err);
+
+	if (ret < 0)
+		return ret;
+	ret = make_data(s);
+	if (ret == 0)
+		ret = make_spool(s);
+	return ret < 0 ? fm_sink_fail(s, ret, "make a staging directory beside", NULL, 0, err) : 0;
+}
+
+/* Whether there is something for the next try. */
+static bool has_journal(const struct fm_sink *s)
+{
+	struct stat st;
+
+	return fstatat(s->stage, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
+int fm_sink_stage(struct fm_sink *s, struct fm_err *err)
+{
+	int ret = lock_staging(s, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fill_staging(s, err);
+	if (ret == 0)
+		return 0;
+	if (has_journal(s))
+		s->state = FM_SINK_KEPT;	/* as it was, however this one ends */
+	else
+		fm_sink_discard(&s->tree);
+	return ret;
+}

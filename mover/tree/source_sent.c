@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * source_sent - the packs that are on their way, by their numbers.
+ */
+#include <stdlib.h>
+
+#include "mover/base/fault.h"
+#include "mover/tree/source_priv.h"
+
+struct fm_source_sent **fm_source_sent_slot(struct fm_source *s, uint64_t seq)
+{
+	struct fm_source_sent **at = &s->sent[seq % FM_SOURCE_SENT_BUCKETS];
+
+	while (*at && (*at)->seq != seq)
+		at = &(*at)->next;
+	return at;
+}
+
+void fm_source_sent_put(struct fm_source_sent *sent)
+{
+	if (--sent->refs == 0)
+		free(sent);
+}
+
+/* Out of the table, once nobody asks for it by its number any more. */
+void fm_source_sent_settle(struct fm_source *s, struct fm_source_sent *sent)
+{
+	if (!sent->is_acked || !sent->is_answered)
+		return;
+	*fm_source_sent_slot(s, sent->seq) = sent->next;
+	fm_source_sent_put(sent);
+}
+
+/* For fill() and need() of the same number. NULL: no memory. */
+struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer)
+{
+	size_t outline_len = fm_pack_outline_len(pack, len);
+	struct fm_source_sent *sent = FM_FAULT("source.sent_alloc") ? NULL : malloc(sizeof(*sent) + outline_len);
+	struct fm_pack_entry e;
+
+	if (!sent)
+		return NULL;
+	*sent = (struct fm_source_sent){ .refs = 1, .seq = seq, .is_answered = !is_offer, .len = outline_len };
+	fm_list_init(&sent->link);
+	fm_pack_outline(pack, len, sent->outline, outline_len);
+	(void)fm_pack_open_outline(&sent->r, sent->outline, outline_len);
+	sent->count = sent->r.count;
+	for (size_t i = 0; is_offer && fm_pack_next(&sent->r, &e) > 0; i++)
+		if (e.type == FM_PACK_FILE)
+			fm_source_set_bit(sent->offered, i);
+	(void)fm_pack_open_outline(&sent->r, sent->outline, outline_len);
+	return sent;
+}

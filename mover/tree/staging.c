@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * staging - the directory in which a tree is made.
+ *
+ * The lock file has 16 hex digits: the inode of data.
+ */
+#include "mover/tree/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/tree/tsys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+#define LOCK_NAME "lock"
+#define LOCK_TRIES_MAX 64
+#define HEX_LEN 16
+#define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
+
+/* ------------------------------------------------------------------------------------------------ names */
+
+static const struct {
+	enum fm_staging_kind kind;
+	const char *suffix;
+} suffixes[] = {
+	{ FM_STAGING_TREE, ".tree" },
+	{ FM_STAGING_NEW, ".new" },
+	{ FM_STAGING_OLD, ".old" },
+};
+
+enum fm_staging_kind fm_staging_kind(const char *name)
+{
+	const char *hex = name + HEX_AT;
+
+	if (strncmp(name, FM_STAGING_PREFIX, HEX_AT) != 0 || strspn(hex, "0123456789abcdef") != HEX_LEN)
+		return FM_STAGING_NONE;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		if (strcmp(hex + HEX_LEN, suffixes[i].suffix) == 0)
+			return suffixes[i].kind;
+	return FM_STAGING_NONE;
+}
+
+void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1])
+{
+	const char *suffix = suffixes[0].suffix;
+	uint64_t hex;
+
+	if (kind == FM_STAGING_OLD)
+		fm_random_real.fill(fm_random_real.ctx, &hex, sizeof(hex));
+	else
+		hex = fm_partial_hash(final);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		if (suffixes[i].kind == kind)
+			suffix = suffixes[i].suffix;
+	snprintf(out, FM_STAGING_NAME_LEN + 1, FM_STAGING_PREFIX "%016" PRIx64 "%s", hex, suffix);
+}
+
+/* ------------------------------------------------------------------------------------------------- lock */
+
+/* Whether the name still leads to what fd refers to. */
+static bool is_still(int dir, const char *name, int fd)
+{
+	struct stat by_name, by_fd;
+
+	return fstatat(dir, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &by_fd) == 0 &&
+	       by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
+}
+
+/* 0, -EBUSY, -EAGAIN: it was removed meanwhile. */
+static int try_lock(int parent, const char *name, int dir, int lock)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (FM_FAULT("tree.lock"))
+		return -EIO;
+	if (fcntl(lock, F_OFD_SETLK, &whole) < 0)
+		return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	return is_still(parent, name, dir) && is_still(dir, LOCK_NAME, lock) ? 0 : -EAGAIN;
+}
+
+/* The parent may be anybody's: what another user can change is not trusted. */
+static int check_owner(int dir)
+{
+	struct stat st;
+	int ret = fm_tsys_fstat(dir, &st);
+
+	if (ret < 0)
+		return ret;
+	return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
+}
+
+/* The directory and its lock file, both open. */
+static int open_both(int parent, const char *name, int *dir, int *lock, int lock_flags)
+{
+	int ret;
+
+	*dir = fm_tsys_open(parent, name, DIR_FLAGS, 0);
+	if (*dir < 0)
+		return *dir;
+	ret = check_owner(*dir);
+	if (ret == 0)
+		ret = *lock = fm_tsys_open(*dir, LOCK_NAME, lock_flags, 0600);
+	if (ret >= 0)
+		return 0;
+	close(*dir);
+	return ret;
+}
+
+int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd)
+{
+	int ret = -EAGAIN;
+
+	for (int i = 0; i < LOCK_TRIES_MAX && (ret == -EAGAIN || ret == -ENOENT); i++) {
+		ret = fm_tsys_mkdir(parent, tree_name);
+		if (ret == 0 || ret == -EEXIST)
+			ret = open_both(parent, tree_name, dir_fd, lock_fd, O_RDWR | O_CREAT);
+		if (ret < 0)
+			continue;
+		ret = try_lock(parent, tree_name, *dir_fd, *lock_fd);
+		if (ret == 0)
+			return 0;
+		close(*lock_fd);
+		close(*dir_fd);
+	}
+	return ret;
+}
+
+int fm_staging_write(int lock_fd, uint64_t data_ino)
+{
+	char state[HEX_LEN + 1];
+
+	snprintf(state, sizeof(state), "%016" PRIx64, data_ino);
+	return fm_tsys_write_all(lock_fd, state, HEX_LEN, 0);
+}
+
+int fm_staging_read(int lock_fd, uint64_t *data_ino)
+{
+	char state[HEX_LEN + 1] = "";
+
+	if (pread(lock_fd, state, HEX_LEN, 0) < 0)
+		return -errno;
+	if (strspn(state, "0123456789abcdef") != HEX_LEN)
+		return -EBADMSG;
+	*data_ino = strtoull(state, NULL, 16);
+	return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------- removal */
+
+int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed)
+{
+	char gone[FM_STAGING_NAME_LEN + 1];
+	int ret = 0;
+
+	if (fm_staging_kind(name) == FM_STAGING_OLD)
+		return fm_tree_remove(parent, name, freed);
+	fm_staging_name(FM_STAGING_OLD, "", gone);
+	ret = fm_tsys_rename(parent, name, parent, gone, 0);
+	if (ret == -ENOENT)
+		return 0;
+	return ret < 0 ? ret : fm_tree_remove(parent, gone, freed);
+}
+
+/* The name of the .tree that guards a .tree or .new. */
+static void guard_of(const char *name, char tree[FM_STAGING_NAME_LEN + 1])
+{
+	snprintf(tree, FM_STAGING_NAME_LEN + 1, "%.*s.tree", (int)(HEX_AT + HEX_LEN), name);
+}
+
+bool fm_staging_is_replaced(int parent, const char *new_name)
+{
+	char tree[FM_STAGING_NAME_LEN + 1];
+	uint64_t data_ino;
+	struct stat st;
+	bool is_replaced;
+	int dir, lock;
+
+	guard_of(new_name, tree);
+	if (open_both(parent, tree, &dir, &lock, O_RDWR) < 0)
+		return false;
+	is_replaced = fm_staging_read(lock, &data_ino) == 0 && fm_tsys_fstatat(parent, new_name, &st) == 0 && st.st_ino != data_ino;
+	close(lock);
+	close(dir);
+	return is_replaced;
+}
+
+/* It is locked while what it guards is removed. */
+static int sweep_guarded(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed)
+{
+	char tree[FM_STAGING_NAME_LEN + 1];
+	int dir, lock, ret;
+
+	guard_of(name, tree);
+	ret = fm_staging_lock(parent, tree, &dir, &lock);
+	if (ret < 0)
+		return ret;
+	ret = age->is_old(age->ctx, parent, name) ? fm_staging_remove(parent, name, freed) : -EAGAIN;
+	if (ret == 0)
+		ret = fm_staging_remove(parent, tree, freed);
+	close(lock);
+	close(dir);
+	return ret;
+}
+
+int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed)
+{
+	switch (fm_staging_kind(name)) {
+	case FM_STAGING_OLD:
+		return age->is_old(age->ctx, parent, name) ? fm_tree_remove(parent, name, freed) : -EAGAIN;
+	case FM_STAGING_TREE:
+	case FM_STAGING_NEW:
+		return sweep_guarded(parent, name, age, freed);
+	case FM_STAGING_NONE:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* Asked, not taken: a transfer that begins just now must not find it busy. */
+static bool is_locked(int lock)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(lock, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
+int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
+{
+	int dir, lock, journal;
+	int ret = open_both(parent, name, &dir, &lock, O_RDWR);
+
+	*out = (struct fm_staging_info){ .is_busy = false };
+	if (ret < 0)
+		return ret;
+	out->is_busy = is_locked(lock);
+	close(lock);
+	journal = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	close(dir);
+	if (journal < 0)
+		return 0;
+	out->has_journal = fm_journal_peek(journal, &out->journal, &out->bytes_there) == 0;
+	close(journal);
+	return 0;
+}

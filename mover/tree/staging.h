@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * staging - the names beside a tree's final name, and who may touch what is under them.
+ *
+ *   .fmove.<16 hex>.tree   an unfinished transfer: lock, journal, spool, data/ (the tree being made), was.<n>/ (what
+ *                          earlier tries made). The digits are a hash of the final name, so that the next try finds it;
+ *                          the journal tells the whole name.
+ *   .fmove.<16 hex>.new    the finished tree between prepare and publish; for a moment after it, the version replaced.
+ *                          The same digits.
+ *   .fmove.<16 hex>.old    a version that was replaced, or anything that is being removed. Random digits. Its ctime
+ *                          says since when.
+ *
+ * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree directory; it ends with
+ * the process.
+ */
+#ifndef FM_TREE_STAGING_H
+#define FM_TREE_STAGING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/journal/journal.h"
+#include "mover/journal/partial.h"
+#include "mover/tree/remove.h"
+
+struct fm_err;
+
+#define FM_STAGING_PREFIX FM_PARTIAL_PREFIX
+#define FM_STAGING_NAME_LEN 28		/* without the NUL; .new and .old are one shorter */
+#define FM_STAGING_FINAL_MAX 255	/* bytes of a final name */
+
+enum fm_staging_kind {
+	FM_STAGING_NONE,	/* none of these names */
+	FM_STAGING_TREE,
+	FM_STAGING_NEW,
+	FM_STAGING_OLD,
+};
+
+enum fm_staging_kind fm_staging_kind(const char *name);
+
+/* The name of that kind for a final name; for FM_STAGING_OLD a new one each time, whatever `final` is. */
+void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1]);
+
+/*
+ * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's; the lock goes with
+ * lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who could change what is in it.
+ */
+int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
+
+/* What the lock file says: the inode of data/, by which a .new is told from a replaced version. -EBADMSG: nothing. */
+int fm_staging_write(int lock_fd, uint64_t data_ino);
+int fm_staging_read(int lock_fd, uint64_t *data_ino);
+
+/*
+ * Remove a whole .tree, .new or .old of parent: it is renamed to a new .old first, so that it is gone from its name at
+ * once. The holder of a .tree's lock does it with this.
+ */
+int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed);
+
+/* ---- for a store's sweep and for lists of partial transfers ---- */
+
+/* Whether what has that name is old enough to go (ctime of an .old; of the journal in a .tree). */
+struct fm_staging_age {
+	bool (*is_old)(const void *ctx, int parent, const char *name);
+	const void *ctx;
+};
+
+/*
+ * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked under the lock, since a
+ * transfer may have gone on with it, and ended, just before that was taken (-EAGAIN). freed as for fm_tree_remove().
+ */
+int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed);
+
+/* Whether a .new is the version that was replaced, of a transfer that died before it could name it .old. */
+bool fm_staging_is_replaced(int parent, const char *new_name);
+
+struct fm_staging_info {
+	bool is_busy;			/* a transfer works in it now */
+	bool has_journal;		/* the rest is known */
+	struct fm_journal_opts journal;	/* its source; its name: the tree's final name */
+	uint64_t bytes_there;
+};
+
+/* Of a .tree. -ENOENT: it went, or is none. */
+int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tree - one end of a directory that is transferred as a whole.
+ *
+ * What travels: *packs* (pack.h), each complete in itself, so that they may arrive in any order, over any connection,
+ * twice; and *large files* (over FM_TREE_LARGE bytes, or with holes), each a transfer of its own. A source makes packs
+ * by walking (nothing but the way from the root to the current directory is held); a sink makes what they say in a
+ * directory of its own beside the final name, and publishes it with one rename.
+ *
+ * A tree is reached through a table of functions, since an end may be a store of this node (tree_source.c,
+ * tree_sink.c) or a caller's directory, which only the caller may read and write (the same code in the caller's
+ * process, called over a socket: channel.h).
+ *
+ * All functions may wait for a disk, never for the peer; any thread, several at once unless said otherwise. Numbers of
+ * packs (seq) count from 0.
+ */
+#ifndef FM_TREE_H
+#define FM_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/base/err.h"
+#include "mover/base/ranges.h"
+#include "mover/journal/journal.h"
+
+struct fm_digest;
+struct fm_tree;
+
+#define FM_TREE_LARGE (4u << 20)	/* files of more bytes travel by themselves */
+#define FM_TREE_DEPTH_MAX 1024		/* directories in directories */
+#define FM_TREE_PATH_MAX 4095		/* bytes of a path below the root */
+#define FM_TREE_OFFERS_MAX 1024		/* entries of one offering pack */
+#define FM_TREE_LARGE_WAITING_MAX 16	/* large files found and not begun yet: the walk waits then */
+#define FM_TREE_HARDLINKS_MAX (256u << 10)	/* inodes with several names that are remembered, ... */
+#define FM_TREE_HARDLINK_PATHS_MAX (64u << 20)	/* ... and bytes of their first names */
+#define FM_TREE_EXCLUDES_MAX 64
+#define FM_TREE_EXCLUDE_LEN_MAX 255
+#define FM_TREE_XATTRS_MAX (64u << 10)	/* bytes of one entry's extended attributes */
+
+/* What was found (source), or made (sink). */
+struct fm_tree_count {
+	uint64_t files;			/* regular ones, large ones too */
+	uint64_t dirs;			/* below the root, which is not counted */
+	uint64_t links;			/* symbolic */
+	uint64_t hard_links;		/* further names of a file */
+	uint64_t bytes;			/* of the files */
+	uint64_t reused_files;		/* sink: taken from the version that is replaced ... */
+	uint64_t reused_bytes;
+	uint64_t resumed_files;		/* ... or there from an earlier try */
+	uint64_t resumed_bytes;
+	uint64_t wanted_files;		/* of those that were offered, what the sink asked for */
+	uint64_t wanted_bytes;
+	bool is_reflinked;		/* reused by reflink; else by hard link */
+};
+
+/* A large file, at the source. */
+struct fm_tree_large {
+	char path[FM_TREE_PATH_MAX + 1];	/* below the root */
+	int fd;				/* open for reading; the receiver's to close */
+	uint64_t size;
+	uint32_t mode;
+	int64_t mtime_ns;
+	struct fm_identity id;		/* node is "" */
+	bool has_holes;
+};
+
+/* What an end learns from the other one, before anything is moved. */
+struct fm_tree_begin {
+	/* To a source: what the far end wants. It takes the place of what the source was made with. */
+	bool is_offering;
+	bool has_checksums;
+	bool has_owners;
+	bool is_dry;
+	/* To a sink: whose copy it becomes (as in struct fm_tree_sink_opts). */
+	struct fm_identity source;
+};
+
+struct fm_tree_ops {
+	/*
+	 * Once, before all other calls but stop(), close() and (a sink) discard(). An end that was made before the far end was known learns the
+	 * rest here; a sink's is_partial and has_owners are known after it. NULL: it knows everything already.
+	 */
+	int (*begin)(struct fm_tree *t, const struct fm_tree_begin *how, struct fm_err *err);
+
+	/* ---- source ---- */
+
+	/*
+	 * Make pack number seq in buf (8-aligned). > 0: its bytes. 0: there are no more packs, this number does not
+	 * exist (a greater one may, from a call that ran beside this one), but large files may still wait for
+	 * next_large(). -EAGAIN: not yet (offers are not answered, or too many large files wait): ask again after
+	 * need() or next_large(). A number that was filled before and is not acked is made again (its connection broke).
+	 * Everything else is an error with a text that names the entry.
+	 */
+	int64_t (*fill)(struct fm_tree *t, uint64_t seq, void *buf, size_t len, struct fm_err *err);
+	/* The far end has made what pack seq says. Quick. */
+	void (*acked)(struct fm_tree *t, uint64_t seq);
+	/* Which entries of offering pack seq the far end wants: bit i is its entry i. -EPROTO: nonsense. Quick. */
+	int (*need)(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count, struct fm_err *err);
+	/* 1: out is filled. 0: none now. Quick. */
+	int (*next_large)(struct fm_tree *t, struct fm_tree_large *out);
+
+	/* ---- sink ---- */
+
+	/*
+	 * Make what the pack says (its CRC was checked). An offering pack: nothing is made but links and directories, and
+	 * bit i of bits (FM_TREE_OFFERS_MAX / 8 bytes) says whether entry i is needed; *count is the number of
+	 * entries, 0 for a pack that offers nothing. The pack's bytes are hostile. May be called twice with the same pack, also at once.
+	 */
+	int (*apply)(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
+	/*
+	 * A large file: *fd is open for reading and writing (the caller's to close), `have` what is in it already from an
+	 * earlier try (to be freed by the caller) with its CRC contributions; else the file is empty.
+	 */
+	int (*create_large)(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
+			    struct fm_err *err);
+	/* Of a large file these bytes are written; the next log() makes them count. Quick. entry->path is below the root. */
+	int (*wrote_large)(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err);
+	/* It is complete: mode, time, digest (NULL: none is known); fd is the one of create_large(), still the caller's. */
+	int (*seal_large)(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest, struct fm_err *err);
+	/* Sync what was made so far, then journal it. One thread at a time, beside the others. */
+	int (*log)(struct fm_tree *t, struct fm_err *err);
+	/*
+	 * Everything came: hard links, times of directories, one syncfs if is_durable. No other call runs or follows but
+	 * publish(), keep() or discard().
+	 */
+	int (*prepare)(struct fm_tree *t, bool is_durable, struct fm_err *err);
+	/* The final name, by one rename. The version it replaces is moved away and removed after its grace time. */
+	int (*publish)(struct fm_tree *t, bool is_durable, struct fm_err *err);
+	/* Instead of publish: leave it for the next try (keep), or remove it (discard). */
+	void (*keep)(struct fm_tree *t);
+	void (*discard)(struct fm_tree *t);
+
+	/* ---- both ---- */
+
+	void (*count)(struct fm_tree *t, struct fm_tree_count *out);	/* quick */
+	/* Calls that run end soon with -ECANCELED, later ones at once (but keep, discard, close). Quick. */
+	void (*stop)(struct fm_tree *t);
+	/* No call runs. A sink that was neither published, kept nor discarded is discarded. Frees it. */
+	void (*close)(struct fm_tree *t);
+};
+
+struct fm_tree {
+	const struct fm_tree_ops *ops;
+	bool is_source;
+	bool is_callers;	/* of a client, who is waited for: see channel_pulse.h */
+	bool is_partial;	/* sink: something of an earlier try is there: offers save sending it */
+	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
+	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
+	const char *note;	/* NULL, or what is not as asked */
+};
+
+/* ---- a directory of this process ---- */
+
+struct fm_tree_source_opts {
+	int root;			/* directory, open for reading; taken over, also on error */
+	bool is_offering;		/* files are offered first, and sent if they are needed */
+	bool has_checksums;		/* offers carry the CRC32C of the content (--checksum) */
+	bool has_owners;		/* owner, extended attributes and ACLs are sent */
+	bool is_dry;			/* offers only; nothing follows them */
+	const char *const *excludes;	/* fnmatch() patterns, NULL-terminated; with a '/' they match the path below the root, else any name; NULL: none */
+	const char *skip_prefix;	/* names that begin so are not sent (a store's own files); NULL: none */
+};
+
+int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out, struct fm_err *err);
+
+struct fm_tree_sink_opts {
+	int parent;			/* the directory in which the tree gets its name; taken over, also on error */
+	const char *name;		/* in it; copied */
+	const char *path;		/* for messages; copied */
+	bool may_replace;		/* an existing tree */
+	bool is_update;			/* unchanged files come from the tree that is replaced */
+	bool has_checksums;		/* unchanged is told by the content's CRC32C, not by size and time */
+	bool has_owners;		/* apply owner, extended attributes, ACLs as sent; else they are this process's */
+	bool is_synced;			/* durable: the journal is synced */
+	bool is_dry;			/* answer offers, make nothing */
+	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
+	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
+	/*
+	 * Of the root: node, dev and ino (the rest is not looked at); an earlier try of another source is removed. dev and
+	 * ino 0: begin() says it, and nothing is made before it.
+	 */
+	struct fm_identity source;
+	/* Quota: so many bytes more, or less; each name of a regular file counts its size. Any thread; NULL. */
+	void (*used)(void *ctx, int64_t bytes);
+	/* Quota: whether so many bytes more would fit (nothing is reserved): -EDQUOT and a text. Any thread; NULL. */
+	int (*ask)(void *ctx, uint64_t bytes, struct fm_err *err);
+	void *ctx;
+};
+
+int fm_tree_sink_new(const struct fm_tree_sink_opts *opts, struct fm_tree **out, struct fm_err *err);
+
+#endif

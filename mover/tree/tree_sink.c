@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tree_sink - the end of a transfer where a tree is made.
+ *
+ * Happy path: lock a staging directory beside the final name, make the tree in it as packs come, journal what is on the
+ * disk, and when all is there, one sync and one rename.
+ * Failure modes: a pack is refused or the disk is full: the final name is as it was, keep() leaves what came for
+ * the next try. The process dies: the lock goes with it, the next try finds the directory by its name. The tree was
+ * renamed and the process dies then: the replaced version is under the .new or an .old name, and is swept or
+ * removed by the next try.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/show.h"
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+/* ------------------------------------------------------------------------------------------------ messages */
+
+static const struct {
+	int code;
+	const char *text;
+} reasons[] = {
+	{ -ENOSPC, "no space left on the file system; make room and run the same again: what came so far is kept" },
+	{ -EDQUOT, "over the file system's quota for this user; make room and run the same again: what came so far is kept" },
+	{ -EPERM, "this user may not; look at owner and mode there" },
+	{ -EROFS, "the file system is mounted read-only" },
+	{ -EIO, "input/output error; look at the disk and the kernel's log, then run the same again" },
+	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
+	{ -EMFILE, "too many open files; raise the limit of this process (LimitNOFILE=)" },
+	{ -EMLINK, "the file system takes no more names of one file" },
+	{ -EFBIG, "larger than the file system takes, or too many entries to be kept for the end" },
+	{ -ENOMEM, "out of memory" },
+};
+
+int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len, struct fm_err *err)
+{
+	char whole[2 * FM_TREE_PATH_MAX + 2];
+	struct fm_path_shown shown;
+
+	assert(code < 0);
+	if (code == -EACCES)
+		code = -EPERM;
+	snprintf(whole, sizeof(whole), "%s%s%.*s", s->opts.path, len > 0 ? "/" : "", (int)len, len > 0 ? path : "");
+	fm_path_show(whole, &shown);
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].code == code)
+			return fm_err_set(err, code, "%s \"%s\": %s", verb, shown.text, reasons[i].text);
+	return fm_err_sys(err, code, "%s \"%s\"", verb, shown.text);
+}
+
+int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err)
+{
+	char whole[2 * FM_TREE_PATH_MAX + 2];
+	struct fm_path_shown shown;
+
+	snprintf(whole, sizeof(whole), "%s/%.*s", s->opts.path, (int)len, path);
+	return fm_err_set(err, -EPROTO, "\"%s\": %s", fm_path_show(whole, &shown), why);
+}
+
+int fm_sink_check_broken(const struct fm_sink *s, struct fm_err *err)
+{
+	int broken = atomic_load(&s->broken);
+
+	return broken == 0 ? 0 : fm_sink_fail(s, broken, "go on after a failed sync of", NULL, 0, err);
+}
+
+int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err)
+{
+	if (atomic_load_explicit(&s->is_stopped, memory_order_relaxed))
+		return fm_err_set(err, -ECANCELED, "stopped");
+	return atomic_load_explicit(&s->broken, memory_order_relaxed) ? fm_sink_check_broken(s, err) : 0;
+}
+
+/* --------------------------------------------------------------------------------------------- the beginning */
+
+/* Once, whether it succeeds or not; several threads may want it at once. */
+static int begin_once(struct fm_sink *s, struct fm_err *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&s->beginning);
+	if (!atomic_load(&s->is_begun) && s->begin_err.code == 0 && fm_sink_stage(s, &s->begin_err) == 0)
+		atomic_store(&s->is_begun, true);
+	ret = s->begin_err.code;
+	if (ret < 0)
+		fm_err_set(err, ret, "%s", s->begin_err.text);
+	pthread_mutex_unlock(&s->beginning);
+	return ret;
+}
+
+int fm_sink_enter(struct fm_sink *s, struct fm_err *err)
+{
+	int ret = fm_sink_may_go_on(s, err);
+
+	return ret < 0 || atomic_load(&s->is_begun) ? ret : begin_once(s, err);
+}
+
+/* Of the root only where it is counts: it changes whenever something in it does. */
+static void set_source(struct fm_sink *s, const struct fm_identity *source)
+{
+	s->opts.source = *source;
+	s->opts.source.size = 0;
+	s->opts.source.mtime_ns = s->opts.source.ctime_ns = 0;
+}
+
+static bool is_source_known(const struct fm_sink *s)
+{
+	return s->opts.source.dev != 0 || s->opts.source.ino != 0;
+}
+
+static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+
+	if (!atomic_load(&s->is_begun))
+		set_source(s, &how->source);
+	return fm_sink_enter(s, err);
+}
+
+/* -------------------------------------------------------------------------------------------------- one call */
+
+void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err)
+{
+	/* Not zeroed as a whole: the paths are long. */
+	call->s = s;
+	call->err = err;
+	call->data.root = s->data;
+	call->data.is_fixed = call->data.has_path = false;
+	call->old.root = s->old;
+	call->old.is_fixed = true;
+	call->old.has_path = false;
+	call->was = NULL;
+	call->count = (struct fm_tree_count){ 0 };
+	call->used = 0;
+}
+
+static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
+{
+	to->files += n->files;
+	to->dirs += n->dirs;
+	to->links += n->links;
+	to->hard_links += n->hard_links;
+	to->bytes += n->bytes;
+	to->reused_files += n->reused_files;
+	to->reused_bytes += n->reused_bytes;
+	to->resumed_files += n->resumed_files;
+	to->resumed_bytes += n->resumed_bytes;
+	to->wanted_files += n->wanted_files;
+	to->wanted_bytes += n->wanted_bytes;
+	to->is_reflinked |= n->is_reflinked;
+}
+
+void fm_sink_end(struct fm_sink_call *call)
+{
+	struct fm_sink *s = call->s;
+
+	fm_sink_dir_close(&call->data);
+	fm_sink_dir_close(&call->old);
+	for (unsigned i = 0; call->was && i < s->was_count; i++)
+		fm_sink_dir_close(&call->was[i]);
+	free(call->was);
+	pthread_mutex_lock(&s->counting);
+	add_count(&s->total, &call->count);
+	pthread_mutex_unlock(&s->counting);
+	if (call->used != 0 && s->opts.used && !s->opts.is_dry)
+		s->opts.used(s->opts.ctx, call->used);
+}
+
+/* ----------------------------------------------------------------------------------------------- the table */
+
+static int sink_log(struct fm_tree *t, struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	int ret = fm_sink_enter(s, err);
+
+	return ret < 0 || s->opts.is_dry ? ret : fm_sink_log(s, err);
+}
+
+static void sink_count(struct fm_tree *t, struct fm_tree_count *out)
+{
+	struct fm_sink *s = fm_sink_of(t);
+
+	pthread_mutex_lock(&s->counting);
+	*out = s->total;
+	pthread_mutex_unlock(&s->counting);
+}
+
+static void sink_stop(struct fm_tree *t)
+{
+	atomic_store(&fm_sink_of(t)->is_stopped, true);
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void sink_free(struct fm_sink *s)
+{
+	fm_sink_free_pieces(s);
+	fm_sink_free_made(s);
+	if (s->has_deferred)
+		fm_deferred_close(&s->deferred);
+	fm_journal_close(s->journal);
+	for (unsigned i = 0; i < s->was_count; i++)
+		close(s->was[i]);
+	close_if_open(s->data);
+	close_if_open(s->old);
+	close_if_open(s->lock);		/* with it goes the lock */
+	close_if_open(s->stage);
+	close_if_open(s->opts.parent);
+	pthread_mutex_destroy(&s->beginning);
+	pthread_mutex_destroy(&s->counting);
+	pthread_mutex_destroy(&s->journaling);
+	pthread_mutex_destroy(&s->logging);
+	pthread_mutex_destroy(&s->making);
+	pthread_mutex_destroy(&s->piecing);
+	pthread_cond_destroy(&s->piece_done);
+	free((char *)s->opts.name);
+	free((char *)s->opts.path);
+	free(s);
+}
+
+static void sink_close(struct fm_tree *t)
+{
+	struct fm_sink *s = fm_sink_of(t);
+
+	if (s->state == FM_SINK_OPEN)
+		fm_sink_discard(t);
+	sink_free(s);
+}
+
+static const struct fm_tree_ops sink_ops = {
+	.begin = sink_begin,
+	.apply = fm_sink_apply,
+	.create_large = fm_sink_create_large,
+	.wrote_large = fm_sink_wrote_large,
+	.seal_large = fm_sink_seal_large,
+	.log = sink_log,
+	.prepare = fm_sink_prepare,
+	.publish = fm_sink_publish,
+	.keep = fm_sink_keep,
+	.discard = fm_sink_discard,
+	.count = sink_count,
+	.stop = sink_stop,
+	.close = sink_close,
+};
+
+/* ---------------------------------------------------------------------------------------------- beginning */
+
+static char *copy_of(const char *text)
+{
+	size_t len = strlen(text) + 1;
+	char *copy = fm_tsys_alloc(len);
+
+	return copy ? memcpy(copy, text, len) : NULL;
+}
+
+static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
+{
+	s->opts = *opts;
+	set_source(s, &opts->source);
+	s->tree.ops = &sink_ops;
+	s->tree.has_owners = opts->has_owners;
+	s->stage = s->lock = s->data = s->old = -1;
+	atomic_init(&s->folds, -1);
+	pthread_mutex_init(&s->beginning, NULL);
+	pthread_mutex_init(&s->counting, NULL);
+	pthread_mutex_init(&s->journaling, NULL);
+	pthread_mutex_init(&s->logging, NULL);
+	pthread_mutex_init(&s->making, NULL);
+	pthread_mutex_init(&s->piecing, NULL);
+	pthread_cond_init(&s->piece_done, NULL);
+	for (unsigned i = 0; i < FM_SINK_PIECE_BUCKETS; i++)
+		fm_list_init(&s->pieces[i]);
+	s->opts.name = copy_of(opts->name);
+	s->opts.path = copy_of(opts->path);
+}
+
+static bool is_good_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len <= FM_STAGING_FINAL_MAX && fm_pack_is_good_path(name, len) && !strchr(name, '/') &&
+	       strncmp(name, FM_STAGING_PREFIX, strlen(FM_STAGING_PREFIX)) != 0;
+}
+
+static int start(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret;
+
+	if (!s->opts.name || !s->opts.path)
+		return fm_err_set(err, -ENOMEM, "allocate the sink");
+	if (!is_good_name(s->opts.name))
+		return fm_err_set(err, -EINVAL, "\"%s\": a tree cannot have that name", fm_path_show(s->opts.name, &shown));
+	fm_staging_name(FM_STAGING_TREE, s->opts.name, s->tree_name);
+	fm_staging_name(FM_STAGING_NEW, s->opts.name, s->new_name);
+	ret = fm_sink_look(s, err);
+	if (s->opts.is_dry)
+		atomic_store(&s->is_begun, true);
+	return ret < 0 || !is_source_known(s) ? ret : fm_sink_enter(s, err);
+}
+
+int fm_tree_sink_new(const struct fm_tree_sink_opts *opts, struct fm_tree **out, struct fm_err *err)
+{
+	struct fm_sink *s = fm_tsys_alloc(sizeof(*s));
+	int ret;
+
+	if (!s) {
+		close(opts->parent);
+		return fm_err_set(err, -ENOMEM, "allocate the sink");
+	}
+	init(s, opts);
+	ret = start(s, err);
+	if (ret < 0) {
+		sink_free(s);
+		return ret;
+	}
+	*out = &s->tree;
+	return 0;
+}

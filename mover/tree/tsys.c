@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tsys - system calls with the errno as a value.
+ */
+#include "mover/tree/tsys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+
+/* A look-up beneath a directory that is being renamed answers EAGAIN. */
+#define BELOW_TRIES_MAX 64
+
+static int result(long ret)
+{
+	return ret < 0 ? -errno : (int)ret;
+}
+
+void *fm_tsys_alloc(size_t len)
+{
+	return FM_FAULT("tree.alloc") ? NULL : calloc(1, len);
+}
+
+int fm_tsys_open_below(int root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int ret = -EAGAIN;
+
+	if (FM_FAULT("tree.open"))
+		return -EMFILE;
+	for (int i = 0; i < BELOW_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
+		ret = result(syscall(SYS_openat2, root, path, &how, sizeof(how)));
+	return ret;
+}
+
+int fm_tsys_open(int dir, const char *name, int flags, mode_t mode)
+{
+	if (FM_FAULT("tree.open"))
+		return flags & O_CREAT ? -ENOSPC : -EMFILE;
+	return result(openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
+}
+
+int fm_tsys_fstat(int fd, struct stat *out)
+{
+	return FM_FAULT("tree.stat") ? -EIO : result(fstat(fd, out));
+}
+
+int fm_tsys_fstatat(int dir, const char *name, struct stat *out)
+{
+	return FM_FAULT("tree.stat") ? -EIO : result(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW));
+}
+
+int64_t fm_tsys_mtime(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+}
+
+int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset)
+{
+	const char *at = buf;
+
+	if (FM_FAULT("tree.write"))
+		return -ENOSPC;
+	while (len > 0) {
+		ssize_t n = pwrite(fd, at, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		at += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fm_tsys_truncate(int fd, uint64_t len)
+{
+	int ret;
+
+	if (FM_FAULT("tree.truncate"))
+		return -EIO;
+	do {
+		ret = result(ftruncate(fd, (off_t)len));
+	} while (ret == -EINTR);
+	return ret;
+}
+
+/* Where files are memory, reserving would touch each page once more. */
+static bool is_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
+}
+
+int fm_tsys_allocate(int fd, uint64_t len)
+{
+	int ret;
+
+	if (len == 0 || is_memory(fd))
+		return fm_tsys_truncate(fd, len);
+	if (FM_FAULT("tree.allocate"))
+		return -ENOSPC;
+	do {
+		ret = result(fallocate(fd, 0, 0, (off_t)len));
+	} while (ret == -EINTR);
+	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG || ret == -EIO)
+		return ret;
+	return fm_tsys_truncate(fd, len);
+}
+
+int fm_tsys_clone(int to, int from)
+{
+	return FM_FAULT("tree.clone") ? -EOPNOTSUPP : result(ioctl(to, FICLONE, from));
+}
+
+int fm_tsys_chmod(int fd, mode_t mode)
+{
+	return FM_FAULT("tree.chmod") ? -EIO : result(fchmod(fd, mode));
+}
+
+int fm_tsys_chown(int fd, uid_t uid, gid_t gid)
+{
+	return FM_FAULT("tree.chown") ? -EPERM : result(fchown(fd, uid, gid));
+}
+
+static void times_of(int64_t mtime_ns, struct timespec times[2])
+{
+	const int64_t ns_per_s = (int64_t)FM_NS_PER_S;
+
+	times[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
+	times[1] = (struct timespec){ .tv_sec = mtime_ns / ns_per_s, .tv_nsec = mtime_ns % ns_per_s };
+	if (times[1].tv_nsec < 0) {	/* before 1970 */
+		times[1].tv_sec--;
+		times[1].tv_nsec += ns_per_s;
+	}
+}
+
+int fm_tsys_set_mtime(int fd, int64_t mtime_ns)
+{
+	struct timespec times[2];
+
+	times_of(mtime_ns, times);
+	return FM_FAULT("tree.set_mtime") ? -EIO : result(futimens(fd, times));
+}
+
+int fm_tsys_set_link(int dir, const char *name, int64_t mtime_ns)
+{
+	struct timespec times[2];
+
+	times_of(mtime_ns, times);
+	return FM_FAULT("tree.set_mtime") ? -EIO : result(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW));
+}
+
+int fm_tsys_own_link(int dir, const char *name, uid_t uid, gid_t gid)
+{
+	return FM_FAULT("tree.chown") ? -EPERM : result(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW));
+}
+
+int fm_tsys_set_xattr(int fd, const char *name, const void *value, size_t len)
+{
+	return FM_FAULT("tree.set_xattr") ? -ENOSPC : result(fsetxattr(fd, name, value, len, 0));
+}
+
+int fm_tsys_fsync(int fd)
+{
+	int ret = FM_FAULT("tree.fsync") ? -EIO : result(fsync(fd));
+
+	return ret == -EINVAL ? 0 : ret;
+}
+
+int fm_tsys_syncfs(int fd)
+{
+	return FM_FAULT("tree.syncfs") ? -EIO : result(syncfs(fd));
+}
+
+int fm_tsys_close(int fd)
+{
+	int ret = result(close(fd));
+
+	if (FM_FAULT("tree.close"))
+		return -EIO;
+	return ret == -EINTR ? 0 : ret;
+}
+
+int fm_tsys_mkdir(int dir, const char *name)
+{
+	return FM_FAULT("tree.mkdir") ? -ENOSPC : result(mkdirat(dir, name, 0700));
+}
+
+int fm_tsys_symlink(const char *target, int dir, const char *name)
+{
+	return FM_FAULT("tree.symlink") ? -ENOSPC : result(symlinkat(target, dir, name));
+}
+
+int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
+{
+	return FM_FAULT("tree.link") ? -EIO : result(linkat(from_dir, from, dir, name, 0));
+}
+
+int fm_tsys_unlink(int dir, const char *name, int flags)
+{
+	return FM_FAULT("tree.unlink") ? -EIO : result(unlinkat(dir, name, flags));
+}
+
+int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
+{
+	if (FM_FAULT("tree.rename"))
+		return -EIO;
+	/* For the fallbacks of file systems that know no flags. */
+	if (flags && FM_FAULT("tree.rename_flags"))
+		return -EINVAL;
+	return result(renameat2(from_dir, from, dir, name, flags));
+}
+
+int fm_tsys_rename_free(int from_dir, const char *from, int dir, const char *name)
+{
+	struct stat st;
+	int ret = fm_tsys_rename(from_dir, from, dir, name, RENAME_NOREPLACE);
+
+	if (!fm_tsys_is_unsupported(ret))
+		return ret;
+	ret = fm_tsys_fstatat(dir, name, &st);
+	if (ret != -ENOENT)
+		return ret < 0 ? ret : -EEXIST;
+	return fm_tsys_rename(from_dir, from, dir, name, 0);
+}
+
+int fm_tsys_chmod_at(int dir, const char *name, mode_t mode)
+{
+	char self[64];
+	struct stat st;
+	int fd = fm_tsys_open(dir, name, O_PATH, 0);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_tsys_fstat(fd, &st);
+	if (ret == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		ret = -ELOOP;
+	/* fchmod() refuses O_PATH; the name of the descriptor leads to what it refers to, whatever the name is now. */
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if (ret == 0)
+		ret = FM_FAULT("tree.chmod") ? -EIO : result(chmod(self, mode));
+	close(fd);
+	return ret;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tsys - the system calls of a tree's sink: -errno instead of errno, a fault point before each.
+ *
+ * Any thread. What is done on the way out (closing, undoing a rename) calls the system directly: it has nobody to
+ * report to, and a fault there would only hide the one being tested.
+ */
+#ifndef FM_TREE_TSYS_H
+#define FM_TREE_TSYS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* Zeroed memory, or NULL. */
+void *fm_tsys_alloc(size_t len);
+
+/* A directory below root, as O_PATH. No symbolic link is followed: -ELOOP, -ENOTDIR. */
+int fm_tsys_open_below(int root, const char *path);
+
+/* O_NOFOLLOW and O_CLOEXEC are added. */
+int fm_tsys_open(int dir, const char *name, int flags, mode_t mode);
+
+int fm_tsys_fstat(int fd, struct stat *out);
+int fm_tsys_fstatat(int dir, const char *name, struct stat *out);	/* of a link itself */
+int64_t fm_tsys_mtime(const struct stat *st);				/* ns since 1970 */
+
+int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset);
+int fm_tsys_truncate(int fd, uint64_t len);
+int fm_tsys_allocate(int fd, uint64_t len);	/* 0 too where it is not supported or of no use; the size is set then as well */
+int fm_tsys_clone(int to, int from);		/* FICLONE */
+int fm_tsys_chmod(int fd, mode_t mode);
+int fm_tsys_chown(int fd, uid_t uid, gid_t gid);
+int fm_tsys_set_mtime(int fd, int64_t mtime_ns);
+int fm_tsys_set_xattr(int fd, const char *name, const void *value, size_t len);
+int fm_tsys_fsync(int fd);			/* 0 for a directory where there is no such thing */
+int fm_tsys_syncfs(int fd);
+int fm_tsys_close(int fd);			/* of a written file: an error of it is one of writing */
+
+/* Of a symbolic link itself. */
+int fm_tsys_set_link(int dir, const char *name, int64_t mtime_ns);
+int fm_tsys_own_link(int dir, const char *name, uid_t uid, gid_t gid);
+
+int fm_tsys_mkdir(int dir, const char *name);	/* 0700 */
+int fm_tsys_symlink(const char *target, int dir, const char *name);
+int fm_tsys_link(int from_dir, const char *from, int dir, const char *name);
+int fm_tsys_unlink(int dir, const char *name, int flags);
+
+/* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */
+int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
+
+/* Whether that is what fm_tsys_rename() says of flags which a file system does not know. */
+static inline bool fm_tsys_is_unsupported(int ret)
+{
+	return ret == -EINVAL || ret == -ENOSYS || ret == -EOPNOTSUPP;
+}
+
+/* A file to a name that must be free, also where there is no RENAME_NOREPLACE (then looked at first). */
+int fm_tsys_rename_free(int from_dir, const char *from, int dir, const char *name);
+
+/*
+ * Give a directory or regular file of ours the mode by its name, without following a link and without needing any
+ * right to it but that of its owner.
+ */
+int fm_tsys_chmod_at(int dir, const char *name, mode_t mode);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th-failure loop over the sink of a tree. links: fm_tree
+ *
+ * Goal:   whatever call fails, the final name has the old or the new version, whole; there is one error with a text, no descriptor
+ * stays open, and the same transfer without the failure succeeds.
+ * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then every point was tried.
+ */
+#include "mover/base/fault.h"
+#include "tests/unit/sink_scene.h"
+
+#define POINTS_MAX 600
+#define LARGE_SIZE 100000u
+
+struct step {
+	const char *name;
+	struct fm_tree_sink_opts (*options)(void);
+	bool has_old;
+	bool is_resumed;	/* something of an earlier try is there */
+	unsigned points_min;
+};
+
+/* What fails may leave something for a sweep; nothing but that. */
+static unsigned left(void)
+{
+	unsigned count = 0;
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		count += strcmp(entry->d_name, "tree") != 0 && entry->d_name[0] == '.' && entry->d_name[1] == 'f' &&
+			 fm_staging_kind(entry->d_name) != FM_STAGING_OLD;
+	if (d)
+		closedir(d);
+	return count;
+}
+
+static int put_large(void)
+{
+	struct fm_tree_large how = { .path = "d/large", .size = LARGE_SIZE, .mode = 0640, .mtime_ns = A_TIME,
+				     .id = { .ino = 5 } };
+	struct fm_digest digest = { .crc = crc_of(9, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = A_TIME };
+	struct fm_journal_entry e = { .path = how.path, .path_len = 7, .size = LARGE_SIZE, .mtime_ns = A_TIME,
+				      .identity = fm_identity_hash(&how.id), .len = LARGE_SIZE };
+	struct fm_ranges have;
+	uint8_t *buf;
+	uint32_t crc;
+	int fd, ret = t->ops->create_large(t, &how, &fd, &have, &crc, &err);
+
+	if (ret < 0)
+		return ret;
+	fm_ranges_free(&have);
+	buf = malloc(LARGE_SIZE);
+	fill(buf, 9, 0, LARGE_SIZE);
+	CU_ASSERT_EQUAL(pwrite(fd, buf, LARGE_SIZE, 0), LARGE_SIZE);
+	e.crc = fm_crc32c_part(fm_crc32c(0, buf, LARGE_SIZE), 0, LARGE_SIZE);
+	free(buf);
+	ret = t->ops->wrote_large(t, &e, &err);
+	if (ret == 0)
+		ret = t->ops->seal_large(t, &how, fd, &digest, &err);
+	close(fd);
+	return ret;
+}
+
+/* Offers, then what is needed of them and all the rest. */
+static int send_all(void)
+{
+	bool is_needed_f, is_needed_g;
+	int ret;
+
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 2, 5000);
+	add_offer("d/g", 2, 300);
+	add_dir("d", 0750);
+	add_link("l", "f");
+	ret = apply();
+	if (ret < 0)
+		return ret;
+	is_needed_f = is_needed(0);
+	is_needed_g = is_needed(1);
+	pack_begin(0);
+	add_dir("", 0755);
+	if (is_needed_f)
+		add_file("f", 2, 5000);
+	if (is_needed_g) {
+		add_piece("d/g", 2, 300, 200, 100);
+		add_piece("d/g", 2, 300, 0, 200);
+	}
+	add_dir("closed", 0);
+	add_hard("d/h", "d/g");
+	add_attr("d/large", 0600, A_TIME);
+	ret = apply();
+	if (ret == 0)
+		ret = apply();	/* twice */
+	if (ret == 0)
+		ret = put_large();
+	if (ret == 0)
+		ret = t->ops->log(t, &err);
+	return ret;
+}
+
+/* One transfer; how it ends when it failed differs with n. */
+static int run(const struct step *step, unsigned n)
+{
+	int ret = sink_new(step->options());
+
+	if (ret < 0)
+		return ret;
+	ret = send_all();
+	if (ret == 0)
+		ret = finish();
+	if (ret < 0 && n % 3 == 0)
+		t->ops->keep(t);
+	else if (ret < 0 && n % 3 == 1)
+		t->ops->discard(t);
+	t->ops->close(t);
+	return ret;
+}
+
+static bool is_new(void)
+{
+	return is_version("tree", 2) && has_content("tree/d/h", 2, 300) && has_content("tree/d/large", 9, LARGE_SIZE) &&
+	       has_stat("tree/d", 0750, A_TIME + 50) && has_stat("tree/closed", 0, A_TIME + 50) && is_there("tree/l") &&
+	       has_stat("tree/d/large", 0600, A_TIME) && has_stat("tree/f", 0644, A_TIME + 2) &&
+	       names_in(at("tree"), "") == 4 && names_in(at("tree/d"), "") == 3;
+}
+
+static bool is_old(const struct step *step)
+{
+	if (!step->has_old)
+		return !is_there("tree");
+	return has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300) && names_in(at("tree"), "") == 3 &&
+	       has_content("tree/only here", 3, 10) && has_stat("tree/f", 0644, A_TIME + 2);
+}
+
+static void make_old(void)
+{
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	add_file("d/g", 1, 300);
+	add_file("only here", 3, 10);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+}
+
+/* An earlier try, of which one file is in the journal. */
+static void make_partial(const struct step *step)
+{
+	MUST(sink_new(step->options()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	add_file("d/not any more", 2, 50);
+	OK(apply());
+	t->ops->keep(t);
+	t->ops->close(t);
+}
+
+static void check(const struct step *step, int ret, unsigned n)
+{
+	bool is_removed = ret < 0 && n % 3 != 0 && !step->is_resumed;
+
+	CU_ASSERT_TRUE(ret == 0 ? is_new() : is_old(step));
+	CU_ASSERT_TRUE(!is_removed || left() <= 1);	/* removing may be what failed */
+	/* The same again, now that nothing fails. */
+	MUST(run(step, 0));
+	CU_ASSERT_TRUE(is_new());
+	CU_ASSERT_EQUAL(left(), 0);
+}
+
+static struct fm_tree_sink_opts replacing_step(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.grace_ns = 1;
+	return opts;
+}
+
+static struct fm_tree_sink_opts updating_step(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.is_update = true;
+	return opts;
+}
+
+static struct fm_tree_sink_opts fleeting_step(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.is_synced = false;
+	opts.has_digests = false;
+	opts.used = NULL;
+	opts.ask = NULL;
+	return opts;
+}
+
+static void loop_over(const struct step *step)
+{
+	bool has_fired = true;
+	unsigned n, fds;
+	int ret = 0;
+
+	for (n = 1; has_fired && n < POINTS_MAX; n++) {
+		unsigned failures = CU_get_number_of_failures();
+
+		scene_begin(IN_MEMORY);
+		if (step->has_old)
+			make_old();
+		if (step->is_resumed)
+			make_partial(step);
+		fds = fds_open();
+		fm_err_clear(&err);
+		fm_fault_arm(NULL, n);
+		ret = run(step, n);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		CU_ASSERT_TRUE(ret == 0 || (has_fired && err.code == ret && strlen(err.text) > 10));
+		check(step, ret, n);
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		scene_end();
+		if (CU_get_number_of_failures() > failures)
+			printf("in: %s, point %u: %d %s\n", step->name, n, ret, err.text);
+	}
+	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_FALSE(has_fired);
+	CU_ASSERT_TRUE(n > step->points_min);
+}
+
+static void test_each_failure(void)
+{
+	static const struct step steps[] = {
+		{ "a new tree", replacing_step, false, false, 70 },
+		{ "over an old one", replacing_step, true, false, 70 },
+		{ "an update", updating_step, true, false, 80 },
+		{ "not durable, no digests", fleeting_step, true, false, 60 },
+		{ "gone on with", replacing_step, false, true, 80 },
+		{ "gone on with, over an old one", updating_step, true, true, 80 },
+	};
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		loop_over(&steps[i]);
+}
+
+/* ---- the sync of the directory fails behind the rename ---- */
+
+static void test_undo(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		scene_begin(IN_MEMORY);
+		if (i == 1)
+			put_version(options(), 1);
+		MUST(sink_new(replacing()));
+		pack_begin(0);
+		add_file("f", 2, 5000);
+		OK(apply());
+		OK(t->ops->prepare(t, true, &err));
+		fm_fault_arm("tree.fsync", 1);
+		CU_ASSERT_EQUAL(t->ops->publish(t, true, &err), -EIO);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_TRUE(i == 1 ? is_version("tree", 1) : !is_there("tree"));
+		OK(t->ops->publish(t, true, &err));
+		t->ops->close(t);
+		CU_ASSERT_TRUE(has_content("tree/f", 2, 5000) && names_in(dir, "") == 1);
+		scene_end();
+	}
+}
+
+/* ---- a sync that failed tells so once: nothing after it may be believed ---- */
+
+static void test_broken_sync(void)
+{
+	scene_begin(IN_MEMORY);
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	fm_fault_arm("tree.syncfs", 1);
+	CU_ASSERT_EQUAL(t->ops->log(t, &err), -EIO);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(t->ops->log(t, &err), -EIO);
+	CU_ASSERT_EQUAL(apply(), -EIO);
+	CU_ASSERT_EQUAL(finish(), -EIO);
+	t->ops->keep(t);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);	/* nothing was journaled, so nothing was kept */
+	scene_end();
+}
+
+/* ---- the process dies between the exchange and the removal ---- */
+
+static void test_replaced_and_died(void)
+{
+	char command[512], tree[256];
+
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	MUST(sink_new(replacing()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	OK(t->ops->log(t, &err));
+	OK(t->ops->prepare(t, true, &err));
+	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
+	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy'", dir, tree, dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	fm_fault_arm("tree.rename", 2);	/* the exchange, then the old version's move */
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version(ours(FM_STAGING_NEW), 1));
+	CU_ASSERT_EQUAL(rename(at("copy"), at(tree)), 0);
+	/* It must not be taken for the unfinished tree, nor the journal for one of it. */
+	MUST(sink_new(replacing()));
+	CU_ASSERT_FALSE(t->is_partial);
+	CU_ASSERT_TRUE(is_version(ours(FM_STAGING_OLD), 1) && ours(FM_STAGING_NEW)[0] == '\0');
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000));
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);
+	scene_end();
+}
+
+/* ---- file systems that know no flags of rename ---- */
+
+static void test_no_exchange(void)
+{
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	MUST(sink_new(replacing()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	fm_fault_arm("tree.rename_flags", 1);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(t->note);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t->note, "two renames"));
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000) && names_in(dir, "") == 1);
+	scene_end();
+}
+
+static const struct fm_test tests[] = {
+	{ "whatever fails, a version is there whole, and the next try succeeds", test_each_failure },
+	{ "a failing sync of the directory undoes the publication", test_undo },
+	{ "nothing is published after a failed sync", test_broken_sync },
+	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
+	{ "where names cannot be exchanged", test_no_exchange },
+};
+
+int main(void)
+{
+#ifndef FM_FAULTS
+	fm_test_skip("built without fault points");
+#endif
+	return fm_test_main("tree sink faults", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sink of a tree, when something is there already: an earlier try of it, the version that it replaces. links: fm_tree
+ */
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "mover/base/fault.h"
+#include "tests/unit/sink_scene.h"
+
+/* -------------------------------------------------------------------------------------------------- resume */
+
+/* One try: two files in the journal, two not (they are made after the last log), and it dies. */
+static void die_half_way(struct fm_tree_sink_opts opts, bool is_prepared)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		int ret = sink_new(opts);
+
+		pack_begin(0);
+		add_dir("", 0500);
+		add_dir("d", 0500);
+		add_file("logged", 1, 5000);
+		add_file("d/logged", 2, 600);
+		ret = ret < 0 ? ret : apply();
+		ret = ret < 0 ? ret : t->ops->log(t, &err);
+		pack_begin(0);
+		add_file("late", 3, 700);
+		add_file("d/gone at the source", 4, 800);
+		add_hard("d/hard", "logged");
+		ret = ret < 0 ? ret : apply();
+		if (ret == 0 && is_prepared)
+			ret = t->ops->prepare(t, true, &err);
+		_exit(ret < 0 ? 1 : 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+static void offer_all(bool is_late_known)
+{
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	add_dir("d", 0750);
+	add_offer("d/logged", 2, 600);
+	add_offer("late", 3, 700);
+	add_offer("new", 5, 900);
+	OK(apply());
+	CU_ASSERT_EQUAL(bit_count, 5);
+	CU_ASSERT_FALSE(is_needed(0) || is_needed(1) || is_needed(2));
+	CU_ASSERT_EQUAL(is_needed(3), !is_late_known);
+	CU_ASSERT_TRUE(is_needed(4));
+}
+
+static void send_rest(void)
+{
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("late", 3, 700);
+	add_file("new", 5, 900);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/logged", 1, 5000) && has_stat("tree/logged", 0644, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/d/logged", 2, 600) && has_content("tree/late", 3, 700));
+	CU_ASSERT_TRUE(has_content("tree/new", 5, 900) && has_stat("tree/d", 0750, A_TIME + 50));
+	/* What the source has no more did not come along. */
+	CU_ASSERT_TRUE(names_in(at("tree"), "") == 4 && names_in(at("tree/d"), "") == 1);
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
+}
+
+static void check_peek(void)
+{
+	struct fm_staging_info info;
+	int fd = open(dir, O_RDONLY);
+
+	OK(fm_staging_peek(fd, ours(FM_STAGING_TREE), &info));
+	CU_ASSERT_TRUE(!info.is_busy && info.has_journal && info.bytes_there == 5600);
+	CU_ASSERT_STRING_EQUAL(info.journal.name, "tree");
+	close(fd);
+}
+
+static void run_resume_after(bool is_prepared)
+{
+	struct fm_tree_count n;
+
+	die_half_way(options(), is_prepared);
+	CU_ASSERT_FALSE(is_there("tree"));
+	check_peek();
+	MUST(sink_new(options()));
+	CU_ASSERT_TRUE(t->is_partial);
+	CU_ASSERT_PTR_NULL(t->note);
+	offer_all(false);
+	offer_all(false);	/* the same pack twice: the same answer */
+	n = counts();
+	CU_ASSERT_TRUE(n.resumed_files == 2 && n.resumed_bytes == 5600 && n.files == 2 && n.reused_files == 0);
+	send_rest();
+}
+
+static void run_resume(void)
+{
+	run_resume_after(false);
+}
+
+static void run_resume_prepared(void)
+{
+	run_resume_after(true);
+}
+
+/* Three tries; and a try without offers, where what is there is not written again. */
+static void run_resume_again(void)
+{
+	die_half_way(options(), false);
+	MUST(sink_new(options()));
+	offer_all(false);
+	t->ops->keep(t);
+	t->ops->close(t);
+	die_half_way(options(), true);
+	CU_ASSERT_TRUE(is_there(ours(FM_STAGING_NEW)));
+	MUST(sink_new(options()));
+	offer_all(false);
+	pack_begin(0);
+	add_file("late", 3, 700);
+	OK(apply());
+	t->ops->keep(t);	/* logs what is made */
+	t->ops->close(t);
+	MUST(sink_new(options()));
+	offer_all(true);
+	pack_begin(0);
+	add_piece("logged", 1, 5000, 1000, 500);
+	add_file("d/logged", 2, 600);
+	OK(apply());
+	CU_ASSERT_EQUAL(counts().resumed_files, 3);
+	send_rest();
+}
+
+static void test_resume(void)
+{
+	each_base(run_resume);
+	each_base(run_resume_prepared);
+	each_base(run_resume_again);
+}
+
+/* The journal says that a file is there, and it is not, or not so. */
+static void run_lying_journal(void)
+{
+	char path[512];
+
+	die_half_way(options(), false);
+	snprintf(path, sizeof(path), "%s/data/logged", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(truncate(at(path), 4999), 0);
+	snprintf(path, sizeof(path), "%s/data/d/logged", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(unlink(at(path)), 0);
+	CU_ASSERT_EQUAL(symlink("/etc/passwd", at(path)), 0);
+	MUST(sink_new(options()));
+	CU_ASSERT_TRUE(t->is_partial);
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	add_offer("d/logged", 2, 600);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0) && is_needed(1));
+	/* Begun again, not synced, and interrupted: the journal must not vouch for it. */
+	pack_begin(0);
+	add_file("logged", 1, 5000);
+	OK(apply());
+	t->ops->stop(t);
+	pack_begin(0);
+	t->ops->close(t);	/* discards */
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+}
+
+/* One that has its size, but was touched; and a part of a large one that has got another name. */
+static void run_touched(void)
+{
+	const struct fm_tree_large how = large_of("large", 1, 10000);
+	struct fm_ranges have;
+	char path[512];
+	uint32_t crc;
+	int fd;
+
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("f", 1, 5000);
+	OK(apply());
+	MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+	write_large(&how, fd, 1, 0, 4096);
+	close(fd);
+	t->ops->keep(t);
+	t->ops->close(t);
+	snprintf(path, sizeof(path), "%s/data/f", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, at(path), NULL, 0), 0);
+	snprintf(path, sizeof(path), "%s/data/large", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(link(at(path), at("other")), 0);
+	MUST(sink_new(options()));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 1, 5000);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0));
+	MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+	CU_ASSERT_TRUE(have.count == 0 && crc == 0);
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 0), 1);
+	close(fd);
+	fd = open(at("other"), O_RDONLY);
+	CU_ASSERT_TRUE(pread(fd, path, 1, 0) == 1 && path[0] != 'x');
+	close(fd);
+	t->ops->close(t);
+}
+
+static void test_lying_journal(void)
+{
+	each_base(run_lying_journal);
+	each_base(run_touched);
+}
+
+/* A file that the journal knew and that is made again is forgotten before that, not afterwards. */
+static void run_forgotten(void)
+{
+	char path[512];
+	pid_t child;
+	int status;
+
+	die_half_way(options(), false);
+	snprintf(path, sizeof(path), "%s/data/logged", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(unlink(at(path)), 0);
+	child = fork();
+	if (child == 0) {
+		int ret = sink_new(options());
+
+		pack_begin(0);
+		add_file("logged", 1, 5000);
+		ret = ret < 0 ? ret : apply();
+		_exit(ret < 0 ? 1 : 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	MUST(sink_new(options()));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	add_offer("d/logged", 2, 600);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0));
+	CU_ASSERT_FALSE(is_needed(1));
+	t->ops->close(t);
+}
+
+static void test_forgotten(void)
+{
+	each_base(run_forgotten);
+}
+
+static void run_other_source(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	die_half_way(options(), false);
+	opts.source.ino = 9;
+	MUST(sink_new(opts));
+	CU_ASSERT_FALSE(t->is_partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(t->note);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t->note, "removed"));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0));
+	t->ops->keep(t);	/* nothing was journaled: nothing is kept */
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+}
+
+/* A file of the source changed between the tries. */
+static void run_changed_source(void)
+{
+	die_half_way(options(), false);
+	MUST(sink_new(options()));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 6, 5000);
+	add_offer("d/logged", 2, 601);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0) && is_needed(1));
+	pack_begin(0);
+	add_file("logged", 6, 5000);
+	add_file("d/logged", 2, 601);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/logged", 6, 5000) && has_content("tree/d/logged", 2, 601));
+}
+
+static void test_other_source(void)
+{
+	each_base(run_other_source);
+	each_base(run_changed_source);
+}
+
+/* An end that was made before the source was known: nothing is made before begin(). */
+static void run_late(void)
+{
+	struct fm_tree_begin how = { .source = options().source };
+	struct fm_tree_sink_opts opts = options();
+
+	die_half_way(options(), false);
+	opts.source = (struct fm_identity){ .node = "n1" };
+	MUST(sink_new(opts));
+	CU_ASSERT_FALSE(t->is_partial);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);	/* the partial tree is untouched */
+	MUST(sink_new(opts));
+	how.source.size = 77;	/* of a root these mean nothing */
+	how.source.mtime_ns = how.source.ctime_ns = 77;
+	OK(t->ops->begin(t, &how, &err));
+	CU_ASSERT_TRUE(t->is_partial);
+	OK(t->ops->begin(t, &how, &err));
+	offer_all(false);
+	send_rest();
+	MUST(sink_new(replacing()));
+	opts.may_replace = true;
+	opts.name = "tree";
+	{
+		struct fm_tree *first = t;
+
+		MUST(sink_new(opts));
+		CU_ASSERT_EQUAL(t->ops->begin(t, &how, &err), -EBUSY);
+		pack_begin(0);
+		add_file("f", 1, 1);
+		CU_ASSERT_EQUAL(apply(), -EBUSY);	/* and stays so */
+		t->ops->keep(t);
+		t->ops->close(t);
+		first->ops->close(first);
+	}
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
+}
+
+static void test_late(void)
+{
+	each_base(run_late);
+}
+
+/* Whether a fault happened. */
+static bool begin_with_fault(unsigned n)
+{
+	struct fm_tree_begin how = { .source = options().source };
+	struct fm_tree_sink_opts opts = options();
+	bool has_fired;
+	int ret;
+
+	opts.source = (struct fm_identity){ .node = "n1" };
+	MUST(sink_new(opts));
+	fm_fault_arm(NULL, n);
+	ret = t->ops->begin(t, &how, &err);
+	has_fired = fm_fault_fired();
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(ret == 0 || has_fired);
+	if (ret == 0 || n % 2)
+		t->ops->keep(t);
+	t->ops->close(t);
+	return has_fired;
+}
+
+/* Whatever fails while it is begun: what earlier tries made is there for the next one, whether it is kept or only closed. */
+static void run_begin_fails(void)
+{
+	bool has_fired = true;
+
+	for (unsigned n = 1; has_fired && n < 100; n++) {
+		if (n > 1)
+			scene_end();
+		if (n > 1)
+			scene_begin(IN_MEMORY);
+		die_half_way(options(), n % 3 == 0);
+		has_fired = begin_with_fault(n);
+		check_peek();
+		MUST(sink_new(options()));
+		offer_all(false);
+		send_rest();
+	}
+	CU_ASSERT_FALSE(has_fired);
+}
+
+static void test_begin_fails(void)
+{
+#ifdef FM_FAULTS
+	each_base(run_begin_fails);
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+/* Published, and then it died before it removed the rest: the journal vouches for nothing any more. */
+static void run_published_and_died(void)
+{
+	char path[512];
+
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("logged", 1, 5000);
+	OK(apply());
+	OK(t->ops->log(t, &err));
+	OK(t->ops->prepare(t, true, &err));
+	snprintf(path, sizeof(path), "cp -r '%s' '%s'", at(ours(FM_STAGING_TREE)), at("copy"));
+	CU_ASSERT_EQUAL(system(path), 0);
+	snprintf(path, sizeof(path), "%s", at(ours(FM_STAGING_TREE)));
+	OK(t->ops->publish(t, true, &err));
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(rename(at("copy"), path), 0);
+	CU_ASSERT_EQUAL(chmod(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/was.0", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(mkdir(at(path), 0700), 0);
+	MUST(sink_new(replacing()));
+	CU_ASSERT_FALSE(t->is_partial);
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0));
+	t->ops->keep(t);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+}
+
+static void test_published_and_died(void)
+{
+	each_base(run_published_and_died);
+}
+
+/* ---------------------------------------------------------------------------------------------------- large */
+
+static uint32_t part_crc(unsigned salt, uint64_t offset, size_t len)
+{
+	uint8_t *buf = malloc(len);
+	uint32_t crc;
+
+	fill(buf, salt, offset, len);
+	crc = fm_crc32c_part(fm_crc32c(0, buf, len), offset, len);
+	free(buf);
+	return crc;
+}
+
+#define LARGE_SIZE (6u << 20)
+#define MIB (1u << 20)
+
+static void begin_large(const struct fm_tree_large *how)
+{
+	struct fm_ranges have;
+	uint32_t crc;
+	int fd;
+
+	MUST(t->ops->create_large(t, how, &fd, &have, &crc, &err));
+	CU_ASSERT_TRUE(have.count == 0 && crc == 0);
+	write_large(how, fd, 1, 0, MIB);
+	write_large(how, fd, 1, MIB, MIB);
+	OK(t->ops->log(t, &err));
+	write_large(how, fd, 1, 3 * MIB, MIB);	/* not logged before it is begun again */
+	close(fd);
+}
+
+static void end_large(const struct fm_tree_large *how, uint64_t there)
+{
+	struct fm_digest digest = { .crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns };
+	struct fm_ranges have;
+	uint32_t crc;
+	int fd;
+
+	MUST(t->ops->create_large(t, how, &fd, &have, &crc, &err));
+	CU_ASSERT_EQUAL(fm_ranges_bytes(&have), there);
+	CU_ASSERT_TRUE(fm_ranges_cover(&have, 0, 2 * MIB));
+	CU_ASSERT_EQUAL(crc, part_crc(1, 0, 2 * MIB) ^ (there > 2 * MIB ? part_crc(1, 3 * MIB, MIB) : 0));
+	write_large(how, fd, 1, 2 * MIB, LARGE_SIZE - 2 * MIB);
+	OK(t->ops->seal_large(t, how, fd, &digest, &err));
+	close(fd);
+	fm_ranges_free(&have);
+}
+
+static void run_large(void)
+{
+	const struct fm_tree_large how = large_of("d/large", 1, LARGE_SIZE);
+
+	MUST(sink_new(options()));
+	begin_large(&how);
+	end_large(&how, 3 * MIB);
+	pack_begin(0);
+	add_attr("d/large", 0440, A_TIME + 1);
+	add_hard("d/again", "d/large");
+	OK(apply());
+	CU_ASSERT_EQUAL(used_bytes, LARGE_SIZE);
+	OK(finish());
+	CU_ASSERT_TRUE(counts().files == 1 && counts().bytes == LARGE_SIZE);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) && has_stat("tree/d/large", 0440, A_TIME + 1));
+	CU_ASSERT_TRUE(has_digest("tree/d/large", 1, LARGE_SIZE));
+	CU_ASSERT_EQUAL(ino_of("tree/d/large"), ino_of("tree/d/again"));
+	CU_ASSERT_EQUAL(used_bytes, 2 * LARGE_SIZE);
+}
+
+/* One that is begun in one try and ended in the next, and not sent a third time. */
+/* Begun twice before anything of it was logged: it counts once against a quota. */
+static void run_large_twice(void)
+{
+	const struct fm_tree_large how = large_of("large", 1, LARGE_SIZE);
+	struct fm_ranges have;
+	uint32_t crc;
+	int fd;
+
+	MUST(sink_new(options()));
+	for (int i = 0; i < 2; i++) {
+		MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+		CU_ASSERT_EQUAL(have.count, 0);
+		close(fd);
+	}
+	t->ops->discard(t);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(used_bytes, 0);
+}
+
+static void run_large_resume(void)
+{
+	const struct fm_tree_large how = large_of("d/large", 1, LARGE_SIZE);
+	struct fm_pack_entry offer = { .type = FM_PACK_FILE, .flags = FM_PACK_IS_LARGE, .mode = 0440, .size = LARGE_SIZE,
+				       .mtime_ns = A_TIME + 1, .identity = fm_identity_hash(&how.id) };
+
+	MUST(sink_new(options()));
+	begin_large(&how);
+	t->ops->keep(t);
+	t->ops->close(t);
+	for (unsigned i = 0; i < 2; i++) {
+		MUST(sink_new(options()));
+		CU_ASSERT_TRUE(t->is_partial);
+		pack_begin(FM_PACK_OFFER);
+		pack_add(offer, "d/large", 1);
+		OK(apply());
+		CU_ASSERT_EQUAL(is_needed(0), i == 0);
+		if (i == 0) {
+			end_large(&how, 3 * MIB);
+			CU_ASSERT_EQUAL(counts().resumed_bytes, 3 * MIB);
+			t->ops->keep(t);
+			t->ops->close(t);
+		}
+	}
+	CU_ASSERT_TRUE(counts().resumed_files == 1 && counts().resumed_bytes == LARGE_SIZE);
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/d/large", 1, LARGE_SIZE) && has_stat("tree/d/large", 0440, A_TIME + 1));
+	CU_ASSERT_EQUAL(used_bytes, LARGE_SIZE);
+}
+
+static void run_large_hostile(void)
+{
+	static const char *const paths[] = { "../x", "/x", "l/x", ".fmove.x", "f/x", "f", "l", "d", "", NULL };
+	struct fm_ranges have;
+	uint32_t crc;
+	int fd;
+
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_link("l", "/tmp");
+	add_link("f", "/etc/passwd");
+	add_dir("d", 0755);
+	OK(apply());
+	for (const char *const *path = paths; *path; path++) {
+		struct fm_tree_large how = large_of(*path, 1, LARGE_SIZE);
+
+		CU_ASSERT_EQUAL(t->ops->create_large(t, &how, &fd, &have, &crc, &err), -EPROTO);
+		CU_ASSERT_EQUAL(err.code, -EPROTO);
+	}
+	t->ops->close(t);
+}
+
+static void test_large(void)
+{
+	each_base(run_large);
+	each_base(run_large_twice);
+	each_base(run_large_resume);
+	each_base(run_large_hostile);
+}
+
+/* -------------------------------------------------------------------------------------------------- update */
+
+static bool can_reflink(void)
+{
+	int a = open(at("a"), O_RDWR | O_CREAT, 0600), b = open(at("b"), O_RDWR | O_CREAT, 0600);
+	bool can = write(a, "x", 1) == 1 && ioctl(b, FICLONE, a) == 0;
+
+	close(a);
+	close(b);
+	unlink(at("a"));
+	unlink(at("b"));
+	return can;
+}
+
+static void make_old(void)
+{
+	CU_ASSERT_EQUAL(mkdir(at("tree"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("tree/d"), 0755), 0);
+	write_file("tree/same", 1, 5000, 0644, A_TIME + 1);
+	write_file("tree/d/same", 2, 600, 0644, A_TIME + 2);
+	write_file("tree/d/empty", 3, 0, 0644, A_TIME + 3);
+	write_file("tree/other time", 4, 100, 0644, A_TIME + 5);
+	write_file("tree/other size", 5, 100, 0644, A_TIME + 5);
+	write_file("tree/other mode", 6, 100, 0600, A_TIME + 6);
+	write_file("tree/gone", 7, 100, 0644, A_TIME + 7);
+	CU_ASSERT_EQUAL(symlink("same", at("tree/link now")), 0);
+}
+
+static void offer_update(bool has_crc)
+{
+	static const struct {
+		const char *path;
+		unsigned salt;
+		size_t size;
+	} files[] = { { "same", 1, 5000 }, { "d/same", 2, 600 }, { "d/empty", 3, 0 }, { "other time", 4, 100 },
+		      { "other size", 5, 101 }, { "other mode", 6, 100 }, { "new", 8, 100 }, { "link now", 9, 5 },
+		      { "nowhere/new", 10, 100 } };
+
+	pack_begin(FM_PACK_OFFER);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct fm_pack_entry e = a_file(files[i].salt, files[i].size);
+
+		e.data_len = 0;
+		if (has_crc) {
+			e.flags = FM_PACK_HAS_CRC;
+			e.crc = crc_of(files[i].salt, files[i].size);
+		}
+		pack_add(e, files[i].path, files[i].salt);
+	}
+	OK(apply());
+	CU_ASSERT_EQUAL(bit_count, 9);
+	CU_ASSERT_FALSE(is_needed(0) || is_needed(1) || is_needed(2));
+	CU_ASSERT_TRUE(is_needed(4) && is_needed(6) && is_needed(7) && is_needed(8));
+}
+
+static void run_update(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+	bool is_cloned = can_reflink();
+	ino_t old_ino;
+	int held;
+
+	make_old();
+	old_ino = ino_of("tree/same");
+	held = open(at("tree"), O_RDONLY | O_DIRECTORY);
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	offer_update(false);
+	CU_ASSERT_TRUE(is_needed(3));
+	CU_ASSERT_EQUAL(is_needed(5), !is_cloned);	/* a link would change the old version's mode */
+	CU_ASSERT_EQUAL(counts().reused_files, is_cloned ? 4 : 3);
+	CU_ASSERT_EQUAL(counts().is_reflinked, is_cloned);
+	offer_update(false);	/* twice */
+	CU_ASSERT_EQUAL(counts().reused_files, is_cloned ? 4 : 3);
+	pack_begin(0);
+	add_file("other time", 4, 100);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/same", 1, 5000) && has_stat("tree/same", 0644, A_TIME + 1));
+	CU_ASSERT_TRUE(has_content("tree/d/same", 2, 600) && has_content("tree/other time", 4, 100));
+	CU_ASSERT_TRUE(has_stat("tree/other time", 0644, A_TIME + 4));
+	CU_ASSERT_EQUAL(ino_of("tree/same") == old_ino, !is_cloned);
+	CU_ASSERT_FALSE(is_there("tree/gone"));
+	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+	close(held);
+}
+
+/* A reused file may be one of the old version: attributes that come for it all the same do not change that. */
+static void run_update_attr(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	make_old();
+	opts.is_update = true;
+	opts.grace_ns = 1;
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("same", 1, 5000);
+	add_attr("same", 0600, A_TIME + 99);
+	OK(apply());
+	CU_ASSERT_FALSE(is_needed(0));
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(rename(at(ours(FM_STAGING_OLD)), at("old")), 0);
+	CU_ASSERT_TRUE(has_content("old/same", 1, 5000) && has_stat("old/same", 0644, A_TIME + 1));
+}
+
+static void run_update_checksum(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	make_old();
+	CU_ASSERT_EQUAL(unlink(at("tree/d/same")), 0);
+	write_file("tree/d/same", 2, 600, 0644, A_TIME + 2);
+	CU_ASSERT_EQUAL(unlink(at("tree/other mode")), 0);
+	write_file("tree/other mode", 66, 100, 0644, A_TIME + 6);	/* other content, same size, time and mode */
+	opts.is_update = opts.has_checksums = true;
+	MUST(sink_new(opts));
+	offer_update(true);
+	CU_ASSERT_EQUAL(is_needed(3), !can_reflink());	/* the same content with another time: no link may do */
+	CU_ASSERT_TRUE(is_needed(5));
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_stat("tree/same", 0644, A_TIME + 1));
+}
+
+static void run_dry(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	make_old();
+	opts.is_update = opts.is_dry = true;
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	add_dir("newdir", 0755);
+	add_offer("same", 1, 5000);
+	add_offer("newdir/new", 2, 600);
+	add_link("l", "x");
+	OK(apply());
+	CU_ASSERT_TRUE(!is_needed(1) && is_needed(2) && !is_needed(0) && !is_needed(3));
+	pack_begin(0);
+	add_file("f", 1, 5);
+	CU_ASSERT_EQUAL(apply(), -EPROTO);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+	CU_ASSERT_EQUAL(names_in(at("tree"), ""), 7);
+	CU_ASSERT_EQUAL(used_bytes, 0);
+}
+
+static void test_update(void)
+{
+	scene_begin(ON_DISK);
+	if (!can_reflink())
+		printf("SKIP: no reflinks on %s: that part is not tested; ", ON_DISK);
+	scene_end();
+	each_base(run_update);
+	each_base(run_update_attr);
+	each_base(run_update_checksum);
+	each_base(run_dry);
+}
+
+static const struct fm_test tests[] = {
+	{ "a later try takes what the journal says, and nothing else", test_resume },
+	{ "what is not there is sent, whatever the journal says", test_lying_journal },
+	{ "the journal forgets before a file is made again", test_forgotten },
+	{ "another source begins afresh", test_other_source },
+	{ "a source that is known late", test_late },
+	{ "a beginning that fails takes nothing away", test_begin_fails },
+	{ "what was published before it died is no partial tree", test_published_and_died },
+	{ "large files: sealed, gone on with, not sent again", test_large },
+	{ "unchanged files come from the old version", test_update },
+};
+
+FM_TEST_MAIN("tree sink, not for the first time", tests)

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The source of a tree: everything that is in a directory comes, once, as it is. links: fm_tree
+ */
+#include "mover/tree/hardlinks.h"
+#include "tests/unit/source_scene.h"
+
+/* ---- a bit of everything ---- */
+
+static void make_sizes(void)
+{
+	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 32767, 32768, 65535, 65536, 65537, 100000, 262143, 262144,
+					262145, 1048575, 1048576, 1048577, FM_TREE_LARGE - 1, FM_TREE_LARGE,
+					FM_TREE_LARGE + 1 };
+	char name[64];
+
+	make_dir("sizes");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		snprintf(name, sizeof(name), "sizes/%zu", sizes[i]);
+		make_file(name, sizes[i]);
+	}
+}
+
+static void make_deep(void)
+{
+	char path[4200] = "deep";
+
+	make_dir(path);
+	while (strlen(path) + 120 < 4095 - strlen(root)) {
+		char *at = path + strlen(path);
+
+		*at++ = '/';
+		memset(at, 'd', 110);
+		at[110] = '\0';
+		make_dir(path);
+	}
+	strcat(path, "/f");
+	make_file(path, 10);
+}
+
+static void make_links(void)
+{
+	make_dir("hf");
+	make_dir("hf/blobs");
+	make_dir("hf/snapshots");
+	make_file("hf/blobs/0123", 3000);
+	CU_ASSERT_EQUAL(symlink("../blobs/0123", in_root("hf/snapshots/model")), 0);
+	CU_ASSERT_EQUAL(symlink("self", in_root("self")), 0);
+	CU_ASSERT_EQUAL(symlink("..", in_root("hf/up")), 0);
+	CU_ASSERT_EQUAL(symlink("/nowhere/at all", in_root("dangling")), 0);
+	CU_ASSERT_EQUAL(link(in_root("hf/blobs/0123"), in_root("second name")), 0);
+	CU_ASSERT_EQUAL(link(in_root("hf/blobs/0123"), in_root("hf/third name")), 0);
+	make_sparse("sparse with names", 1 << 20, 500000);
+	CU_ASSERT_EQUAL(link(in_root("sparse with names"), in_root("hf/sparse again")), 0);
+}
+
+static void make_everything(void)
+{
+	make_sizes();
+	make_deep();
+	make_links();
+	make_dir("empty");
+	make_dir("empty/also");
+	make_file("\xff\xfe no utf-8", 5);
+	make_file("new\nline", 5);
+	make_file("-rf", 5);
+	make_dir("Case");
+	make_dir("case");
+	make_sparse("holes", 100 << 20, 50 << 20);
+	make_sparse("only a hole", 1 << 20, 0);
+	CU_ASSERT_EQUAL(chmod(in_root("-rf"), 04711), 0);
+	CU_ASSERT_EQUAL(chmod(in_root("empty"), 02750), 0);
+	CU_ASSERT_EQUAL(chmod(in_root("empty/also"), 01700), 0);
+	make_dir("many");
+	for (unsigned i = 0; i < 700; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "many/%u", i);
+		make_file(name, some(20000));
+	}
+}
+
+static int is_hard(const char *path)
+{
+	return got_find(path)->type == FM_PACK_HARD;
+}
+
+static void test_everything_comes_once(void)
+{
+	static const char *const bases[] = { ON_DISK, IN_MEMORY };
+	static const size_t lens[] = { 64u << 10, 256u << 10, 1u << 20 };
+	static const unsigned threads[] = { 1, 8 };
+
+	for (size_t b = 0; b < 2; b++) {
+		begin(bases[b]);
+		make_everything();
+		for (size_t i = 0; i < 6; i++) {
+			struct drive how = { .len = lens[i / 2], .threads = threads[i % 2], .again_percent = 30 };
+
+			send_all((struct fm_tree_source_opts){ .root = -1 }, &how);
+			compare_all();
+			check_counts();
+			CU_ASSERT_PTR_NULL(tree->note);
+			CU_ASSERT_EQUAL(far.larges, 4);
+			CU_ASSERT_EQUAL(is_hard("second name") + is_hard("hf/third name") + is_hard("hf/blobs/0123"), 2);
+			tree->ops->close(tree);
+			far_forget();
+		}
+		end();
+	}
+}
+
+static void test_empty_directory(void)
+{
+	begin(ON_DISK);
+	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
+	CU_ASSERT_EQUAL(far.packs, 1);
+	CU_ASSERT_EQUAL(far.names, 1);
+	CU_ASSERT_EQUAL(got_find("")->type, FM_PACK_DIR);
+	check_counts();
+	tree->ops->close(tree);
+	end();
+}
+
+/* ---- offers ---- */
+
+static void test_what_is_wanted_comes(void)
+{
+	static const unsigned percents[] = { 0, 40, 100 };
+
+	begin(IN_MEMORY);
+	make_everything();
+	for (size_t i = 0; i < 12; i++) {
+		struct drive how = { .len = i % 2 ? 64u << 10 : 1u << 20, .threads = i < 6 ? 1 : 6, .again_percent = 30 };
+		struct fm_tree_source_opts opts = { .is_offering = true, .has_checksums = i % 4 >= 2 };
+
+		far.wanted_percent = percents[i % 3];
+		send_all(opts, &how);
+		compare_all();
+		check_counts();
+		CU_ASSERT_EQUAL(got_find("sizes/1")->has_whole_crc, opts.has_checksums);
+		if (percents[i % 3] == 100 && opts.has_checksums)
+			CU_ASSERT_EQUAL(got_find("sizes/65537")->whole_crc,
+					fm_crc32c_whole(got_find("sizes/65537")->parts, 65537));
+		tree->ops->close(tree);
+		far_forget();
+	}
+	end();
+}
+
+static void test_dry_sends_offers_only(void)
+{
+	begin(IN_MEMORY);
+	make_everything();
+	far.wanted_percent = 100;
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .is_dry = true }), 0);
+	CU_ASSERT_EQUAL(drive(&plain), 0);
+	check_counts();
+	CU_ASSERT_EQUAL(far.larges, 0);
+	CU_ASSERT_EQUAL(got_find("sizes/65537")->have, 0);
+	tree->ops->close(tree);
+	end();
+}
+
+static void test_unanswered_offers_are_bounded(void)
+{
+	static const char prefix[] = "a long name so that few of them fit into one pack, which makes this test a quick "
+				     "one; a long name so that few of them fit into one pack";
+	const size_t len = 32u << 10;
+	uint64_t seq = 0;
+	int64_t n;
+
+	begin(IN_MEMORY);
+	make_many(12000, prefix);
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .is_offering = true }), 0);
+	while ((n = fill_once(seq, len)) > 0)
+		seq++;
+	CU_ASSERT_EQUAL(n, -EAGAIN);
+	CU_ASSERT_EQUAL(far.pending_count, 64);
+	CU_ASSERT_EQUAL(fill_once(seq, len), -EAGAIN);
+	help();
+	CU_ASSERT_TRUE(fill_once(seq++, len) > 0);
+	CU_ASSERT_EQUAL(fill_once(seq, len), -EAGAIN);
+	tree->ops->close(tree);
+	end();
+}
+
+static void test_nonsense_answers_are_refused(void)
+{
+	uint8_t bits[FM_TREE_OFFERS_MAX / 8] = { 0 };
+	uint8_t offered;
+	size_t count;
+
+	begin(IN_MEMORY);
+	make_file("f", 10);
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .is_offering = true }), 0);
+	CU_ASSERT_TRUE(fill_once(3, 64u << 10) > 0);
+	CU_ASSERT_EQUAL(far.pending_count, 1);
+	count = far.pending[0].count;
+	CU_ASSERT_EQUAL(count, 2);	/* the root, then the file */
+	offered = 2;
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 4, bits, count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, count + 1, &err), -EPROTO);
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, 0, &err), -EPROTO);
+	bits[0] = 1;	/* a directory */
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, count, &err), -EPROTO);
+	bits[0] = 4;	/* behind the last */
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, count, &err), -EPROTO);
+	CU_ASSERT_EQUAL(fill_once(5, 64u << 10), -EAGAIN);
+	bits[0] = offered;
+	tree->ops->acked(tree, 3);	/* in any order */
+	tree->ops->acked(tree, 99);
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, count, &err), 0);
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, count, &err), -EPROTO);
+	got_find("f")->is_wanted = true;
+	CU_ASSERT_TRUE(fill_once(5, 64u << 10) > 0);
+	CU_ASSERT_EQUAL(tree->ops->need(tree, 5, bits, 1, &err), -EPROTO);
+	CU_ASSERT_EQUAL(fill_once(6, 64u << 10), 0);
+	tree->ops->close(tree);
+	end();
+}
+
+/* ---- hard links ---- */
+
+static void test_names_outside_do_not_count(void)
+{
+	char outside[80];
+
+	begin(ON_DISK);
+	make_file("f", 100);
+	snprintf(outside, sizeof(outside), "%s.outside", root);
+	CU_ASSERT_EQUAL(link(in_root("f"), outside), 0);
+	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
+	CU_ASSERT_EQUAL(got_find("f")->type, FM_PACK_FILE);
+	compare_all();
+	tree->ops->close(tree);
+	CU_ASSERT_EQUAL(unlink(outside), 0);
+	end();
+}
+
+static void test_hard_links_are_bounded(void)
+{
+	struct fm_hardlinks h = { .buckets = NULL };
+	const char *first;
+	size_t len = 0;
+	int ret = 0;
+
+	for (uint64_t i = 0; i < FM_TREE_HARDLINKS_MAX; i++) {
+		first = fm_hardlinks_meet(&h, 1, i, "a", &len, &ret);
+		if (first || ret != 0)
+			break;
+	}
+	CU_ASSERT_TRUE(ret == 0 && h.count == FM_TREE_HARDLINKS_MAX);
+	first = fm_hardlinks_meet(&h, 1, 7, "bb", &len, &ret);
+	CU_ASSERT_TRUE_FATAL(first != NULL);
+	CU_ASSERT_TRUE(strcmp(first, "a") == 0 && len == 1 && ret == 0);
+	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, 1, 7, "a", &len, &ret) && ret == 0);
+	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, 2, 7, "b", &len, &ret) && ret == -ENOSPC);
+	fm_hardlinks_free(&h);
+	fm_hardlinks_free(&h);
+}
+
+static void test_names_of_hard_links_are_bounded(void)
+{
+	struct fm_hardlinks h = { .buckets = NULL };
+	char path[FM_TREE_PATH_MAX + 1];
+	const char *first;
+	uint64_t i = 0;
+	size_t len;
+	int ret = 0;
+
+	memset(path, 'a', FM_TREE_PATH_MAX);
+	path[FM_TREE_PATH_MAX] = '\0';
+	while (ret == 0)
+		first = fm_hardlinks_meet(&h, 1, i++, path, &len, &ret);
+	CU_ASSERT_TRUE(!first && ret == -ENOSPC);
+	CU_ASSERT_EQUAL(h.count, FM_TREE_HARDLINK_PATHS_MAX / FM_TREE_PATH_MAX);
+	first = fm_hardlinks_meet(&h, 1, 7, "b", &len, &ret);
+	CU_ASSERT_TRUE(first && len == FM_TREE_PATH_MAX && ret == 0);
+	fm_hardlinks_free(&h);
+}
+
+/* ---- owners ---- */
+
+static void test_attributes_come_if_asked_for(void)
+{
+	bool has_xattrs;
+
+	begin(ON_DISK);
+	make_file("f", 10);
+	make_sparse("big", 1 << 20, 0);
+	has_xattrs = setxattr(in_root("f"), "user.color", "red", 3, 0) == 0;
+	if (has_xattrs) {
+		CU_ASSERT_EQUAL(setxattr(in_root("f"), "user.fmove.crc32c", "ours", 4, 0), 0);
+		CU_ASSERT_EQUAL(setxattr(root, "user.of.root", "", 0, 0), 0);
+	}
+	if (geteuid() == 0)
+		CU_ASSERT_EQUAL(chown(in_root("f"), 1234, 5), 0);
+	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
+	CU_ASSERT_TRUE(got_find("f")->xattr_len == 0 && got_find("f")->uid == 0 && !got_find("big")->has_attr);
+	tree->ops->close(tree);
+	far_forget();
+	far.wanted_percent = 100;
+	for (unsigned i = 0; i < 2; i++) {
+		send_all((struct fm_tree_source_opts){ .has_owners = true, .is_offering = i == 1 }, &plain);
+		CU_ASSERT_EQUAL(got_find("f")->uid, geteuid() == 0 ? 1234 : geteuid());
+		CU_ASSERT_TRUE(got_find("big")->has_attr);
+		CU_ASSERT_EQUAL(got_find("f")->xattr_len, has_xattrs ? 4 + 10 + 3 : 0);
+		CU_ASSERT_EQUAL(got_find("")->xattr_len, has_xattrs ? 4 + 12 : 0);
+		compare_all();
+		tree->ops->close(tree);
+		far_forget();
+		far.wanted_percent = 100;
+	}
+	end();
+}
+
+static void test_too_many_attributes_are_told(void)
+{
+	const struct drive tiny = { .len = 32u << 10, .threads = 1 };
+	char *value = calloc(1, 40000);
+
+	begin(IN_MEMORY);	/* takes as many as one likes */
+	make_file("f", 10);
+	if (setxattr(in_root("f"), "user.a", value, 40000, 0) < 0) {
+		printf("no extended attributes in memory here; ");
+		goto out;
+	}
+	send_all((struct fm_tree_source_opts){ .has_owners = true }, &plain);
+	compare_all();
+	tree->ops->close(tree);
+	far_forget();
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .has_owners = true }, &tiny), -EMSGSIZE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"f\" has 40010 bytes of extended attributes"));
+	CU_ASSERT_EQUAL(setxattr(in_root("f"), "user.b", value, 40000, 0), 0);
+	CU_ASSERT_EQUAL(send_failing((struct fm_tree_source_opts){ .has_owners = true }, &plain), -E2BIG);
+out:
+	free(value);
+	end();
+}
+
+/* ---- stopping ---- */
+
+static void test_stop(void)
+{
+	begin(ON_DISK);
+	make_file("f", 1 << 20);
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .root = -1 }), 0);
+	CU_ASSERT_TRUE(fill_once(0, 64u << 10) > 0);
+	tree->ops->stop(tree);
+	CU_ASSERT_EQUAL(fill_once(1, 64u << 10), -ECANCELED);
+	CU_ASSERT_EQUAL(fill_once(0, 64u << 10), -ECANCELED);
+	tree->ops->acked(tree, 0);
+	tree->ops->stop(tree);
+	tree->ops->close(tree);
+	end();
+}
+
+static void *stop_soon(void *arg)
+{
+	(void)arg;
+	while (atomic_load(&next_seq) < 6)
+		sched_yield();
+	tree->ops->stop(tree);
+	return NULL;
+}
+
+static void test_stop_amid_others(void)
+{
+	struct drive how = { .len = 64u << 10, .threads = 8, .again_percent = 0 };
+	pthread_t stopper;
+
+	begin(IN_MEMORY);
+	for (unsigned i = 0; i < 20; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%u", i);
+		make_file(name, 3 << 20);
+	}
+	CU_ASSERT_EQUAL_FATAL(source_new((struct fm_tree_source_opts){ .root = -1 }), 0);
+	atomic_store(&next_seq, 0);
+	CU_ASSERT_EQUAL(pthread_create(&stopper, NULL, stop_soon, NULL), 0);
+	CU_ASSERT_EQUAL(drive(&how), -ECANCELED);
+	pthread_join(stopper, NULL);
+	tree->ops->close(tree);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "everything comes, once, as it is", test_everything_comes_once },
+	{ "an empty directory is one entry", test_empty_directory },
+	{ "what is wanted comes, and nothing else", test_what_is_wanted_comes },
+	{ "a dry run sends offers only", test_dry_sends_offers_only },
+	{ "unanswered offers are bounded", test_unanswered_offers_are_bounded },
+	{ "nonsense answers are refused", test_nonsense_answers_are_refused },
+	{ "names outside of the tree do not count", test_names_outside_do_not_count },
+	{ "files with several names are remembered up to a limit", test_hard_links_are_bounded },
+	{ "so are their names", test_names_of_hard_links_are_bounded },
+	{ "owners and attributes come if asked for", test_attributes_come_if_asked_for },
+	{ "too many attributes are told", test_too_many_attributes_are_told },
+	{ "nothing after stop", test_stop },
+	{ "stop ends what runs", test_stop_amid_others },
+};
+
+FM_TEST_MAIN("tree source", tests)
