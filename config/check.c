@@ -3,6 +3,8 @@
 #include "config/check.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +57,32 @@ static int check_memory(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
+/* Whether path is dir or something in it, as far as the spelling tells. */
+static bool is_within(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
+}
+
+/* Whoever may write a store must not write down jobs in the name of others. */
+static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s, struct fm_err *err)
+{
+	char jobs[PATH_MAX];
+
+	if (strcmp(cfg->node.state_directory, "null:") == 0)
+		return 0;
+	snprintf(jobs, sizeof(jobs), "%s/" FM_CONFIG_JOBS_DIR, cfg->node.state_directory);
+	if (!is_within(jobs, s->directory) && !is_within(s->directory, jobs))
+		return 0;
+	return fm_err_set(err, -EINVAL,
+			  "%.200s:%u: stores.directory: \"%.200s\" and the jobs in node.state_directory \"%.200s\" must not "
+			  "be within each other; move one",
+			  s->file, s->line, s->directory, cfg->node.state_directory);
+}
+
 static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++) {
@@ -66,6 +94,8 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 						  "%.200s:%u: stores.name: \"%s\" is there already, in line %u; remove "
 						  "or rename one",
 						  s->file, s->line, s->name, cfg->stores[j].line);
+		if (check_apart(cfg, s, err) < 0)
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -98,5 +128,5 @@ int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
 		ret = check_stores(cfg, err);
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
 		ret = check_peer(cfg, &cfg->peers[i], err);
-	return ret;
+	return ret < 0 ? ret : fm_config_check_volumes(cfg, err);
 }

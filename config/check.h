@@ -20,4 +20,7 @@ struct fm_err;
 /* -EINVAL and "FILE:LINE: key: what; what is allowed". */
 int fm_config_check(const struct fm_config *cfg, struct fm_err *err);
 
+/* The part of it that is about volumes: a file of its own. */
+int fm_config_check_volumes(const struct fm_config *cfg, struct fm_err *err);
+
 #endif

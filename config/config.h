@@ -19,14 +19,18 @@ struct fm_err;
 #define FM_CONFIG_DIR "/etc/fmove"
 #define FM_CONFIG_FILE "fmove.conf"		/* in the configuration's directory */
 #define FM_CONFIG_PEERS_DIR "peers.d"		/* beside it: one NAME.conf per peer */
+#define FM_CONFIG_JOBS_DIR "jobs"		/* in node.state_directory */
 #define FM_CONFIG_INVITES_DIR "invites"		/* beside it: see invite.h */
 #define FM_CONFIG_BYTES_MAX (1u << 20)		/* of one file */
 #define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */
 #define FM_CONFIG_STORES_MAX 64
 #define FM_CONFIG_PEERS_MAX 256
+#define FM_CONFIG_VOLUMES_MAX 256
+#define FM_CONFIG_PATHS_MAX 7			/* further addresses of one volume */
+#define FM_CONFIG_RUNNING_MAX 64		/* of jobs.running */
 #define FM_CONFIG_WHO_MAX 64			/* entries of one read or write list */
 #define FM_CONFIG_KEY_LEN 32			/* an Ed25519 public key */
-#define FM_CONFIG_OPTIONS_MAX 64		/* rows of the table */
+#define FM_CONFIG_OPTIONS_MAX 128		/* rows of the table */
 
 enum fm_config_log { FM_CONFIG_LOG_ERROR, FM_CONFIG_LOG_WARN, FM_CONFIG_LOG_INFO, FM_CONFIG_LOG_DEBUG };
 enum fm_config_mode { FM_CONFIG_MODE_0600, FM_CONFIG_MODE_0660, FM_CONFIG_MODE_0666 };
@@ -34,6 +38,11 @@ enum fm_config_pages { FM_CONFIG_PAGES_AUTO, FM_CONFIG_PAGES_ALWAYS, FM_CONFIG_P
 enum fm_config_io { FM_CONFIG_IO_AUTO, FM_CONFIG_IO_URING, FM_CONFIG_IO_THREADS };
 enum fm_config_durability { FM_CONFIG_DURABLE_DISK, FM_CONFIG_DURABLE_MEMORY };
 enum fm_config_owner { FM_CONFIG_OWNER_SERVICE, FM_CONFIG_OWNER_CALLER };
+
+enum fm_config_iopolicy { FM_CONFIG_IOPOLICY_NUMA, FM_CONFIG_IOPOLICY_ROUND_ROBIN, FM_CONFIG_IOPOLICY_QUEUE_DEPTH };
+enum fm_config_volume_mode { FM_CONFIG_VOLUME_EXCLUSIVE, FM_CONFIG_VOLUME_READ_ONLY, FM_CONFIG_VOLUME_SHARED_READ };
+
+#define FM_CONFIG_NEVER (-1)			/* seconds that were said as "never" or "off" */
 
 #define FM_CONFIG_TRANSPORT_RDMA 1u
 #define FM_CONFIG_TRANSPORT_TCP 2u
@@ -46,6 +55,7 @@ struct fm_config_node {
 	char *socket;
 	unsigned socket_mode;		/* enum fm_config_mode */
 	char *socket_group;		/* "": the daemon's own */
+	char *state_directory;		/* absolute, or "null:": none */
 	unsigned log_level;		/* enum fm_config_log */
 };
 
@@ -68,6 +78,10 @@ struct fm_config_mover {
 	unsigned io;			/* enum fm_config_io */
 };
 
+struct fm_config_jobs {
+	unsigned running;		/* at once */
+};
+
 struct fm_config_store {
 	char *name;
 	char *directory;		/* absolute, or "null:" */
@@ -77,6 +91,8 @@ struct fm_config_store {
 	bool may_replace;
 	unsigned owner;			/* enum fm_config_owner */
 	uint64_t quota_bytes;		/* 0: none */
+	uint64_t partial_keep_ns;
+	uint64_t old_keep_ns;
 	bool is_buffered;
 	char *file;			/* where it stands */
 	unsigned line;
@@ -90,16 +106,64 @@ struct fm_config_peer {
 	unsigned line;
 };
 
+/* fmove-nvmed's, as the volumes are; fmoved takes no notice of either. */
+struct fm_config_nvme {
+	char *host_nqn;			/* "": what host_nqn_file says */
+	char *host_id;
+	char *host_nqn_file;
+	char *host_id_file;
+	char *socket;
+	unsigned socket_mode;		/* enum fm_config_mode */
+	char *socket_group;
+	char *state_directory;		/* absolute, or "null:": none */
+};
+
+struct fm_config_volume {
+	char *name;
+	char *subsystem;
+	char *address;			/* "HOST:PORT"; either this or discovery, the other is "" */
+	char *discovery;
+	char **paths;			/* further ones of the same kind; NULL-terminated */
+	char *host_address;		/* these two "" if not said */
+	char *host_interface;
+	unsigned queues;		/* 0: as many as suit this machine */
+	unsigned queue_size;
+	int keep_alive_s;
+	int reconnect_delay_s;
+	int ctrl_loss_s;		/* or FM_CONFIG_NEVER */
+	int fast_io_fail_s;		/* or FM_CONFIG_NEVER: off */
+	bool has_header_digest;
+	bool has_data_digest;
+	char *secret_file;		/* as node.key_file; "": none */
+	char *controller_secret_file;
+	bool has_tls;
+	unsigned iopolicy;		/* enum fm_config_iopolicy */
+	unsigned nsid;			/* 0, "", "": not said */
+	char *uuid;			/* lower case */
+	char *nguid;			/* 32 digits, lower case */
+	char *mount_point;		/* absolute; "": it is connected only */
+	char *fs_type;			/* "": what is there */
+	char *mount_options;
+	unsigned mode;			/* enum fm_config_volume_mode */
+	char *writer;			/* "": nobody, or nothing is mounted */
+	char *file;
+	unsigned line;
+};
+
 struct fm_config {
 	char *file;			/* as it was given */
 	char *dir;			/* of the file; peers.d and invites are in there */
 	struct fm_config_node node;
 	struct fm_config_memory memory;
 	struct fm_config_mover mover;
+	struct fm_config_jobs jobs;
+	struct fm_config_nvme nvme;
 	struct fm_config_store *stores;
 	unsigned store_count;
 	struct fm_config_peer *peers;
 	unsigned peer_count;
+	struct fm_config_volume *volumes;
+	unsigned volume_count;
 	unsigned line_of[FM_CONFIG_OPTIONS_MAX];	/* by row of the table; 0: the default is in force */
 };
 

@@ -66,7 +66,7 @@ static int write_temporary(int dir, const char *name, const struct fm_file_write
 	ret = write_all(fd, text);
 	if (ret == 0)
 		ret = give_to_owner(fd, dir);
-	if (ret == 0 && (fchmod(fd, how->mode) < 0 || fsync(fd) < 0))
+	if (ret == 0 && (fchmod(fd, how->mode) < 0 || (!how->is_volatile && fsync(fd) < 0)))
 		ret = -errno;
 	if (close(fd) < 0 && ret == 0)
 		ret = -errno;
@@ -83,7 +83,7 @@ static int write_in(int dir, const char *name, const struct fm_file_write *how, 
 	ret = write_temporary(dir, temporary, how, text);
 	if (ret == 0 && renameat2(dir, temporary, dir, name, how->may_replace ? 0 : RENAME_NOREPLACE) < 0)
 		ret = -errno;
-	if (ret == 0 && fsync(dir) < 0)
+	if (ret == 0 && !how->is_volatile && fsync(dir) < 0)
 		return -errno;
 	if (ret < 0)
 		(void)unlinkat(dir, temporary, 0);	/* the first error is the one to tell */

@@ -25,6 +25,7 @@ struct fm_file_write {
 	const char *path;
 	mode_t mode;
 	bool may_replace;	/* else -EEXIST */
+	bool is_volatile;	/* whole, but not on disk yet: a power cut may take it */
 };
 
 int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_err *err);

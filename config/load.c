@@ -36,7 +36,15 @@ struct load {
 	struct fm_err *err;
 };
 
-/* One line for a person. What was quoted from a file may hold anything; it must not reach a terminal as it is. */
+/* What was quoted from a file may hold anything; it must not reach a terminal as it is. */
+static void clean(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+}
+
+/* One line for a person. */
 static int fail(const struct load *l, unsigned line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static int fail(const struct load *l, unsigned line, const char *fmt, ...)
@@ -47,9 +55,7 @@ static int fail(const struct load *l, unsigned line, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	clean(text);
 	if (line)
 		return fm_err_set(l->err, -EINVAL, "%.200s:%u: %s", l->file, line, text);
 	return fm_err_set(l->err, -EINVAL, "%.200s: %s", l->file, text);
@@ -195,30 +201,83 @@ static int load_group(struct load *l, config_setting_t *group, const char *secti
 
 /* ---- the lists ---- */
 
-static int load_store(struct load *l, config_setting_t *s, struct fm_config_store *store)
-{
-	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
-	int ret;
+/*
+ * What is said in a list of groups: where its elements go in struct fm_config, and where an element says the place it
+ * comes from.
+ */
+struct list {
+	const char *section;
+	unsigned max;
+	size_t size;		/* of an element */
+	size_t array;		/* in struct fm_config: of the pointer, of the count */
+	size_t count;
+	size_t file;		/* in the element */
+	size_t line;
+};
 
-	store->line = line_of(s);
-	store->file = copy_text(l->file);
-	if (!store->file)
-		return fail_memory(l);
-	ret = load_group(l, s, "stores", store, lines);
-	return ret < 0 ? ret : fill_section(l, "stores", store, lines, store->line);
+#define LIST(section, max, element, array, count) \
+	{ section, max, sizeof(struct element), offsetof(struct fm_config, array), offsetof(struct fm_config, count), \
+	  offsetof(struct element, file), offsetof(struct element, line) }
+
+static const struct list lists[] = {
+	LIST("stores", FM_CONFIG_STORES_MAX, fm_config_store, stores, store_count),
+	LIST("peers", FM_CONFIG_PEERS_MAX, fm_config_peer, peers, peer_count),
+	LIST("volumes", FM_CONFIG_VOLUMES_MAX, fm_config_volume, volumes, volume_count),
+};
+
+#define LISTS (sizeof(lists) / sizeof(lists[0]))
+
+static const struct list *find_list(const char *section)
+{
+	for (size_t i = 0; i < LISTS; i++)
+		if (strcmp(lists[i].section, section) == 0)
+			return &lists[i];
+	return NULL;
 }
 
-static int load_peer(struct load *l, config_setting_t *s, struct fm_config_peer *peer)
+static char **array_of(const struct list *list, struct fm_config *cfg)
+{
+	return (char **)(void *)((char *)cfg + list->array);
+}
+
+static unsigned *count_of(const struct list *list, struct fm_config *cfg)
+{
+	return (unsigned *)(void *)((char *)cfg + list->count);
+}
+
+static char **file_of(const struct list *list, void *element)
+{
+	return (char **)(void *)((char *)element + list->file);
+}
+
+static unsigned *line_in(const struct list *list, void *element)
+{
+	return (unsigned *)(void *)((char *)element + list->line);
+}
+
+/* One more element at the end of the array, from a group. There may be more than one list: peers.d. */
+static int load_element(struct load *l, const struct list *list, config_setting_t *s)
 {
 	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
+	char **array = array_of(list, l->cfg);
+	unsigned *count = count_of(list, l->cfg);
+	char *element;
 	int ret;
 
-	peer->line = line_of(s) ? line_of(s) : 1;	/* the root of a file in peers.d has no line */
-	peer->file = copy_text(l->file);
-	if (!peer->file)
+	if (*count == list->max)
+		return fail(l, 0, "%s: more than %u, with those of " FM_CONFIG_PEERS_DIR, list->section, list->max);
+	if (!*array)
+		*array = zalloc(list->max, list->size);
+	if (!*array)
 		return fail_memory(l);
-	ret = load_group(l, s, "peers", peer, lines);
-	return ret < 0 ? ret : fill_section(l, "peers", peer, lines, peer->line);
+	element = *array + *count * list->size;
+	++*count;
+	*line_in(list, element) = line_of(s) ? line_of(s) : 1;	/* the root of a file in peers.d has no line */
+	*file_of(list, element) = copy_text(l->file);
+	if (!*file_of(list, element))
+		return fail_memory(l);
+	ret = load_group(l, s, list->section, element, lines);
+	return ret < 0 ? ret : fill_section(l, list->section, element, lines, *line_in(list, element));
 }
 
 /* The list itself: ( {...}, {...} ), of at most max groups. */
@@ -242,93 +301,53 @@ static int check_list(struct load *l, config_setting_t *s, unsigned max)
 	return 0;
 }
 
-static int load_stores(struct load *l, config_setting_t *s)
+static int load_list(struct load *l, const struct list *list, config_setting_t *s)
 {
-	int ret = check_list(l, s, FM_CONFIG_STORES_MAX);
+	int ret = check_list(l, s, list->max);
 	unsigned count = (unsigned)config_setting_length(s);
 
-	if (ret < 0)
-		return ret;
-	l->cfg->stores = zalloc(count + 1, sizeof(*l->cfg->stores));
-	if (!l->cfg->stores)
-		return fail_memory(l);
-	while (ret == 0 && l->cfg->store_count < count) {
-		unsigned i = l->cfg->store_count++;
-
-		ret = load_store(l, config_setting_get_elem(s, i), &l->cfg->stores[i]);
-	}
-	return ret;
-}
-
-/* One more peer at the end of the array, zeroed. */
-static int add_peer(struct load *l, struct fm_config_peer **out)
-{
-	struct fm_config *cfg = l->cfg;
-
-	if (cfg->peer_count == FM_CONFIG_PEERS_MAX)
-		return fail(l, 0, "peers: more than %d, with those of " FM_CONFIG_PEERS_DIR, FM_CONFIG_PEERS_MAX);
-	if (!cfg->peers)
-		cfg->peers = zalloc(FM_CONFIG_PEERS_MAX, sizeof(*cfg->peers));
-	if (!cfg->peers)
-		return fail_memory(l);
-	*out = &cfg->peers[cfg->peer_count++];
-	return 0;
-}
-
-static int load_peers(struct load *l, config_setting_t *s)
-{
-	int ret = check_list(l, s, FM_CONFIG_PEERS_MAX);
-	unsigned count = (unsigned)config_setting_length(s);
-	struct fm_config_peer *peer = NULL;
-
-	for (unsigned i = 0; ret == 0 && i < count; i++) {
-		ret = add_peer(l, &peer);
-		if (ret == 0)
-			ret = load_peer(l, config_setting_get_elem(s, i), peer);
-	}
+	for (unsigned i = 0; ret == 0 && i < count; i++)
+		ret = load_element(l, list, config_setting_get_elem(s, i));
 	return ret;
 }
 
 /* ---- a file ---- */
 
+static const char *const groups[] = { "node", "memory", "mover", "jobs", "nvme" };
+
+#define GROUPS (sizeof(groups) / sizeof(groups[0]))
+
 static int load_main_setting(struct load *l, config_setting_t *s)
 {
-	static const char *const groups[] = { "node", "memory", "mover" };
 	const char *name = config_setting_name(s);
 
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+	for (size_t i = 0; i < GROUPS; i++) {
 		if (strcmp(name, groups[i]) != 0)
 			continue;
 		if (!config_setting_is_group(s))
 			return fail(l, line_of(s), "%s: must be a group: %s = { ... };", name, name);
 		return load_group(l, s, name, l->cfg, l->cfg->line_of);
 	}
-	if (strcmp(name, "stores") == 0)
-		return load_stores(l, s);
-	if (strcmp(name, "peers") == 0)
-		return load_peers(l, s);
+	if (find_list(name))
+		return load_list(l, find_list(name), s);
 	return fail_unknown(l, s, NULL);
 }
 
 static int load_main(struct load *l, config_setting_t *root)
 {
-	static const char *const groups[] = { "node", "memory", "mover" };
 	int count = config_setting_length(root);
 	int ret = 0;
 
 	for (int i = 0; ret == 0 && i < count; i++)
 		ret = load_main_setting(l, config_setting_get_elem(root, (unsigned)i));
-	for (size_t i = 0; ret == 0 && i < sizeof(groups) / sizeof(groups[0]); i++)
+	for (size_t i = 0; ret == 0 && i < GROUPS; i++)
 		ret = fill_section(l, groups[i], l->cfg, l->cfg->line_of, 0);
 	return ret;
 }
 
 static int load_peer_file(struct load *l, config_setting_t *root)
 {
-	struct fm_config_peer *peer = NULL;
-	int ret = add_peer(l, &peer);
-
-	return ret < 0 ? ret : load_peer(l, root, peer);
+	return load_element(l, find_list("peers"), root);
 }
 
 /* Behind the string, comment or number that begins at `at`; `at` itself if none does. Line ends passed are counted. */
@@ -628,8 +647,11 @@ static int load_new(struct load *l, const char *file, struct fm_err *err)
 
 static int load_end(struct load *l, int ret, struct fm_config **out)
 {
-	if (ret == 0)
+	if (ret == 0) {
 		ret = fm_config_check(l->cfg, l->err);
+		if (ret < 0 && l->err)
+			clean(l->err->text);
+	}
 	if (ret < 0) {
 		fm_config_free(l->cfg);
 		return ret;
@@ -671,23 +693,25 @@ static void free_section(const char *section, void *base)
 			fm_option_clear(&fm_options[i], base);
 }
 
+static void free_elements(const struct list *list, struct fm_config *cfg)
+{
+	for (unsigned i = 0; i < *count_of(list, cfg); i++) {
+		char *element = *array_of(list, cfg) + i * list->size;
+
+		free_section(list->section, element);
+		free(*file_of(list, element));
+	}
+	free(*array_of(list, cfg));
+}
+
 void fm_config_free(struct fm_config *cfg)
 {
 	if (!cfg)
 		return;
-	for (unsigned i = 0; i < cfg->store_count; i++) {
-		free_section("stores", &cfg->stores[i]);
-		free(cfg->stores[i].file);
-	}
-	for (unsigned i = 0; i < cfg->peer_count; i++) {
-		free_section("peers", &cfg->peers[i]);
-		free(cfg->peers[i].file);
-	}
-	free_section("node", cfg);
-	free_section("memory", cfg);
-	free_section("mover", cfg);
-	free(cfg->stores);
-	free(cfg->peers);
+	for (size_t i = 0; i < LISTS; i++)
+		free_elements(&lists[i], cfg);
+	for (size_t i = 0; i < GROUPS; i++)
+		free_section(groups[i], cfg);
 	free(cfg->dir);
 	free(cfg->file);
 	free(cfg);

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* options - see options.h. Printing stands in options_print.c. */
+/* options - see options.h. The table and what is looked up in it; values are set in options_set.c, printed in options_print.c. */
 #include "config/options.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "config/config.h"
-#include "config/value.h"
 #include "mover/base/env.h"
-#include "mover/base/fault.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -24,6 +15,7 @@
 #define AT(member) offsetof(struct fm_config, member)
 #define STORE(member) offsetof(struct fm_config_store, member)
 #define PEER(member) offsetof(struct fm_config_peer, member)
+#define VOLUME(member) offsetof(struct fm_config_volume, member)
 
 static const char *const log_words[] = { "error", "warn", "info", "debug", NULL };
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
@@ -32,6 +24,10 @@ static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
 static const char *const transport_words[] = { "rdma", "tcp", NULL };
 static const char *const durability_words[] = { "disk", "memory", NULL };
 static const char *const owner_words[] = { "service", "caller", NULL };
+static const char *const never_words[] = { "never", NULL };
+static const char *const off_words[] = { "off", NULL };
+static const char *const iopolicy_words[] = { "numa", "round-robin", "queue-depth", NULL };
+static const char *const volume_mode_words[] = { "exclusive", "read-only", "shared-read", NULL };
 
 /* clang-format off */
 /* One row: a line of values, a line of help. */
@@ -50,6 +46,9 @@ const struct fm_option fm_options[] = {
 	  "Who may use that socket: the daemon's user, its group too, everybody; each with their own rights to files" },
 	{ "node.socket_group", FM_OPTION_GROUP, AT(node.socket_group), 0, 0, "", NULL, false,
 	  "The socket's group; \"\": the daemon's" },
+	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0, "/var/lib/fmove", NULL, false,
+	  "Where jobs are written down that go on without their caller (put --detach), in a directory of its own, jobs; "
+	  "\"null:\": there are none" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", log_words, true,
 	  "How much is written to the log" },
 
@@ -82,6 +81,27 @@ const struct fm_option fm_options[] = {
 	{ "mover.io", FM_OPTION_CHOICE, AT(mover.io), 0, 0, "auto", io_words, false,
 	  "How files are read and written; auto: io_uring, or threads where it is refused" },
 
+	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL, true,
+	  "Transfers of local callers that run at once; others wait. An eighth of the places is not for one user alone" },
+
+	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
+	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
+	  "The name under which this node connects to targets; \"\": what host_nqn_file says" },
+	{ "nvme.host_id", FM_OPTION_UUID, AT(nvme.host_id), 0, 0, "", NULL, false,
+	  "The UUID that goes with it; \"\": the one in the name, or what host_id_file says" },
+	{ "nvme.host_nqn_file", FM_OPTION_FILE, AT(nvme.host_nqn_file), 0, 0, "/etc/nvme/hostnqn", NULL, false,
+	  "The file that other NVMe tools keep the name in" },
+	{ "nvme.host_id_file", FM_OPTION_FILE, AT(nvme.host_id_file), 0, 0, "/etc/nvme/hostid", NULL, false,
+	  "The file that they keep the UUID in" },
+	{ "nvme.socket", FM_OPTION_SOCKET, AT(nvme.socket), 0, 0, "/run/fmove-nvmed/nvmed.sock", NULL, false,
+	  "The UNIX socket where fmove nvme finds fmove-nvmed" },
+	{ "nvme.socket_mode", FM_OPTION_CHOICE, AT(nvme.socket_mode), 0, 0, "0660", mode_words, false,
+	  "Who may use that socket: root, its group too, everybody" },
+	{ "nvme.socket_group", FM_OPTION_GROUP, AT(nvme.socket_group), 0, 0, "", NULL, false,
+	  "The socket's group; \"\": root's" },
+	{ "nvme.state_directory", FM_OPTION_DIRECTORY, AT(nvme.state_directory), 0, 0, "/var/lib/fmove-nvmed", NULL, false,
+	  "Where fmove-nvmed remembers what it connected and what it mounted last; \"null:\": nowhere" },
+
 	{ "stores.name", FM_OPTION_NAME, STORE(name), 0, 0, NULL, NULL, true,
 	  "The store's name, as NODE:STORE/PATH says it" },
 	{ "stores.directory", FM_OPTION_DIRECTORY, STORE(directory), 0, 0, NULL, NULL, true,
@@ -98,6 +118,11 @@ const struct fm_option fm_options[] = {
 	  "Who owns new files: the daemon's user, or the caller as the peer names it (needs CAP_CHOWN)" },
 	{ "stores.quota", FM_OPTION_SIZE, STORE(quota_bytes), 0, 8192 * TIB, "0", NULL, true,
 	  "What the store may hold; 0: as much as the file system has room for" },
+	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S, 366 * 24 * 3600 * FM_NS_PER_S,
+	  "168h", NULL, true,
+	  "How long what an interrupted transfer left waits for the same command to go on with it; looked at every hour" },
+	{ "stores.old_keep", FM_OPTION_TIME, STORE(old_keep_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "10min", NULL, true,
+	  "How long a directory that was replaced is kept, for who still reads it; looked at every hour. 0: not at all" },
 	{ "stores.buffered", FM_OPTION_BOOL, STORE(is_buffered), 0, 0, "false", NULL, true,
 	  "Never use O_DIRECT" },
 
@@ -107,6 +132,61 @@ const struct fm_option fm_options[] = {
 	  "Where to reach it; \"\": it dials this node" },
 	{ "peers.key", FM_OPTION_KEY, PEER(key), 0, 0, NULL, NULL, true,
 	  "Its public key: what fmove keygen printed there" },
+
+	{ "volumes.name", FM_OPTION_NAME, VOLUME(name), 0, 0, NULL, NULL, true,
+	  "The volume's name, as fmove nvme and the units fmove-nvme@NAME say it; the same on every node" },
+	{ "volumes.subsystem", FM_OPTION_NQN, VOLUME(subsystem), 0, 0, NULL, NULL, true,
+	  "What its target calls it: an NQN, or on RouterOS the name of the slot" },
+	{ "volumes.address", FM_OPTION_ADDRESS, VOLUME(address), 0, 0, "", NULL, true,
+	  "Where the target is, port 4420 as a rule; used even if the target advertises another address" },
+	{ "volumes.discovery", FM_OPTION_ADDRESS, VOLUME(discovery), 0, 0, "", NULL, true,
+	  "Instead of address: a discovery controller, port 8009 or 4420 as a rule, that is asked for the addresses" },
+	{ "volumes.paths", FM_OPTION_ADDRESSES, VOLUME(paths), 0, FM_CONFIG_PATHS_MAX, "", NULL, true,
+	  "Further addresses of the same kind; the kernel uses all paths that it has" },
+	{ "volumes.host_address", FM_OPTION_IP, VOLUME(host_address), 0, 0, "", NULL, true,
+	  "This node's address to connect from; \"\": the kernel's choice" },
+	{ "volumes.interface", FM_OPTION_WORD, VOLUME(host_interface), 0, 15, "", NULL, true,
+	  "The network interface to connect through; \"\": the kernel's choice" },
+	{ "volumes.queues", FM_OPTION_UINT, VOLUME(queues), 0, 128, "0", NULL, true,
+	  "I/O queues, each a TCP connection; 0: as many as cores, at most 8" },
+	{ "volumes.queue_size", FM_OPTION_UINT, VOLUME(queue_size), 16, 1024, "128", NULL, true,
+	  "Requests in flight in each queue" },
+	{ "volumes.keep_alive", FM_OPTION_SECONDS, VOLUME(keep_alive_s), 1, 3600, "5s", NULL, true,
+	  "How fast a silent loss is noticed" },
+	{ "volumes.reconnect_delay", FM_OPTION_SECONDS, VOLUME(reconnect_delay_s), 1, 3600, "2s", NULL, true,
+	  "How long the kernel waits between its attempts to connect again" },
+	{ "volumes.ctrl_loss_timeout", FM_OPTION_SECONDS, VOLUME(ctrl_loss_s), 1, 7 * 24 * 3600, "never", never_words, true,
+	  "When the kernel gives up and takes the device away; fmove-nvmed makes it anew" },
+	{ "volumes.fast_io_fail", FM_OPTION_SECONDS, VOLUME(fast_io_fail_s), 1, 7 * 24 * 3600, "off", off_words, true,
+	  "When reads and writes fail during a loss, instead of waiting for its end" },
+	{ "volumes.header_digest", FM_OPTION_BOOL, VOLUME(has_header_digest), 0, 0, "false", NULL, true,
+	  "Whether the headers of the connection have a CRC32C" },
+	{ "volumes.data_digest", FM_OPTION_BOOL, VOLUME(has_data_digest), 0, 0, "false", NULL, true,
+	  "Whether the data have one: it costs processor time at both ends" },
+	{ "volumes.secret_file", FM_OPTION_FILE, VOLUME(secret_file), 0, 0, "", NULL, true,
+	  "This host's DH-HMAC-CHAP secret, readable by root only; \"\": none" },
+	{ "volumes.controller_secret_file", FM_OPTION_FILE, VOLUME(controller_secret_file), 0, 0, "", NULL, true,
+	  "The secret by which the target must prove itself in turn; \"\": it need not" },
+	{ "volumes.tls", FM_OPTION_BOOL, VOLUME(has_tls), 0, 0, "false", NULL, true,
+	  "Whether the connection is TLS; refused where the kernel has none" },
+	{ "volumes.iopolicy", FM_OPTION_CHOICE, VOLUME(iopolicy), 0, 0, "numa", iopolicy_words, true,
+	  "How the kernel chooses among several paths" },
+	{ "volumes.namespace", FM_OPTION_UINT, VOLUME(nsid), 0, INT32_MAX, "0", NULL, true,
+	  "The namespace's number in its subsystem; 0: not said. With neither number, uuid nor nguid it must be the only one" },
+	{ "volumes.uuid", FM_OPTION_UUID, VOLUME(uuid), 0, 0, "", NULL, true,
+	  "The namespace's UUID; another one is never mounted" },
+	{ "volumes.nguid", FM_OPTION_NGUID, VOLUME(nguid), 0, 0, "", NULL, true,
+	  "The same by NGUID" },
+	{ "volumes.mount", FM_OPTION_MOUNT_POINT, VOLUME(mount_point), 0, 0, "", NULL, true,
+	  "Where it is mounted; \"\": it is connected only" },
+	{ "volumes.type", FM_OPTION_WORD, VOLUME(fs_type), 0, 31, "", NULL, true,
+	  "Its file system, such as ext4 or xfs; \"\": what is there" },
+	{ "volumes.options", FM_OPTION_FLAGS, VOLUME(mount_options), 0, 0, "", NULL, true,
+	  "Mount options besides those that mode decides (ro, rw, noload, norecovery)" },
+	{ "volumes.mode", FM_OPTION_CHOICE, VOLUME(mode), 0, 0, "exclusive", volume_mode_words, true,
+	  "exclusive: writer alone has it; shared-read: writer fills and seals it, the others read; read-only: nobody writes" },
+	{ "volumes.writer", FM_OPTION_NAME, VOLUME(writer), 0, 0, "", NULL, true,
+	  "The node.name of the only node that may write; the same on every node" },
 };
 /* clang-format on */
 
@@ -160,7 +240,7 @@ static unsigned distance(const char *a, const char *b)
 
 const char *fm_option_nearest(const char *section, const char *name)
 {
-	static const char *const sections[] = { "node", "memory", "mover", "stores", "peers" };
+	static const char *const sections[] = { "node", "memory", "mover", "jobs", "nvme", "stores", "peers", "volumes" };
 	unsigned count = section ? fm_option_count : sizeof(sections) / sizeof(sections[0]);
 	const char *best = NULL;
 	unsigned best_distance = (unsigned)strlen(name) / 2 + 1;	/* half of it wrong is another word */
@@ -180,391 +260,4 @@ const char *fm_option_nearest(const char *section, const char *name)
 		}
 	}
 	return best;
-}
-
-/* ---- setting values ---- */
-
-static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(why, FM_OPTION_WHY_MAX, fmt, args);
-	va_end(args);
-	return -EINVAL;
-}
-
-static int refuse_value(const struct fm_option *o, const struct fm_option_raw *raw, char why[static FM_OPTION_WHY_MAX])
-{
-	char allowed[160];
-
-	fm_option_allowed(o, allowed, sizeof(allowed));
-	switch (raw->type) {
-	case FM_RAW_TEXT:
-		return refuse(why, "\"%.60s\" is not allowed; must be %s", raw->text, allowed);
-	case FM_RAW_INT:
-		return refuse(why, "%" PRId64 " is not allowed; must be %s", raw->number, allowed);
-	case FM_RAW_BOOL:
-		return refuse(why, "%s is not allowed; must be %s", raw->is_true ? "true" : "false", allowed);
-	case FM_RAW_LIST:
-	case FM_RAW_OTHER:
-		break;
-	}
-	return refuse(why, "must be %s", allowed);
-}
-
-static char *copy_text(const char *text)
-{
-	return FM_FAULT("config.alloc") ? NULL : strdup(text);
-}
-
-static int set_text(char **place, char *text)
-{
-	if (!text)
-		return -ENOMEM;
-	free(*place);
-	*place = text;
-	return 0;
-}
-
-static int set_file(char **place, const char *dir, const char *file)
-{
-	char *joined;
-
-	if (file[0] == '/' || strcmp(dir, ".") == 0)
-		return set_text(place, copy_text(file));
-	if (FM_FAULT("config.alloc") || asprintf(&joined, "%s/%s", dir, file) < 0)
-		return -ENOMEM;
-	return set_text(place, joined);
-}
-
-/* No empty, "." or ".." part: a directory has one spelling, so that two stores in one place are noticed. */
-static bool is_plain_path(const char *path)
-{
-	if (path[0] != '/')
-		return false;
-	for (const char *at = path; at;) {
-		const char *part = at + 1;
-		size_t len = strcspn(part, "/");
-
-		if ((len == 0 && path[1]) || (len == 1 && part[0] == '.') || (len == 2 && memcmp(part, "..", 2) == 0))
-			return false;
-		at = part[len] ? part + len : NULL;
-	}
-	return strlen(path) < PATH_MAX;
-}
-
-static bool is_allowed_text(const struct fm_option *o, const char *text)
-{
-	char host[FM_VALUE_HOST_MAX];
-	uint16_t port;
-
-	switch (o->type) {
-	case FM_OPTION_NAME:
-		return fm_value_is_name(text);
-	case FM_OPTION_DIRECTORY:
-		return is_plain_path(text) || strcmp(text, "null:") == 0;
-	case FM_OPTION_FILE:
-		return text[0] && strlen(text) < PATH_MAX;
-	case FM_OPTION_SOCKET:
-		return is_plain_path(text) && strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
-	case FM_OPTION_LISTEN:
-		return fm_value_address(text, true, host, sizeof(host), &port) == 0;
-	case FM_OPTION_GROUP:
-		return strlen(text) < 256;
-	case FM_OPTION_ADDRESS:
-		return !text[0] || fm_value_address(text, false, host, sizeof(host), &port) == 0;
-	default:
-		abort();	/* not a text: our bug */
-	}
-}
-
-/* SIZE, POWER, TIME and RATE: text with a unit; a bare number of bytes too, where no unit can be meant. */
-static int parse_quantity(const struct fm_option *o, const struct fm_option_raw *raw, uint64_t *v)
-{
-	bool is_bytes = o->type == FM_OPTION_SIZE || o->type == FM_OPTION_POWER;
-
-	if (raw->type == FM_RAW_INT && (is_bytes || raw->number == 0) && raw->number >= 0) {
-		*v = (uint64_t)raw->number;
-		return 0;
-	}
-	if (raw->type != FM_RAW_TEXT)
-		return -EINVAL;
-	switch (o->type) {
-	case FM_OPTION_TIME:
-		return fm_value_time(raw->text, v);
-	case FM_OPTION_RATE:
-		return fm_value_rate(raw->text, v);
-	default:
-		return fm_value_size(raw->text, v);
-	}
-}
-
-static bool is_in_range(const struct fm_option *o, uint64_t v)
-{
-	if (o->type == FM_OPTION_RATE && v == 0)
-		return true;
-	if (o->type == FM_OPTION_POWER && (v & (v - 1)) != 0)
-		return false;
-	return v >= o->min && v <= o->max;
-}
-
-static int find_word(const char *const *words, const char *text)
-{
-	for (int i = 0; words[i]; i++)
-		if (strcmp(words[i], text) == 0)
-			return i;
-	return -EINVAL;
-}
-
-static int parse_set(const struct fm_option *o, const struct fm_option_raw *raw, unsigned *mask)
-{
-	*mask = 0;
-	for (size_t i = 0; i < raw->count; i++) {
-		int bit = find_word(o->words, raw->items[i]);
-
-		if (bit < 0)
-			return bit;
-		*mask |= 1u << bit;
-	}
-	return *mask ? 0 : -EINVAL;
-}
-
-/* "*", "peer:*", "peer:NAME", "user:NAME", "group:NAME". Users and groups are looked up when the store is opened. */
-static bool is_who(const char *text)
-{
-	if (strcmp(text, "*") == 0 || strcmp(text, "peer:*") == 0)
-		return true;
-	if (strncmp(text, "peer:", 5) == 0)
-		return fm_value_is_name(text + 5);
-	if (strncmp(text, "user:", 5) == 0)
-		return text[5] && strlen(text) < 256;
-	return strncmp(text, "group:", 6) == 0 && text[6] && strlen(text) < 256;
-}
-
-static void free_list(char **list)
-{
-	for (size_t i = 0; list && list[i]; i++)
-		free(list[i]);
-	free(list);
-}
-
-static int set_who(const struct fm_option *o, char ***place, const struct fm_option_raw *raw,
-		   char why[static FM_OPTION_WHY_MAX])
-{
-	char **list;
-
-	if (raw->count > o->max)
-		return refuse(why, "%zu entries; at most %" PRIu64 " are allowed", raw->count, o->max);
-	list = FM_FAULT("config.alloc") ? NULL : calloc(raw->count + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < raw->count; i++) {
-		if (!is_who(raw->items[i])) {
-			struct fm_option_raw item = { .type = FM_RAW_TEXT, .text = raw->items[i] };
-
-			free_list(list);
-			return refuse_value(o, &item, why);
-		}
-		list[i] = copy_text(raw->items[i]);
-		if (!list[i]) {
-			free_list(list);
-			return -ENOMEM;
-		}
-	}
-	free_list(*place);
-	*place = list;
-	return 0;
-}
-
-/* The types whose value is one number. */
-static int parse_number(const struct fm_option *o, const struct fm_option_raw *raw, uint64_t *v)
-{
-	unsigned mask;
-	int word;
-
-	switch (o->type) {
-	case FM_OPTION_UINT:
-		*v = (uint64_t)raw->number;
-		return raw->type == FM_RAW_INT && raw->number >= 0 && is_in_range(o, *v) ? 0 : -EINVAL;
-	case FM_OPTION_BOOL:
-		*v = raw->is_true;
-		return raw->type == FM_RAW_BOOL ? 0 : -EINVAL;
-	case FM_OPTION_CHOICE:
-		word = raw->type == FM_RAW_TEXT ? find_word(o->words, raw->text) : -EINVAL;
-		*v = (uint64_t)word;
-		return word < 0 ? word : 0;
-	case FM_OPTION_SET:
-		if (raw->type != FM_RAW_LIST || parse_set(o, raw, &mask) < 0)
-			return -EINVAL;
-		*v = mask;
-		return 0;
-	default:
-		return parse_quantity(o, raw, v) == 0 && is_in_range(o, *v) ? 0 : -EINVAL;
-	}
-}
-
-static void put_number(const struct fm_option *o, void *place, uint64_t v)
-{
-	switch (o->type) {
-	case FM_OPTION_UINT:
-	case FM_OPTION_CHOICE:
-	case FM_OPTION_SET:
-		*(unsigned *)place = (unsigned)v;
-		break;
-	case FM_OPTION_BOOL:
-		*(bool *)place = v != 0;
-		break;
-	default:
-		*(uint64_t *)place = v;
-		break;
-	}
-}
-
-static int set_key(uint8_t *place, const char *text)
-{
-	uint8_t key[FM_VALUE_KEY_LEN];
-
-	if (fm_value_key(text, key) < 0)
-		return -EINVAL;
-	memcpy(place, key, sizeof(key));
-	return 0;
-}
-
-int fm_option_set(const struct fm_option *o, void *base, const struct fm_option_context *ctx,
-		  const struct fm_option_raw *raw, char why[static FM_OPTION_WHY_MAX])
-{
-	void *place = (char *)base + o->place;
-	uint64_t v = 0;
-
-	switch (o->type) {
-	case FM_OPTION_NAME:
-	case FM_OPTION_DIRECTORY:
-	case FM_OPTION_FILE:
-	case FM_OPTION_SOCKET:
-	case FM_OPTION_GROUP:
-	case FM_OPTION_LISTEN:
-	case FM_OPTION_ADDRESS:
-		if (raw->type != FM_RAW_TEXT || !is_allowed_text(o, raw->text))
-			return refuse_value(o, raw, why);
-		if (o->type == FM_OPTION_FILE)
-			return set_file(place, ctx->dir, raw->text);
-		return set_text(place, copy_text(raw->text));
-	case FM_OPTION_KEY:
-		if (raw->type != FM_RAW_TEXT || set_key(place, raw->text) < 0)
-			return refuse_value(o, raw, why);
-		return 0;
-	case FM_OPTION_WHO:
-		return raw->type == FM_RAW_LIST ? set_who(o, place, raw, why) : refuse_value(o, raw, why);
-	default:
-		if (parse_number(o, raw, &v) < 0)
-			return refuse_value(o, raw, why);
-		put_number(o, place, v);
-		return 0;
-	}
-}
-
-#define STANDARD_WORDS_MAX 8
-
-/* Cut text, which is changed, at its blanks. */
-static size_t split_words(char *text, const char **words)
-{
-	size_t n = 0;
-	char *rest;
-
-	for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-		assert(n < STANDARD_WORDS_MAX);
-		words[n++] = word;
-	}
-	return n;
-}
-
-int fm_option_set_standard(const struct fm_option *o, void *base, const struct fm_option_context *ctx)
-{
-	struct fm_option_raw raw = { .type = FM_RAW_TEXT, .text = o->standard };
-	const char *words[STANDARD_WORDS_MAX];
-	char why[FM_OPTION_WHY_MAX];
-	char copy[128];
-	int ret;
-
-	assert(o->standard && strlen(o->standard) < sizeof(copy));
-	strcpy(copy, o->standard);
-	if (o->type == FM_OPTION_UINT) {
-		raw.type = FM_RAW_INT;
-		raw.number = atoll(o->standard);
-	} else if (o->type == FM_OPTION_BOOL) {
-		raw.type = FM_RAW_BOOL;
-		raw.is_true = strcmp(o->standard, "true") == 0;
-	} else if (o->type == FM_OPTION_SET || o->type == FM_OPTION_WHO) {
-		raw.type = FM_RAW_LIST;
-		raw.count = split_words(copy, words);
-		raw.items = words;
-	}
-	ret = fm_option_set(o, base, ctx, &raw, why);
-	assert(ret != -EINVAL);
-	return ret;
-}
-
-static bool is_equal_list(char *const *a, char *const *b)
-{
-	size_t i = 0;
-
-	while (a[i] && b[i] && strcmp(a[i], b[i]) == 0)
-		i++;
-	return !a[i] && !b[i];
-}
-
-bool fm_option_is_equal(const struct fm_option *o, const void *base_a, const void *base_b)
-{
-	const void *a = (const char *)base_a + o->place;
-	const void *b = (const char *)base_b + o->place;
-
-	switch (o->type) {
-	case FM_OPTION_NAME:
-	case FM_OPTION_DIRECTORY:
-	case FM_OPTION_FILE:
-	case FM_OPTION_SOCKET:
-	case FM_OPTION_GROUP:
-	case FM_OPTION_LISTEN:
-	case FM_OPTION_ADDRESS:
-		return strcmp(*(char *const *)a, *(char *const *)b) == 0;
-	case FM_OPTION_WHO:
-		return is_equal_list(*(char **const *)a, *(char **const *)b);
-	case FM_OPTION_KEY:
-		return memcmp(a, b, FM_CONFIG_KEY_LEN) == 0;
-	case FM_OPTION_BOOL:
-		return *(const bool *)a == *(const bool *)b;
-	case FM_OPTION_UINT:
-	case FM_OPTION_CHOICE:
-	case FM_OPTION_SET:
-		return *(const unsigned *)a == *(const unsigned *)b;
-	default:
-		return *(const uint64_t *)a == *(const uint64_t *)b;
-	}
-}
-
-void fm_option_clear(const struct fm_option *o, void *base)
-{
-	void *place = (char *)base + o->place;
-
-	switch (o->type) {
-	case FM_OPTION_NAME:
-	case FM_OPTION_DIRECTORY:
-	case FM_OPTION_FILE:
-	case FM_OPTION_SOCKET:
-	case FM_OPTION_GROUP:
-	case FM_OPTION_LISTEN:
-	case FM_OPTION_ADDRESS:
-		free(*(char **)place);
-		*(char **)place = NULL;
-		break;
-	case FM_OPTION_WHO:
-		free_list(*(char ***)place);
-		*(char ***)place = NULL;
-		break;
-	default:
-		break;
-	}
 }

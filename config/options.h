@@ -15,25 +15,38 @@
 #include <stdio.h>
 
 #define FM_OPTION_WHY_MAX 256
+#define FM_OPTION_NQN_MAX 223		/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
 
 enum fm_option_type {
-	FM_OPTION_NAME,		/* char *: a node's or store's name */
-	FM_OPTION_DIRECTORY,	/* char *: absolute, or "null:" */
-	FM_OPTION_FILE,		/* char *: relative ones belong to the configuration's directory */
-	FM_OPTION_SOCKET,	/* char *: absolute, short enough for a UNIX socket */
-	FM_OPTION_GROUP,	/* char *: a group of this machine, or "" */
-	FM_OPTION_LISTEN,	/* char *: address and port to bind */
-	FM_OPTION_ADDRESS,	/* char *: host and port to dial, or "" */
+	/* Texts, char *. Where the default is "", that is allowed too. */
+	FM_OPTION_NAME,		/* a node's, store's or volume's name */
+	FM_OPTION_DIRECTORY,	/* absolute, or "null:" */
+	FM_OPTION_MOUNT_POINT,	/* absolute, not "/" */
+	FM_OPTION_FILE,		/* relative ones belong to the configuration's directory */
+	FM_OPTION_SOCKET,	/* absolute, short enough for a UNIX socket */
+	FM_OPTION_GROUP,	/* a group of this machine */
+	FM_OPTION_LISTEN,	/* address and port to bind */
+	FM_OPTION_ADDRESS,	/* host and port to dial */
+	FM_OPTION_IP,		/* an address of this machine, no port */
+	FM_OPTION_NQN,		/* how a target calls a subsystem, or a host itself */
+	FM_OPTION_UUID,		/* put in lower case */
+	FM_OPTION_NGUID,	/* put in lower case, without hyphens */
+	FM_OPTION_WORD,		/* of an interface, a file system: at most max bytes */
+	FM_OPTION_FLAGS,	/* mount options, with commas */
+	FM_OPTION_TEXT_LAST = FM_OPTION_FLAGS,
+
 	FM_OPTION_KEY,		/* uint8_t[32]: an Ed25519 public key in base64 */
 	FM_OPTION_UINT,		/* unsigned */
 	FM_OPTION_SIZE,		/* uint64_t, bytes */
 	FM_OPTION_POWER,	/* the same, a power of two */
 	FM_OPTION_TIME,		/* uint64_t, nanoseconds */
+	FM_OPTION_SECONDS,	/* int, whole seconds; -1 for words[0], if there are words */
 	FM_OPTION_RATE,		/* uint64_t, bytes a second, 0 for none */
 	FM_OPTION_BOOL,		/* bool */
 	FM_OPTION_CHOICE,	/* unsigned: the place of the word among words */
 	FM_OPTION_SET,		/* unsigned: bit n is set if the list holds words[n]; not empty */
-	FM_OPTION_WHO,		/* char **, NULL-terminated: who may read or write a store */
+	FM_OPTION_WHO,		/* char **, NULL-terminated, at most max: who may read or write a store */
+	FM_OPTION_ADDRESSES,	/* the same: hosts and ports to dial */
 };
 
 struct fm_option {
@@ -43,7 +56,7 @@ struct fm_option {
 	uint64_t min;
 	uint64_t max;
 	const char *standard;		/* the default; lists: words with blanks between; NULL: must be given */
-	const char *const *words;	/* CHOICE and SET */
+	const char *const *words;	/* CHOICE, SET and SECONDS */
 	bool is_live;			/* a reload takes it over; others need a restart */
 	const char *help;		/* one sentence, without a full stop */
 };

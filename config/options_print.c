@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/value.h"
+#include "mover/base/env.h"
 
 #define EXAMPLE_COLUMNS 100
 #define HELP_COLUMNS 80
@@ -17,19 +18,28 @@
 static const struct section {
 	const char *name;
 	bool is_list;
+	bool is_commented;		/* in the example: its sample is no sensible beginning */
 	const char *about;
 	const char *const *sample;	/* the element of a list in the example: name, value, ..., NULL */
 } sections[] = {
-	{"node", false, "This node.", NULL},
-	{"memory", false, "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
-	{"mover", false, "How data is moved.", NULL},
-	{"stores", true, "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
+	{"node", false, false, "This node.", NULL},
+	{"memory", false, false, "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
+	{"mover", false, false, "How data is moved.", NULL},
+	{"jobs", false, false, "Which transfers run, and which wait.", NULL},
+	{"nvme", false, false,
+	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes no notice of it.", NULL},
+	{"stores", true, false, "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
 	 (const char *const[]){"name", "data", "directory", "/var/lib/fmove/data", NULL}},
-	{"peers", true,
+	{"peers", true, true,
 	 "The other nodes. \"fmove join\" writes each into a file of its own, peers.d/NAME.conf, holding name, address "
 	 "and key alone. Removing an entry or a file and reloading revokes that peer.",
 	 (const char *const[]){"name", "n2", "address", "10.0.0.2:7471", "key",
 			       "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw=", NULL}},
+	{"volumes", true, true,
+	 "Shared NVMe-TCP volumes, which fmove-nvmed connects, watches and mounts; fmoved takes no notice of them. Every node "
+	 "has the same entry: that all name the same writer is what keeps a file system from being written by two.",
+	 (const char *const[]){"name", "data", "subsystem", "nqn.2026-01.org.example:data", "address", "10.0.0.9:4420", "uuid",
+			       "5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b", "mount", "/srv/data", "writer", "n1", NULL}},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
@@ -46,12 +56,16 @@ static void join_words(const struct fm_option *o, char *out, size_t max)
 static void print_range(const struct fm_option *o, char *out, size_t max)
 {
 	char from[FM_VALUE_TEXT_MAX], to[FM_VALUE_TEXT_MAX];
-	bool is_time = o->type == FM_OPTION_TIME;
+	uint64_t ns = o->type == FM_OPTION_SECONDS ? FM_NS_PER_S : 1;
+	bool is_time = o->type == FM_OPTION_TIME || o->type == FM_OPTION_SECONDS;
 
-	is_time ? fm_value_time_print(o->min, from) : fm_value_size_print(o->min, from);
-	is_time ? fm_value_time_print(o->max, to) : fm_value_size_print(o->max, to);
+	is_time ? fm_value_time_print(o->min * ns, from) : fm_value_size_print(o->min, from);
+	is_time ? fm_value_time_print(o->max * ns, to) : fm_value_size_print(o->max, to);
 	if (o->type == FM_OPTION_RATE)
 		snprintf(out, max, "%s, %s/s .. %s/s", FM_VALUE_RATE_FORM, from, to);
+	else if (o->type == FM_OPTION_SECONDS)
+		snprintf(out, max, "a time in whole seconds such as \"10s\" or \"2min\", %s .. %s%s%s%s", from, to,
+			 o->words ? ", or \"" : "", o->words ? o->words[0] : "", o->words ? "\"" : "");
 	else if (is_time)
 		snprintf(out, max, "%s, %s .. %s", FM_VALUE_TIME_FORM, from, to);
 	else
@@ -66,13 +80,21 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 		[FM_OPTION_DIRECTORY] = "an absolute path without \".\" and \"..\", or \"null:\"",
 		[FM_OPTION_FILE] = "the path of a file",
 		[FM_OPTION_SOCKET] = "an absolute path without \".\" and \"..\", of at most 107 bytes",
-		[FM_OPTION_GROUP] = "the name of a group of this machine, or \"\"",
+		[FM_OPTION_MOUNT_POINT] = "an absolute path without \".\", \"..\" and control characters, not \"/\"",
+		[FM_OPTION_GROUP] = "the name of a group of this machine",
 		[FM_OPTION_LISTEN] = "\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
-		[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535, or \"\"",
+		[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
+		[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
+		[FM_OPTION_NQN] = "1 to 223 bytes without commas and control characters, no blank at either end",
+		[FM_OPTION_UUID] = "a UUID such as \"5b1e0c2a-6f4d-4b8e-9a37-0d2f1c3e4a5b\"",
+		[FM_OPTION_NGUID] = "32 hexadecimal digits, with hyphens as in a UUID or without",
+		[FM_OPTION_FLAGS] = "mount options with commas between, without blanks, quotes and backslashes",
 		[FM_OPTION_KEY] = "a public key: 44 characters of base64 (fmove keygen prints it)",
 		[FM_OPTION_BOOL] = "true or false",
 		[FM_OPTION_WHO] = "a list of \"*\", \"peer:*\", \"peer:NAME\", \"user:NAME\", \"group:NAME\"",
+		[FM_OPTION_ADDRESSES] = "a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 	};
+	bool may_be_empty = o->type <= FM_OPTION_TEXT_LAST && o->standard && !o->standard[0];
 	char words[80];
 
 	switch (o->type) {
@@ -82,6 +104,7 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 	case FM_OPTION_SIZE:
 	case FM_OPTION_POWER:
 	case FM_OPTION_TIME:
+	case FM_OPTION_SECONDS:
 	case FM_OPTION_RATE:
 		print_range(o, out, max);
 		break;
@@ -93,8 +116,11 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 		join_words(o, words, sizeof(words));
 		snprintf(out, max, "a list of %s", words);
 		break;
+	case FM_OPTION_WORD:
+		snprintf(out, max, "1 to %" PRIu64 " letters, digits, '.', '_' or '-'%s", o->max, may_be_empty ? ", or \"\"" : "");
+		break;
 	default:
-		snprintf(out, max, "%s", forms[o->type]);
+		snprintf(out, max, "%s%s", forms[o->type], may_be_empty ? ", or \"\"" : "");
 		break;
 	}
 }
@@ -111,6 +137,7 @@ void fm_option_quote(const struct fm_option *o, const char *value, char *out, si
 		return;
 	case FM_OPTION_SET:
 	case FM_OPTION_WHO:
+	case FM_OPTION_ADDRESSES:
 		break;
 	default:
 		snprintf(out, max, "\"%s\"", text);
@@ -196,22 +223,21 @@ static void print_example_option(FILE *to, const struct section *s, const struct
 
 static void print_example_section(FILE *to, const struct section *s)
 {
-	bool is_commented = strcmp(s->name, "peers") == 0;
-	const char *indent = is_commented ? "#\t" : "\t";
+	const char *indent = s->is_commented ? "#\t" : "\t";
 	bool is_first = true;
 
 	fprintf(to, "\n");
 	print_wrapped(to, "# ", EXAMPLE_COLUMNS, s->about);
-	fprintf(to, "%s%s %s{\n", is_commented ? "#" : "", s->name, s->is_list ? "= ( " : "= ");
+	fprintf(to, "%s%s %s{\n", s->is_commented ? "#" : "", s->name, s->is_list ? "= ( " : "= ");
 	for (unsigned i = 0; i < fm_option_count; i++) {
 		if (!fm_option_is_in(&fm_options[i], s->name))
 			continue;
 		if (!is_first)
-			fprintf(to, is_commented ? "#\n" : "\n");
+			fprintf(to, s->is_commented ? "#\n" : "\n");
 		is_first = false;
 		print_example_option(to, s, &fm_options[i], indent);
 	}
-	fprintf(to, "%s}%s;\n", is_commented ? "#" : "", s->is_list ? " )" : "");
+	fprintf(to, "%s}%s;\n", s->is_commented ? "#" : "", s->is_list ? " )" : "");
 }
 
 void fm_options_print_example(FILE *to)
