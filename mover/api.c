@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api - see api.h. Here: the listening socket, who may connect, and which request goes where.
+ * api - see api.h. Here: who may connect, and which request goes where.
  *
- * api_conn moves messages, api_request reads one, api_task carries it out, api_event and api_status
+ * packet_listener lets clients in, packet_conn moves messages, api_request reads one, api_task carries it out, api_event and api_status
  * write the answers.
  */
 #include "mover/api.h"
@@ -10,16 +10,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "mover/api_conn.h"
 #include "mover/api_event.h"
+#include "mover/api_exit.h"
 #include "mover/api_request.h"
 #include "mover/api_task.h"
 #include "mover/base/env.h"
@@ -28,26 +26,32 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/packet_conn.h"
+#include "mover/base/packet_listener.h"
+#include "mover/queue.h"
+#include "mover/tree/channel.h"
 
-#define ACCEPT_RETRY_MS 100	/* after a failure such as "no descriptors left" */
-#define ACCEPT_PASS_MAX 16
+static const struct fm_packet_limits limits = {
+	.receive_max = FM_API_REQUEST_BYTES_MAX, .send_max = FM_API_MSG_MAX, .queue_max = FM_API_QUEUE_MAX,
+	.queue_total_max = FM_API_QUEUE_TOTAL_MAX, .unread_ms = FM_API_UNREAD_MS,
+};
+_Static_assert(FM_API_FDS_MAX == FM_PACKET_FDS_MAX, "as many descriptors as a message may have");
 
 struct fm_api {
 	struct fm_loop *loop;
-	struct fm_watch listener;
-	struct fm_timer accept_again;
-	struct sockaddr_un address;
-	struct fm_api_shared shared;
+	struct fm_packet_listener listener;
+	struct fm_packet_shared shared;
 	struct fm_api_tasks tasks;
 	struct fm_list clients;
 	unsigned client_count;
+	char node[FM_API_NODE_MAX + 1];
 	bool is_stopped;
 };
 
 struct client {
 	struct fm_list link;
 	struct fm_api *api;
-	struct fm_api_conn *conn;
+	struct fm_packet_conn *conn;
 	struct fm_api_owner owner;
 };
 
@@ -55,19 +59,19 @@ struct client {
 
 static void client_send(void *ctx, const char *text, size_t len)
 {
-	fm_api_conn_send(((struct client *)ctx)->conn, text, len);
+	fm_packet_conn_send(((struct client *)ctx)->conn, text, len);
 }
 
 static bool client_is_slow(void *ctx)
 {
-	return fm_api_conn_is_slow(((struct client *)ctx)->conn);
+	return fm_packet_conn_is_slow(((struct client *)ctx)->conn);
 }
 
 static void client_reply(struct client *c, int len)
 {
 	/* Every event has a limit below FM_API_MSG_MAX by construction. */
 	assert(len > 0);
-	fm_api_conn_send(c->conn, c->api->tasks.tx, (size_t)len);
+	fm_packet_conn_send(c->conn, c->api->tasks.tx, (size_t)len);
 }
 
 static void client_reply_error(struct client *c, const struct fm_api_request *ask,
@@ -77,13 +81,90 @@ static void client_reply_error(struct client *c, const struct fm_api_request *as
 					   ask && ask->has_id ? &ask->id : NULL, err));
 }
 
+static void client_reply_done(struct client *c, const struct fm_api_request *ask)
+{
+	client_reply(c, fm_api_event_done(c->api->tasks.tx, FM_API_MSG_MAX, ask->id));
+}
+
 static int cancel(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
 {
-	if (fm_api_task_cancel(&c->owner, ask->job) < 0)
-		return fm_err_set(err, -ENOENT,
-				  "cancel: no transfer with the id %" PRIu64 " on this connection",
-				  ask->job);
-	client_reply(c, fm_api_event_done(c->api->tasks.tx, FM_API_MSG_MAX, ask->id));
+	int ret = 0;
+
+	if (ask->job_id[0])
+		ret = fm_queue_cancel(c->api->tasks.queue, ask->job_id, c->owner.who.uid, ask->is_kept, err);
+	else if (fm_api_task_cancel(&c->owner, ask->job, ask->is_kept) < 0)
+		ret = fm_err_set(err, -ENOENT,
+				 "cancel: no transfer with the id %" PRIu64 " on this connection",
+				 ask->job);
+	if (ret == 0)
+		client_reply_done(c, ask);
+	return ret;
+}
+
+static int commit(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
+{
+	struct fm_err why = { .code = 0 };
+	int ret;
+
+	if (ask->error_code[0])
+		(void)fm_err_set(&why, fm_api_errno(ask->error_code), "%s", ask->file);
+	ret = fm_api_task_commit(&c->owner, ask->job, why.code < 0 ? &why : NULL);
+	if (ret == -ENOENT)
+		return fm_err_set(err, ret, "commit: no put with \"hold\" and no attended get has the id %" PRIu64 " on this connection", ask->job);
+	if (ret < 0)
+		return fm_err_set(err, ret, "commit: %" PRIu64 " is not prepared yet", ask->job);
+	client_reply_done(c, ask);
+	return 0;
+}
+
+/* fd is taken over. */
+static int resume(struct client *c, const struct fm_api_request *ask, int fd, struct fm_err *err)
+{
+	int ret = fm_queue_resume(c->api->tasks.queue, ask->job_id, c->owner.who.uid, fd, err);
+
+	if (ret == 0)
+		client_reply_done(c, ask);
+	return ret;
+}
+
+static int jobs(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
+{
+	struct fm_queue *queue = c->api->tasks.queue;
+	uid_t uid = c->owner.who.uid;
+	char *tx = c->api->tasks.tx;
+	int len;
+
+	if (ask->is_all && uid != 0)
+		return fm_err_set(err, -EPERM, "the jobs of all users are for root");
+	if (ask->job_id[0])
+		len = fm_api_event_one_job(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->job_id, err);
+	else
+		len = fm_api_event_jobs(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->is_all, ask->after_seq);
+	if (len < 0)
+		return len;
+	client_reply(c, len);
+	return 0;
+}
+
+/* How many descriptors come with a request: least and most. */
+static void fds_wanted(const struct fm_api_request *ask, unsigned *least, unsigned *most)
+{
+	*least = *most = 0;
+	if (ask->op == FM_API_RESUME)
+		*most = 1;
+	if (!fm_api_op_is_transfer(ask->op) || ask->is_generated || ask->is_discarded || ask->is_store)
+		return;
+	*least = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MIN : 1;
+	*most = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MAX : ask->op == FM_API_GET ? 2 : 1;
+}
+
+static int attended_check(const struct fm_api_request *ask, struct fm_err *err)
+{
+	if (!ask->is_attended && ask->job_id[0] && fm_api_op_is_transfer(ask->op))
+		return fm_err_set(err, -EINVAL, "\"job\" needs \"attended\": true");
+	if (ask->is_attended && (ask->is_store || ask->is_generated || ask->is_discarded || ask->is_detached || ask->is_held))
+		return fm_err_set(err, -EINVAL, "\"attended\" is for a file or directory of the client, and leaves no room for \"detach\" "
+				  "or \"hold\"");
 	return 0;
 }
 
@@ -91,13 +172,30 @@ static int cancel(struct client *c, const struct fm_api_request *ask, struct fm_
 static int request_check(struct client *c, const struct fm_api_request *ask, unsigned fd_count,
 			 struct fm_err *err)
 {
-	unsigned fds =
-		fm_api_op_is_transfer(ask->op) && !ask->is_generated && !ask->is_discarded ? 1 : 0;
+	unsigned least, most;
 
-	if (fd_count != fds)
+	fds_wanted(ask, &least, &most);
+	if (fd_count < least || fd_count > most)
 		return fm_err_set(err, -EINVAL,
-				  "%u descriptor%s came with this request, it takes %u", fd_count,
-				  fd_count == 1 ? "" : "s", fds);
+				  "%u descriptor%s came with this request, it takes %u%s", fd_count,
+				  fd_count == 1 ? "" : "s", fd_count < least ? least : most,
+				  most > least ? fd_count < least ? " or more" : " or less" : "");
+	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
+		return fm_err_set(err, -EINVAL, "\"local_store\" leaves no room for another source or target");
+	if (ask->is_tree && (ask->is_generated || ask->is_discarded || (ask->is_detached && !ask->is_store)))
+		return fm_err_set(err, -EINVAL,
+				  "a \"tree\" is a directory of the client, which cannot be detached, or of \"local_store\"");
+	if (attended_check(ask, err) < 0)
+		return err->code;
+	if (ask->op == FM_API_PUT && ask->excludes_count > 0 && !ask->is_store && !ask->is_attended)
+		return fm_err_set(err, -EINVAL, "\"exclude\" has no meaning for put without \"local_store\": leave them out");
+	if (!ask->is_tree && (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
+		return fm_err_set(err, -EINVAL,
+				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need \"tree\": true");
+	if (ask->op == FM_API_GET && ask->is_force && !ask->is_store && !ask->is_attended)
+		return fm_err_set(err, -EINVAL, "\"force\" has no meaning for get without \"local_store\"");
+	if (!ask->is_store && ask->local_path_len > 0)
+		return fm_err_set(err, -EINVAL, "\"local_path\" needs \"local_store\"");
 	if (c->owner.count >= FM_API_REQUESTS_MAX)
 		return fm_err_set(err, -EBUSY, "more than %d requests under way on one connection",
 				  FM_API_REQUESTS_MAX);
@@ -108,33 +206,38 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 	return 0;
 }
 
-/* Carry it out. *fd and *ask are taken over where they are set to -1 and NULL. */
-static int request_do(struct client *c, struct fm_api_request **ask, int *fd, struct fm_err *err)
+/* Carry it out. Descriptors are taken over where they are set to -1. */
+static int request_do(struct client *c, const struct fm_api_request *ask, int *fds, struct fm_err *err)
 {
+	int task_fds[FM_API_TASK_FDS];
 	char *tx = c->api->tasks.tx;
-	int task_fd = *fd;
-	int ret;
 
-	switch ((*ask)->op) {
+	memcpy(task_fds, fds, sizeof(task_fds));
+	switch (ask->op) {
 	case FM_API_PING:
-		client_reply(c, fm_api_event_pong(tx, FM_API_MSG_MAX, (*ask)->id));
+		client_reply(c, fm_api_event_pong(tx, FM_API_MSG_MAX, ask->id, c->api->node));
 		return 0;
 	case FM_API_STATUS:
-		client_reply(c, fm_api_event_status(tx, FM_API_MSG_MAX, (*ask)->id,
+		client_reply(c, fm_api_event_status(tx, FM_API_MSG_MAX, ask->id,
 						    c->api->tasks.engine));
 		return 0;
 	case FM_API_CANCEL:
-		return cancel(c, *ask, err);
+		return cancel(c, ask, err);
+	case FM_API_COMMIT:
+		return commit(c, ask, err);
+	case FM_API_JOBS:
+		return jobs(c, ask, err);
+	case FM_API_RESUME:
+		fds[0] = -1;
+		return resume(c, ask, task_fds[0], err);
 	default:
-		*fd = -1;
-		ret = fm_api_task_start(&c->api->tasks, &c->owner, *ask, task_fd, err);
-		if (ret == 0)
-			*ask = NULL;
-		return ret;
+		for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
+			fds[i] = -1;
+		return fm_api_task_start(&c->api->tasks, &c->owner, ask, task_fds, err);
 	}
 }
 
-static void client_message(void *ctx, const struct fm_api_message *msg)
+static void client_message(void *ctx, const struct fm_packet *msg)
 {
 	struct client *c = ctx;
 	struct fm_api_request *ask;
@@ -147,7 +250,7 @@ static void client_message(void *ctx, const struct fm_api_message *msg)
 	ask = FM_FAULT("api.request") ? NULL : malloc(sizeof(*ask));
 	if (!ask)
 		ret = fm_err_set(&err, -ENOMEM, "no memory for a request");
-	else if (msg->why)
+	else if (msg->why[0])
 		ret = fm_err_set(&err, -EMSGSIZE, "%s", msg->why);
 	if (ret < 0) {
 		client_reply_error(c, NULL, &err);
@@ -156,7 +259,7 @@ static void client_message(void *ctx, const struct fm_api_message *msg)
 		if (ret == 0)
 			ret = request_check(c, ask, msg->fd_count, &err);
 		if (ret == 0)
-			ret = request_do(c, &ask, &fds[0], &err);
+			ret = request_do(c, ask, fds, &err);
 		if (ret < 0)
 			client_reply_error(c, ask, &err);
 	}
@@ -171,7 +274,7 @@ static void client_message(void *ctx, const struct fm_api_message *msg)
 static void client_free(struct client *c)
 {
 	fm_api_task_abandon(&c->owner);
-	fm_api_conn_free(c->conn);
+	fm_packet_conn_free(c->conn);
 	fm_list_del(&c->link);
 	c->api->client_count--;
 	free(c);
@@ -210,7 +313,7 @@ static void refuse(struct fm_api *api, int fd, const struct fm_err *err)
 
 static int client_new(struct fm_api *api, int fd, const struct ucred *who, struct fm_err *err)
 {
-	static const struct fm_api_conn_events events = { client_message, client_closed };
+	static const struct fm_packet_events events = { client_message, client_closed };
 	struct client *c;
 	int ret;
 
@@ -224,7 +327,7 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 		(struct fm_api_owner){ .send = client_send, .is_slow = client_is_slow, .ctx = c };
 	c->owner.who = (struct fm_who){ .uid = who->uid, .gid = who->gid };
 	fm_list_init(&c->owner.tasks);
-	ret = fm_api_conn_new(&api->shared, fd, &events, c, &c->conn, err);
+	ret = fm_packet_conn_new(&api->shared, fd, &events, c, &c->conn, err);
 	if (ret < 0) {
 		free(c);
 		return ret;
@@ -234,133 +337,19 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 	return 0;
 }
 
-static void client_accept(struct fm_api *api, int fd)
+static void client_accepted(void *ctx, int fd, const struct ucred *who)
 {
-	struct ucred who;
-	socklen_t len = sizeof(who);
+	struct fm_api *api = ctx;
 	struct fm_err err;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0) {
-		(void)close(fd);	/* a socket without peer: it is gone again */
-		return;
-	}
-	if (!has_room_for(api, who.uid)) {
+	if (!has_room_for(api, who->uid)) {
 		(void)fm_err_set(&err, -EBUSY,
 				 "too many connections to this daemon; close some, or try again");
 		refuse(api, fd, &err);
 		return;
 	}
-	if (client_new(api, fd, &who, &err) < 0)
+	if (client_new(api, fd, who, &err) < 0)
 		fm_log_warn("local client refused: %s", err.text);
-}
-
-/* ---- the listening socket ---- */
-
-static void listener_ready(struct fm_watch *watch, uint32_t events)
-{
-	struct fm_api *api = fm_container_of(watch, struct fm_api, listener);
-
-	(void)events;
-	for (unsigned i = 0; i < ACCEPT_PASS_MAX; i++) {
-		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd >= 0) {
-			client_accept(api, fd);
-			continue;
-		}
-		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-			return;
-		/* What waits there would wake us in every pass. */
-		fm_log_warn("local API: accept: %s", fm_err_name(errno));
-		fm_watch_mod(api->loop, watch, 0);
-		fm_timer_set(api->loop, &api->accept_again,
-			     fm_loop_now(api->loop) + ACCEPT_RETRY_MS * FM_NS_PER_MS);
-		return;
-	}
-}
-
-static void listener_again(struct fm_timer *timer)
-{
-	struct fm_api *api = fm_container_of(timer, struct fm_api, accept_again);
-
-	fm_watch_mod(api->loop, &api->listener, EPOLLIN);
-}
-
-/* Whether nobody listens there any more: what a dead daemon left may be replaced, nothing else. */
-static bool socket_is_dead(const struct sockaddr_un *address)
-{
-	struct stat st;
-	bool is_dead;
-	int fd;
-
-	if (lstat(address->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return false;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return false;
-	is_dead = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-		  errno == ECONNREFUSED;
-	(void)close(fd);	/* only asked */
-	return is_dead;
-}
-
-static int listener_bind(int fd, const struct sockaddr_un *address, struct fm_err *err)
-{
-	int ret;
-
-	ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-	if (ret < 0 && errno == EADDRINUSE && socket_is_dead(address)) {
-		(void)unlink(address->sun_path);	/* bind() says it if it is still there */
-		ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-	}
-	if (ret < 0 && errno == EADDRINUSE)
-		return fm_err_set(err, -EADDRINUSE,
-				  "socket %s: another fmoved serves it, or it is no socket",
-				  address->sun_path);
-	if (ret < 0)
-		return fm_err_sys(err, -errno, "socket %s", address->sun_path);
-	return 0;
-}
-
-static int listener_open(struct fm_api *api, const struct fm_api_opts *opts, struct fm_err *err)
-{
-	const char *path = api->address.sun_path;
-	int fd, ret;
-
-	fd = FM_FAULT("api.socket")
-		     ? (errno = EMFILE, -1)
-		     : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "socket %s", path);
-	/*
-	 * bind() gives the file the mode of the descriptor: nobody gets in before owner and mode
-	 * are right.
-	 */
-	if (fchmod(fd, 0) < 0) {
-		ret = fm_err_sys(err, -errno, "socket %s: set its mode", path);
-		goto close_fd;
-	}
-	ret = listener_bind(fd, &api->address, err);
-	if (ret < 0)
-		goto close_fd;
-	if (FM_FAULT("api.listen") ||
-	    (opts->gid != (gid_t)-1 && lchown(path, (uid_t)-1, opts->gid) < 0) ||
-	    chmod(path, opts->mode) < 0 || listen(fd, FM_API_CONNS_MAX) < 0) {
-		ret = fm_err_sys(err, errno ? -errno : -EIO,
-				 "socket %s: set its group and mode, listen", path);
-		goto unlink_path;
-	}
-	api->listener = (struct fm_watch){ .ready = listener_ready, .fd = fd, .events = EPOLLIN };
-	ret = fm_watch_add(api->loop, &api->listener, err);
-	if (ret < 0)
-		goto unlink_path;
-	return 0;
-
-unlink_path:
-	(void)unlink(path);	/* ours; if it stays, the next start replaces it */
-close_fd:
-	(void)close(fd);	/* nothing was written to it */
-	return ret;
 }
 
 /* ---- new, stop, free ---- */
@@ -368,32 +357,29 @@ close_fd:
 int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,
 	       struct fm_api **out, struct fm_err *err)
 {
-	size_t path_len = strlen(opts->socket_path);
+	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
+						     .backlog = FM_API_CONNS_MAX, .daemon = "fmoved",
+						     .accepted = client_accepted };
 	struct fm_api *api;
 	int ret = -ENOMEM;
 
-	if (path_len == 0 || path_len >= sizeof(api->address.sun_path))
-		return fm_err_set(err, -ENAMETOOLONG,
-				  "socket %s: a path of 1 to %zu bytes is needed",
-				  opts->socket_path, sizeof(api->address.sun_path) - 1);
 	api = FM_FAULT("api.alloc") ? NULL : calloc(1, sizeof(*api));
 	if (!api)
 		return fm_err_set(err, -ENOMEM, "no memory for the local API");
 	api->loop = loop;
-	api->accept_again.fire = listener_again;
 	fm_list_init(&api->clients);
-	api->address.sun_family = AF_UNIX;
-	memcpy(api->address.sun_path, opts->socket_path, path_len + 1);
-	api->shared = (struct fm_api_shared){ .loop = loop };
+	api->shared = (struct fm_packet_shared){ .loop = loop, .limits = &limits };
 	api->tasks =
-		(struct fm_api_tasks){ .loop = loop, .engine = engine, .worker = opts->worker };
+		(struct fm_api_tasks){ .loop = loop, .engine = engine, .queue = opts->queue };
+	(void)snprintf(api->node, sizeof(api->node), "%s", opts->node);	/* has at most so many */
 	api->shared.rx = FM_FAULT("api.rx") ? NULL : malloc(FM_API_REQUEST_BYTES_MAX);
 	api->tasks.tx = FM_FAULT("api.tx") ? NULL : malloc(FM_API_MSG_MAX);
 	if (!api->shared.rx || !api->tasks.tx) {
 		(void)fm_err_set(err, -ENOMEM, "no memory for the local API");
 		goto free_api;
 	}
-	ret = listener_open(api, opts, err);
+	listening.ctx = api;
+	ret = fm_packet_listener_open(&api->listener, loop, &listening, err);
 	if (ret < 0)
 		goto free_api;
 	*out = api;
@@ -411,10 +397,7 @@ void fm_api_stop(struct fm_api *api)
 	if (api->is_stopped)
 		return;
 	api->is_stopped = true;
-	(void)unlink(api->address.sun_path);	/* somebody may have been there before us */
-	fm_timer_clear(api->loop, &api->accept_again);
-	fm_watch_del(api->loop, &api->listener);
-	(void)close(api->listener.fd);		/* nothing is written to it */
+	fm_packet_listener_close(&api->listener);
 	fm_list_each(at, next, &api->clients)
 		client_free(fm_container_of(at, struct client, link));
 }

@@ -8,8 +8,8 @@
  * messages, descriptors and what waits to be read have the limits below, and a client that does not
  * read is closed.
  *
- * Order at the end: fm_api_stop(), fm_engine_stop(), its stopped(), fm_api_free(),
- * fm_engine_free().
+ * Order at the end: fm_api_stop(), fm_queue_stop(), fm_engine_stop(), its stopped(), fm_api_free(),
+ * fm_queue_free(), fm_engine_free().
  */
 #ifndef FM_API_H
 #define FM_API_H
@@ -20,11 +20,13 @@ struct fm_api;
 struct fm_engine;
 struct fm_err;
 struct fm_loop;
-struct fm_worker;
+struct fm_queue;
 
 #define FM_API_VERSION 1			/* of the messages; "api" in the answer to ping */
 #define FM_API_SOCKET "/run/fmove/fmoved.sock"	/* where clients look if nothing else is said */
 #define FM_API_MSG_MAX (256u << 10)		/* bytes of one message, either way */
+/* bytes of a request: the largest real one is a path of 4095 bytes, each escaped as six */
+#define FM_API_REQUEST_BYTES_MAX (64u << 10)
 #define FM_API_FDS_MAX 8			/* descriptors beside one message */
 #define FM_API_CONNS_MAX 128
 #define FM_API_CONNS_USER_MAX 96		/* of one user, so that others always get in */
@@ -39,11 +41,12 @@ struct fm_api_opts {
 	const char *socket_path;
 	mode_t mode;			/* of the socket: who may connect, e.g. 0660 */
 	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
-	struct fm_worker *worker;	/* for opening what callers pass: it may block */
+	struct fm_queue *queue;		/* of transfers */
+	const char *node;		/* our name; copied */
 };
 
 /*
- * Listens at once. opts are copied; loop, engine and worker must outlive it. -EADDRINUSE if another
+ * Listens at once. opts are copied; loop, engine and queue must outlive it. -EADDRINUSE if another
  * daemon serves this socket.
  */
 int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_engine *engine,

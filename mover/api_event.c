@@ -11,7 +11,7 @@
 #include "mover/api_json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/engine.h"
+#include "mover/queue.h"
 
 static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
 			const char *event)
@@ -28,11 +28,21 @@ static int event_end(struct fm_json_writer *w)
 	return fm_jw_end(w);
 }
 
-int fm_api_event_accepted(char *buf, size_t cap, uint64_t id)
+int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job)
 {
 	struct fm_json_writer w;
 
 	event_begin(&w, buf, cap, id, "accepted");
+	fm_jw_text(&w, "job", job);
+	return event_end(&w);
+}
+
+int fm_api_event_detached(char *buf, size_t cap, uint64_t id, const char *job)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	fm_jw_text(&w, "job", job);
 	return event_end(&w);
 }
 
@@ -44,14 +54,22 @@ int fm_api_event_done(char *buf, size_t cap, uint64_t id)
 	return event_end(&w);
 }
 
-int fm_api_event_pong(char *buf, size_t cap, uint64_t id)
+int fm_api_event_pong(char *buf, size_t cap, uint64_t id, const char *node)
 {
 	struct fm_json_writer w;
 
 	event_begin(&w, buf, cap, id, "done");
 	fm_jw_text(&w, "version", FM_VERSION);
 	fm_jw_u64(&w, "api", FM_API_VERSION);
+	fm_jw_text(&w, "node", node);
 	return event_end(&w);
+}
+
+static void error_add(struct fm_json_writer *w, const struct fm_err *err)
+{
+	fm_jw_text(w, "code", fm_api_errno_name(err->code));
+	fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(err->code));
+	fm_jw_text(w, "text", err->text);
 }
 
 int fm_api_event_error(char *buf, size_t cap, const uint64_t *id, const struct fm_err *err)
@@ -65,14 +83,23 @@ int fm_api_event_error(char *buf, size_t cap, const uint64_t *id, const struct f
 	else
 		fm_jw_null(&w, "id");
 	fm_jw_text(&w, "event", "error");
-	fm_jw_text(&w, "code", fm_api_errno_name(err->code));
-	fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(err->code));
-	fm_jw_text(&w, "text", err->text);
+	error_add(&w, err);
 	return event_end(&w);
 }
 
-int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_job_progress *p)
+int fm_api_event_failed(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
 {
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "error");
+	error_add(&w, &r->err);
+	fm_jw_bool(&w, "kept", r->is_partial_kept);
+	return event_end(&w);
+}
+
+int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *q)
+{
+	const struct fm_job_progress *p = &q->job;
 	struct fm_json_writer w;
 
 	event_begin(&w, buf, cap, id, "progress");
@@ -83,8 +110,13 @@ int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_jo
 		fm_jw_u64(&w, "size", p->size);
 	fm_jw_u64(&w, "bytes", p->bytes_done);
 	fm_jw_u64(&w, "resent_bytes", p->bytes_resent);
+	fm_jw_u64(&w, "resumed_bytes", p->bytes_resumed);
+	fm_jw_u64(&w, "files", p->files);
 	fm_jw_u64(&w, "corrupt_chunks", p->corrupt_chunks);
 	fm_jw_u64(&w, "rails", p->rails);
+	fm_jw_u64(&w, "before", q->before);
+	fm_jw_u64(&w, "again_ms", q->again_ns / FM_NS_PER_MS);
+	fm_jw_text(&w, "text", q->text);
 	return event_end(&w);
 }
 
@@ -96,29 +128,66 @@ static void mode_add(struct fm_json_writer *w, uint32_t mode)
 	fm_jw_text(w, "mode", text);
 }
 
-int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
+static void tree_add(struct fm_json_writer *w, const struct fm_tree_count *c)
+{
+	fm_jw_bool(w, "tree", true);
+	fm_jw_u64(w, "files", c->files);
+	fm_jw_u64(w, "dirs", c->dirs);
+	fm_jw_u64(w, "links", c->links);
+	fm_jw_u64(w, "hard_links", c->hard_links);
+	fm_jw_u64(w, "reused_files", c->reused_files);
+	fm_jw_u64(w, "reused_bytes", c->reused_bytes);
+	fm_jw_bool(w, "reflinked", c->is_reflinked);
+	fm_jw_u64(w, "resumed_files", c->resumed_files);
+	fm_jw_u64(w, "wanted_files", c->wanted_files);
+	fm_jw_u64(w, "wanted_bytes", c->wanted_bytes);
+}
+
+static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 {
 	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
-	struct fm_json_writer w;
+	uint64_t bytes = r->is_tree ? r->tree.bytes : r->size;
+	uint64_t spared = r->is_tree ? r->tree.reused_bytes + r->tree.resumed_bytes : r->bytes_resumed;
+	uint64_t moved = spared > bytes ? 0 : bytes - spared;
 	char crc[16];
 
 	(void)snprintf(crc, sizeof(crc), "%08" PRIx32, r->crc);	/* always fits */
+	fm_jw_u64(w, "bytes", bytes);
+	fm_jw_u64(w, "data_bytes", r->data_bytes);
+	fm_jw_real(w, "seconds", seconds);
+	fm_jw_real(w, "gb_per_s", seconds > 0 ? (double)moved / 1e9 / seconds : 0);
+	fm_jw_text(w, "transport", r->kind == FM_KIND_RDMA ? "rdma" : "tcp");
+	fm_jw_text(w, "why", r->why);
+	fm_jw_u64(w, "connections", r->conns);
+	fm_jw_text(w, "crc32c", crc);
+	fm_jw_bool(w, "durable", r->is_durable);
+	fm_jw_bool(w, "checked", r->is_checked);
+	fm_jw_u64(w, "resent_bytes", r->bytes_resent);
+	fm_jw_u64(w, "resumed_bytes", r->is_tree ? r->tree.resumed_bytes : r->bytes_resumed);
+	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);
+	mode_add(w, r->attr.mode);
+	fm_jw_i64(w, "mtime_ns", r->attr.mtime_ns);
+	if (r->is_tree)
+		tree_add(w, &r->tree);
+	fm_jw_text(w, "note", r->note);
+}
+
+int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
+{
+	struct fm_json_writer w;
+
 	event_begin(&w, buf, cap, id, "done");
-	fm_jw_u64(&w, "bytes", r->size);
-	fm_jw_u64(&w, "data_bytes", r->data_bytes);
-	fm_jw_real(&w, "seconds", seconds);
-	fm_jw_real(&w, "gb_per_s", seconds > 0 ? (double)r->size / 1e9 / seconds : 0);
-	fm_jw_text(&w, "transport", r->kind == FM_KIND_RDMA ? "rdma" : "tcp");
-	fm_jw_text(&w, "why", r->why);
-	fm_jw_u64(&w, "connections", r->conns);
-	fm_jw_text(&w, "crc32c", crc);
-	fm_jw_bool(&w, "durable", r->is_durable);
-	fm_jw_bool(&w, "checked", r->is_checked);
-	fm_jw_u64(&w, "resent_bytes", r->bytes_resent);
-	fm_jw_u64(&w, "corrupt_chunks", r->corrupt_chunks);
-	mode_add(&w, r->attr.mode);
-	fm_jw_i64(&w, "mtime_ns", r->attr.mtime_ns);
-	fm_jw_text(&w, "note", r->note);
+	result_add(&w, r);
+	return event_end(&w);
+}
+
+int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "prepared");
+	if (r)
+		result_add(&w, r);
 	return event_end(&w);
 }
 
@@ -170,6 +239,10 @@ int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_reques
 		fm_jw_object(&w, NULL);
 		fm_jw_name(&w, "name", r->entries[i].name, strlen(r->entries[i].name));
 		attr_add(&w, &r->entries[i].attr);
+		if (r->entries[i].whole == FM_SIZE_UNKNOWN)
+			fm_jw_null(&w, "whole");
+		else if (r->entries[i].whole > 0)
+			fm_jw_u64(&w, "whole", r->entries[i].whole);
 		fm_jw_object_end(&w);
 	}
 	fm_jw_array_end(&w);

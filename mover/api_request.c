@@ -17,6 +17,8 @@ static const char *const op_names[] = {
 	[FM_API_PING] = "ping",	    [FM_API_PUT] = "put",	  [FM_API_GET] = "get",
 	[FM_API_STAT] = "stat",	    [FM_API_LIST] = "list",	  [FM_API_REMOVE] = "remove",
 	[FM_API_MKDIR] = "mkdir",   [FM_API_STATUS] = "status",	  [FM_API_CANCEL] = "cancel",
+	[FM_API_JOBS] = "jobs",	    [FM_API_WAIT] = "wait",	  [FM_API_RESUME] = "resume",
+	[FM_API_VERIFY] = "verify", [FM_API_COMMIT] = "commit",
 };
 _Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
 	       "an operation has no name");
@@ -24,6 +26,9 @@ _Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
 /* In the order of the enums in engine.h. */
 static const char *const transport_names[] = { "auto", "rdma", "tcp", NULL };
 static const char *const durability_names[] = { "default", "disk", "memory", NULL };
+static const char *const readback_names[] = { "none", "readback", NULL };
+/* What is not said is the first. */
+static const char *const priority_names[] = { "normal", "low", "high", NULL };
 _Static_assert(FM_WANT_AUTO == 0 && FM_WANT_RDMA == 1 && FM_WANT_TCP == 2,
 	       "order of transport_names");
 _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURABILITY_MEMORY == 2,
@@ -34,7 +39,10 @@ _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURAB
 #define TRANSFERS (OP(PUT) | OP(GET))
 #define REQUESTS (OP(STAT) | OP(LIST) | OP(REMOVE) | OP(MKDIR))
 
-enum key_type { KEY_OP, KEY_ID, KEY_U64, KEY_BOOL, KEY_WORD, KEY_NAME, KEY_CHOICE };
+#define NAMED (TRANSFERS | REQUESTS | OP(VERIFY))
+#define BY_JOB (OP(CANCEL) | OP(WAIT) | OP(RESUME) | OP(COMMIT))
+
+enum key_type { KEY_OP, KEY_ID, KEY_U64, KEY_BOOL, KEY_WORD, KEY_NAME, KEY_CHOICE, KEY_JOB, KEY_EXCLUDES };
 
 struct key {
 	const char *name;
@@ -53,23 +61,46 @@ struct key {
 static const struct key keys[] = {
 	{ "op", KEY_OP, AT(op), ALL, ALL, 0, 0, NULL },
 	{ "id", KEY_ID, AT(id), ALL, ALL, 0, 0, NULL },
-	{ "node", KEY_WORD, AT(node), TRANSFERS | REQUESTS, TRANSFERS, FM_API_NODE_MAX, 0, NULL },
-	{ "store", KEY_WORD, AT(store), TRANSFERS | REQUESTS, TRANSFERS | REQUESTS, FM_API_NODE_MAX,
-	  0, NULL },
-	{ "path", KEY_NAME, AT(path), TRANSFERS | REQUESTS, TRANSFERS | REQUESTS, FM_PATH_LEN_MAX,
-	  AT(path_len), NULL },
+	{ "node", KEY_WORD, AT(node), NAMED, TRANSFERS, FM_API_NODE_MAX, 0, NULL },
+	{ "store", KEY_WORD, AT(store), NAMED, NAMED, FM_API_NODE_MAX, 0, NULL },
+	{ "path", KEY_NAME, AT(path), NAMED, NAMED, FM_PATH_LEN_MAX, AT(path_len), NULL },
 	{ "transport", KEY_CHOICE, AT(transport), TRANSFERS, 0, 0, 0, transport_names },
 	{ "durability", KEY_CHOICE, AT(durability), TRANSFERS, 0, 0, 0, durability_names },
-	{ "force", KEY_BOOL, AT(is_force), OP(PUT), 0, 0, 0, NULL },
+	{ "force", KEY_BOOL, AT(is_force), TRANSFERS, 0, 0, 0, NULL },
+	{ "verify", KEY_CHOICE, AT(readback), OP(PUT), 0, 0, 0, readback_names },
+	{ "hold", KEY_BOOL, AT(is_held), OP(PUT), 0, 0, 0, NULL },
+	{ "buffered", KEY_BOOL, AT(is_buffered), OP(PUT), 0, 0, 0, NULL },
 	{ "generate", KEY_U64, AT(bytes_generated), OP(PUT), 0, FM_SIZE_LIMIT, AT(is_generated),
 	  NULL },
 	{ "discard", KEY_BOOL, AT(is_discarded), OP(GET), 0, 0, 0, NULL },
 	{ "limit", KEY_U64, AT(rate_bytes), TRANSFERS, 0, INT64_MAX, 0, NULL },
 	{ "timeout_ms", KEY_U64, AT(timeout_ms), TRANSFERS | REQUESTS, 0, FM_API_MS_MAX, 0, NULL },
-	{ "progress_ms", KEY_U64, AT(progress_ms), TRANSFERS, 0, FM_API_MS_MAX, 0, NULL },
+	{ "progress_ms", KEY_U64, AT(progress_ms), TRANSFERS | OP(WAIT) | OP(VERIFY), 0, FM_API_MS_MAX, 0,
+	  NULL },
+	{ "detach", KEY_BOOL, AT(is_detached), TRANSFERS, 0, 0, 0, NULL },
+	{ "attended", KEY_BOOL, AT(is_attended), TRANSFERS, 0, 0, 0, NULL },
+	{ "priority", KEY_CHOICE, AT(priority), TRANSFERS, 0, 0, 0, priority_names },
+	{ "retry_ms", KEY_U64, AT(retry_ms), TRANSFERS, 0, FM_API_MS_MAX, AT(has_retry), NULL },
+	{ "local_store", KEY_WORD, AT(local_store), TRANSFERS, 0, FM_API_NODE_MAX, 0, NULL },
+	{ "local_path", KEY_NAME, AT(local_path), TRANSFERS, 0, FM_PATH_LEN_MAX, AT(local_path_len),
+	  NULL },
+	{ "file", KEY_NAME, AT(file), TRANSFERS, 0, FM_QUEUE_FILE_PATH_MAX, AT(file_len), NULL },
 	{ "after", KEY_NAME, AT(after), OP(LIST), 0, FM_NAME_LEN_MAX, AT(after_len), NULL },
 	{ "recursive", KEY_BOOL, AT(is_recursive), OP(REMOVE), 0, 0, 0, NULL },
-	{ "job", KEY_U64, AT(job), OP(CANCEL), OP(CANCEL), FM_API_ID_MAX, 0, NULL },
+	{ "partial", KEY_BOOL, AT(is_partial), OP(LIST), 0, 0, 0, NULL },
+	{ "tree", KEY_BOOL, AT(is_tree), TRANSFERS, 0, 0, 0, NULL },
+	{ "update", KEY_BOOL, AT(is_update), TRANSFERS, 0, 0, 0, NULL },
+	{ "checksum", KEY_BOOL, AT(has_checksums), TRANSFERS, 0, 0, 0, NULL },
+	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS, 0, 0, 0, NULL },
+	{ "dev", KEY_U64, AT(dev), OP(PUT), 0, INT64_MAX, 0, NULL },
+	{ "ino", KEY_U64, AT(ino), OP(PUT), 0, INT64_MAX, 0, NULL },
+	{ "exclude", KEY_EXCLUDES, AT(excludes), TRANSFERS, 0, FM_TREE_EXCLUDE_LEN_MAX, 0, NULL },
+	{ "job", KEY_JOB, AT(job), BY_JOB | OP(JOBS) | TRANSFERS, BY_JOB, FM_API_ID_MAX, 0, NULL },
+	{ "code", KEY_WORD, AT(error_code), OP(COMMIT), 0, FM_API_CODE_MAX, 0, NULL },
+	{ "text", KEY_WORD, AT(file), OP(COMMIT), 0, FM_ERR_TEXT_MAX - 1, 0, NULL },
+	{ "keep", KEY_BOOL, AT(is_kept), OP(CANCEL), 0, 0, 0, NULL },
+	{ "all", KEY_BOOL, AT(is_all), OP(JOBS), 0, 0, 0, NULL },
+	{ "seq", KEY_U64, AT(after_seq), OP(JOBS), 0, FM_API_ID_MAX, 0, NULL },
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 
@@ -141,15 +172,55 @@ static int choice_take(const struct key *k, const struct fm_json *value, struct 
 			return 0;
 		}
 	}
-	return fm_err_set(err, -EINVAL, "\"%s\": not one of %s, %s, %s", k->name, k->choices[0],
-			  k->choices[1], k->choices[2]);
+	return fm_err_set(err, -EINVAL, "\"%s\": not one of %s, %s%s%s", k->name, k->choices[0],
+			  k->choices[1], k->choices[2] ? ", " : "", k->choices[2] ? k->choices[2] : "");
+}
+
+/* A request of this connection by its number, or (a text) any job by its id. */
+static int job_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+		    struct fm_err *err)
+{
+	const char *text;
+
+	if (r->op == FM_API_COMMIT || (r->op == FM_API_CANCEL && fm_json_type(value) == FM_JSON_INTEGER))
+		return u64_take(k, value, r, err);
+	if (fm_json_text(value, &text) < 0 || !*text)
+		return fm_err_set(err, -EINVAL, "\"%s\": not the id of a job%s", k->name,
+				  r->op == FM_API_CANCEL ? " or of a request" : "");
+	if (strlen(text) > FM_QUEUE_ID_LEN)
+		return fm_err_set(err, -ENOENT, "\"%.32s\" is no id of a job: those have %d characters",
+				  text, FM_QUEUE_ID_LEN);
+	memcpy(r->job_id, text, strlen(text) + 1);
+	return 0;
+}
+
+/* An array of patterns. */
+static int excludes_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+			 struct fm_err *err)
+{
+	size_t count = fm_json_count(value), len;
+
+	if (!value || fm_json_type(value) != FM_JSON_ARRAY || count > FM_TREE_EXCLUDES_MAX)
+		return fm_err_set(err, -EINVAL, "\"%s\": not an array of at most %d patterns", k->name,
+				  FM_TREE_EXCLUDES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		if (fm_json_name(fm_json_at(value, i), r->excludes[i], sizeof(r->excludes[i]), &len) < 0 ||
+		    len == 0)
+			return fm_err_set(err, -EINVAL,
+					  "\"%s\": a pattern is a string of 1 to %" PRIu64 " bytes",
+					  k->name, k->max);
+	}
+	r->excludes_count = (unsigned)count;
+	return 0;
 }
 
 struct taking {
 	struct fm_api_request *request;
 	struct fm_err *err;
-	unsigned seen;			/* bit n: keys[n] is there */
+	uint64_t seen;			/* bit n: keys[n] is there */
 };
+_Static_assert(KEY_COUNT <= 64, "a bit for every key");
+_Static_assert(FM_ERR_TEXT_MAX <= FM_QUEUE_FILE_PATH_MAX, "the text of a commit fits where it is put");
 
 static int key_take(void *ctx, const char *name, const struct fm_json *value)
 {
@@ -161,7 +232,7 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 	if (!(k->ops & 1u << t->request->op))
 		return fm_err_set(t->err, -EINVAL, "\"%s\" has no meaning for %s", name,
 				  op_names[t->request->op]);
-	t->seen |= 1u << (k - keys);
+	t->seen |= UINT64_C(1) << (k - keys);
 	switch (k->type) {
 	case KEY_OP:
 	case KEY_ID:
@@ -178,6 +249,10 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 		return name_take(k, value, t->request, t->err);
 	case KEY_CHOICE:
 		return choice_take(k, value, t->request, t->err);
+	case KEY_JOB:
+		return job_take(k, value, t->request, t->err);
+	case KEY_EXCLUDES:
+		return excludes_take(k, value, t->request, t->err);
 	}
 	abort();	/* a type without case: our bug */
 }
@@ -207,7 +282,7 @@ static int head_take(const struct fm_json *json, struct fm_api_request *r, struc
 static int required_check(const struct taking *t)
 {
 	for (size_t i = 0; i < KEY_COUNT; i++)
-		if ((keys[i].required & 1u << t->request->op) && !(t->seen & 1u << i))
+		if ((keys[i].required & 1u << t->request->op) && !(t->seen & UINT64_C(1) << i))
 			return fm_err_set(t->err, -EINVAL, "%s needs \"%s\"",
 					  op_names[t->request->op], keys[i].name);
 	return 0;
@@ -220,9 +295,10 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 	struct fm_json *json;
 	int ret;
 
-	/* The four strings at the end are only valid up to their terminator. */
+	/* The strings at the end are only valid up to their terminator. */
 	memset(out, 0, offsetof(struct fm_api_request, node));
 	out->node[0] = out->store[0] = out->after[0] = out->path[0] = '\0';
+	out->local_store[0] = out->local_path[0] = out->file[0] = '\0';
 	ret = fm_json_parse(msg, len, &json, err);
 	if (ret < 0)
 		return ret;
@@ -232,9 +308,17 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 	if (ret == 0)
 		ret = required_check(&t);
 	fm_json_free(json);
+	out->is_store = out->local_store[0] != '\0';
 	if (ret == 0 && out->progress_ms > 0 && out->progress_ms < FM_API_PROGRESS_MS_MIN)
 		out->progress_ms = FM_API_PROGRESS_MS_MIN;
 	return ret;
+}
+
+enum fm_queue_priority fm_api_priority(const struct fm_api_request *r)
+{
+	static const enum fm_queue_priority of[] = { FM_QUEUE_NORMAL, FM_QUEUE_LOW, FM_QUEUE_HIGH };
+
+	return of[r->priority];
 }
 
 bool fm_api_op_is_transfer(enum fm_api_op op)

@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include "mover/engine.h"
+#include "mover/queue.h"
 
 #define FM_API_NODE_MAX 64		/* bytes of a node's or store's name */
+#define FM_API_CODE_MAX 24		/* bytes of an errno's name */
 #define FM_API_PROGRESS_MS_MIN 20
 #define FM_API_MS_MAX (UINT64_C(366) * 24 * 3600 * 1000)
 #define FM_API_ID_MAX ((UINT64_C(1) << 53) - 1)	/* what every language's numbers hold exactly */
@@ -30,6 +32,11 @@ enum fm_api_op {
 	FM_API_MKDIR,
 	FM_API_STATUS,
 	FM_API_CANCEL,
+	FM_API_JOBS,
+	FM_API_WAIT,
+	FM_API_RESUME,
+	FM_API_VERIFY,
+	FM_API_COMMIT,
 	FM_API_OP_COUNT
 };
 
@@ -39,21 +46,49 @@ struct fm_api_request {
 	enum fm_api_op op;
 	unsigned transport;		/* enum fm_transport_want */
 	unsigned durability;		/* enum fm_durability */
+	unsigned readback;		/* put: 1: compare what the far disk gives back */
+	bool is_held;			/* put: it gets its name only after "commit" */
+	bool is_buffered;		/* put: read the file through the page cache */
 	bool is_force;
 	bool is_recursive;
+	bool is_partial;		/* list: unfinished transfers into it */
+	bool is_tree;			/* our end is a directory of the caller: see tree/channel.h */
+	bool is_update;			/* tree: send what differs ... */
+	bool has_checksums;		/* ... by content */
+	bool is_dry;			/* tree: say what would be sent */
+	uint64_t dev;			/* put, tree: its root ... */
+	uint64_t ino;			/* ... both 0: not known */
+	unsigned excludes_count;	/* get, tree */
 	bool is_generated;		/* put: bytes_generated are made up, no descriptor */
 	bool is_discarded;		/* get: into nothing, no descriptor */
 	uint64_t bytes_generated;
 	uint64_t rate_bytes;
 	uint64_t timeout_ms;
 	uint64_t progress_ms;		/* 0: no progress events */
-	uint64_t job;			/* cancel: the id of the request */
+	uint64_t job;			/* cancel, commit: the id of the request ... */
+	char job_id[FM_QUEUE_ID_LEN + 1];	/* ... or, if not empty, of a job; attended: that goes on */
+	char error_code[FM_API_CODE_MAX + 1];	/* commit: why it has no name; its text is in `file` */
+	unsigned priority;		/* place in the order of the API: fm_api_priority() */
+	bool is_detached;
+	bool is_attended;		/* kept as a detached one, and ends with this connection */
+	bool is_store;			/* our end is local_store, local_path; no descriptor */
+	uint64_t retry_ms;
+	bool has_retry;
+	bool is_kept;			/* cancel: what came stays for the next try */
+	bool is_all;			/* jobs: of all users */
+	uint64_t after_seq;		/* jobs: those behind it */
+	size_t local_path_len;
+	size_t file_len;
 	size_t path_len;
 	size_t after_len;
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];
 	char after[FM_NAME_LEN_MAX + 1];
 	char path[FM_PATH_LEN_MAX + 1];
+	char local_store[FM_API_NODE_MAX + 1];
+	char local_path[FM_PATH_LEN_MAX + 1];
+	char file[FM_QUEUE_FILE_PATH_MAX + 1];
+	char excludes[FM_TREE_EXCLUDES_MAX][FM_TREE_EXCLUDE_LEN_MAX + 1];
 };
 
 /*
@@ -65,5 +100,8 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 
 /* Whether this operation is a transfer. */
 bool fm_api_op_is_transfer(enum fm_api_op op);
+
+/* Of a request's `priority`. */
+enum fm_queue_priority fm_api_priority(const struct fm_api_request *r);
 
 #endif

@@ -2,48 +2,51 @@
 /*
  * api_task - see api_task.h.
  *
- * Happy path of a transfer: OPENING: the worker turns the descriptor into a file (fstat() of a file
- * on somebody's FUSE may take for ever, so never on the loop); RUNNING: the engine's job; the done
- * event; gone. Of a request: RUNNING; the done event; gone. Failure: the error event instead.
+ * Happy path of a transfer: submitted to the queue; accepted; progress; the done event; gone. Of a
+ * detached one: submitted; accepted, which is its done event; gone. Of an attended get: prepared before done, which
+ * comes when the client has given the file its name. Of waiting for a job: watching;
+ * progress; the job's own done event; gone. Of a request: the engine's; the done event; gone. Failure:
+ * the error event instead.
  *
- * Cancelled: if RUNNING, the engine's done() comes soon, with what really happened. If OPENING, it
- * is answered at once and detached; when the worker is through, the file is closed (CLOSING, on the
- * worker again).
+ * Of a verification: the engine's; progress; findings; the done event; gone.
  *
- * Abandoned: the same, detached and unanswered; a request ends in its own time.
+ * Abandoned: a transfer is ended in the queue, which no longer tells us; a request or verification ends in its own
+ * time, detached and unanswered.
  */
 #include "mover/api_task.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mover/api.h"
 #include "mover/api_event.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/loop.h"
-#include "mover/base/worker.h"
-
-enum task_state { TASK_OPENING, TASK_RUNNING, TASK_CLOSING };
+#include "mover/queue.h"
+#include "mover/store/tree_file.h"
+#include "mover/tree/channel.h"
 
 struct fm_api_task {
 	struct fm_list link;		/* of owner->tasks */
 	struct fm_api_tasks *tasks;
-	struct fm_api_owner *owner;	/* NULL: detached */
-	struct fm_api_request *ask;
-	enum task_state state;
-	struct fm_work work;
-	int fd;				/* until it is a file */
-	struct fm_file *file;		/* until it is the job's */
-	struct fm_attr attr;
-	int code;			/* of opening */
-	struct fm_err err;
-	struct fm_job *job;
-	bool is_cancelled;
+	struct fm_api_owner *owner;	/* NULL: nobody is told any more */
+	uint64_t id;			/* of its request, ... */
+	enum fm_api_op op;
+	uint64_t progress_ms;
+	bool is_detached;
+	bool is_attended;
+	bool is_held;			/* ... the rest of which, up to 30 KiB, is with who carries it out */
+	struct fm_queue_watch watch;	/* transfers and waiting */
 	struct fm_timer progress;
+	bool is_prepared;		/* a put that is held, an attended get: may be committed */
+	struct fm_verification *verification;	/* until its done() */
 };
+_Static_assert(sizeof(struct fm_api_task) <= FM_API_TASK_BYTES_MAX, "many of them are held at once");
 
 /* ---- events ---- */
 
@@ -57,7 +60,7 @@ static void task_send(struct fm_api_task *t, int len)
 
 static void task_send_error(struct fm_api_task *t, const struct fm_err *err)
 {
-	task_send(t, fm_api_event_error(t->tasks->tx, FM_API_MSG_MAX, &t->ask->id, err));
+	task_send(t, fm_api_event_error(t->tasks->tx, FM_API_MSG_MAX, &t->id, err));
 }
 
 /* ---- the end ---- */
@@ -76,130 +79,173 @@ static void task_detach(struct fm_api_task *t)
 static void task_free(struct fm_api_task *t)
 {
 	task_detach(t);
-	assert(!t->file && t->fd < 0);
+	fm_queue_unwatch(&t->watch);
 	t->tasks->count--;
-	free(t->ask);
 	free(t);
 }
 
-static void task_close_run(struct fm_work *work)
-{
-	struct fm_api_task *t = fm_container_of(work, struct fm_api_task, work);
-
-	t->file->ops->close(t->file);
-	t->file = NULL;
-}
-
-static void task_close_done(struct fm_work *work)
-{
-	task_free(fm_container_of(work, struct fm_api_task, work));
-}
-
-/* ---- transfers ---- */
+/* ---- transfers, and waiting for one ---- */
 
 static void task_arm_progress(struct fm_api_task *t)
 {
-	if (t->ask->progress_ms > 0)
+	if (t->progress_ms > 0)
 		fm_timer_set(t->tasks->loop, &t->progress,
-			     fm_loop_now(t->tasks->loop) + t->ask->progress_ms * FM_NS_PER_MS);
+			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
 static void task_progress(struct fm_timer *timer)
 {
 	struct fm_api_task *t = fm_container_of(timer, struct fm_api_task, progress);
-	struct fm_job_progress p;
+	struct fm_queue_progress p;
 
-	assert(t->owner && t->state == TASK_RUNNING);
+	assert(t->owner && t->watch.job);
 	if (!t->owner->is_slow(t->owner->ctx)) {
-		fm_job_progress(t->job, &p);
-		task_send(t, fm_api_event_progress(t->tasks->tx, FM_API_MSG_MAX, t->ask->id, &p));
+		fm_queue_progress(t->watch.job, &p);
+		task_send(t, fm_api_event_progress(t->tasks->tx, FM_API_MSG_MAX, t->id, &p));
 	}
 	task_arm_progress(t);
 }
 
-static void task_job_done(void *ctx, const struct fm_job_result *result)
+static void task_accepted(struct fm_queue_watch *watch)
 {
-	struct fm_api_task *t = ctx;
+	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
+	const char *job = fm_queue_id(watch->job);
 
-	assert(t->state == TASK_RUNNING);
-	if (result->code < 0)
-		task_send_error(t, &result->err);
-	else
-		task_send(t, fm_api_event_job(t->tasks->tx, FM_API_MSG_MAX, t->ask->id, result));
-	task_free(t);
-}
-
-static int task_start_job(struct fm_api_task *t, struct fm_err *err)
-{
-	static const struct fm_job_events events = { task_job_done };
-	const struct fm_api_request *a = t->ask;
-	const struct fm_job_opts opts = {
-		.is_put = a->op == FM_API_PUT,
-		.node = a->node,
-		.store = a->store,
-		.path = a->path,
-		.path_len = a->path_len,
-		.file = t->file,
-		.attr = t->attr,
-		.who = t->owner->who,
-		.transport = (enum fm_transport_want)a->transport,
-		.durability = (enum fm_durability)a->durability,
-		.may_replace = a->is_force,
-		.rate_bytes = a->rate_bytes,
-		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
-	};
-
-	t->file = NULL;
-	return fm_job_start(t->tasks->engine, &opts, &events, t, &t->job, err);
-}
-
-/* The file is open, or cannot be; or nobody wants it any more. */
-static void task_opened(struct fm_api_task *t)
-{
-	int ret = t->code;
-
-	assert(t->state == TASK_OPENING);
-	if (ret == 0 && !t->owner) {
-		t->state = TASK_CLOSING;
-		t->work.run = task_close_run;
-		t->work.done = task_close_done;
-		fm_worker_submit(t->tasks->worker, &t->work, t->tasks->loop);
-		return;
-	}
-	if (ret == 0) {
-		t->state = TASK_RUNNING;
-		ret = task_start_job(t, &t->err);
-	}
-	if (ret < 0) {
-		task_send_error(t, &t->err);
+	if (t->is_detached) {
+		task_send(t, fm_api_event_detached(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
 		task_free(t);
 		return;
 	}
-	if (t->ask->progress_ms > 0)
-		task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->ask->id));
+	if (t->progress_ms > 0 || t->is_attended)
+		task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
 	task_arm_progress(t);
 }
 
-static void task_open_run(struct fm_work *work)
+static void task_ended(struct fm_queue_watch *watch, const struct fm_job_result *result)
 {
-	static const struct fm_create how = { .size = FM_SIZE_UNKNOWN };
-	struct fm_api_task *t = fm_container_of(work, struct fm_api_task, work);
-	const struct fm_api_request *a = t->ask;
+	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
 
-	if (a->is_generated)
-		t->code = fm_null_source(a->bytes_generated, &t->file, &t->attr, &t->err);
-	else if (a->is_discarded)
-		t->code = fm_null_sink(&t->file, &t->err);
-	else if (a->op == FM_API_PUT)
-		t->code = fm_caller_source(t->fd, &t->file, &t->attr, &t->err);
+	if (result->code < 0)
+		task_send(t, fm_api_event_failed(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
 	else
-		t->code = fm_caller_sink(t->fd, &how, &t->file, &t->err);
-	t->fd = -1;
+		task_send(t, fm_api_event_job(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
+	task_free(t);
 }
 
-static void task_open_done(struct fm_work *work)
+static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result)
 {
-	task_opened(fm_container_of(work, struct fm_api_task, work));
+	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
+
+	t->is_prepared = true;
+	task_send(t, fm_api_event_prepared(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
+}
+
+static const struct fm_queue_events watch_events = { .accepted = task_accepted, .prepared = task_prepared, .done = task_ended };
+
+static uint64_t retry_of(const struct fm_api_request *a)
+{
+	if (a->has_retry)
+		return a->retry_ms * FM_NS_PER_MS;
+	return a->is_detached || a->is_attended ? FM_QUEUE_RETRY_ALWAYS : 0;
+}
+
+static void task_options(const struct fm_api_task *t, const struct fm_api_request *a, struct fm_queue_opts *o)
+{
+	*o = (struct fm_queue_opts){
+		.job = { .is_put = a->op == FM_API_PUT,
+			 .node = a->node,
+			 .store = a->store,
+			 .path = a->path,
+			 .path_len = a->path_len,
+			 .who = t->owner->who,
+			 .transport = (enum fm_transport_want)a->transport,
+			 .durability = (enum fm_durability)a->durability,
+			 .may_replace = a->is_force,
+			 .is_readback = a->readback != 0,
+			 .is_held = a->is_held,
+			 .is_buffered = a->is_buffered,
+			 .is_update = a->is_update || a->has_checksums,
+			 .has_checksums = a->has_checksums,
+			 .is_dry = a->is_dry,
+			 .rate_bytes = a->rate_bytes,
+			 .timeout_ns = a->timeout_ms * FM_NS_PER_MS },
+		.end = a->is_store ? FM_QUEUE_STORE : FM_QUEUE_FD,
+		.fd = -1,
+		.journal = -1,
+		.file = a->file,
+		.file_len = a->file_len,
+		.own_store = a->local_store,
+		.own_path = a->local_path,
+		.own_path_len = a->local_path_len,
+		.is_tree = a->is_tree,
+		.is_detached = a->is_detached || a->is_attended,
+		.is_attended = a->is_attended,
+		.again = a->job_id,
+		.priority = fm_api_priority(a),
+		.retry_ns = retry_of(a),
+	};
+}
+
+/* A directory of the caller: who has it, is asked later. The descriptors are taken over. */
+static int task_make_tree(const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_queue_opts *o, struct fm_err *err)
+{
+	struct fm_tree_remote_opts remote = { .is_source = a->op == FM_API_PUT };
+	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads() };
+	int taken[FM_API_TASK_FDS];
+	int ret;
+
+	memcpy(taken, fds, sizeof(taken));
+	for (remote.fds = taken; remote.count < FM_API_TASK_FDS && fds[remote.count] >= 0; remote.count++)
+		fds[remote.count] = -1;
+	ret = fm_tree_remote_new(&remote, &file.tree, err);
+	if (ret == 0) {
+		file.tree->is_callers = true;
+		ret = fm_tree_file_new(&file, &o->job.file, err);
+	}
+	o->job.attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino };
+	return ret;
+}
+
+/* What needs no worker to be opened: nothing here could block. */
+static int task_make_file(const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_queue_opts *o, struct fm_err *err)
+{
+	o->end = FM_QUEUE_FILE;
+	if (a->is_tree)
+		return task_make_tree(a, fds, o, err);
+	if (a->is_generated)
+		return fm_null_source(a->bytes_generated, &o->job.file, &o->job.attr, err);
+	return fm_null_sink(&o->job.file, err);
+}
+
+static int task_start_transfer(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_err *err)
+{
+	const char *excludes[FM_TREE_EXCLUDES_MAX + 1] = { NULL };
+	struct fm_queue_opts o;
+	int ret = 0;
+
+	task_options(t, a, &o);
+	for (unsigned i = 0; i < a->excludes_count; i++)
+		excludes[i] = a->excludes[i];
+	o.job.excludes = a->excludes_count > 0 ? excludes : NULL;
+	if (a->is_generated || a->is_discarded || (a->is_tree && !a->is_store))
+		ret = task_make_file(a, fds, &o, err);
+	if (ret < 0)
+		return ret;
+	if (o.end == FM_QUEUE_FD) {
+		o.fd = fds[0];
+		o.journal = fds[1];
+		fds[0] = fds[1] = -1;	/* taken over */
+	}
+	return fm_queue_submit(t->tasks->queue, &o, &t->watch, err);
+}
+
+static int task_start_waiting(struct fm_api_task *t, const struct fm_api_request *a, struct fm_err *err)
+{
+	int ret = fm_queue_watch_id(t->tasks->queue, a->job_id, t->owner->who.uid, &t->watch, err);
+
+	if (ret == 0)
+		task_arm_progress(t);
+	return ret;
 }
 
 /* ---- requests ---- */
@@ -208,40 +254,38 @@ static void task_request_done(void *ctx, const struct fm_request_result *result)
 {
 	struct fm_api_task *t = ctx;
 	char *tx = t->tasks->tx;
-	uint64_t id = t->ask->id;
+	uint64_t id = t->id;
 
-	assert(t->state == TASK_RUNNING);
 	if (result->code < 0)
 		task_send_error(t, &result->err);
-	else if (t->ask->op == FM_API_STAT)
+	else if (t->op == FM_API_STAT)
 		task_send(t, fm_api_event_stat(tx, FM_API_MSG_MAX, id, result));
-	else if (t->ask->op == FM_API_LIST)
+	else if (t->op == FM_API_LIST)
 		task_send(t, fm_api_event_list(tx, FM_API_MSG_MAX, id, result));
 	else
 		task_send(t, fm_api_event_done(tx, FM_API_MSG_MAX, id));
 	task_free(t);
 }
 
-static enum fm_verb verb_of(enum fm_api_op op)
+static enum fm_verb verb_of(const struct fm_api_request *a)
 {
-	switch (op) {
+	switch (a->op) {
 	case FM_API_STAT:
 		return FM_VERB_STAT;
 	case FM_API_LIST:
-		return FM_VERB_LIST;
+		return a->is_partial ? FM_VERB_PARTIALS : FM_VERB_LIST;
 	case FM_API_REMOVE:
 		return FM_VERB_REMOVE;
 	default:
-		assert(op == FM_API_MKDIR);
+		assert(a->op == FM_API_MKDIR);
 		return FM_VERB_MKDIR;
 	}
 }
 
-static int task_start_request(struct fm_api_task *t, struct fm_err *err)
+static int task_start_request(struct fm_api_task *t, const struct fm_api_request *a, struct fm_err *err)
 {
-	const struct fm_api_request *a = t->ask;
 	const struct fm_request_opts opts = {
-		.verb = verb_of(a->op),
+		.verb = verb_of(a),
 		.node = a->node[0] ? a->node : NULL,
 		.store = a->store,
 		.path = a->path,
@@ -252,53 +296,108 @@ static int task_start_request(struct fm_api_task *t, struct fm_err *err)
 		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
 	};
 
-	t->state = TASK_RUNNING;
 	return fm_request_start(t->tasks->engine, &opts, task_request_done, t, err);
+}
+
+/* ---- verifying ---- */
+
+/* Progress and findings are made in the engine's own time: of a client that is gone nobody wants to know. */
+static void task_verifying(void *ctx, const struct fm_verify_count *count)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner && t->progress_ms > 0 && !t->owner->is_slow(t->owner->ctx))
+		task_send(t, fm_api_event_verifying(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+}
+
+static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner)
+		task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind, offset, path));
+}
+
+static void task_verified(void *ctx, const struct fm_err *err, const struct fm_verify_count *count)
+{
+	struct fm_api_task *t = ctx;
+
+	if (err->code < 0)
+		task_send_error(t, err);
+	else
+		task_send(t, fm_api_event_verified(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+	task_free(t);
+}
+
+static int task_start_verifying(struct fm_api_task *t, const struct fm_api_request *a, struct fm_err *err)
+{
+	static const struct fm_verification_events events = { task_verifying, task_finding, task_verified };
+	const struct fm_verification_opts opts = {
+		.node = a->node[0] ? a->node : NULL,
+		.store = a->store,
+		.path = a->path,
+		.path_len = a->path_len,
+		.who = t->owner->who,
+	};
+
+	return fm_verification_start(t->tasks->engine, &opts, &events, t, &t->verification, err);
 }
 
 /* ---- start and cancel ---- */
 
-static void task_start_transfer(struct fm_api_task *t)
+static bool is_watching(const struct fm_api_task *t)
 {
-	t->state = TASK_OPENING;
-	if (t->ask->is_generated || t->ask->is_discarded) {	/* nothing that could block */
-		task_open_run(&t->work);
-		task_opened(t);
-		return;
-	}
-	t->work.run = task_open_run;
-	t->work.done = task_open_done;
-	fm_worker_submit(t->tasks->worker, &t->work, t->tasks->loop);
+	return fm_api_op_is_transfer(t->op) || t->op == FM_API_WAIT;
+}
+
+static void close_unused(const int fds[FM_API_TASK_FDS])
+{
+	for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+}
+
+static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_err *err)
+{
+	if (fm_api_op_is_transfer(t->op))
+		return task_start_transfer(t, a, fds, err);
+	if (t->op == FM_API_WAIT)
+		return task_start_waiting(t, a, err);
+	if (t->op == FM_API_VERIFY)
+		return task_start_verifying(t, a, err);
+	return task_start_request(t, a, err);
 }
 
 int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
-		      struct fm_api_request *ask, int fd, struct fm_err *err)
+		      const struct fm_api_request *ask, const int fds_in[FM_API_TASK_FDS], struct fm_err *err)
 {
+	int fds[FM_API_TASK_FDS];
 	struct fm_api_task *t;
-	int ret = 0;
+	int ret;
 
-	t = tasks->count < FM_API_TASKS_MAX ? calloc(1, sizeof(*t)) : NULL;
+	memcpy(fds, fds_in, sizeof(fds));
+	t = tasks->count < FM_API_TASKS_MAX && !FM_FAULT("api.task") ? calloc(1, sizeof(*t)) : NULL;
 	if (!t) {
-		if (fd >= 0)
-			(void)close(fd);	/* unused */
+		close_unused(fds);
 		return fm_err_set(err, -EBUSY, "too much under way at this daemon");
 	}
 	t->tasks = tasks;
 	t->owner = owner;
-	t->ask = ask;
-	t->fd = fd;
+	t->id = ask->id;
+	t->op = ask->op;
+	t->progress_ms = ask->progress_ms;
+	t->is_detached = ask->is_detached;
+	t->is_attended = ask->is_attended;
+	t->is_held = ask->is_held;
 	t->progress.fire = task_progress;
+	t->watch.events = &watch_events;
 	tasks->count++;
 	fm_list_append(&owner->tasks, &t->link);
 	owner->count++;
-	if (fm_api_op_is_transfer(ask->op))
-		task_start_transfer(t);
-	else
-		ret = task_start_request(t, err);
-	if (ret < 0) {
-		t->ask = NULL;	/* the caller's again */
+	ret = task_start(t, ask, fds, err);
+	close_unused(fds);
+	if (ret < 0)
 		task_free(t);
-	}
 	return ret;
 }
 
@@ -307,7 +406,7 @@ static struct fm_api_task *task_find(const struct fm_api_owner *owner, uint64_t 
 	fm_list_each(at, next, &owner->tasks) {
 		struct fm_api_task *t = fm_container_of(at, struct fm_api_task, link);
 
-		if (t->ask->id == id)
+		if (t->id == id)
 			return t;
 	}
 	return NULL;
@@ -318,29 +417,34 @@ bool fm_api_task_is(const struct fm_api_owner *owner, uint64_t id)
 	return task_find(owner, id) != NULL;
 }
 
-/* Once; done() follows, and while there is an owner it sends the event. */
-static void task_cancel_job(struct fm_api_task *t, const char *reason)
-{
-	if (t->state != TASK_RUNNING || !t->job || t->is_cancelled)
-		return;
-	t->is_cancelled = true;
-	fm_job_cancel(t->job, -ECANCELED, reason);
-}
-
-int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id)
+int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id, bool is_kept)
 {
 	struct fm_api_task *t = task_find(owner, id);
 	struct fm_err err;
 
-	if (!t || !fm_api_op_is_transfer(t->ask->op))
+	if (!t || (!is_watching(t) && !t->verification))
 		return -ENOENT;
-	if (t->state == TASK_OPENING) {
-		(void)fm_err_set(&err, -ECANCELED, "cancelled");
+	if (t->verification) {
+		fm_verification_cancel(t->verification);
+	} else if (t->op == FM_API_WAIT) {
+		(void)fm_err_set(&err, -ECANCELED, "not waited for any longer; the job goes on");
 		task_send_error(t, &err);
-		task_detach(t);
+		task_free(t);
 	} else {
-		task_cancel_job(t, "cancelled");
+		fm_queue_end_job(&t->watch, -ECANCELED, is_kept, "cancelled");
 	}
+	return 0;
+}
+
+int fm_api_task_commit(struct fm_api_owner *owner, uint64_t id, const struct fm_err *why)
+{
+	struct fm_api_task *t = task_find(owner, id);
+
+	if (!t || !(t->is_held || t->is_attended))
+		return -ENOENT;
+	if (!t->is_prepared)
+		return -EAGAIN;
+	fm_queue_commit(&t->watch, why);
 	return 0;
 }
 
@@ -349,8 +453,16 @@ void fm_api_task_abandon(struct fm_api_owner *owner)
 	fm_list_each(at, next, &owner->tasks) {
 		struct fm_api_task *t = fm_container_of(at, struct fm_api_task, link);
 
-		task_cancel_job(t, "its client went away");
-		task_detach(t);
+		if (!is_watching(t)) {
+			task_detach(t);
+			if (t->verification)
+				fm_verification_cancel(t->verification);
+			continue;
+		}
+		/* A detached one that was not accepted yet is known to nobody. */
+		if (t->op != FM_API_WAIT)
+			fm_queue_abandon(&t->watch);
+		task_free(t);
 	}
 	assert(owner->count == 0);
 }

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_task - one request of a client while the engine works on it: from the opening of its
- * descriptor to its last event.
+ * api_task - one request of a client that takes its time: a transfer, waiting for a job, or a
+ * request about a store.
  *
- * A task outlives its client: whoever goes away (or cancels) has its answer or none, and the task
- * ends by itself when the engine and the worker are through with it. Loop thread.
+ * The task of a request about a store, or of a verification, outlives its client, and ends by itself when the engine
+ * is through with it; those of transfers are the queue's affair and end with their client. Loop thread.
  */
 #ifndef FM_API_TASK_H
 #define FM_API_TASK_H
 
 #include <stddef.h>
 
+#include "mover/api.h"
 #include "mover/api_request.h"
 #include "mover/base/list.h"
 
 struct fm_api_task;
 struct fm_engine;
 struct fm_loop;
-struct fm_worker;
+struct fm_queue;
 
+#define FM_API_TASK_FDS FM_API_FDS_MAX	/* a file, and of a get its journal; a tree: its memory and sockets */
 /* of one server: what the engine itself could take */
-#define FM_API_TASKS_MAX (FM_JOBS_MAX + FM_REQUESTS_MAX)
+#define FM_API_TASKS_MAX (FM_JOBS_MAX + FM_REQUESTS_MAX + FM_VERIFICATIONS_MAX)
+#define FM_API_TASK_BYTES_MAX 512	/* of one, whatever was asked */
 
 /* What all tasks of one server share. */
 struct fm_api_tasks {
 	struct fm_loop *loop;
 	struct fm_engine *engine;
-	struct fm_worker *worker;
+	struct fm_queue *queue;
 	char *tx;			/* FM_API_MSG_MAX, for writing events */
 	unsigned count;			/* that have not ended */
 };
@@ -42,14 +45,23 @@ struct fm_api_owner {
 };
 
 /*
- * Carry out *ask, whose memory (malloc) is taken over on success; its fd (or -1) is taken over in
+ * Carry out *ask, of which what is needed later is copied; its descriptors (or -1) are taken over in
  * any case. The answer goes to owner->send. An error returned here has been answered to nobody.
  */
 int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
-		      struct fm_api_request *ask, int fd, struct fm_err *err);
+		      const struct fm_api_request *ask, const int fds[FM_API_TASK_FDS], struct fm_err *err);
 
-/* End the transfer with this id; its own event follows. -ENOENT. */
-int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id);
+/*
+ * End the transfer or verification with this id, or the waiting for a job; its own event follows. is_kept: what
+ * came stays for the next try. -ENOENT.
+ */
+int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id, bool is_kept);
+
+/*
+ * Let the put with this id, which is held, have its name; or hear that the client gave it to what an attended get received, or
+ * (why) that it could not. -ENOENT, -EAGAIN: it is not prepared yet.
+ */
+int fm_api_task_commit(struct fm_api_owner *owner, uint64_t id, const struct fm_err *why);
 
 /* Whether a task of this id is under way. */
 bool fm_api_task_is(const struct fm_api_owner *owner, uint64_t id);

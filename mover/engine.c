@@ -14,6 +14,7 @@
 #include "mover/node.h"
 #include "mover/request.h"
 #include "mover/session.h"
+#include "mover/verification.h"
 
 #define TICK_NS (500 * FM_NS_PER_MS)
 
@@ -28,6 +29,8 @@ static void tick_fire(struct fm_timer *timer)
 		fm_session_tick(fm_container_of(at, struct fm_session, at), now_ns);
 	fm_job_tick(e, now_ns);
 	fm_request_tick(e, now_ns);
+	fm_upkeep_tick(e, now_ns);
+	fm_verification_tick(e, now_ns);
 	if (!e->is_stopped)
 		fm_timer_set(e->env.loop, &e->tick, now_ns + TICK_NS);
 }
@@ -59,6 +62,7 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->stores);
 	fm_list_init(&e->jobs);
 	fm_list_init(&e->requests);
+	fm_list_init(&e->verifications);
 }
 
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
@@ -115,7 +119,8 @@ int fm_engine_start(struct fm_engine *e, struct fm_err *err)
 
 void fm_engine_check_stopped(struct fm_engine *e)
 {
-	if (!e->is_stopping || e->is_stopped || e->job_count || e->request_count || !fm_list_is_empty(&e->sessions))
+	if (!e->is_stopping || e->is_stopped || e->job_count || e->upkeep.ref || e->request_count || e->verification_count ||
+	    !fm_list_is_empty(&e->sessions))
 		return;
 	e->is_stopped = true;
 	fm_timer_clear(e->env.loop, &e->tick);
@@ -132,6 +137,8 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 	e->stopped_ctx = ctx;
 	fm_job_stop_all(e);
 	fm_request_stop_all(e);
+	fm_upkeep_stop(e);
+	fm_verification_stop_all(e);
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 

@@ -15,7 +15,9 @@
 
 #include "mover/base/err.h"
 #include "mover/store/store.h"
+#include "mover/store/verify.h"
 #include "mover/transport/transport.h"
+#include "mover/tree/tree.h"
 
 struct fm_engine;
 struct fm_job;
@@ -29,6 +31,13 @@ struct fm_worker;
 #define FM_JOBS_MAX 1024		/* transfers at once, both roles together */
 #define FM_JOBS_LOCAL 128		/* of these only for local callers */
 #define FM_JOBS_PER_PEER_MAX 256	/* that one peer began */
+#define FM_TREES_MAX 64			/* of all transfers those of trees: each has threads of its own */
+#define FM_TREES_LOCAL 16		/* of these only for local callers */
+#define FM_TREES_PER_PEER_MAX 32	/* that one peer began */
+#define FM_JOB_SUBS_MAX 8		/* large files of one tree under way at once; they are no transfers of their own to anybody */
+#define FM_VERIFICATIONS_MAX 16		/* at once, each with a thread where the store is ours */
+#define FM_VERIFICATIONS_LOCAL 4	/* of these only for local callers */
+#define FM_VERIFICATIONS_PER_PEER_MAX 4	/* that one peer asked */
 #define FM_REQUESTS_MAX 1024		/* ls, stat, rm, mkdir at once */
 #define FM_REQUESTS_LOCAL 128		/* of these only for local callers */
 #define FM_REQUESTS_PER_PEER_MAX 128	/* that one peer asked */
@@ -55,7 +64,7 @@ struct fm_engine_opts {
 	unsigned tcp_conns;			/* connections per rail, 1 .. 16 */
 	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
 	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */
-	bool is_unchecked;			/* measuring only: no CRC is computed or checked */
+	bool is_unchecked;			/* measuring only: no CRC is computed or checked, no journal kept */
 };
 
 struct fm_peer_opts {
@@ -93,6 +102,11 @@ void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
 /* ---- transfers ---- */
 
+/* Chunks that a transfer sends before the next one has its turn. */
+#define FM_WEIGHT_LOW 1u
+#define FM_WEIGHT_NORMAL 2u
+#define FM_WEIGHT_HIGH 8u
+
 enum fm_transport_want { FM_WANT_AUTO, FM_WANT_RDMA, FM_WANT_TCP };
 enum fm_durability { FM_DURABILITY_DEFAULT, FM_DURABILITY_DISK, FM_DURABILITY_MEMORY };
 
@@ -102,20 +116,31 @@ struct fm_job_opts {
 	const char *store;
 	const char *path;		/* path_len bytes */
 	size_t path_len;
-	struct fm_file *file;		/* ours: source of a put, sink of a get; taken over, also on error */
-	struct fm_attr attr;		/* put: of the source */
+	struct fm_file *file;		/* ours: source of a put, sink of a get; taken over, also on error; or a tree (store/tree_file.h) */
+	struct fm_attr attr;		/* put: of the source; of a tree's root dev and ino count */
 	struct fm_who who;		/* the local caller; peer is NULL */
 	enum fm_transport_want transport;
 	enum fm_durability durability;
 	bool may_replace;
+	bool is_readback;		/* put: each chunk is read back from the far disk and compared */
+	bool is_held;			/* put: it gets its name only after fm_job_commit() */
+	bool is_buffered;		/* put of a caller's: through the page cache, since others read it at the same time */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
+	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL */
 	uint64_t timeout_ns;		/* for the whole transfer; 0: none */
+	/* A tree (file->tree is set): */
+	bool is_update;			/* send what differs from the version that is replaced ... */
+	bool has_checksums;		/* ... by content */
+	bool is_dry;			/* say what would be sent, change nothing */
+	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
 };
 
 struct fm_job_progress {
 	uint64_t size;			/* FM_SIZE_UNKNOWN until known */
 	uint64_t bytes_done;		/* acknowledged (put) or written (get), holes not counted */
 	uint64_t bytes_resent;
+	uint64_t bytes_resumed;		/* of bytes_done: were there from an earlier try */
+	uint64_t files;			/* tree: found so far, or made */
 	unsigned corrupt_chunks;	/* found and sent again */
 	unsigned rails;			/* connections in use now */
 	const char *state;		/* "connecting", "opening", "copying", "committing" */
@@ -125,23 +150,29 @@ struct fm_job_result {
 	int code;			/* 0 or a negative errno */
 	struct fm_err err;
 	struct fm_attr attr;		/* of the source */
-	uint64_t size;
-	uint64_t data_bytes;		/* size less holes */
+	uint64_t size;			/* a tree: of its files */
+	uint64_t data_bytes;		/* size less holes; a tree: what was moved for it */
 	uint64_t bytes_resent;
+	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
 	unsigned corrupt_chunks;
-	uint32_t crc;			/* CRC32C of the whole */
+	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
+	bool is_tree;
+	struct fm_tree_count tree;	/* what is there now; wanted_*: was needed of what was offered (of a dry run: would be sent) */
+	bool is_partial_kept;		/* failed: what came is kept for the next try */
 	bool is_durable;
 	bool is_checked;		/* false only in measuring mode */
 	enum fm_kind kind;		/* that carried the data (the last, if it changed) */
 	unsigned conns;			/* data connections of that kind that were up */
 	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
-	char note[160];			/* what was not as asked: "buffered: ..."; may be empty */
+	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */
 	uint64_t elapsed_ns;
 };
 
 struct fm_job_events {
 	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the caller does that. */
 	void (*done)(void *ctx, const struct fm_job_result *result);
+	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or fm_job_cancel() is awaited. */
+	void (*prepared)(void *ctx);
 };
 
 /*
@@ -151,14 +182,23 @@ struct fm_job_events {
 int fm_job_start(struct fm_engine *engine, const struct fm_job_opts *opts, const struct fm_job_events *events, void *ctx,
 		 struct fm_job **out, struct fm_err *err);
 
-/* done() comes with -ECANCELED and the reason, at once at this end; the far end is told. */
-void fm_job_cancel(struct fm_job *job, int code, const char *reason);
+/* Those errors alone, for who will start it later; the file may be NULL and is not taken over. */
+int fm_job_check(struct fm_engine *engine, const struct fm_job_opts *opts, struct fm_err *err);
+
+/*
+ * done() comes with code and the reason, at once at this end; the far end is told. is_kept: what is there already stays
+ * for the next try.
+ */
+void fm_job_cancel(struct fm_job *job, int code, bool is_kept, const char *reason);
+
+/* After prepared(). */
+void fm_job_commit(struct fm_job *job);
 
 void fm_job_progress(struct fm_job *job, struct fm_job_progress *out);
 
 /* ---- requests about stores, ours (node NULL or our name) or a peer's ---- */
 
-enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4 };
+enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4, FM_VERB_PARTIALS = 5 };
 
 struct fm_request_opts {
 	enum fm_verb verb;
@@ -166,7 +206,7 @@ struct fm_request_opts {
 	const char *store;
 	const char *path;
 	size_t path_len;
-	const char *after;		/* LIST: names behind it; "" from the start */
+	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
 	bool is_recursive;		/* REMOVE */
 	struct fm_who who;
 	uint64_t timeout_ns;		/* 0: 30 s */
@@ -175,7 +215,7 @@ struct fm_request_opts {
 struct fm_request_result {
 	int code;
 	struct fm_err err;
-	const struct fm_entry *entries;	/* LIST, STAT (one, name empty); valid during the call */
+	const struct fm_entry *entries;	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
 	size_t count;
 	bool is_more;
 };
@@ -183,6 +223,33 @@ struct fm_request_result {
 /* done() exactly once, unless an error is returned. */
 int fm_request_start(struct fm_engine *engine, const struct fm_request_opts *opts,
 		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err);
+
+/* ---- reading again what is stored, ours (node NULL or our name) or a peer's ---- */
+
+struct fm_verification;
+
+struct fm_verification_opts {
+	const char *node;
+	const char *store;
+	const char *path;		/* a file, or a directory with all below it */
+	size_t path_len;
+	struct fm_who who;
+};
+
+struct fm_verification_events {
+	void (*progress)(void *ctx, const struct fm_verify_count *count);	/* about once a second */
+	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path);
+	/* Once, last; gone afterwards. err->code 0: all of it was looked at, whatever was found. */
+	void (*done)(void *ctx, const struct fm_err *err, const struct fm_verify_count *count);
+};
+
+/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY over FM_VERIFICATIONS_MAX: done() is not called then. */
+int fm_verification_start(struct fm_engine *engine, const struct fm_verification_opts *opts,
+			  const struct fm_verification_events *events, void *ctx, struct fm_verification **out,
+			  struct fm_err *err);
+
+/* done() comes with -ECANCELED. */
+void fm_verification_cancel(struct fm_verification *v);
 
 /* ---- status: a snapshot, by visiting ---- */
 

@@ -13,8 +13,6 @@
 #include "mover/lane.h"
 #include "mover/link.h"
 
-/* A slab that could not be had is asked for again after this long. */
-#define RETRY_NS (10 * FM_NS_PER_MS)
 
 void fm_flow_wake(struct fm_flow *f)
 {
@@ -70,7 +68,7 @@ int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 	int slab = fm_link_take_slab(f->link, use, fm_loop_now(f->lane->io.loop)), ret;
 
 	if (slab < 0) {
-		fm_lane_wake_at(f->lane, fm_loop_now(f->lane->io.loop) + RETRY_NS);
+		fm_lane_wake_at(f->lane, fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS);
 		return slab;
 	}
 	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab), fm_slabs_bytes(f->link->slabs), is_rx,
@@ -155,6 +153,7 @@ static void drain(struct fm_flow *f)
 {
 	if (!f->is_close_asked) {
 		f->is_close_asked = true;
+		fm_flow_rx_closing(f);
 		f->conn->ops->close(f->conn);
 	}
 	if (!f->is_conn_gone || f->io_count > 0 || f->notes_out > 0 || f->is_finished)

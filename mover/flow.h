@@ -36,13 +36,16 @@ struct fm_link;
 struct fm_flow;
 
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
+#define FM_FLOW_RETRY_NS (10 * FM_NS_PER_MS)	/* a slab that could not be had is asked for again after this long */
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "everything a flow has under way fits the connection");
 _Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
 
 /*
  * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left (a stream's:
- * until it is acknowledged), so that the next chunk is read into memory that is still in the caches.
+ * until it is acknowledged), so that the next chunk is read into memory that is still in the caches. It uses the peer's from
+ * when it is sent until the peer has answered, so slots that the peer asks back go back while their chunks are still being
+ * read, however long that takes, and are theirs again with the next grant.
  */
 struct fm_tx {
 	struct fm_flow *flow;
@@ -54,7 +57,9 @@ struct fm_tx {
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
 	bool is_reading;
+	bool is_held;			/* read, and waits for the peer's slots, which went back meanwhile */
 	bool is_sending;
+	bool is_there;			/* sent, and not answered */
 	bool is_acked;
 	bool is_corrupt;		/* to be sent again as soon as the send has ended */
 	bool is_cancelled;		/* a read that may wait for ever was given up */
@@ -128,6 +133,7 @@ struct fm_flow {
 	unsigned tx_frees;
 	uint64_t orphans_ns;		/* since when chunks of transfers that ended wait for the peer's word; 0: none */
 	unsigned tx_slots;
+	unsigned tx_held;		/* chunks that were read and have no slot of the peer */
 	unsigned tx_queued;		/* chunks that were read and have not left */
 	uint64_t ack_ns;		/* how long an acknowledgement takes, smoothed */
 	unsigned acks;
@@ -136,6 +142,7 @@ struct fm_flow {
 
 	/* Receiving */
 	bool is_wanted;			/* the peer asked and has nothing yet */
+	struct fm_list wait_rx_at;	/* as long as that: link->rx_waiting */
 	bool is_revoking;
 	uint64_t revoked_ns;		/* since when */
 	unsigned rx_late;		/* chunks that came since then */
@@ -186,6 +193,7 @@ int fm_flow_rx_want(struct fm_flow *flow);
 int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_rx_cancel_removed(struct fm_flow *flow);
+void fm_flow_rx_closing(struct fm_flow *flow);
 void fm_flow_rx_finish(struct fm_flow *flow);
 
 /* flow.c, for the other two: lane. */

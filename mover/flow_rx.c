@@ -5,22 +5,26 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/flow.h"
 #include "mover/lane.h"
 #include "mover/link.h"
+#include "mover/store/store.h"
 
 /* Leases are looked at this often while they are idle. */
 #define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
 /*
- * A peer that was asked for its slots gives them back within this time after the last of its chunks was dealt with;
- * the time is for its disk, where it may be reading another one. Who does not would keep memory from everybody else
- * for ever.
+ * A peer that was asked for its slots gives them back within this time after the last of its chunks was dealt with. What it
+ * still reads needs none (flow.h), but one of an older version, or a thread of it that gets no time, may take a while. Who does
+ * not would keep memory from everybody else for ever.
  */
 #define RETURN_NS (30 * FM_NS_PER_S)
 
 void fm_flow_rx_init(struct fm_flow *f)
 {
 	f->rx_lease.slab = -1;
+	fm_list_init(&f->wait_rx_at);
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
 		f->rx[i].flow = f;
 }
@@ -102,25 +106,16 @@ static void write_next_of_stream(struct fm_flow *f, struct fm_xfer *x)
 		rx_write(next);
 }
 
-static void write_done(struct fm_io *io)
+/* The chunk is dealt with, one way or another. */
+static void settle(struct fm_rx *r, enum fm_ack_status status)
 {
-	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
 	struct fm_flow *f = r->flow;
 	struct fm_xfer *x = r->x;
-	bool is_written = io->res == (int64_t)r->chunk.len, is_stream = x->o.file->is_stream;
+	bool is_stream = x->o.file->is_stream;
 
-	r->is_writing = false;
-	f->io_count--;
-	lock(f);
-	if (is_written)
-		fm_xfer_written(x, &r->chunk, f->kind);
-	else if (io->res != -ECANCELED)
-		fm_xfer_fail(x, io->res < 0 ? (int)io->res : -EIO, "write %u bytes at byte %llu: %s", r->chunk.len,
-			     (unsigned long long)r->chunk.offset, fm_err_name(io->res < 0 ? (int)io->res : -EIO));
-	unlock(f);
 	if (is_stream)
 		fm_xfer_ref(x);
-	rx_free(r, is_written ? FM_ACK_WRITTEN : FM_ACK_DROPPED);
+	rx_free(r, status);
 	if (is_stream) {
 		if (!f->is_closing)
 			write_next_of_stream(f, x);
@@ -128,6 +123,87 @@ static void write_done(struct fm_io *io)
 	}
 	if (f->is_closing)
 		fm_flow_wake(f);
+}
+
+static void fail_io(struct fm_rx *r, const char *verb)
+{
+	struct fm_file *file = r->x->o.file;
+	int code = r->io.res < 0 ? (int)r->io.res : -EIO;
+	struct fm_err why = { 0 };
+
+	if (code == -ECANCELED)
+		return;
+	if (file->ops->why)
+		file->ops->why(file, &why);
+	lock(r->flow);
+	if (why.code)
+		fm_xfer_fail(r->x, why.code, "%s", why.text);
+	fm_xfer_fail(r->x, code, "%s %u bytes at byte %llu: %s", verb, r->chunk.len, (unsigned long long)r->chunk.offset,
+		     fm_err_name(code));
+	unlock(r->flow);
+}
+
+static void count_written(struct fm_rx *r)
+{
+	lock(r->flow);
+	fm_xfer_written(r->x, &r->chunk, r->flow->kind);
+	unlock(r->flow);
+	settle(r, FM_ACK_WRITTEN);
+}
+
+/* What the disk has is compared with what came; if it differs, the source has the bytes still. */
+static void read_back_done(struct fm_io *io)
+{
+	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
+	struct fm_flow *f = r->flow;
+
+	r->is_writing = false;
+	f->io_count--;
+	if (io->res < (int64_t)r->chunk.len) {
+		fail_io(r, "read back");
+		settle(r, FM_ACK_DROPPED);
+	} else if (!FM_FAULT("store.readback") && fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
+		count_written(r);
+	} else {
+		lock(f);
+		r->x->corrupt_chunks++;
+		unlock(f);
+		fm_log_warn("the disk gave back other bytes than were written to it: %u bytes at byte %llu of a transfer; they are written again",
+			    r->chunk.len, (unsigned long long)r->chunk.offset);
+		settle(r, FM_ACK_CORRUPT);
+	}
+}
+
+static void read_back(struct fm_rx *r)
+{
+	struct fm_flow *f = r->flow;
+	struct fm_file *file = r->x->o.file;
+
+	r->is_writing = true;
+	f->io_count++;
+	r->io = (struct fm_io){
+		.done = read_back_done,
+		.buf = slot_memory(f, (unsigned)(r - f->rx)),
+		.len = (r->chunk.len + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1),
+		.offset = r->chunk.offset,
+	};
+	file->ops->read(file, &f->lane->io, &r->io);
+}
+
+static void write_done(struct fm_io *io)
+{
+	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
+
+	r->is_writing = false;
+	r->flow->io_count--;
+	if (io->res != (int64_t)r->chunk.len) {
+		fail_io(r, "write");
+		settle(r, FM_ACK_DROPPED);
+	} else if (r->x->o.is_read_back && !r->is_cancelled) {
+		read_back(r);
+	} else {
+		count_written(r);
+	}
 }
 
 static void rx_write(struct fm_rx *r)
@@ -142,7 +218,7 @@ static void rx_write(struct fm_rx *r)
 		.done = write_done,
 		.buf = slot_memory(f, (unsigned)(r - f->rx)),
 		.len = r->chunk.len,
-		.offset = file->is_stream ? FM_IO_STREAM : r->chunk.offset,
+		.offset = file->is_stream ? FM_IO_STREAM : file->tree ? r->chunk.seq : r->chunk.offset,
 	};
 	file->ops->write(file, &f->lane->io, &r->io);
 }
@@ -208,6 +284,7 @@ int fm_flow_rx_want(struct fm_flow *f)
 	if (f->is_wanted || (f->rx_lease.slab >= 0 && !f->is_revoking))
 		return -EPROTO;
 	f->is_wanted = true;
+	fm_link_wait_rx(f->link, &f->wait_rx_at);
 	atomic_fetch_add(&f->link->wants, 1);
 	fm_flow_wake(f);
 	return 0;
@@ -215,15 +292,22 @@ int fm_flow_rx_want(struct fm_flow *f)
 
 static void forget_want(struct fm_flow *f)
 {
-	if (f->is_wanted)
-		atomic_fetch_sub(&f->link->wants, 1);
+	if (!f->is_wanted)
+		return;
 	f->is_wanted = false;
+	fm_link_leave_rx(f->link, &f->wait_rx_at);
+	atomic_fetch_sub(&f->link->wants, 1);
 }
 
 static void grant(struct fm_flow *f)
 {
 	struct fm_data_msg m = { .type = FM_DATA_GRANT };
+	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
 
+	if (!fm_link_is_turn_rx(f->link, &f->wait_rx_at, now_ns)) {
+		fm_lane_wake_at(f->lane, now_ns + FM_FLOW_RETRY_NS);
+		return;
+	}
 	if (fm_flow_lease(f, &f->rx_lease, true) < 0)
 		return;
 	forget_want(f);
@@ -317,9 +401,13 @@ void fm_flow_rx_cancel_removed(struct fm_flow *f)
 	}
 }
 
+void fm_flow_rx_closing(struct fm_flow *f)
+{
+	forget_want(f);		/* others wait behind it, and its end may take as long as a disk does */
+}
+
 void fm_flow_rx_finish(struct fm_flow *f)
 {
-	forget_want(f);
 	for (unsigned i = 0; i < f->rx_slots; i++) {
 		assert(!f->rx[i].is_writing);
 		if (f->rx[i].x)

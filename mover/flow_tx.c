@@ -51,6 +51,14 @@ static void *slot_memory(struct fm_flow *f, int slot)
 	return (char *)f->tx_lease.region.memory + (size_t)slot * f->lane->chunk_bytes;
 }
 
+/* Where the file has that chunk: packs go by number. */
+static uint64_t place_of(const struct fm_file *file, const struct fm_chunk *c)
+{
+	if (file->is_stream)
+		return FM_IO_STREAM;
+	return file->tree ? c->seq : c->offset;
+}
+
 static void give_slot(struct fm_tx *t)
 {
 	if (t->slot >= 0)
@@ -64,6 +72,12 @@ static void take_slot(struct fm_tx *t)
 	t->slot = t->flow->tx_free[--t->flow->tx_frees];
 }
 
+static void set_held(struct fm_tx *t, bool is_held)
+{
+	t->flow->tx_held += (unsigned)is_held - (unsigned)t->is_held;
+	t->is_held = is_held;
+}
+
 /* The chunk is dealt with; the peer's slot is ours to fill again. */
 static void tx_free(struct fm_tx *t)
 {
@@ -73,9 +87,12 @@ static void tx_free(struct fm_tx *t)
 	assert(x && !t->is_reading && !t->is_sending);
 	t->x = NULL;
 	t->is_corrupt = false;
+	set_held(t, false);
+	t->is_there = false;
 	fm_list_del(&t->wait_at);
 	give_slot(t);
-	f->credit[f->credits++] = (uint16_t)there(t);
+	if (f->grant_generation != 0)
+		f->credit[f->credits++] = (uint16_t)there(t);
 	fm_flow_wake(f);
 	fm_xfer_unref(x);
 }
@@ -132,6 +149,7 @@ static void tx_send(struct fm_tx *t)
 	};
 	fm_data_encode(&m, t->send.msg);
 	t->is_sending = true;
+	t->is_there = true;
 	t->is_acked = false;
 	t->is_corrupt = false;
 	t->sent_ns = fm_loop_now(f->lane->io.loop);
@@ -143,7 +161,14 @@ static void tx_send(struct fm_tx *t)
 
 static void fail_read(struct fm_tx *t, int64_t res)
 {
+	struct fm_file *file = t->x->o.file;
+	struct fm_err why = { 0 };
+
+	if (res < 0 && res != -ECANCELED && file->ops->why)
+		file->ops->why(file, &why);
 	lock(t->flow);
+	if (why.code)
+		fm_xfer_fail(t->x, why.code, "%s", why.text);
 	if (res < 0 && res != -ECANCELED)
 		fm_xfer_fail(t->x, (int)res, "read the source at byte %llu: %s", (unsigned long long)t->chunk.offset,
 			     fm_err_name((int)res));
@@ -165,6 +190,15 @@ static bool take_read(struct fm_tx *t, bool *is_uncounted)
 	unlock(t->flow);
 	if (is_over)
 		return false;
+	if (x->o.file->tree && (res >= 0 || res == -EAGAIN)) {
+		if (t->chunk.corrupt_count == 0)
+			fm_link_untake(t->flow->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
+		lock(t->flow);
+		is_over = !fm_xfer_pack_read(x, &t->chunk, res);
+		unlock(t->flow);
+		*is_uncounted = is_over;
+		return !is_over;
+	}
 	if (x->o.file->is_stream && res >= 0) {
 		lock(t->flow);
 		fm_xfer_stream_read(x, &t->chunk, (uint32_t)res);
@@ -201,7 +235,10 @@ static void read_done(struct fm_io *io)
 	}
 	if (!f->lane->is_unchecked)
 		t->chunk.crc = fm_crc32c(0, io->buf, t->chunk.len);
-	tx_send(t);
+	if (f->grant_generation != 0)
+		tx_send(t);
+	else
+		set_held(t, true);
 	fm_flow_wake(f);
 }
 
@@ -220,7 +257,7 @@ static void tx_read(struct fm_tx *t)
 		.done = read_done,
 		.buf = slot_memory(f, t->slot),
 		.len = len,
-		.offset = file->is_stream ? FM_IO_STREAM : t->chunk.offset,
+		.offset = place_of(file, &t->chunk),
 	};
 	file->ops->read(file, &f->lane->io, &t->io);
 }
@@ -250,10 +287,27 @@ static unsigned held_of(const void *who, const struct fm_xfer *x)
 	return n;
 }
 
+/*
+ * The end of a tree may be somebody who stands still (a client that was stopped), and keeps the slots of what it has
+ * under way. So trees leave a quarter to files, and each of them as many to other trees as it has itself.
+ */
+static bool has_tree_room(const void *who, const struct fm_xfer *x)
+{
+	const struct fm_flow *f = who;
+	unsigned slots = f->grant_slots < f->tx_slots ? f->grant_slots : f->tx_slots;
+	unsigned most = slots - (slots + 3) / 4, all = 0, own = 0;
+
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
+		all += f->tx[i].x && f->tx[i].x->o.file->tree;
+		own += f->tx[i].x == x;
+	}
+	return all < most ? own < most - all || own == 0 : all == 0;
+}
+
 /* Start chunks as long as there is work, a slot here and a slot there. */
 static void claim(struct fm_flow *f, uint64_t now_ns)
 {
-	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of };
+	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of, .has_tree_room = has_tree_room };
 	uint64_t again_ns;
 
 	while (f->credits > 0 && f->tx_frees > 0 && !f->is_grant_revoked && !is_busy(f)) {
@@ -302,9 +356,18 @@ static bool is_tx_idle(const struct fm_flow *f)
 	return f->tx_frees == f->tx_slots && fm_list_is_empty(&f->tx_waiting);
 }
 
+/* Whether chunks are in the peer's slots, or on their way there. */
+static bool uses_grant(const struct fm_flow *f)
+{
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		if (f->tx[i].x && (f->tx[i].is_there || f->tx[i].is_sending))
+			return true;
+	return false;
+}
+
 static void return_grant(struct fm_flow *f)
 {
-	if (!f->is_grant_revoked || f->credits < f->grant_slots)
+	if (!f->is_grant_revoked || uses_grant(f))
 		return;
 	say(f, FM_DATA_RETURN, f->grant_generation);
 	f->grant_generation = 0;
@@ -348,7 +411,7 @@ static bool is_orphan(struct fm_flow *f, const struct fm_tx *t)
 {
 	bool is;
 
-	if (!t->x || t->is_reading)
+	if (!t->x || !t->is_there)
 		return false;
 	lock(f);
 	is = t->x->is_removed;
@@ -383,7 +446,7 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 		read_waiting(f);
 	if (f->is_closing)
 		return;
-	if (fm_link_has_work(f->link, f, f->kind)) {
+	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
 		if (f->grant_generation == 0 && !f->is_want_sent) {
 			f->is_want_sent = true;
 			say(f, FM_DATA_WANT, 0);
@@ -394,10 +457,23 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 	give_tx_slab(f, now_ns);
 }
 
+static void send_held(struct fm_flow *f)
+{
+	for (unsigned i = 0; i < f->grant_slots; i++) {
+		if (!f->tx[i].is_held)
+			continue;
+		set_held(&f->tx[i], false);
+		tx_send(&f->tx[i]);
+	}
+}
+
 int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
 {
 	if (f->grant_generation != 0)
 		return -EPROTO;
+	for (unsigned i = m->slot; i < FM_FLOW_SLOTS_MAX; i++)
+		if (f->tx[i].x)
+			return -EPROTO;		/* it had more slots before */
 	/*
 	 * Transfers agreed on chunks that fit both nodes' slots, so smaller slots than the chunks cannot be meant for
 	 * us.
@@ -409,8 +485,11 @@ int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
 	f->grant_slots = m->slot;
 	f->is_grant_revoked = false;
 	f->is_want_sent = false;
-	for (f->credits = 0; f->credits < f->grant_slots; f->credits++)
-		f->credit[f->credits] = (uint16_t)(f->grant_slots - 1 - f->credits);
+	f->credits = 0;
+	for (unsigned i = f->grant_slots; i-- > 0;)
+		if (!f->tx[i].x)
+			f->credit[f->credits++] = (uint16_t)i;
+	send_held(f);
 	fm_flow_wake(f);
 	return 0;
 }
@@ -423,7 +502,7 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 	if (m->generation != f->grant_generation || m->slot >= f->grant_slots)
 		return NULL;
 	t = &f->tx[m->slot];
-	if (!t->x || t->is_reading || t->is_acked || t->is_corrupt || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
+	if (!t->x || !t->is_there || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
 		return NULL;
 	return t;
 }
@@ -452,8 +531,8 @@ static void tx_again(struct fm_tx *t)
 }
 
 /*
- * What the way and the far disk take, not what our own queue takes: only chunks that were sent with little under way are measured, and every so often
- * the queue is made short again to have some.
+ * What the way and the far disk take, not what our own queue takes: only chunks that were sent with little under way are
+ * measured, and every so often the queue is made short again to have some.
  */
 static void measure_ack(struct fm_flow *f, const struct fm_tx *t)
 {
@@ -469,6 +548,7 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 
 	if (!t)
 		return -EPROTO;
+	t->is_there = false;
 	if (m->status == FM_ACK_CORRUPT) {
 		/*
 		 * Acknowledgement and end of the send may come in either order; until the latter the memory is the
@@ -479,6 +559,8 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 			tx_again(t);
 		return 0;
 	}
+	if (m->status == FM_ACK_WRITTEN && t->x->o.file->ops->acked)
+		t->x->o.file->ops->acked(t->x->o.file, place_of(t->x->o.file, &t->chunk));
 	lock(f);
 	if (m->status == FM_ACK_WRITTEN) {
 		fm_xfer_acked(t->x, &t->chunk, f->kind);
@@ -503,6 +585,20 @@ int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 	return 0;
 }
 
+/* Nobody wants it any more. (What a connection that ends holds is lost with it.) */
+static void drop_held(struct fm_tx *t)
+{
+	bool is_removed;
+
+	if (!t->is_held)
+		return;
+	lock(t->flow);
+	is_removed = t->x->is_removed;
+	unlock(t->flow);
+	if (is_removed)
+		tx_drop(t);
+}
+
 void fm_flow_tx_cancel_removed(struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
@@ -511,6 +607,7 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 
 		if (f->orphans_ns == 0 && is_orphan(f, t))
 			f->orphans_ns = fm_loop_now(f->lane->io.loop);
+		drop_held(t);
 		if (!t->x || !t->is_reading || t->is_cancelled || !t->x->o.file->ops->cancel)
 			continue;
 		lock(f);

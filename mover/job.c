@@ -12,11 +12,12 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/store/tree_file.h"
 
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
-#define OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
+#define KEEP_NS (5 * FM_NS_PER_S)	/* for the journal, after a failure; a client that cancelled waits longer */
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
 /* ---- the end ---- */
@@ -31,7 +32,17 @@ static void free_run(struct fm_task *task)
 		fm_engine_store_put(j->store_ref);
 	fm_list_del(&j->at);
 	fm_list_del(&j->session_at);
-	e->job_count--;
+	if (j->parent)
+		fm_job_sub_freed(j);
+	else
+		e->job_count--;
+	e->tree_count -= j->is_tree;
+	fm_ranges_free(&j->have.ranges);
+	fm_ranges_free(&j->answered);
+	free(j->excludes);
+	free(j->large);
+	free(j->log);
+	free(j->last_log);
 	free(j->path);
 	free(j);
 	fm_engine_check_stopped(e);
@@ -41,12 +52,15 @@ static void clean_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (!j->is_source && !j->is_published)
+	if (!j->is_source && !j->is_published && j->is_kept && j->file->ops->keep) {
+		if (j->has_begun && j->last_log_count > 0)
+			(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);	/* then it is sent again */
+		j->file->ops->keep(j->file);
+	} else if (!j->is_source && !j->is_published) {
 		j->file->ops->discard(j->file);
+	}
 	j->file->ops->close(j->file);
 }
-
-static void clean(struct fm_job *j);
 
 static void clean_done(struct fm_work *work)
 {
@@ -54,17 +68,33 @@ static void clean_done(struct fm_work *work)
 
 	j->is_working = false;
 	j->file = NULL;
-	clean(j);
+	fm_job_clean(j);
 }
 
-/* After the end: as soon as nobody uses the file, close it; then free the job. */
-static void clean(struct fm_job *j)
+static void report(struct fm_job *j)
+{
+	if (!j->report_task.is_posted)
+		fm_loop_post(j->engine->env.loop, &j->report_task);
+}
+
+/*
+ * The caller of a get looks at its file as soon as it hears that it failed, so it hears it when the journal says what is
+ * there; but not much later, should a disk hang.
+ */
+static bool is_reported_late(const struct fm_job *j)
+{
+	return !j->is_source && j->result.code && j->is_kept && j->has_begun && j->file->ops->keep;
+}
+
+void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	if (j->is_working || j->x || (j->is_ours && !j->is_reported))
+	if (j->is_working || j->x || (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
 		return;
 	if (j->file)
 		fm_job_work(j, clean_run, clean_done);
+	else if (j->is_ours && !j->is_reported)
+		report(j);
 	else
 		fm_loop_post(j->engine->env.loop, &j->free_task);	/* later: lists of jobs are being walked */
 }
@@ -74,8 +104,19 @@ bool fm_job_is_over(struct fm_job *j)
 	j->is_working = false;
 	if (j->state != FM_JOB_ENDED)
 		return false;
-	clean(j);
+	fm_job_clean(j);
 	return true;
+}
+
+/* Whether the next try will find something at the far end: a guess, since only the sink knows what its journal says. */
+static bool is_kept_there(const struct fm_job *j)
+{
+	bool is_known = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
+	bool is_long = fm_engine_now(j->engine) > j->started_ns + FM_JOB_LOG_NS;
+
+	if (j->result.code == 0 || !j->is_kept || j->is_dry || !is_known || j->engine->o.is_unchecked)
+		return false;
+	return j->x->have_bytes > 0 || (j->x->data_bytes > 0 && is_long);
 }
 
 static void fill_result(struct fm_job *j)
@@ -86,14 +127,22 @@ static void fill_result(struct fm_job *j)
 	r->attr = j->attr;
 	r->is_durable = j->is_durable && r->code == 0;
 	r->is_checked = !j->engine->o.is_unchecked;
+	r->is_tree = j->is_tree;
+	r->data_bytes = j->sums.bytes;
+	r->bytes_resent = j->sums.resent;
+	r->bytes_resumed = j->sums.resumed;
+	r->corrupt_chunks = j->sums.corrupt;
 	if (!j->x)
 		return;
 	pthread_mutex_lock(&j->session->link->lock);
-	r->data_bytes = j->x->data_bytes;
-	r->bytes_resent = j->x->resent_bytes;
-	r->corrupt_chunks = j->x->corrupt_chunks;
+	r->data_bytes += j->x->data_bytes;
+	r->bytes_resent += j->x->resent_bytes;
+	r->bytes_resumed += j->x->have_bytes;
+	r->corrupt_chunks += j->x->corrupt_chunks;
 	if (j->x->kinds_used)
 		r->kind = j->x->kinds_used & 1u << FM_KIND_RDMA ? FM_KIND_RDMA : FM_KIND_TCP;
+	if (j->is_source)
+		r->is_partial_kept = is_kept_there(j);
 	pthread_mutex_unlock(&j->session->link->lock);
 }
 
@@ -103,7 +152,7 @@ static void report_run(struct fm_task *task)
 
 	j->is_reported = true;
 	j->events.done(j->ctx, &j->result);
-	clean(j);
+	fm_job_clean(j);
 }
 
 static void tell_far_end(struct fm_job *j)
@@ -112,33 +161,72 @@ static void tell_far_end(struct fm_job *j)
 
 	if (!j->session || j->is_far_end_told || j->result.code == 0)
 		return;
+	m.abort.flags = j->is_kept ? FM_WIRE_ABORT_KEEP : 0;
 	m.abort.xfer = j->id;
 	m.abort.code = (uint32_t)-j->result.code;
 	m.abort.text = fm_wire_str(j->result.err.text);
 	fm_session_send(j->session, &m);
 }
 
+/* What was written since the journal was told last is told when the file is kept: clean_run(). */
 static void free_xfer(struct fm_job *j)
 {
+	if (j->has_begun && j->is_kept)
+		j->last_log = fm_xfer_steal_log(j->x, &j->last_log_count);
 	fm_xfer_free(j->x);
 	j->x = NULL;
 }
 
+/*
+ * Whether the next try could go on with what came. Not if it is damaged or of a source that is another one now, nor if
+ * the name was taken meanwhile; and a disk that is full is not kept full.
+ */
+static bool is_worth_keeping(int code)
+{
+	switch (code) {
+	case -EBADMSG:
+	case -ESTALE:
+	case -EPROTO:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+	case -EEXIST:
+	case -EISDIR:
+	case -ENOTDIR:
+	case -EACCES:
+	case -EPERM:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 {
+	char text[FM_ERR_TEXT_MAX];
 	va_list ap;
 
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);	/* a cut text is still a text */
+	va_end(ap);
+	fm_job_end_kept(j, is_worth_keeping(code), code, text);
+}
+
+void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
+{
 	if (j->state == FM_JOB_ENDED)
 		return;
 	j->state = FM_JOB_ENDED;
+	j->is_kept = is_kept;
 	j->result.code = code;
+	j->result.is_partial_kept = is_kept && code && !j->is_source;	/* here: if its journal says anything */
 	j->result.err.code = code;
-	va_start(ap, fmt);
-	(void)vsnprintf(j->result.err.text, sizeof(j->result.err.text), fmt, ap);	/* a cut text is still a text */
-	va_end(ap);
+	(void)snprintf(j->result.err.text, sizeof(j->result.err.text), "%s", text);
+	if (j->is_tree)
+		fm_job_tree_end_subs(j);
 	if (j->session)
 		fill_result(j);
-	if (!j->is_ours && code)
+	if (!j->is_ours && !j->parent && code)
 		fm_log_info("%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put", j->engine->name, j->store, j->peer_name,
 			    j->result.err.text);
 	fm_list_del(&j->session_at);	/* before anything is sent: that can end the session, and with it the jobs on this list */
@@ -151,12 +239,28 @@ void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 			fm_session_wake(j->session, UINT_MAX, UINT64_MAX);	/* reads that wait for ever are given up */
 	}
 	j->session = NULL;
-	if (j->is_ours)
-		fm_loop_post(j->engine->env.loop, &j->report_task);
-	clean(j);
+	if (j->is_listening && code)
+		fm_tree_file_stop(j->file);
+	if (j->is_ours && is_reported_late(j))
+		j->report_by_ns = fm_engine_now(j->engine) + KEEP_NS;
+	else if (j->is_ours)
+		report(j);
+	if (j->parent)
+		fm_job_sub_ended(j);
+	fm_job_clean(j);
 }
 
 /* ---- the middle ---- */
+
+/* A tree has threads of its own, since whoever has it may let them wait. Its end takes them away, so that is for others. */
+static struct fm_worker *worker_of(const struct fm_job *j)
+{
+	const struct fm_job *tree = j->parent ? j->parent : j;
+
+	if (j->state == FM_JOB_ENDED || !tree->is_listening)
+		return j->engine->env.worker;
+	return fm_tree_file_worker(tree->file);
+}
 
 void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work))
 {
@@ -164,7 +268,7 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*don
 	j->is_working = true;
 	j->work.run = run;
 	j->work.done = done;
-	fm_worker_submit(j->engine->env.worker, &j->work, j->engine->env.loop);
+	fm_worker_submit(worker_of(j), &j->work, j->engine->env.loop);
 }
 
 void fm_job_set_note(struct fm_job *j, const char *text, size_t len)
@@ -213,8 +317,8 @@ static void xfer_drained(struct fm_task *task)
 	j->is_drained = true;
 	if (j->state == FM_JOB_ENDED) {
 		free_xfer(j);
-		clean(j);
-	} else {
+		fm_job_clean(j);
+	} else if (!j->is_working) {	/* else the journal is being written: its end goes on */
 		fm_job_sink_drained(j);
 	}
 }
@@ -227,7 +331,11 @@ int fm_job_make_xfer(struct fm_job *j)
 				  .size = j->is_source || !j->is_ours ? j->attr.size : FM_SIZE_UNKNOWN,
 				  .chunk_bytes = j->chunk,
 				  .is_ordered = j->is_ordered,
+				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
+				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
 				  .rate_bytes = j->rate_bytes,
+				  .weight = j->weight,
+				  .rate_of = j->parent ? j->parent->x : NULL,
 				  .control = j->engine->env.loop,
 				  .owner = &j->at,
 				  .progressed = xfer_progressed,
@@ -241,6 +349,13 @@ int fm_job_make_xfer(struct fm_job *j)
 	if (ret < 0) {
 		j->x = NULL;
 		fm_job_end(j, ret, "%s", err.text);
+		return ret;
+	}
+	ret = fm_xfer_set_have(j->x, &j->have);
+	if (ret < 0) {
+		fm_xfer_abandon(j->x);
+		j->x = NULL;
+		fm_job_end(j, ret, "what is there of an earlier try does not fit the file");
 		return ret;
 	}
 	ret = fm_link_add(j->session->link, j->x);
@@ -289,7 +404,7 @@ struct fm_job *fm_job_find(struct fm_session *s, uint64_t id)
 
 /* ---- the beginning ---- */
 
-static struct fm_job *job_new(struct fm_engine *e, const char *path, size_t path_len)
+struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent)
 {
 	struct fm_job *j = FM_FAULT("job.new") ? NULL : calloc(1, sizeof(*j));
 
@@ -309,12 +424,18 @@ static struct fm_job *job_new(struct fm_engine *e, const char *path, size_t path
 	j->report_task.run = report_run;
 	j->free_task.run = free_run;
 	fm_list_init(&j->session_at);
+	fm_list_init(&j->subs);
+	fm_list_init(&j->sub_at);
 	fm_list_append(&e->jobs, &j->at);
-	e->job_count++;
+	j->parent = parent;
+	if (parent)
+		fm_list_append(&parent->subs, &j->sub_at);
+	else
+		e->job_count++;
 	return j;
 }
 
-static void refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+void fm_job_refuse(struct fm_session *s, uint64_t id, int code, const char *text)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };
 
@@ -328,8 +449,11 @@ static unsigned jobs_for(const struct fm_session *s)
 {
 	unsigned n = 0;
 
-	fm_list_each(at, next, &s->jobs)
-		n += !fm_container_of(at, struct fm_job, session_at)->is_ours;
+	fm_list_each(at, next, &s->jobs) {
+		const struct fm_job *j = fm_container_of(at, struct fm_job, session_at);
+
+		n += !j->is_ours && !j->parent;
+	}
 	return n;
 }
 
@@ -345,12 +469,12 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	}
 	/* Local callers keep some places, and so do other peers. */
 	if (e->job_count >= FM_JOBS_MAX - FM_JOBS_LOCAL || jobs_for(s) >= FM_JOBS_PER_PEER_MAX) {
-		refuse(s, id, -EBUSY, "too many transfers at once: try again later");
+		fm_job_refuse(s, id, -EBUSY, "too many transfers at once: try again later");
 		return NULL;
 	}
-	j = job_new(e, path->at, path->len);
+	j = fm_job_new(e, path->at, path->len, NULL);
 	if (!j) {
-		refuse(s, id, -ENOMEM, "out of memory");
+		fm_job_refuse(s, id, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	j->id = id;
@@ -358,7 +482,7 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	fm_list_append(&s->jobs, &j->session_at);
 	j->is_source = is_source;
 	j->state = FM_JOB_OPENING;
-	j->deadline_ns = j->started_ns + OPEN_NS;
+	j->deadline_ns = j->started_ns + FM_JOB_OPEN_NS;
 	(void)snprintf(j->peer_name, sizeof(j->peer_name), "%s", s->name);
 	(void)snprintf(j->store, sizeof(j->store), "%.*s", (int)store->len, store->at);
 	(void)snprintf(j->who_peer, sizeof(j->who_peer), "%s", s->name);
@@ -389,7 +513,7 @@ static void go(struct fm_job *j)
 	}
 	j->id = fm_session_new_id(s);
 	j->state = FM_JOB_OPENING;
-	j->deadline_ns = fm_engine_now(j->engine) + OPEN_NS;
+	j->deadline_ns = fm_engine_now(j->engine) + (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
 	if (j->is_source)
 		fm_job_source_start(j);
 	else
@@ -422,7 +546,37 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	if (e->job_count >= FM_JOBS_MAX)
 		return fm_err_set(err, -EBUSY, "%d transfers are running, no more are allowed: try again later", FM_JOBS_MAX);
+	if (o->file && o->file->tree && !fm_job_has_room_for_tree(e))
+		return fm_err_set(err, -EBUSY, "%d trees are being moved, no more are allowed: try again later", FM_TREES_MAX);
 	return 0;
+}
+
+int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err *err)
+{
+	struct fm_peer *peer;
+
+	return check_opts(e, o, &peer, err);
+}
+
+/* It was not begun. */
+static void job_undo(struct fm_job *j)
+{
+	fm_list_del(&j->at);
+	j->engine->job_count--;
+	free(j->path);
+	free(j);
+}
+
+static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
+{
+	assert(j->file->tree->is_source == o->is_put);
+	fm_job_set_tree(j);
+	j->attr.type = FM_NODE_DIR;
+	j->attr.size = FM_SIZE_UNKNOWN;
+	j->is_update = o->is_update;
+	j->has_checksums = o->has_checksums;
+	j->is_dry = o->is_dry;
+	fm_job_tree_listen(j);
 }
 
 int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct fm_job_events *events, void *ctx, struct fm_job **out,
@@ -432,11 +586,17 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	struct fm_job *j;
 	int ret = check_opts(e, o, &peer, err);
 
-	j = ret < 0 ? NULL : job_new(e, o->path, o->path_len);
-	if (!j) {
+	j = ret < 0 ? NULL : fm_job_new(e, o->path, o->path_len, NULL);
+	if (ret == 0 && !j)
+		ret = fm_err_sys(err, -ENOMEM, "allocate the transfer");
+	if (ret == 0 && o->excludes)
+		ret = fm_job_set_excludes_of(j, o->excludes, err);
+	if (ret < 0) {
 		/* It did nothing yet: closing it does not wait for a disk. */
 		o->file->ops->close(o->file);
-		return ret < 0 ? ret : fm_err_sys(err, -ENOMEM, "allocate the transfer");
+		if (j)
+			job_undo(j);
+		return ret;
 	}
 	j->is_ours = true;
 	j->is_source = o->is_put;
@@ -453,7 +613,11 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	j->want = o->transport;
 	j->durability = o->durability;
 	j->may_replace = o->may_replace;
+	j->is_readback = o->is_readback;
+	j->is_buffered = o->is_buffered;
+	j->is_held = o->is_held;
 	j->rate_bytes = o->rate_bytes;
+	j->weight = o->weight;
 	j->events = *events;
 	j->ctx = ctx;
 	j->state = FM_JOB_WAIT;
@@ -462,6 +626,8 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	j->deadline_ns = j->started_ns + CONNECT_NS;
 	if (o->file->note)
 		fm_job_set_note(j, o->file->note, strlen(o->file->note));
+	if (o->file->tree)
+		start_tree(j, o);
 	*out = j;
 	if (peer->session)
 		bind_session(j, peer->session);
@@ -470,10 +636,10 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	return 0;
 }
 
-void fm_job_cancel(struct fm_job *j, int code, const char *reason)
+void fm_job_cancel(struct fm_job *j, int code, bool is_kept, const char *reason)
 {
 	assert(j->is_ours && code < 0);
-	fm_job_end(j, code, "%s", reason);
+	fm_job_end_kept(j, is_kept, code, reason);
 }
 
 /* ---- what happens around it ---- */
@@ -553,21 +719,70 @@ static bool is_stranded(const struct fm_job *j)
 	return j->is_source ? fm_job_kinds(j) == 0 : s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] == 0;
 }
 
-/* A pipe may be slow for ever; a file may not. */
-static bool is_stalled(struct fm_job *j, uint64_t now_ns)
+/* Nothing moved for so long, as far as `moved` says, a number that is another one when something did. */
+static bool is_still(struct fm_job *j, uint64_t moved, uint64_t limit_ns, uint64_t now_ns)
+{
+	if (moved != j->moved || !j->moved_ns) {
+		j->moved = moved;
+		j->moved_ns = now_ns;
+	}
+	return now_ns > j->moved_ns + limit_ns;
+}
+
+static uint64_t bytes_moved(const struct fm_job *j)
 {
 	uint64_t bytes;
 
-	if (j->state != FM_JOB_COPYING || !j->x || j->is_ordered || j->attr.size == FM_SIZE_UNKNOWN)
-		return false;
 	pthread_mutex_lock(&j->session->link->lock);
 	bytes = j->x->data_bytes;
 	pthread_mutex_unlock(&j->session->link->lock);
-	if (bytes != j->moved_bytes || !j->moved_ns) {
-		j->moved_bytes = bytes;
+	return bytes;
+}
+
+/* A pipe may be slow for ever; a file may not. */
+static bool is_stalled(struct fm_job *j, uint64_t now_ns)
+{
+	return j->attr.size != FM_SIZE_UNKNOWN && is_still(j, bytes_moved(j), STALL_NS, now_ns);
+}
+
+/*
+ * A tree may have nothing to move for long: its far end may wait for a caller, which nobody here can tell from a disk that hangs. So each
+ * end watches its own disk: a call that does not end while nothing else of the tree goes on either. (Its large files are watched
+ * as files.) What is compared by content is read, without a byte moved: that is given as long as a sync.
+ */
+static bool has_tree_stalled(struct fm_job *j, uint64_t now_ns)
+{
+	uint64_t limit_ns = j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM ? COMMIT_NS : STALL_NS;
+	struct fm_tree_count count;
+	struct fm_tree_sums sums;
+	uint64_t ended;
+
+	if (!j->is_listening || j->file->tree->is_callers)
+		return false;
+	if (fm_tree_file_calls(j->file, &ended) == 0) {
 		j->moved_ns = now_ns;
+		return false;
 	}
-	return now_ns > j->moved_ns + STALL_NS;
+	fm_job_tree_sums(j, &sums);
+	fm_job_tree_count(j, &count);
+	return is_still(j, ended + sums.bytes + bytes_moved(j) + count.files + count.dirs, limit_ns, now_ns);
+}
+
+/* True: it has ended for that. */
+static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
+{
+	unsigned long long limit_s = STALL_NS / FM_NS_PER_S;
+
+	if (j->state != FM_JOB_COPYING || !j->x || !j->session || j->is_ordered)
+		return false;
+	if (j->is_tree ? !has_tree_stalled(j, now_ns) : !is_stalled(j, now_ns))
+		return false;
+	if (j->is_tree)
+		fm_job_end(j, -ETIMEDOUT, "nothing of the directory was %s at %s for %llu s and more: a disk there hangs",
+			   j->is_source ? "read" : "written", j->engine->name, limit_s);
+	else
+		fm_job_end(j, -ETIMEDOUT, "not a byte was moved for %llu s: a disk or %s hangs", limit_s, j->peer_name);
+	return true;
 }
 
 /* Connections may come and go while it copies; without any it has a deadline. */
@@ -611,13 +826,12 @@ static void tick(struct fm_job *j, uint64_t now_ns)
 		go(j);
 		return;
 	}
-	if (j->session && is_stalled(j, now_ns)) {
-		fm_job_end(j, -ETIMEDOUT, "not a byte was moved for %llu s: a disk or %s hangs",
-			   (unsigned long long)(STALL_NS / FM_NS_PER_S), j->peer_name);
+	if (ends_stalled(j, now_ns))
 		return;
-	}
 	if (j->session)
 		watch_connections(j, now_ns);
+	if (!j->is_source && j->session)
+		fm_job_sink_tick(j, now_ns);
 	if (j->state > FM_JOB_COPYING && j->deadline_ns == 0)
 		j->deadline_ns = now_ns + COMMIT_NS;
 	if (j->deadline_ns && now_ns >= j->deadline_ns)
@@ -631,36 +845,49 @@ void fm_job_tick(struct fm_engine *e, uint64_t now_ns)
 
 		if (j->state != FM_JOB_ENDED)
 			tick(j, now_ns);
+		else if (j->report_by_ns && !j->is_reported && now_ns >= j->report_by_ns)
+			report(j);
 	}
 }
 
 void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m)
 {
 	struct fm_job *j = fm_job_find(s, m->xfer);
+	char text[FM_ERR_TEXT_MAX];
 
 	if (!j)
 		return;		/* it crossed our own end */
 	j->is_far_end_told = true;
-	fm_job_end(j, -(int)m->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+	(void)snprintf(text, sizeof(text), "%s: %.*s", s->name, (int)m->text.len, m->text.at);	/* a cut text is still a text */
+	fm_job_end_kept(j, m->flags & FM_WIRE_ABORT_KEEP, -(int)m->code, text);
 }
 
 void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 {
 	static const char *const names[] = {
 		[FM_JOB_WAIT] = "connecting", [FM_JOB_OPENING] = "opening",	  [FM_JOB_COPYING] = "copying",
-		[FM_JOB_CHECKING] = "committing", [FM_JOB_FINISHING] = "committing", [FM_JOB_DRAINING] = "committing",
+		[FM_JOB_CHECKING] = "committing", [FM_JOB_FINISHING] = "committing", [FM_JOB_PREPARED] = "prepared", [FM_JOB_DRAINING] = "committing",
 		[FM_JOB_PUBLISHING] = "committing", [FM_JOB_ENDED] = "ending",
 	};
+
+	struct fm_tree_sums sums;
+	struct fm_tree_count count;
 
 	*out = (struct fm_job_progress){ .size = j->attr.size, .state = names[j->state] };
 	if (!j->x || !j->session)
 		return;
+	fm_job_tree_sums(j, &sums);
 	pthread_mutex_lock(&j->session->link->lock);
-	out->bytes_done = j->x->data_bytes;
-	out->bytes_resent = j->x->resent_bytes;
-	out->corrupt_chunks = j->x->corrupt_chunks;
+	out->bytes_done = sums.bytes + j->x->data_bytes;
+	out->bytes_resent = sums.resent + j->x->resent_bytes;
+	out->bytes_resumed = sums.resumed + j->x->have_bytes;
+	out->corrupt_chunks = sums.corrupt + j->x->corrupt_chunks;
 	pthread_mutex_unlock(&j->session->link->lock);
 	out->rails = j->result.conns;
+	if (j->is_tree) {
+		fm_job_tree_count(j, &count);
+		out->files = count.files;
+	}
 }
 
 void fm_job_visit(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)
@@ -674,7 +901,7 @@ void fm_job_visit(struct fm_engine *e, const struct fm_status_visitor *v, void *
 					    .path = j->path,
 					    .elapsed_ns = fm_engine_now(e) - j->started_ns };
 
-		if (j->state == FM_JOB_ENDED)
+		if (j->state == FM_JOB_ENDED || j->parent)
 			continue;
 		fm_job_progress(j, &st.progress);
 		v->job(ctx, &st);

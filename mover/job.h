@@ -25,6 +25,8 @@ void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m);
 void fm_job_found(struct fm_session *s, const struct fm_wire_found *m);
 void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m);
 void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m);
+void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m);
+void fm_job_need(struct fm_session *s, const struct fm_wire_need *m);
 void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m);
 
 /* The session is up, or its connections changed: go on, choose again. */

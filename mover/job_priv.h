@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_priv - one job, shared by job.c (its life), job_source.c and job_sink.c (the two roles). Control thread only.
+ * job_priv - one job, shared by job.c (its life), job_source.c and job_sink.c (the two roles) and job_tree.c (what trees
+ * have beyond that). Control thread only.
  */
 #ifndef FM_JOB_PRIV_H
 #define FM_JOB_PRIV_H
 
+#include "mover/base/env.h"
 #include "mover/job.h"
 #include "mover/session.h"
 #include "mover/xfer.h"
+
+#define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
+#define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */
+#define FM_JOB_LOG_NS FM_NS_PER_S	/* the journal is at most this far behind, and a sync */
+#define FM_JOB_SUBS_KEPT_MAX 256	/* large files of one tree, those included that are over and whose file is being closed */
 
 enum fm_job_state {
 	FM_JOB_WAIT,		/* for the session, or for a connection of the kind wanted */
@@ -15,6 +22,7 @@ enum fm_job_state {
 	FM_JOB_COPYING,
 	FM_JOB_CHECKING,	/* source: is it still what it was? */
 	FM_JOB_FINISHING,	/* source: FINISH is out */
+	FM_JOB_PREPARED,	/* held: all is there but the name; COMMIT is awaited (sink), the caller's word (source) */
 	FM_JOB_DRAINING,	/* sink: the last lanes let go of the file */
 	FM_JOB_PUBLISHING,	/* sink: a worker syncs and renames */
 	FM_JOB_ENDED,
@@ -34,7 +42,7 @@ struct fm_job {
 	uint64_t started_ns;
 	uint64_t deadline_ns;		/* of this state; 0: none */
 	uint64_t timeout_ns;		/* of the whole; 0: none */
-	uint64_t moved_bytes;		/* when the tick looked last and something had moved ... */
+	uint64_t moved;			/* when the tick looked last and something had moved ... */
 	uint64_t moved_ns;		/* ... and when that was */
 
 	char store[FM_WIRE_NAME_MAX + 1];
@@ -45,19 +53,61 @@ struct fm_job {
 	enum fm_transport_want want;
 	enum fm_durability durability;
 	bool may_replace;
+	bool is_readback;
+	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
+	bool is_held;
 	bool is_ordered;		/* the sink is a stream */
 	uint64_t rate_bytes;
+	unsigned weight;
 	uint32_t chunk;
 
 	struct fm_store_ref *store_ref;	/* the peer's jobs: our store */
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
+	struct fm_have have;		/* of it, from an earlier try */
+	const char *note_said;		/* sink: the file's note, as READY had it */
+	bool has_begun;			/* sink: the file knows its source, so log() may be called */
+	bool awaits_ready;		/* source of a get: the sink says first what it has */
+	bool is_kept;			/* ended: what is there stays for the next try */
+	struct fm_written *log;		/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
+	size_t log_count;
+	struct fm_written *last_log;	/* what was left to be written there when it ended */
+	size_t last_log_count;
+	uint64_t logged_ns;
 	struct fm_xfer *x;
 	bool is_drained;		/* no lane uses x or file any more */
+
+	/* A tree. Its large files are jobs too, which have a parent. */
+	bool is_tree;
+	bool is_update;
+	bool has_checksums;
+	bool is_dry;
+	bool is_listening;		/* its file is there and tells us things */
+	unsigned wants;			/* source: flags of READY */
+	struct fm_task tree_task;	/* a large file is over: go on */
+	char **excludes;		/* NULL-terminated, in one block; NULL: none */
+	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
+	struct fm_tree_sums {
+		uint64_t bytes;		/* of those that ended */
+		uint64_t resent;
+		uint64_t resumed;
+		unsigned corrupt;
+	} sums;
+	uint64_t wanted_files;		/* sink: of what was offered, what was needed */
+	uint64_t wanted_bytes;
+	struct fm_ranges answered;	/* sink: numbers of the offering packs that were answered */
+	struct fm_job *logging[FM_JOB_SUBS_MAX];	/* sink: large files whose log the worker has; they count as working */
+	unsigned logging_count;
+
+	/* A large file. */
+	struct fm_job *parent;		/* NULL: none */
+	struct fm_list sub_at;
+	struct fm_tree_large *large;
 	bool is_given_up;		/* source: the far end dropped a chunk; the reason is to follow */
 	bool is_durable;
 	bool is_published;
 	struct fm_wire_finish finish;
+	struct fm_digest digest;	/* sink: of what was written */
 
 	/* One thing at a time is with the worker. */
 	struct fm_work work;
@@ -72,6 +122,7 @@ struct fm_job {
 	struct fm_task report_task;
 	struct fm_task free_task;
 	bool is_reported;
+	uint64_t report_by_ns;		/* it is reported once the file is closed, or then; 0: at once */
 	bool is_far_end_told;		/* it knows that the job ended, or was never asked */
 };
 
@@ -79,10 +130,17 @@ struct fm_job {
 struct fm_job *fm_job_find(struct fm_session *s, uint64_t id);
 struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source);
-/* The first call counts. code 0: done. text: why not. */
+/* The first call counts. code 0: done. text: why not. What came stays for the next try if that could help. */
 void fm_job_end(struct fm_job *j, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work));
+/* The same, and whether it stays is said. */
+void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text);
 int fm_job_make_xfer(struct fm_job *j);
+/* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no memory. */
+struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent);
+/* It has ended: as soon as nobody uses the file, close it; then free the job. */
+void fm_job_clean(struct fm_job *j);
+void fm_job_refuse(struct fm_session *s, uint64_t id, int code, const char *text);
 void fm_job_set_note(struct fm_job *j, const char *text, size_t len);
 /* Which kinds of connection (bits) may carry it now; 0: none there. */
 unsigned fm_job_kinds(const struct fm_job *j);
@@ -93,10 +151,49 @@ bool fm_job_is_over(struct fm_job *j);		/* after work: the job ended meanwhile; 
 /* job_source.c */
 void fm_job_source_start(struct fm_job *j);	/* put: send PUT */
 void fm_job_source_copy(struct fm_job *j);
+void fm_job_identity(const struct fm_job *j, struct fm_identity *out);	/* of the source */
 void fm_job_source_progressed(struct fm_job *j);
 
+/* job_tree.c */
+bool fm_job_has_room_for_tree(const struct fm_engine *e);
+/* It is one from here on; it is counted. */
+void fm_job_set_tree(struct fm_job *j);
+/* The same of one that a peer began, who may have so many only: -EBUSY, and it has ended. */
+int fm_job_set_peers_tree(struct fm_job *j);
+/* Copies. -EINVAL: too many, or too long; -ENOMEM. */
+int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count, struct fm_err *err);
+int fm_job_set_excludes_of(struct fm_job *j, const char *const *at, struct fm_err *err);
+/* Its file is there: it may tell us things now. */
+void fm_job_tree_listen(struct fm_job *j);
+/* Source: READY came. */
+void fm_job_tree_ready(struct fm_job *j, const struct fm_wire_ready *m);
+/* Source: whether large files are under way, or could be begun now. */
+bool fm_job_tree_has_large(struct fm_job *j);
+/* Worker. */
+int fm_job_tree_open(struct fm_job *j);
+int fm_job_tree_create(struct fm_job *j);
+unsigned fm_job_tree_ready_flags(const struct fm_job *j);
+void fm_job_tree_count(const struct fm_job *j, struct fm_tree_count *out);
+unsigned fm_job_subs(const struct fm_job *j);	/* under way */
+/* Sink: log what was made, and what its large files wrote. */
+void fm_job_tree_log(struct fm_job *j);
+/* Sink: PUT with `tree` came. */
+void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m);
+/* The tree ends: so do its large files, silently. */
+void fm_job_tree_end_subs(struct fm_job *j);
+/* A large file has ended; its job is being freed. */
+void fm_job_sub_ended(struct fm_job *j);
+void fm_job_sub_freed(struct fm_job *j);
+/* What moved so far for the tree, its own packs aside. */
+void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out);
+
 /* job_sink.c */
+/* Worker's: what was asked for is there, or not: READY, or the end. */
+void fm_job_sink_created(struct fm_work *work);
+/* The journal was written: go on. */
+void fm_job_sink_logged(struct fm_job *j);
 void fm_job_sink_start(struct fm_job *j);	/* get: send GET */
 void fm_job_sink_drained(struct fm_job *j);
+void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns);
 
 #endif

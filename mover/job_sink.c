@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/env.h"
@@ -20,12 +22,17 @@ void fm_job_sink_start(struct fm_job *j)
 	struct fm_wire_msg m = { .type = FM_WIRE_GET };
 	struct fm_wire_get *g = &m.get;
 
-	/* It must be there before the first chunk, which may overtake FOUND. */
+	/* It must be there before the first chunk, which may overtake FOUND. A tree's packs wait for READY. */
 	j->is_durable = j->durability != FM_DURABILITY_MEMORY;
-	if (fm_job_make_xfer(j) < 0)
+	if (!j->is_tree && fm_job_make_xfer(j) < 0)
 		return;
-	g->flags = (uint16_t)((j->is_ordered ? FM_WIRE_GET_ORDERED : 0) | (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) |
-			      (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
+	g->flags = (uint16_t)((j->file->has_partial && !j->engine->o.is_unchecked ? FM_WIRE_GET_RESUME : 0) |
+			      (j->is_ordered ? FM_WIRE_GET_ORDERED : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
+			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) | (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
+	for (; j->excludes && j->excludes[g->count]; g->count++)
+		g->exclude[g->count] = fm_wire_str(j->excludes[g->count]);
+	if (j->is_tree && j->file->tree->pack_max > 0 && j->chunk > j->file->tree->pack_max)
+		j->chunk = j->file->tree->pack_max;
 	g->xfer = j->id;
 	g->chunk = j->chunk;
 	g->rate_bytes = j->rate_bytes;
@@ -38,27 +45,140 @@ void fm_job_sink_start(struct fm_job *j)
 	fm_session_send(j->session, &m);
 }
 
+/* ---- what is there from an earlier try ---- */
+
+static int begin(struct fm_job *j)
+{
+	struct fm_identity source;
+
+	if (!j->file->ops->begin)
+		return 0;
+	fm_job_identity(j, &source);
+	return j->file->ops->begin(j->file, &source, &j->have, &j->work_err);
+}
+
+/* One more; NULL: none. A cut note is still a note. */
+static void add_note(char *note, size_t cap, const char *more)
+{
+	size_t len = strlen(note);
+
+	if (more)
+		(void)snprintf(note + len, cap - len, "%s%s", len > 0 ? "; " : "", more);
+}
+
+/* READY, to whoever waits for it. */
+static void send_ready(struct fm_job *j)
+{
+	uint8_t have[FM_WIRE_RANGES_MAX * FM_WIRE_RANGE_LEN];
+	struct fm_wire_msg m = { .type = FM_WIRE_READY };
+	const struct fm_ranges *ranges = &j->have.ranges;
+	bool is_blind = j->is_readback && !j->file->ops->read;
+	char note[FM_WIRE_TEXT_MAX] = "";
+
+	assert(ranges->count <= FM_WIRE_RANGES_MAX);
+	for (unsigned i = 0; i < ranges->count; i++)
+		fm_wire_set_range(have, i, (struct fm_wire_range){ ranges->at[i].offset, ranges->at[i].len });
+	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) | fm_job_tree_ready_flags(j));
+	m.ready.xfer = j->id;
+	m.ready.chunk = j->chunk;
+	m.ready.have_crc = j->have.crc;
+	m.ready.count = (uint16_t)ranges->count;
+	m.ready.have = ranges->count > 0 ? have : NULL;
+	add_note(note, sizeof(note), j->file->note);
+	add_note(note, sizeof(note), j->file->resume_note);
+	if (is_blind)
+		add_note(note, sizeof(note), j->is_tree ? "small files are not read back: fmove verify does that" :
+							  "not read back: this store cannot");
+	m.ready.note = fm_wire_str(note);
+	j->note_said = j->file->note;
+	fm_session_send(j->session, &m);
+}
+
+static void begin_run(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	fm_err_clear(&j->work_err);
+	j->work_ret = begin(j);
+}
+
+/* A get of a tree: it can be written to from now on. */
+static void tree_begun(struct fm_job *j)
+{
+	struct fm_session *s = j->session;
+
+	if (fm_job_make_xfer(j) < 0)
+		return;
+	j->has_begun = true;
+	j->state = FM_JOB_COPYING;
+	j->deadline_ns = 0;
+	send_ready(j);
+	wake_wanting(s);
+}
+
+/* A get: the transfer exists already, and the source may wait for what we have. */
+static void begin_done(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+	int ret = j->work_ret;
+
+	if (fm_job_is_over(j))
+		return;
+	if (ret < 0) {
+		fm_job_end(j, ret, "%s", j->work_err.text);
+		return;
+	}
+	if (j->is_tree) {
+		tree_begun(j);
+		return;
+	}
+	if (j->file->resume_note)
+		fm_job_set_note(j, j->file->resume_note, strlen(j->file->resume_note));
+	j->has_begun = j->attr.ino != 0 || j->attr.ctime_ns != 0;	/* else nothing could tell the source later */
+	if (j->file->has_partial) {
+		pthread_mutex_lock(&j->session->link->lock);
+		ret = fm_xfer_set_have(j->x, &j->have);
+		pthread_mutex_unlock(&j->session->link->lock);
+	}
+	if (ret < 0)
+		fm_job_end(j, ret, "what is there of an earlier try does not fit the file");
+	else if (j->file->has_partial)
+		send_ready(j);
+	if (j->state == FM_JOB_DRAINING && j->is_drained)
+		fm_job_sink_drained(j);
+}
+
 void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
 {
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)
 		return;
-	if (j->is_source || !j->is_ours || j->state != FM_JOB_OPENING) {
+	if (j->is_source || !j->is_ours || j->state != FM_JOB_OPENING || j->is_working || (j->is_tree && m->size != FM_WIRE_SIZE_UNKNOWN)) {
 		fm_session_protocol_error(s, "FOUND out of turn");
 		return;
 	}
-	j->attr.type = FM_NODE_FILE;
+	j->attr.type = j->is_tree ? FM_NODE_DIR : FM_NODE_FILE;
 	j->attr.size = m->size;
 	j->attr.mode = m->mode;
 	j->attr.mtime_ns = m->mtime_ns;
 	j->attr.has_holes = !(m->flags & FM_WIRE_FOUND_DENSE);
+	j->attr.dev = m->dev;
+	j->attr.ino = m->ino;
+	j->attr.ctime_ns = m->ctime_ns;
 	fm_job_set_note(j, m->note.at, m->note.len);
+	if (j->is_tree) {
+		j->deadline_ns = fm_engine_now(j->engine) + FM_JOB_OPEN_TREE_NS;
+		fm_job_work(j, begin_run, begin_done);
+		return;
+	}
 	pthread_mutex_lock(&s->link->lock);
 	j->x->o.size = m->size;
 	pthread_mutex_unlock(&s->link->lock);
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
+	if (j->file->ops->begin && !j->engine->o.is_unchecked)
+		fm_job_work(j, begin_run, begin_done);
 }
 
 /* ---- asked for by the peer ---- */
@@ -69,15 +189,19 @@ static void create_run(struct fm_work *work)
 	struct fm_store *store = j->store_ref->store;
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = store->ops->create(store, j->path, &j->who, &j->create, &j->file, &j->work_err);
+	if (j->is_tree)
+		j->work_ret = fm_job_tree_create(j);
+	else
+		j->work_ret = store->ops->create(store, j->path, &j->who, &j->create, &j->file, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
+	else if (j->create.is_resumable)
+		j->work_ret = begin(j);
 }
 
-static void create_done(struct fm_work *work)
+void fm_job_sink_created(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	struct fm_wire_msg m = { .type = FM_WIRE_READY };
 	struct fm_session *s = j->session;
 
 	if (fm_job_is_over(j))
@@ -86,37 +210,62 @@ static void create_done(struct fm_work *work)
 		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
 		return;
 	}
+	if (j->is_tree)
+		fm_job_tree_listen(j);
 	if (fm_job_make_xfer(j) < 0)
 		return;
+	j->has_begun = j->create.is_resumable || j->is_tree;
 	j->state = FM_JOB_COPYING;
-	m.ready.flags = j->is_durable ? FM_WIRE_READY_DURABLE : 0;
-	m.ready.xfer = j->id;
-	m.ready.chunk = j->chunk;
-	m.ready.note = fm_wire_str(j->file->note ? j->file->note : "");
-	fm_session_send(s, &m);
+	j->deadline_ns = 0;
+	send_ready(j);
 	wake_wanting(s);
+}
+
+static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
+{
+	if (fm_job_set_peers_tree(j) < 0)
+		return -EBUSY;
+	j->attr.type = FM_NODE_DIR;
+	j->create.is_resumable = false;	/* the tree is told its source when it is created */
+	j->is_update = m->flags & FM_WIRE_PUT_UPDATE;
+	j->has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
+	j->is_dry = m->flags & FM_WIRE_PUT_DRY;
+	return 0;
 }
 
 void fm_job_put(struct fm_session *s, const struct fm_wire_put *m)
 {
-	struct fm_job *j = fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, false);
+	struct fm_job *j;
 
+	if (m->tree != 0) {
+		fm_job_tree_put(s, m);
+		return;
+	}
+	j = fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, false);
 	if (!j)
 		return;
 	j->attr = (struct fm_attr){ .type = FM_NODE_FILE,
 				    .size = m->size,
 				    .mode = m->mode,
 				    .mtime_ns = m->mtime_ns,
-				    .has_holes = !(m->flags & FM_WIRE_PUT_DENSE) };
+				    .has_holes = !(m->flags & FM_WIRE_PUT_DENSE),
+				    .dev = m->dev,
+				    .ino = m->ino,
+				    .ctime_ns = m->ctime_ns };
+	j->is_readback = m->flags & FM_WIRE_PUT_READBACK;
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->create = (struct fm_create){ .size = m->size,
 					.is_dense = m->flags & FM_WIRE_PUT_DENSE,
-					.may_replace = m->flags & FM_WIRE_PUT_REPLACE };
+					.may_replace = m->flags & FM_WIRE_PUT_REPLACE,
+					.is_resumable = !s->engine->o.is_unchecked && m->size != FM_WIRE_SIZE_UNKNOWN && (m->ino != 0 || m->ctime_ns != 0) };
 	if (m->durability == FM_WIRE_DURABLE_DEFAULT)
 		j->is_durable = j->store_ref->store->is_durable;
 	else
 		j->is_durable = m->durability == FM_WIRE_DURABLE_DISK;
-	fm_job_work(j, create_run, create_done);
+	j->create.is_synced = j->is_durable;
+	if (m->flags & FM_WIRE_PUT_TREE && put_tree(j, m) < 0)
+		return;
+	fm_job_work(j, create_run, fm_job_sink_created);
 }
 
 /* ---- everything came ---- */
@@ -141,13 +290,14 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
 
 	if (!j)
 		return;
-	if (j->is_source || j->state != FM_JOB_COPYING) {
+	if (j->is_source || j->state != FM_JOB_COPYING || fm_job_subs(j) > 0) {
 		fm_session_protocol_error(s, "FINISH out of turn");
 		return;
 	}
 	pthread_mutex_lock(&s->link->lock);
 	err = j->x->err;
 	ret = err.code ? err.code : check_whole(j, m);
+	fm_xfer_digest(j->x, m->size, &j->digest);
 	pthread_mutex_unlock(&s->link->lock);
 	if (err.code)
 		fm_job_end(j, ret, "%s", err.text);
@@ -158,38 +308,176 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
 	if (ret < 0)
 		return;
 	j->finish = *m;
-	j->attr.size = m->size;
-	j->result.size = m->size;
-	j->result.crc = m->crc;
+	if (!j->is_tree) {
+		j->attr.size = m->size;
+		j->digest.mtime_ns = j->attr.mtime_ns;
+		j->attr.digest = j->engine->o.is_unchecked ? NULL : &j->digest;
+		j->result.size = m->size;
+		j->result.crc = m->crc;
+	}
 	j->state = FM_JOB_DRAINING;
 	fm_link_remove(s->link, j->x);
 }
+
+/* ---- the journal ---- */
+
+static void log_run(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	fm_err_clear(&j->work_err);
+	j->work_ret = j->file->ops->log(j->file, j->log, j->log_count, &j->work_err);
+}
+
+static void log_done(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	fm_job_sink_logged(j);
+}
+
+void fm_job_sink_logged(struct fm_job *j)
+{
+	if (fm_job_is_over(j))
+		return;
+	j->logged_ns = fm_engine_now(j->engine);
+	if (j->work_ret < 0)
+		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
+	else if (j->state == FM_JOB_DRAINING && j->is_drained)
+		fm_job_sink_drained(j);
+}
+
+static bool has_log(struct fm_job *j)
+{
+	if (!j->log)
+		j->log = calloc(FM_XFER_LOG_MAX, sizeof(*j->log));
+	if (!j->log)
+		return false;	/* the next tick tries again */
+	pthread_mutex_lock(&j->session->link->lock);
+	j->log_count = fm_xfer_take_log(j->x, j->log);
+	pthread_mutex_unlock(&j->session->link->lock);
+	return j->log_count > 0;
+}
+
+/* A transfer that is over within a second costs no journal. What a tree's large files wrote is logged with the tree. */
+void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
+{
+	if (j->state != FM_JOB_COPYING || !j->has_begun || j->is_working || !j->x || !j->file->ops->log || j->parent || j->is_dry)
+		return;
+	if (j->logged_ns == 0)
+		j->logged_ns = now_ns;
+	else if (now_ns < j->logged_ns + FM_JOB_LOG_NS)
+		return;
+	else if (j->is_tree)
+		fm_job_tree_log(j);
+	else if (has_log(j))
+		fm_job_work(j, log_run, log_done);
+}
+
+/* ---- the end ---- */
 
 static void publish_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	j->work_ret = j->is_dry ? 0 : j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+}
+
+/* What of a tree is there now, and a note that it did not have when READY was sent. */
+static void say_count(struct fm_job *j, struct fm_wire_done *m)
+{
+	const struct fm_tree_count *c = &j->result.tree;
+
+	fm_job_tree_count(j, &j->result.tree);
+	j->result.tree.wanted_files = j->wanted_files;
+	j->result.tree.wanted_bytes = j->wanted_bytes;
+	j->result.size = c->bytes;
+	if (c->is_reflinked)
+		m->flags |= FM_WIRE_DONE_REFLINKED;
+	m->files = c->files;
+	m->dirs = c->dirs;
+	m->links = c->links;
+	m->hard_links = c->hard_links;
+	m->bytes = c->bytes;
+	m->reused_files = c->reused_files;
+	m->reused_bytes = c->reused_bytes;
+	m->resumed_files = c->resumed_files;
+	m->resumed_bytes = c->resumed_bytes;
+	if (j->file->note != j->note_said)
+		m->note = fm_wire_str(j->file->note ? j->file->note : "");
+	if (j->is_ours)
+		fm_job_set_note(j, m->note.at, m->note.len);
+}
+
+static void send_done(struct fm_job *j, unsigned flags)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_DONE };
+
+	m.done.flags = (uint16_t)((j->is_durable ? FM_WIRE_DONE_DURABLE : 0) | flags);
+	m.done.xfer = j->id;
+	m.done.note = fm_wire_str("");
+	if (j->is_tree)
+		say_count(j, &m.done);
+	fm_session_send(j->session, &m);
 }
 
 static void publish_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	struct fm_wire_msg m = { .type = FM_WIRE_DONE };
 
-	j->is_published = j->work_ret == 0;
+	j->is_published = j->work_ret == 0 && !j->is_dry;
 	if (fm_job_is_over(j))
 		return;
 	if (j->work_ret < 0) {
 		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
 		return;
 	}
-	m.done.flags = j->is_durable ? FM_WIRE_READY_DURABLE : 0;
-	m.done.xfer = j->id;
-	fm_session_send(j->session, &m);
+	send_done(j, 0);
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");
+}
+
+static void publish(struct fm_job *j)
+{
+	j->state = FM_JOB_PUBLISHING;
+	fm_job_work(j, publish_run, publish_done);
+}
+
+static void prepare_run(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	fm_err_clear(&j->work_err);
+	j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+}
+
+static void prepare_done(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	if (fm_job_is_over(j))
+		return;
+	if (j->work_ret < 0) {
+		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
+		return;
+	}
+	j->state = FM_JOB_PREPARED;
+	send_done(j, FM_WIRE_DONE_PREPARED);
+}
+
+void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m)
+{
+	struct fm_job *j = fm_job_find(s, m->xfer);
+
+	if (!j)
+		return;		/* it crossed our ABORT */
+	if (j->is_source || j->state != FM_JOB_PREPARED) {
+		fm_session_protocol_error(s, "COMMIT out of turn");
+		return;
+	}
+	j->deadline_ns = 0;
+	publish(j);
 }
 
 void fm_job_sink_drained(struct fm_job *j)
@@ -200,6 +488,13 @@ void fm_job_sink_drained(struct fm_job *j)
 		fm_job_end(j, j->x->err.code, "%s", j->x->err.text);
 		return;
 	}
-	j->state = FM_JOB_PUBLISHING;
-	fm_job_work(j, publish_run, publish_done);
+	if (!(j->finish.flags & FM_WIRE_FINISH_HOLD) || j->is_dry) {
+		publish(j);
+	} else if (j->file->ops->prepare) {
+		j->state = FM_JOB_PUBLISHING;
+		fm_job_work(j, prepare_run, prepare_done);
+	} else {
+		j->state = FM_JOB_PREPARED;
+		send_done(j, FM_WIRE_DONE_PREPARED);
+	}
 }

@@ -2,6 +2,7 @@
 /* job_source - the end of a transfer that has the bytes. See job.h. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/env.h"
@@ -14,21 +15,45 @@
 #define TCP_CHUNK_MAX (256u << 10)
 #define CHUNKS_OF(size, chunk) ((size) == FM_SIZE_UNKNOWN ? UINT64_MAX : (size) / (chunk) + 1)
 
+void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
+{
+	*out = (struct fm_identity){ .dev = j->attr.dev,
+				     .ino = j->attr.ino,
+				     .size = j->attr.size,
+				     .mtime_ns = j->attr.mtime_ns,
+				     .ctime_ns = j->attr.ctime_ns };
+	(void)snprintf(out->node, sizeof(out->node), "%s", j->is_source ? j->engine->name : j->peer_name);
+}
+
+static uint16_t put_flags(const struct fm_job *j)
+{
+	unsigned flags = (j->may_replace ? FM_WIRE_PUT_REPLACE : 0) | (j->is_readback ? FM_WIRE_PUT_READBACK : 0);
+
+	if (!j->is_tree)
+		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
+	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) |
+			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0));
+}
+
 void fm_job_source_start(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_PUT };
 	struct fm_wire_put *p = &m.put;
 
-	p->flags = (uint16_t)((j->may_replace ? FM_WIRE_PUT_REPLACE : 0) | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
+	p->flags = put_flags(j);
 	p->xfer = j->id;
 	p->size = j->attr.size;
 	p->chunk = j->chunk;
-	p->mode = j->attr.mode & 0777;
-	p->mtime_ns = j->attr.mtime_ns;
+	p->mode = j->is_tree ? 0 : j->attr.mode & 0777;
+	p->mtime_ns = j->is_tree ? 0 : j->attr.mtime_ns;
 	p->uid = j->who.uid;
 	p->gid = j->who.gid;
 	p->durability = (uint8_t)j->durability;
-	p->store = fm_wire_str(j->store);
+	p->tree = j->parent ? j->parent->id : 0;
+	p->dev = j->attr.dev;
+	p->ino = j->attr.ino;
+	p->ctime_ns = j->is_tree ? 0 : j->attr.ctime_ns;
+	p->store = fm_wire_str(j->parent ? "" : j->store);
 	p->path = (struct fm_wire_str){ j->path, j->path_len };
 	j->is_far_end_told = false;
 	fm_session_send(j->session, &m);
@@ -43,9 +68,35 @@ void fm_job_source_copy(struct fm_job *j)
 	if (fm_job_make_xfer(j) < 0)
 		return;
 	fm_session_wake(j->session, j->x->o.kinds, CHUNKS_OF(j->attr.size, j->chunk));
-	/* An empty file has no chunk that could tell. */
-	if (j->attr.size == 0)
+	/* Where there is no chunk to send, none can tell. */
+	if (fm_ranges_bytes(&j->have.ranges) == j->attr.size)
 		fm_job_source_progressed(j);
+}
+
+/* What the sink has of an earlier try; its ranges were checked for order when they were decoded. */
+static int take_have(struct fm_job *j, const struct fm_wire_ready *m)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < m->count && ret == 0; i++) {
+		struct fm_wire_range r = fm_wire_range(m->have, i);
+
+		ret = fm_ranges_add(&j->have.ranges, r.offset, r.len, FM_WIRE_RANGES_MAX);
+	}
+	j->have.crc = m->have_crc;
+	return ret;
+}
+
+/* Whether it is awaited, and says what it may. The sink of a get does not know how large our chunks can be. */
+static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
+{
+	if (!j->is_source || j->state != FM_JOB_OPENING || j->is_working)
+		return false;
+	if (!j->awaits_ready && (!(j->is_ours || j->parent) || m->chunk > j->chunk))
+		return false;
+	if (m->count > 0 && (j->file->is_stream || j->is_tree))
+		return false;
+	return j->is_tree || !(m->flags & ~FM_WIRE_READY_DURABLE);
 }
 
 void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m)
@@ -54,14 +105,21 @@ void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m)
 
 	if (!j)
 		return;		/* it crossed our ABORT */
-	if (!j->is_source || !j->is_ours || j->state != FM_JOB_OPENING || m->chunk > j->chunk) {
+	if (!may_be_ready(j, m)) {
 		fm_session_protocol_error(s, "READY out of turn");
 		return;
 	}
+	if (take_have(j, m) < 0) {
+		fm_job_end(j, -ENOMEM, "out of memory");
+		return;
+	}
 	j->is_durable = m->flags & FM_WIRE_READY_DURABLE;
-	j->chunk = m->chunk;
+	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	fm_job_set_note(j, m->note.at, m->note.len);
-	fm_job_source_copy(j);
+	if (j->is_tree)
+		fm_job_tree_ready(j, m);
+	else
+		fm_job_source_copy(j);
 }
 
 /* ---- asked for by the peer ---- */
@@ -72,7 +130,10 @@ static void open_run(struct fm_work *work)
 	struct fm_store *store = j->store_ref->store;
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file, &j->attr, &j->work_err);
+	if (j->is_tree)
+		j->work_ret = fm_job_tree_open(j);
+	else
+		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file, &j->attr, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 }
@@ -88,15 +149,37 @@ static void open_done(struct fm_work *work)
 		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
 		return;
 	}
+	if (j->is_tree)
+		fm_job_tree_listen(j);
 	m.found.flags = (uint16_t)(j->attr.has_holes ? 0 : FM_WIRE_FOUND_DENSE);
 	m.found.xfer = j->id;
 	m.found.size = j->attr.size;
 	m.found.mode = j->attr.mode & 0777;
 	m.found.mtime_ns = j->attr.mtime_ns;
+	m.found.dev = j->attr.dev;
+	m.found.ino = j->attr.ino;
+	m.found.ctime_ns = j->attr.ctime_ns;
 	m.found.note = fm_wire_str(j->file->note ? j->file->note : "");
 	fm_session_send(j->session, &m);
-	if (j->state != FM_JOB_ENDED)
+	if (j->state == FM_JOB_ENDED)
+		return;
+	if (j->awaits_ready)
+		j->deadline_ns = fm_engine_now(j->engine) + (j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS);
+	else
 		fm_job_source_copy(j);
+}
+
+static int get_tree(struct fm_job *j, const struct fm_wire_get *m)
+{
+	struct fm_err err = { 0 };
+	int ret;
+
+	if (fm_job_set_peers_tree(j) < 0)
+		return -EBUSY;
+	ret = fm_job_set_excludes(j, m->exclude, m->count, &err);
+	if (ret < 0)
+		fm_job_end(j, ret, "%s", err.text);
+	return ret;
 }
 
 void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
@@ -108,10 +191,13 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->rate_bytes = m->rate_bytes;
 	j->is_ordered = m->flags & FM_WIRE_GET_ORDERED;
+	j->awaits_ready = m->flags & (FM_WIRE_GET_RESUME | FM_WIRE_GET_TREE);
 	if (!(m->flags & FM_WIRE_GET_RDMA))
 		j->want = FM_WANT_TCP;
 	else if (!(m->flags & FM_WIRE_GET_TCP))
 		j->want = FM_WANT_RDMA;
+	if (m->flags & FM_WIRE_GET_TREE && get_tree(j, m) < 0)
+		return;
 	fm_job_work(j, open_run, open_done);
 }
 
@@ -123,16 +209,19 @@ static void send_finish(struct fm_job *j)
 	struct fm_wire_finish *f = &m.finish;
 	const struct fm_xfer *x = j->x;
 
+	f->flags = j->is_held ? FM_WIRE_FINISH_HOLD : 0;
 	f->xfer = j->id;
 	pthread_mutex_lock(&j->session->link->lock);
-	f->size = j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset : j->attr.size;
+	f->size = j->is_tree ? x->chunks * x->o.chunk_bytes : j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset : j->attr.size;
 	f->data_bytes = x->data_bytes;
 	f->chunks = x->chunks;
 	f->crc = j->engine->o.is_unchecked ? 0 : fm_xfer_crc(x, f->size);
 	pthread_mutex_unlock(&j->session->link->lock);
-	j->result.size = f->size;
-	j->result.crc = f->crc;
-	j->attr.size = f->size;
+	if (!j->is_tree) {
+		j->result.size = f->size;
+		j->result.crc = f->crc;
+		j->attr.size = f->size;
+	}
 	j->state = FM_JOB_FINISHING;
 	fm_session_send(j->session, &m);
 }
@@ -170,6 +259,8 @@ void fm_job_source_progressed(struct fm_job *j)
 		fm_session_wake(j->session, j->x->o.kinds, UINT64_MAX);
 		return;
 	}
+	if (j->is_tree && (fm_job_tree_has_large(j) || j->state != FM_JOB_COPYING))
+		return;
 	j->state = FM_JOB_CHECKING;
 	j->deadline_ns = 0;
 	if (j->file->ops->check_unchanged)
@@ -178,17 +269,59 @@ void fm_job_source_progressed(struct fm_job *j)
 		send_finish(j);
 }
 
+/* What the far end made; what it wanted of what was offered is known here. */
+static void take_count(struct fm_job *j, const struct fm_wire_done *m)
+{
+	struct fm_tree_count ours;
+
+	fm_job_tree_count(j, &ours);
+	j->result.size = m->bytes;
+	j->result.tree = (struct fm_tree_count){ .files = m->files,
+						 .dirs = m->dirs,
+						 .links = m->links,
+						 .hard_links = m->hard_links,
+						 .bytes = m->bytes,
+						 .reused_files = m->reused_files,
+						 .reused_bytes = m->reused_bytes,
+						 .resumed_files = m->resumed_files,
+						 .resumed_bytes = m->resumed_bytes,
+						 .wanted_files = ours.wanted_files,
+						 .wanted_bytes = ours.wanted_bytes,
+						 .is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED };
+}
+
 void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m)
 {
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)
 		return;
-	if (j->state != FM_JOB_FINISHING) {
-		fm_session_protocol_error(s, "DONE before FINISH");
+	if (j->state != FM_JOB_FINISHING || (m->flags & FM_WIRE_DONE_PREPARED && !j->is_held)) {
+		fm_session_protocol_error(s, "DONE out of turn");
 		return;
 	}
-	j->is_durable = m->flags & FM_WIRE_READY_DURABLE;
+	fm_job_set_note(j, m->note.at, m->note.len);
+	if (m->flags & FM_WIRE_DONE_PREPARED) {
+		j->state = FM_JOB_PREPARED;
+		j->deadline_ns = 0;
+		j->events.prepared(j->ctx);
+		return;
+	}
+	if (j->is_tree)
+		take_count(j, m);
+	j->is_durable = m->flags & FM_WIRE_DONE_DURABLE;
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");
+}
+
+void fm_job_commit(struct fm_job *j)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_COMMIT };
+
+	if (j->state != FM_JOB_PREPARED)
+		return;		/* it ended meanwhile: done() is on its way */
+	m.commit.xfer = j->id;
+	j->is_held = false;
+	j->state = FM_JOB_FINISHING;
+	fm_session_send(j->session, &m);
 }

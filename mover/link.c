@@ -8,6 +8,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/engine.h"
 #include "mover/rate.h"
 #include "mover/xfer.h"
 
@@ -33,6 +34,7 @@ int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_l
 	for (unsigned i = 0; i < FM_LINK_BUCKETS; i++)
 		fm_list_init(&l->xfers[i]);
 	fm_list_init(&l->sources);
+	fm_list_init(&l->rx_waiting);
 	*out = l;
 	return 0;
 }
@@ -147,6 +149,55 @@ static void node_rate_take(struct fm_link *l, uint64_t bytes, uint64_t now_ns)
 	pthread_mutex_unlock(&l->rate->lock);
 }
 
+void fm_link_untake(struct fm_link *l, uint64_t bytes)
+{
+	pthread_mutex_lock(&l->rate->lock);
+	fm_rate_give(l->rate->rate, bytes);
+	pthread_mutex_unlock(&l->rate->lock);
+}
+
+/* Its lock is let go: a cold disk may take its time, and all other lanes of the session need it. */
+static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
+{
+	uint64_t from = offset, to = offset;
+	int ret;
+
+	fm_xfer_ref(x);
+	pthread_mutex_unlock(&l->lock);
+	ret = x->o.file->ops->next_data(x->o.file, offset, &from, &to);
+	pthread_mutex_lock(&l->lock);
+	fm_xfer_looked(x, ret, from, to);
+	pthread_mutex_unlock(&l->lock);
+	fm_xfer_unref(x);
+	pthread_mutex_lock(&l->lock);
+}
+
+/* One round through the sources. True: one was asked where its data is, so the list may be another one now. */
+static bool claim_any(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns, struct fm_xfer **found)
+{
+	uint64_t offset;
+
+	fm_list_each(at, next, &l->sources) {
+		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
+
+		if (!fm_xfer_claim(x, claim, out, again_ns)) {
+			if (!fm_xfer_must_look(x, &offset))
+				continue;
+			look_for_data(l, x, offset);
+			return true;
+		}
+		if (++x->turns >= (x->o.weight ? x->o.weight : FM_WEIGHT_NORMAL)) {
+			x->turns = 0;
+			fm_list_del(at);
+			fm_list_append(&l->sources, at);
+		}
+		fm_xfer_ref(x);
+		*found = x;
+		break;
+	}
+	return false;
+}
+
 struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns)
 {
 	struct fm_xfer *found = NULL;
@@ -159,17 +210,8 @@ struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, s
 		return NULL;
 	}
 	pthread_mutex_lock(&l->lock);
-	fm_list_each(at, next, &l->sources) {
-		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
-
-		if (!fm_xfer_claim(x, claim, out, again_ns))
-			continue;
-		fm_list_del(at);
-		fm_list_append(&l->sources, at);
-		fm_xfer_ref(x);
-		found = x;
-		break;
-	}
+	while (claim_any(l, claim, out, again_ns, &found))
+		;	/* what was found is claimed by this lane, or by another that came first */
 	pthread_mutex_unlock(&l->lock);
 	if (found)
 		node_rate_take(l, out->len, claim->now_ns);
@@ -211,6 +253,38 @@ bool fm_link_has_sink(struct fm_link *l)
 	has = l->sinks > 0;
 	pthread_mutex_unlock(&l->lock);
 	return has;
+}
+
+void fm_link_wait_rx(struct fm_link *l, struct fm_list *conn)
+{
+	pthread_mutex_lock(&l->lock);
+	fm_list_append(&l->rx_waiting, conn);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void fm_link_leave_rx(struct fm_link *l, struct fm_list *conn)
+{
+	pthread_mutex_lock(&l->lock);
+	fm_list_del(conn);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool fm_link_is_turn_rx(struct fm_link *l, const struct fm_list *conn, uint64_t now_ns)
+{
+	unsigned left = fm_slabs_left(l->slabs, FM_SLAB_RX), ahead = 0;
+	bool is_turn;
+
+	pthread_mutex_lock(&l->lock);
+	fm_list_each(at, next, &l->rx_waiting) {
+		if (at == conn)
+			break;
+		ahead++;
+	}
+	is_turn = ahead == 0 || ahead < left;
+	if (!is_turn)
+		l->starved_ns[FM_SLAB_RX] = now_ns;
+	pthread_mutex_unlock(&l->lock);
+	return is_turn;
 }
 
 int fm_link_take_slab(struct fm_link *l, enum fm_slab_use use, uint64_t now_ns)

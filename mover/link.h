@@ -43,6 +43,7 @@ struct fm_link {
 	unsigned held[2];		/* slabs, per enum fm_slab_use */
 	bool is_waiting[2];		/* counted as waiting in the pool */
 	uint64_t starved_ns[2];		/* when a connection could not have one last */
+	struct fm_list rx_waiting;	/* connections whose peer asked for slots and has none yet, by age */
 	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
 	atomic_uint flows[FM_KIND_COUNT];	/* connections of each kind */
 	atomic_uint stops;		/* grows when a transfer is removed: lanes look for I/O to cancel */
@@ -62,10 +63,13 @@ void fm_link_remove(struct fm_link *link, struct fm_xfer *x);
 struct fm_xfer *fm_link_find_sink(struct fm_link *link, uint64_t id);
 
 /*
- * Lane. A chunk of the next source for that connection, sources taking turns. The transfer comes with a reference;
- * NULL: nothing now, *again_ns is when a rate limit allows more (FM_NEVER: not by time).
+ * Lane. A chunk of the next source for that connection, sources taking turns, each as many as its weight says. The
+ * transfer comes with a reference; NULL: nothing now, *again_ns is when a rate limit allows more (FM_NEVER: not by time).
  */
 struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
+
+/* Lane. So many bytes of a chunk that was claimed are not sent: they do not count against the node's limit. */
+void fm_link_untake(struct fm_link *link, uint64_t bytes);
 
 /* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
 bool fm_link_has_work(struct fm_link *link, const void *who, unsigned kind);
@@ -78,6 +82,15 @@ void fm_link_unbind(struct fm_link *link, const void *who);
 
 /* Lane. Whether a transfer that receives exists. */
 bool fm_link_has_sink(struct fm_link *link);
+
+/*
+ * Lane. Its peer asks for slots: it waits for a slab. Whether it is its turn: who waits longer comes first, or a connection whose
+ * peer cannot use what it gets just now (its own memory is elsewhere) would take it again and again before one whose peer
+ * can.
+ */
+void fm_link_wait_rx(struct fm_link *link, struct fm_list *conn);
+void fm_link_leave_rx(struct fm_link *link, struct fm_list *conn);
+bool fm_link_is_turn_rx(struct fm_link *link, const struct fm_list *conn, uint64_t now_ns);
 
 /* Lane. A slab for a connection of this link, or -EAGAIN. */
 int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_ns);

@@ -13,6 +13,7 @@
 #include "mover/lane.h"
 #include "mover/link.h"
 #include "mover/rate.h"
+#include "mover/upkeep.h"
 #include "mover/wire/wire.h"
 
 struct fm_session;
@@ -22,6 +23,7 @@ struct fm_store_ref {
 	struct fm_list at;
 	struct fm_store *store;
 	unsigned refs;
+	uint64_t swept_ns;		/* when the last sweep of it began; 0: never */
 };
 
 struct fm_peer {
@@ -57,9 +59,13 @@ struct fm_engine {
 	struct fm_list stores;
 	unsigned store_count;
 	struct fm_list jobs;
-	unsigned job_count;
+	unsigned job_count;		/* without the large files of trees */
+	unsigned tree_count;		/* of them trees */
 	struct fm_list requests;
 	unsigned request_count;
+	struct fm_list verifications;
+	unsigned verification_count;
+	struct fm_upkeep upkeep;
 	struct fm_timer tick;
 	bool is_started;
 	bool is_stopping;

@@ -17,6 +17,7 @@
 #include "mover/job.h"
 #include "mover/request.h"
 #include "mover/session.h"
+#include "mover/verification.h"
 
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
@@ -116,6 +117,7 @@ void fm_peer_drop(struct fm_peer *p, const char *why)
 	p->dialling = NULL;
 	fm_job_peer_unreachable(p, &err);
 	fm_request_peer_unreachable(p, &err);
+	fm_verification_peer_unreachable(p, &err);
 	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
 }
 
@@ -184,6 +186,7 @@ void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *
 	if (was_dialled) {
 		fm_job_peer_unreachable(p, err);
 		fm_request_peer_unreachable(p, err);
+		fm_verification_peer_unreachable(p, err);
 	}
 	dial_later(p, p->backoff_ns);
 	p->backoff_ns = p->backoff_ns * 2 < BACKOFF_MAX_NS ? p->backoff_ns * 2 : BACKOFF_MAX_NS;

@@ -14,8 +14,16 @@
 #include "mover/session.h"
 
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
-#define BACKOFF_MIN_NS (500 * FM_NS_PER_MS)
-#define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
+/*
+ * Pauses double, up to these. They are short for a pair that is likely to work: a dial that fails costs nothing but its ports'
+ * time. They are long after a rail that broke young: each time it comes back in vain, transfers lose seconds.
+ */
+#define PAUSE_MIN_NS (500 * FM_NS_PER_MS)
+#define DIAL_PAUSE_MAX_NS (10 * FM_NS_PER_S)
+#define UNLIKELY_PAUSE_MAX_NS (30 * FM_NS_PER_S)
+#define BREAK_PAUSE_MAX_NS (30 * FM_NS_PER_S)
+#define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
+#define LOOK_NS (5 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
 /* How long after the session came up a job waits for RDMA before it takes TCP. */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
@@ -97,40 +105,95 @@ static bool is_loopback(const struct fm_addr *a)
 	return len == 4 ? ip[0] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)ip);
 }
 
+/* All of them are in one subnet, whatever cable they are at. */
+static bool is_link_local(const struct fm_addr *a)
+{
+	unsigned len;
+	const uint8_t *ip = ip_of(a, &len);
+
+	return len == 16 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)(const void *)ip);
+}
+
 static bool is_same_port(const struct fm_addr *a, const struct fm_addr *b)
 {
 	return is_same_ip(a, b) || (a->name[0] && strcmp(a->name, b->name) == 0);
 }
 
-void fm_rail_send_addrs(struct fm_session *s)
+static void our_addrs(struct fm_session *s, struct fm_wire_addrs *out)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_ADDRS };
 	struct fm_addr addr[FM_ADDRS_MAX];
 	const char *why;
 	size_t n = net_of(s)->ops->addrs(net_of(s), addr, FM_ADDRS_MAX);
 
 	_Static_assert(FM_ADDRS_MAX <= FM_WIRE_ADDRS_MAX, "all our addresses fit the message");
-	m.addrs.tcp_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why);
-	m.addrs.rdma_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why);
-	m.addrs.count = (uint16_t)n;
+	memset(out, 0, sizeof(*out));	/* it is compared byte by byte */
+	out->tcp_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why);
+	out->rdma_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why);
+	out->count = (uint16_t)n;
 	for (size_t i = 0; i < n; i++)
-		to_wire(&addr[i], &m.addrs.addr[i]);
+		to_wire(&addr[i], &out->addr[i]);
+}
+
+void fm_rail_send_addrs(struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_ADDRS };
+
+	our_addrs(s, &m.addrs);
+	s->rails.sent = m.addrs;
+	s->rails.looked_ns = fm_engine_now(s->engine);
 	fm_session_send(s, &m);
 }
 
 /* ---- which pairs to try ---- */
 
+static bool is_pair(const struct fm_rail *rail, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+{
+	return rail->kind == kind && is_same_ip(&rail->local, local) && is_same_ip(&rail->remote, remote);
+}
+
+/*
+ * Where this pair is, or may go: connections know their rail by its number, so only a place that nobody uses is used
+ * again. NULL: none is left.
+ */
+static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+{
+	struct fm_rail *free_place = NULL;
+
+	for (unsigned i = 0; i < r->count; i++) {
+		struct fm_rail *rail = &r->rail[i];
+
+		if (is_pair(rail, kind, local, remote))
+			return rail;
+		if (!free_place && !rail->is_listed && rail->up + rail->dialling == 0)
+			free_place = rail;
+	}
+	if (!free_place && r->count < FM_RAILS_MAX)
+		free_place = &r->rail[r->count];
+	return free_place;
+}
+
 static void add_rail(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
 {
-	struct fm_rail *rail = &r->rail[r->count];
+	struct fm_rail *rail = find_place(r, kind, local, remote);
 
-	if (r->count == FM_RAILS_MAX || local->sa.ss_family != remote->sa.ss_family)
+	if (!rail || local->sa.ss_family != remote->sa.ss_family)
 		return;
-	*rail = (struct fm_rail){ .local = *local, .remote = *remote, .kind = kind, .backoff_ns = BACKOFF_MIN_NS };
+	if (rail < &r->rail[r->count] && is_pair(rail, kind, local, remote)) {
+		rail->is_listed = true;		/* it was there already, with what is known of it */
+		return;
+	}
+	if (rail == &r->rail[r->count])
+		r->count++;
+	*rail = (struct fm_rail){ .local = *local,
+				  .remote = *remote,
+				  .kind = kind,
+				  .dial_pause_ns = PAUSE_MIN_NS,
+				  .break_pause_ns = PAUSE_MIN_NS,
+				  .is_listed = true,
+				  .is_likely = is_same_subnet(local, remote) && !is_link_local(local) };
 	/* A link-local address means something on one link only: ours. */
 	if (local->sa.ss_family == AF_INET6)
 		((struct sockaddr_in6 *)&rail->remote.sa)->sin6_scope_id = ((const struct sockaddr_in6 *)&local->sa)->sin6_scope_id;
-	r->count++;
 }
 
 /* Pairs of one subnet first: they are the cables. */
@@ -183,29 +246,49 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	}
 }
 
-void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
+/* Every pair of what there is now; pairs that are no more keep the connections they have and get no new ones. */
+static void list_rails(struct fm_session *s)
 {
 	struct fm_addr local[FM_ADDRS_MAX];
 	struct fm_rails *r = &s->rails;
 	const char *why;
 	size_t n;
 
-	if (r->is_known) {
-		fm_session_protocol_error(s, "ADDRS twice");
-		return;
-	}
-	r->remote = *m;
-	r->is_known = true;
-	if (s->is_dialler) {
-		n = net_of(s)->ops->addrs(net_of(s), local, FM_ADDRS_MAX);
-		if (m->rdma_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why))
-			add_rdma(s, local, n);
-		if (m->tcp_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why))
-			add_tcp(s, local, n);
-		fm_rail_step(s);
-	}
+	for (unsigned i = 0; i < r->count; i++)
+		r->rail[i].is_listed = false;
+	n = net_of(s)->ops->addrs(net_of(s), local, FM_ADDRS_MAX);
+	if (r->remote.rdma_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why))
+		add_rdma(s, local, n);
+	if (r->remote.tcp_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why))
+		add_tcp(s, local, n);
+	fm_rail_step(s);
+}
+
+void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
+{
+	s->rails.remote = *m;
+	s->rails.is_known = true;
+	if (s->is_dialler)
+		list_rails(s);
 	if (!s->is_closed)
 		fm_job_session_changed(s);
+}
+
+void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
+{
+	struct fm_rails *r = &s->rails;
+	struct fm_wire_addrs now;
+
+	if (!s->is_up || s->is_closed || now_ns < r->looked_ns + LOOK_NS)
+		return;
+	r->looked_ns = now_ns;
+	our_addrs(s, &now);
+	if (memcmp(&now, &r->sent, sizeof(now)) == 0)
+		return;
+	fm_log_info("our addresses changed: %s is told", s->name);
+	fm_rail_send_addrs(s);
+	if (!s->is_closed && s->is_dialler && r->is_known)
+		list_rails(s);
 }
 
 /* ---- tokens ---- */
@@ -256,18 +339,38 @@ static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
 	return rail->has_worked ? full : 1;	/* the first one shows whether it works */
 }
 
+static bool has_port_in_common(const struct fm_rail *a, const struct fm_rail *b)
+{
+	return a != b && a->kind == b->kind && (is_same_port(&a->local, &b->local) || is_same_port(&a->remote, &b->remote));
+}
+
 /* Whether a port of this pair is in use with another one. */
 static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
 {
-	for (unsigned i = 0; i < r->count; i++) {
+	for (unsigned i = 0; i < r->count; i++)
+		if (r->rail[i].up + r->rail[i].dialling > 0 && has_port_in_common(&r->rail[i], rail))
+			return true;
+	return false;
+}
+
+/*
+ * A dial to nowhere keeps both its ports for DIAL_TIMEOUT_NS, and there are more pairs that lead nowhere than cables: so they
+ * wait while a pair that is likely to work is due.
+ */
+static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < r->count && !rail->is_likely; i++) {
 		const struct fm_rail *o = &r->rail[i];
 
-		if (o == rail || o->kind != rail->kind || o->up + o->dialling == 0)
-			continue;
-		if (is_same_port(&o->local, &rail->local) || is_same_port(&o->remote, &rail->remote))
+		if (o->is_likely && o->is_listed && now_ns >= o->retry_ns && has_port_in_common(o, rail) && !is_taken(r, o))
 			return true;
 	}
 	return false;
+}
+
+static uint64_t longer(uint64_t pause_ns, uint64_t max_ns)
+{
+	return pause_ns * 2 < max_ns ? pause_ns * 2 : max_ns;
 }
 
 static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err)
@@ -282,9 +385,11 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 	if (conn && s->is_closed) {
 		conn->ops->close(conn);
 	} else if (conn) {
-		rail->up++;
+		if (rail->up++ == 0)
+			rail->up_ns = fm_engine_now(s->engine);
 		rail->has_worked = true;
-		rail->backoff_ns = BACKOFF_MIN_NS;
+		rail->is_likely = true;
+		rail->dial_pause_ns = PAUSE_MIN_NS;
 		if (fm_session_add_flow(s, conn, (int)d->rail) < 0)
 			fm_rail_down(s, (int)d->rail);
 	} else {
@@ -292,8 +397,8 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 			     rail->local.name, err->text);
 		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s", err->text);
 		rail->has_worked = rail->up > 0;
-		rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
-		rail->backoff_ns = rail->backoff_ns * 2 < BACKOFF_MAX_NS ? rail->backoff_ns * 2 : BACKOFF_MAX_NS;
+		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
+		rail->dial_pause_ns = longer(rail->dial_pause_ns, rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
 	}
 	(void)res;	/* says the same as conn */
 	free(d);
@@ -317,7 +422,7 @@ static void dial(struct fm_session *s, unsigned index)
 				  .ctx = d };
 
 	if (!d) {
-		rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
+		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
 		return;
 	}
 	*d = (struct dial){ s, index };
@@ -349,7 +454,7 @@ void fm_rail_step(struct fm_session *s)
 	for (unsigned i = 0; i < r->count; i++) {
 		struct fm_rail *rail = &r->rail[i];
 
-		if (now_ns < rail->retry_ns || is_taken(r, rail))
+		if (!rail->is_listed || now_ns < rail->retry_ns || is_taken(r, rail) || is_anothers_turn(r, rail, now_ns))
 			continue;
 		while (rail->up + rail->dialling < wanted(s, rail) && r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0)
 			dial(s, i);
@@ -362,8 +467,23 @@ void fm_rail_step(struct fm_session *s)
 		ask_tokens(s, missing);
 }
 
+/* Other pairs of the same two ports (link-local addresses beside others) would only break over the same cable: they wait too. */
+static void pause_ports(struct fm_rails *r, const struct fm_rail *rail)
+{
+	for (unsigned i = 0; i < r->count; i++) {
+		struct fm_rail *o = &r->rail[i];
+
+		if (o->kind != rail->kind || !is_same_port(&o->local, &rail->local) || !is_same_port(&o->remote, &rail->remote))
+			continue;
+		if (o->retry_ns < rail->retry_ns)
+			o->retry_ns = rail->retry_ns;
+		o->break_pause_ns = rail->break_pause_ns;
+	}
+}
+
 void fm_rail_down(struct fm_session *s, int index)
 {
+	uint64_t now_ns = fm_engine_now(s->engine);
 	struct fm_rail *rail;
 
 	if (index < 0)
@@ -371,8 +491,14 @@ void fm_rail_down(struct fm_session *s, int index)
 	rail = &s->rails.rail[index];
 	assert(rail->up > 0);
 	rail->up--;
-	rail->retry_ns = fm_engine_now(s->engine) + rail->backoff_ns;
-	rail->backoff_ns = rail->backoff_ns * 2 < BACKOFF_MAX_NS ? rail->backoff_ns * 2 : BACKOFF_MAX_NS;
+	/* One that dies young is left alone for longer each time: another kind of rail may do better meanwhile. */
+	if (now_ns > rail->up_ns + STABLE_NS)
+		rail->break_pause_ns = PAUSE_MIN_NS;
+	if (now_ns >= rail->retry_ns) {		/* once for all its connections */
+		rail->retry_ns = now_ns + rail->break_pause_ns;
+		rail->break_pause_ns = longer(rail->break_pause_ns, BREAK_PAUSE_MAX_NS);
+		pause_ports(&s->rails, rail);
+	}
 }
 
 /* ---- questions ---- */

@@ -5,7 +5,8 @@
  *
  * The dialler of the control connection makes them. A pair that works becomes a rail and gets its full number of
  * connections; a port that is part of a working rail is not tried with another. What fails is tried again with
- * growing pauses; what breaks is made again.
+ * growing pauses; what breaks is made again. The pauses are bounded, so that a rail is back within about half a minute
+ * after the network is well.
  */
 #ifndef FM_RAIL_H
 #define FM_RAIL_H
@@ -28,14 +29,20 @@ struct fm_rail {
 	enum fm_kind kind;
 	unsigned up;
 	unsigned dialling;
-	uint64_t retry_ns;
-	uint64_t backoff_ns;
+	uint64_t retry_ns;		/* not dialled before */
+	uint64_t dial_pause_ns;		/* after the next dial that fails */
+	uint64_t break_pause_ns;	/* after the next connection that breaks young */
+	uint64_t up_ns;			/* since when it has a connection */
 	bool has_worked;
+	bool is_likely;			/* of one subnet, or was up before in this session */
+	bool is_listed;			/* both addresses are still there */
 };
 
 struct fm_rails {
-	struct fm_wire_addrs remote;	/* what the peer said */
+	struct fm_wire_addrs remote;	/* what the peer said last */
 	bool is_known;			/* it did */
+	uint64_t looked_ns;		/* when our own addresses were looked at last */
+	struct fm_wire_addrs sent;	/* and what we said last */
 	struct fm_rail rail[FM_RAILS_MAX];
 	unsigned count;
 	unsigned dialling;
@@ -47,6 +54,9 @@ struct fm_rails {
 
 /* Tell the peer our addresses. */
 void fm_rail_send_addrs(struct fm_session *s);
+
+/* Twice a second: have our addresses changed? Then tell the peer, and try the new ones. */
+void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
 
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m);
 void fm_rail_tokens_want(struct fm_session *s, unsigned count);

@@ -18,12 +18,25 @@ uint64_t fm_rate_when(const struct fm_rate *rate, uint64_t now_ns)
 	return rate->free_at_ns - BURST_NS;
 }
 
+/* As a floating-point number: bytes * 10^9 does not fit 64 bits for chunks of 64 MiB and many of them. */
+static uint64_t time_of(const struct fm_rate *rate, uint64_t bytes)
+{
+	return (uint64_t)((double)bytes * 1e9 / (double)rate->bytes_per_s);
+}
+
 void fm_rate_take(struct fm_rate *rate, uint64_t bytes, uint64_t now_ns)
 {
 	if (rate->bytes_per_s == 0)
 		return;
 	if (rate->free_at_ns < now_ns)
 		rate->free_at_ns = now_ns;
-	/* As a floating-point number: bytes * 10^9 does not fit 64 bits for chunks of 64 MiB and many of them. */
-	rate->free_at_ns += (uint64_t)((double)bytes * 1e9 / (double)rate->bytes_per_s);
+	rate->free_at_ns += time_of(rate, bytes);
+}
+
+/* The limit may have been set anew since they were taken: never before the beginning of time. */
+void fm_rate_give(struct fm_rate *rate, uint64_t bytes)
+{
+	uint64_t ns = rate->bytes_per_s ? time_of(rate, bytes) : 0;
+
+	rate->free_at_ns -= ns < rate->free_at_ns ? ns : rate->free_at_ns;
 }

@@ -105,6 +105,7 @@ static void send_reply(struct request *r)
 							    .mode = en->attr.mode & 0777,
 							    .size = en->attr.size,
 							    .mtime_ns = en->attr.mtime_ns,
+							    .whole = en->whole,
 							    .name = fm_wire_str(en->name) };
 	}
 	fm_session_send(r->session, m);
@@ -139,8 +140,13 @@ static void fail(struct request *r, const struct fm_err *err)
 static int list_run(struct request *r, struct fm_store *s)
 {
 	struct fm_list_opts o = { .after = r->after, .max = FM_WIRE_ENTRIES_MAX };
-	int ret = s->ops->list(s, r->path, &r->who, &o, r->entries, &r->count, &r->work_err);
+	bool is_partials = r->verb == FM_VERB_PARTIALS;
+	int ret;
 
+	r->count = 0;
+	if (is_partials && !s->ops->partials)
+		return 0;	/* nothing is ever unfinished there */
+	ret = (is_partials ? s->ops->partials : s->ops->list)(s, r->path, &r->who, &o, r->entries, &r->count, &r->work_err);
 	r->is_more = ret == 0 && r->count == o.max;
 	return ret;
 }
@@ -157,6 +163,7 @@ static void work_run(struct fm_work *work)
 		r->count = 1;
 		break;
 	case FM_VERB_LIST:
+	case FM_VERB_PARTIALS:
 		r->work_ret = list_run(r, s);
 		break;
 	case FM_VERB_REMOVE:
@@ -301,8 +308,9 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	if (o->after && strchr(o->after, '/'))
 		return fm_err_set(err, -EINVAL, "'%s' is no name in a directory", o->after);
-	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST) || (o->is_recursive && o->verb != FM_VERB_REMOVE))
-		return fm_err_set(err, -EINVAL, "`after` is for LIST, `is_recursive` for REMOVE");
+	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST && o->verb != FM_VERB_PARTIALS) ||
+	    (o->is_recursive && o->verb != FM_VERB_REMOVE))
+		return fm_err_set(err, -EINVAL, "`after` is for LIST and PARTIALS, `is_recursive` for REMOVE");
 	if (e->request_count >= FM_REQUESTS_MAX)
 		return fm_err_set(err, -EBUSY, "%d requests are under way, no more are allowed", FM_REQUESTS_MAX);
 	return 0;
@@ -360,7 +368,8 @@ static struct fm_entry entry_of(const struct fm_wire_entry *w)
 	struct fm_entry en = { .attr = { .type = (enum fm_node_type)w->type,
 					 .size = w->size,
 					 .mode = w->mode,
-					 .mtime_ns = w->mtime_ns } };
+					 .mtime_ns = w->mtime_ns },
+			       .whole = w->whole };
 
 	(void)snprintf(en.name, sizeof(en.name), "%.*s", (int)w->name.len, w->name.at);
 	return en;

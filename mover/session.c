@@ -14,6 +14,7 @@
 #include "mover/flow.h"
 #include "mover/job.h"
 #include "mover/request.h"
+#include "mover/verification.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
@@ -22,6 +23,7 @@
 #define RETIRED_NS (5 * FM_NS_PER_S)
 /* Half-made sessions of one peer: more than two nodes that dial each other ever need. */
 #define SESSIONS_PER_PEER_MAX 8
+#define QUEUE_WAITS_MAX (FM_CTL_QUEUE_MAX / 8)	/* bytes in the queue behind which what can wait waits */
 
 static struct fm_net *net_of(const struct fm_session *s)
 {
@@ -90,6 +92,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 		fm_flow_close(fm_container_of(at, struct fm_flow, owner_at));
 	fm_job_session_lost(s, err);
 	fm_request_session_lost(s, err);
+	fm_verification_session_lost(s, err);
 	if (s->peer)
 		fm_peer_lost(s->peer, s, err);
 	free_if_done(s);
@@ -126,6 +129,11 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 	else if (ret == -ENOMEM)
 		close_with(s, -ENOMEM, "out of memory for a message to it", false);
 	/* -EPIPE comes as `closed` as well. */
+}
+
+bool fm_session_has_room(const struct fm_session *s)
+{
+	return !s->is_closed && net_of(s)->ops->ctl_queued(s->ctl) < QUEUE_WAITS_MAX;
 }
 
 /* ---- HELLO ---- */
@@ -166,6 +174,7 @@ static void become_up(struct fm_session *s)
 		return;
 	fm_job_peer_up(s->peer);
 	fm_request_peer_up(s->peer);
+	fm_verification_peer_up(s->peer);
 }
 
 static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
@@ -248,8 +257,21 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 	case FM_WIRE_DONE:
 		fm_job_peer_done(s, &m->done);
 		break;
+	case FM_WIRE_COMMIT:
+		fm_job_peer_commit(s, &m->commit);
+		break;
 	case FM_WIRE_ABORT:
-		fm_job_abort(s, &m->abort);
+		if (!fm_verification_abort(s, m->abort.xfer))
+			fm_job_abort(s, &m->abort);
+		break;
+	case FM_WIRE_VERIFY:
+		fm_verification_asked(s, &m->verify);
+		break;
+	case FM_WIRE_VERIFIED:
+		fm_verification_said(s, &m->verified);
+		break;
+	case FM_WIRE_NEED:
+		fm_job_need(s, &m->need);
 		break;
 	case FM_WIRE_REQUEST:
 		fm_request_message(s, &m->request);
@@ -322,6 +344,7 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	s->heard_ns = fm_engine_now(p->engine);
 	s->deadline_ns = s->heard_ns + HELLO_TIMEOUT_NS + (is_dialler ? DIAL_TIMEOUT_NS : 0);
 	s->free_task.run = free_run;
+	s->next_id = 1;		/* 0 says "no tree" */
 	fm_list_init(&s->flows);
 	fm_list_init(&s->jobs);
 	fm_list_append(&p->engine->sessions, &s->at);
@@ -533,7 +556,8 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		close_with(s, -ETIMEDOUT, why, false);
 		return;
 	}
-	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && fm_list_is_empty(&s->jobs) && !fm_request_is_on(s)) {
+	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && fm_list_is_empty(&s->jobs) && !fm_request_is_on(s) &&
+	    !fm_verification_is_on(s)) {
 		close_with(s, -EALREADY, "another connection is in use", true);
 		return;
 	}
@@ -542,6 +566,7 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		m.ping.nonce = now_ns;
 		fm_session_send(s, &m);
 	}
+	fm_rail_tick(s, now_ns);
 	if (!s->is_closed)
 		fm_rail_step(s);
 }

@@ -59,6 +59,12 @@ extern const struct fm_net_events fm_session_net_events;
 /* Queue a message. A peer that does not read loses its session. */
 void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m);
 
+/*
+ * Whether what is long and can wait may be sent now, a message at a time: it leaves the greater part of the queue to what
+ * cannot wait.
+ */
+bool fm_session_has_room(const struct fm_session *s);
+
 /* End it: err for jobs and the log; bye: tell the peer this (NULL: nothing). */
 void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
 

@@ -67,6 +67,18 @@ int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use)
 	return slab;
 }
 
+unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->used_max[use] - s->used[use];
+	if (n > s->free_count)
+		n = s->free_count;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, int slab)
 {
 	assert(slab >= 0 && (unsigned)slab < s->count);

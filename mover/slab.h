@@ -26,6 +26,8 @@ void fm_slabs_free(struct fm_slabs *slabs);
 
 /* A slab's number, or -EAGAIN: none is free for that use. */
 int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use);
+/* How many may be taken for that use now. */
+unsigned fm_slabs_left(struct fm_slabs *slabs, enum fm_slab_use use);
 void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, int slab);
 
 void *fm_slabs_at(const struct fm_slabs *slabs, int slab);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "mover/base/crc32c.h"
@@ -18,6 +19,8 @@
 
 #define SEEN_SMALL_BYTES 4096u		/* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
 #define CHUNKS_MAX (UINT64_C(1) << 31)
+#define LOG_LOOK_BACK 32u
+#define LOOK_AGAIN_NS FM_NS_PER_MS	/* for lanes that have nothing to do while another one asks where data comes next */
 
 /* How many chunks a file of that size can have at most: holes may cut chunks as small as a block. */
 static uint64_t chunks_max(uint64_t size)
@@ -68,7 +71,14 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 	x->notify.run = opts->progressed;
 	x->ended.run = opts->drained;
 	fm_rate_set(&x->rate, opts->rate_bytes);
+	if (opts->is_logged)
+		x->log = FM_FAULT("xfer.log") ? NULL : calloc(FM_XFER_LOG_MAX, sizeof(*x->log));
+	if (opts->is_logged && !x->log) {
+		free(x);
+		return fm_err_sys(err, -ENOMEM, "allocate the list of what was written");
+	}
 	if (!opts->is_source && seen_new(x, err) < 0) {
+		free(x->log);
 		free(x);
 		return -ENOMEM;
 	}
@@ -89,22 +99,38 @@ void fm_xfer_unref(struct fm_xfer *x)
 		fm_loop_post(x->o.control, &x->ended);
 }
 
-void fm_xfer_free(struct fm_xfer *x)
+static void free_all(struct fm_again *a)
 {
-	struct fm_again *a;
+	struct fm_again *next;
 
-	assert(atomic_load(&x->refs) == 0 && x->is_removed && !x->notify.is_posted);
-	while ((a = x->again) != NULL) {
-		x->again = a->next;
+	for (; a; a = next) {
+		next = a->next;
 		free(a);
 	}
+}
+
+void fm_xfer_free(struct fm_xfer *x)
+{
+	assert(atomic_load(&x->refs) == 0 && x->is_removed && !x->notify.is_posted);
+	free_all(x->again);
+	free_all(x->later);
+	fm_ranges_free(&x->have);
 	seen_free(x);
+	free(x->log);
 	free(x);
+}
+
+void fm_xfer_abandon(struct fm_xfer *x)
+{
+	assert(!x->link);
+	atomic_store(&x->refs, 0);
+	x->is_removed = true;
+	fm_xfer_free(x);
 }
 
 bool fm_xfer_is_sent(const struct fm_xfer *x)
 {
-	return x->is_at_end && x->under_way == 0 && !x->again;
+	return x->is_at_end && x->under_way == 0 && !x->again && !x->later && !x->err.code;
 }
 
 static void notify_if_sent(struct fm_xfer *x)
@@ -113,32 +139,91 @@ static void notify_if_sent(struct fm_xfer *x)
 		fm_loop_post(x->o.control, &x->notify);
 }
 
-/* Move next_offset to the next byte of data; false when there is none. */
+/* The stretch of data at or behind next_offset. A stream at the far end cannot seek over holes: it gets their zeros. */
+static bool knows_data(struct fm_xfer *x, uint64_t *from, uint64_t *to)
+{
+	*from = x->next_offset;
+	*to = x->o.size;
+	if (!x->o.file->ops->next_data || x->o.is_ordered)
+		return true;
+	if (!x->has_looked) {
+		x->is_look_due = true;
+		return false;
+	}
+	x->has_looked = false;
+	*from = x->looked_from;
+	*to = x->looked_to;
+	return true;
+}
+
+bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset)
+{
+	if (!x->is_look_due || x->is_looking)
+		return false;
+	x->is_looking = true;
+	*offset = x->next_offset;
+	return true;
+}
+
+void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to)
+{
+	assert(x->is_look_due && x->is_looking);
+	x->is_look_due = x->is_looking = false;
+	x->has_looked = true;
+	x->looked_from = from;
+	x->looked_to = to;
+	if (ret < 0)
+		fm_xfer_fail(x, ret, "look for holes: %s", fm_err_name(ret));
+}
+
+/* Move next_offset to the next byte of data that is not at the far end already; false when there is none, or it is to be looked for. */
 static bool seek_data(struct fm_xfer *x)
 {
-	uint64_t from = x->next_offset, to = x->o.size;
-	int ret;
+	uint64_t from, to, gap_to;
 
 	if (x->next_offset < x->run_to)
 		return true;
-	/* A stream at the far end cannot seek over holes: it gets their zeros. */
-	if (x->next_offset < x->o.size && x->o.file->ops->next_data && !x->o.is_ordered) {
-		ret = x->o.file->ops->next_data(x->o.file, x->next_offset, &from, &to);
-		if (ret < 0) {
-			fm_xfer_fail(x, ret, "look for holes: %s", fm_err_name(ret));
+	while (x->next_offset < x->o.size) {
+		fm_ranges_gap(&x->have, x->next_offset, &x->next_offset, &gap_to);
+		if (x->next_offset >= x->o.size)
+			break;
+		if (!knows_data(x, &from, &to))
 			return false;
-		}
+		/* Whole blocks, so that what one stretch leaves over is not sent twice by the next. */
+		from -= from % FM_XFER_BLOCK;
+		x->next_offset = from > x->next_offset ? from : x->next_offset;
+		to += (FM_XFER_BLOCK - to % FM_XFER_BLOCK) % FM_XFER_BLOCK;
+		to = to < gap_to ? to : gap_to;
+		x->run_to = to < x->o.size ? to : x->o.size;
+		if (x->next_offset < x->run_to)
+			return true;
 	}
-	/* Whole blocks, so that what one stretch leaves over is not sent twice by the next. */
-	from -= from % FM_XFER_BLOCK;
-	x->next_offset = from > x->next_offset ? from : x->next_offset;
-	to += (FM_XFER_BLOCK - to % FM_XFER_BLOCK) % FM_XFER_BLOCK;
-	x->run_to = to < x->o.size ? to : x->o.size;
-	if (x->next_offset < x->run_to)
-		return true;
 	x->is_at_end = true;
 	notify_if_sent(x);
 	return false;
+}
+
+int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
+{
+	int ret;
+
+	assert(x->have.count == 0 && x->next_seq == 0);
+	for (size_t i = 0; i < have->ranges.count; i++) {
+		const struct fm_range *r = &have->ranges.at[i];
+		uint64_t end = r->offset + r->len;
+
+		if (end > x->o.size || r->offset % FM_XFER_BLOCK || (end % FM_XFER_BLOCK && end != x->o.size))
+			return -EPROTO;
+	}
+	ret = fm_ranges_copy(&x->have, &have->ranges);
+	if (ret < 0)
+		return ret;
+	x->have_bytes = fm_ranges_bytes(&x->have);
+	x->data_bytes += x->have_bytes;
+	x->crc_parts ^= have->crc;
+	if (x->o.is_source && x->have_bytes == x->o.size)
+		x->is_at_end = true;
+	return 0;
 }
 
 /* Chunks lie on a grid of chunk_bytes; holes cut them shorter. */
@@ -151,6 +236,13 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 			return false;
 		x->is_reading = true;
 		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
+		return true;
+	}
+	if (x->o.file->tree) {
+		if (x->is_at_end)
+			return false;
+		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
+		x->next_offset += x->o.chunk_bytes;
 		return true;
 	}
 	if (x->is_at_end || !seek_data(x))
@@ -205,7 +297,7 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
 		return false;
 	if (!may_bind(x, who))
 		return false;
-	return x->again || (!x->is_at_end && !x->is_reading);
+	return x->again || (!x->is_starved && (x->later || (!x->is_at_end && !x->is_reading)));
 }
 
 /*
@@ -226,28 +318,68 @@ static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 	return c->held(c->who, x) >= (share > 2 ? share : 2);
 }
 
+static struct fm_rate *rate_of(struct fm_xfer *x)
+{
+	return x->o.rate_of ? &x->o.rate_of->rate : &x->rate;
+}
+
+static bool pop(struct fm_again **from, struct fm_chunk *out)
+{
+	struct fm_again *a = *from;
+
+	if (!a)
+		return false;
+	*from = a->next;
+	*out = a->chunk;
+	free(a);
+	return true;
+}
+
+static bool push(struct fm_again **to, const struct fm_chunk *chunk)
+{
+	struct fm_again *a = FM_FAULT("xfer.again") ? NULL : malloc(sizeof(*a));
+
+	if (!a)
+		return false;
+	a->chunk = *chunk;
+	a->next = *to;
+	*to = a;
+	return true;
+}
+
+/* A pack that was lost was made before, so it can be made again, whatever others wait for. */
+static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out)
+{
+	if (pop(&x->again, out))
+		return true;
+	return !x->is_starved && !has_its_share(x, c) && (pop(&x->later, out) || next_chunk(x, out));
+}
+
 bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
 {
-	struct fm_again *a = x->again;
 	uint64_t when;
 
 	assert(x->o.is_source);
 	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !bind_to(x, c->who, c->kind))
 		return false;
-	when = fm_rate_when(&x->rate, c->now_ns);
+	if (x->o.file->tree && c->has_tree_room && !c->has_tree_room(c->who, x))
+		return false;
+	when = fm_rate_when(rate_of(x), c->now_ns);
 	if (when) {
 		if (when < *again_ns)
 			*again_ns = when;
 		return false;
 	}
-	if (a) {
-		x->again = a->next;
-		*out = a->chunk;
-		free(a);
-	} else if (has_its_share(x, c) || !next_chunk(x, out)) {
+	if (!take_chunk(x, c, out)) {
+		if (x->is_looking && c->now_ns + LOOK_AGAIN_NS < *again_ns)
+			*again_ns = c->now_ns + LOOK_AGAIN_NS;
 		return false;
 	}
-	fm_rate_take(&x->rate, out->len, c->now_ns);
+	if (x->o.file->tree) {
+		out->len = x->o.chunk_bytes;	/* one that is made again may come out longer */
+		out->fed = x->fed;
+	}
+	fm_rate_take(rate_of(x), out->len, c->now_ns);
 	x->under_way++;
 	return true;
 }
@@ -267,11 +399,46 @@ void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len
 	}
 }
 
+void fm_xfer_feed(struct fm_xfer *x)
+{
+	x->fed++;
+	x->is_starved = false;
+}
+
+bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
+{
+	if (chunk->corrupt_count == 0)	/* else it is made once more for one claim */
+		fm_rate_give(rate_of(x), x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
+	if (res > 0) {
+		chunk->len = (uint32_t)res;
+		fm_xfer_feed(x);	/* what did not fit it is there for another */
+		return true;
+	}
+	x->under_way--;
+	if (res == 0) {
+		x->is_at_end = true;
+		fm_xfer_feed(x);	/* numbers that wait to be asked for again do not exist either */
+		notify_if_sent(x);
+		return false;
+	}
+	x->is_starved = chunk->fed == x->fed;
+	if (!push(&x->later, chunk))
+		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to make later");
+	return false;
+}
+
 static void count(struct fm_xfer *x, const struct fm_chunk *c, unsigned kind)
 {
+	uint32_t part = fm_crc32c_part(c->crc, c->offset, c->len);
+
 	x->chunks++;
 	x->data_bytes += c->len;
-	x->crc_parts ^= fm_crc32c_part(c->crc, c->offset, c->len);
+	x->crc_parts ^= part;
+	/* A size that is not known yet, or chunks larger than blocks. */
+	if (x->o.size == FM_SIZE_UNKNOWN || x->o.chunk_bytes > FM_DIGEST_BLOCK_MIN)
+		x->has_no_blocks = true;
+	else if (!x->o.is_source)
+		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
 	x->kinds_used |= 1u << kind;
 }
 
@@ -280,6 +447,8 @@ void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kin
 	assert(x->under_way > 0);
 	x->under_way--;
 	count(x, chunk, kind);
+	if (x->o.file->tree)
+		fm_xfer_feed(x);
 	notify_if_sent(x);
 	if (is_bound_in_vain(x) && !x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);		/* connections of the other kind are to be woken */
@@ -287,8 +456,6 @@ void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kin
 
 void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
 {
-	struct fm_again *a;
-
 	assert(x->under_way > 0);
 	x->under_way--;
 	x->resent_bytes += chunk->len;
@@ -296,14 +463,8 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
 		fm_xfer_fail(x, -ECONNRESET, "the data connection broke, and a stream does not go on over another");
 		return;
 	}
-	a = FM_FAULT("xfer.again") ? NULL : malloc(sizeof(*a));
-	if (!a) {
+	if (!push(&x->again, chunk))
 		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to send again");
-		return;
-	}
-	a->chunk = *chunk;
-	a->next = x->again;
-	x->again = a;
 }
 
 void fm_xfer_dropped(struct fm_xfer *x)
@@ -359,14 +520,70 @@ int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *c)
 	return 0;
 }
 
+/*
+ * Chunks come nearly in order, so almost every one continues a stretch that was logged lately: few stretches say it
+ * all, however fast the bytes come.
+ */
+static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
+{
+	uint32_t crc = fm_crc32c_part(c->crc, c->offset, c->len);
+	size_t oldest = x->log_count > LOG_LOOK_BACK ? x->log_count - LOG_LOOK_BACK : 0;
+
+	for (size_t i = x->log_count; i-- > oldest;) {
+		struct fm_written *w = &x->log[i];
+
+		if (w->offset + w->len != c->offset && c->offset + c->len != w->offset)
+			continue;
+		w->offset = w->offset < c->offset ? w->offset : c->offset;
+		w->len += c->len;
+		w->crc ^= crc;
+		return;
+	}
+	if (x->log_count < FM_XFER_LOG_MAX)
+		x->log[x->log_count++] = (struct fm_written){ .offset = c->offset, .len = c->len, .crc = crc };
+}
+
+/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that said less. */
+static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
+{
+	return x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size;
+}
+
 void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
 {
+	if (is_beyond_end(x, chunk)) {
+		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu of a file of %llu bytes",
+			     (unsigned long long)(chunk->offset + chunk->len - 1), (unsigned long long)x->o.size);
+		return;
+	}
 	if (is_seen(x, chunk->seq)) {
 		x->resent_bytes += chunk->len;
 		return;
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);
 	count(x, chunk, kind);
+	if (x->log)
+		log_written(x, chunk);
+}
+
+size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out)
+{
+	size_t count = x->log_count;
+
+	if (count > 0)
+		memcpy(out, x->log, count * sizeof(*out));
+	x->log_count = 0;
+	return count;
+}
+
+struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count)
+{
+	struct fm_written *log = x->log;
+
+	*count = x->log_count;
+	x->log = NULL;
+	x->log_count = 0;
+	return log;
 }
 
 void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
@@ -382,6 +599,18 @@ void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
 	va_end(ap);
 	if (!x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);
+}
+
+void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out)
+{
+	uint64_t block_bytes = fm_digest_block_bytes(size);
+
+	*out = (struct fm_digest){ .crc = fm_xfer_crc(x, size), .size = size };
+	/* What an earlier try left is known as a whole only. */
+	if (x->has_no_blocks || x->have_bytes > 0 || size != x->o.size || size <= block_bytes)
+		return;
+	out->blocks = (unsigned)((size + block_bytes - 1) / block_bytes);
+	memcpy(out->block, x->block_crc, out->blocks * sizeof(out->block[0]));
 }
 
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size)

@@ -22,13 +22,18 @@
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
+#include "mover/base/ranges.h"
 #include "mover/rate.h"
+#include "mover/tree/digest.h"
 
 struct fm_file;
+struct fm_have;
 struct fm_link;
+struct fm_written;
 
 #define FM_XFER_CORRUPT_MAX 3		/* the same chunk damaged this often: the transfer is given up */
 #define FM_XFER_BLOCK 4096u		/* chunks begin at multiples of it */
+#define FM_XFER_LOG_MAX 4096u		/* stretches written since the journal was told last; more are sent again after a crash */
 #define FM_XFER_SEQ_AHEAD 65536u	/* how far numbers may run ahead of the count of chunks seen */
 
 struct fm_chunk {
@@ -37,6 +42,7 @@ struct fm_chunk {
 	uint32_t len;
 	uint32_t crc;			/* of the data; known after it was read */
 	uint8_t corrupt_count;
+	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
 };
 
 /* A chunk to send again. */
@@ -53,7 +59,11 @@ struct fm_xfer_opts {
 	uint32_t chunk_bytes;
 	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
 	bool is_ordered;		/* one connection, in order: the sink is a stream */
+	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
+	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
 	uint64_t rate_bytes;
+	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
+	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
 	struct fm_loop *control;
 	void *owner;			/* the control thread's: whose transfer it is */
 	void (*progressed)(struct fm_task *task);	/* source: all chunks acknowledged; either: it failed. Task: fm_xfer.notify */
@@ -70,6 +80,7 @@ struct fm_xfer {
 	struct fm_task ended;
 	struct fm_err err;		/* the first failure; err.code 0: none */
 	bool is_removed;
+	unsigned turns;			/* of its weight, taken */
 
 	/* A connection carries an ordered transfer, or one from a stream, alone. */
 	const void *bound_to;
@@ -78,22 +89,36 @@ struct fm_xfer {
 	/* Source */
 	uint64_t next_offset;
 	uint64_t run_to;		/* end of the stretch of data that next_offset is in */
+	bool is_look_due;		/* the file is to be asked where data comes next, from next_offset on ... */
+	bool is_looking;		/* ... which a lane does now ... */
+	bool has_looked;		/* ... and did: it is this stretch */
+	uint64_t looked_from;
+	uint64_t looked_to;
 	uint64_t next_seq;
 	bool is_at_end;
 	bool is_reading;		/* a stream is read by one chunk at a time */
 	unsigned under_way;		/* chunks handed out and not acknowledged; sink that is a stream: accepted and not dealt with */
 	struct fm_again *again;
+	struct fm_again *later;		/* packs: numbers for which there was nothing yet */
+	bool is_starved;		/* packs: the tree has none now */
+	uint32_t fed;			/* packs: grows when the tree may have one again */
 	struct fm_rate rate;
 
 	/* Both: chunks that count */
 	uint64_t data_bytes;
 	uint64_t chunks;
 	uint32_t crc_parts;
+	uint32_t block_crc[FM_DIGEST_BLOCKS_MAX];	/* the same by blocks, fm_digest_block_bytes() each */
+	bool has_no_blocks;		/* what of it is in which block is not known */
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
 	unsigned kinds_used;
+	struct fm_ranges have;		/* there from an earlier try: not sent */
+	uint64_t have_bytes;
 
 	/* Sink */
+	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
+	size_t log_count;
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
 };
@@ -105,6 +130,8 @@ void fm_xfer_ref(struct fm_xfer *x);
 /* The last one posts `ended`; fm_xfer_free() is then the control thread's. Call without the lock. */
 void fm_xfer_unref(struct fm_xfer *x);
 void fm_xfer_free(struct fm_xfer *x);
+/* The same of one that no link ever had. */
+void fm_xfer_abandon(struct fm_xfer *x);
 
 /* Who asks for a chunk. */
 struct fm_claim {
@@ -112,6 +139,7 @@ struct fm_claim {
 	unsigned kind;
 	uint64_t now_ns;
 	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way */
+	bool (*has_tree_room)(const void *who, const struct fm_xfer *x);	/* whether x, a tree, may have one more; NULL: yes */
 };
 
 /*
@@ -121,11 +149,43 @@ struct fm_claim {
  */
 bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
 
+/*
+ * Source, after a claim: whether it found nothing because the file is to be asked first where its next data is. That may
+ * wait for a disk, so the caller asks it (next_data() from *offset on) without the lock, holding a reference, says what
+ * came of it with fm_xfer_looked(), and claims again. Until then nobody else is asked to, and claims of others say when
+ * to come again.
+ */
+bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset);
+void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to);
+
+/*
+ * What is there from an earlier try counts as done. Before the first chunk is claimed (source), before READY (sink).
+ * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file.
+ */
+int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
+
+/*
+ * Sink: the stretches written since the last call, into out (room for FM_XFER_LOG_MAX); returns how many.
+ */
+size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out);
+
+/* Sink, drained: the list itself, the caller's to free(); NULL if there is none. */
+struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count);
+
 /* Source: whether a claim would find a chunk, rate limits aside. */
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
 
 /* Source, stream: the read of a claimed chunk ended with len bytes (0: end, the chunk does not exist). */
 void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len);
+
+/*
+ * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist, there are no more.
+ * -EAGAIN: not now; it is handed out again after fm_xfer_feed(). True: there is something to send.
+ */
+bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
+
+/* Source, packs: the tree may have one now. The caller wakes the lanes. */
+void fm_xfer_feed(struct fm_xfer *x);
 
 /* Source: it was written at the far end. */
 void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind);
@@ -159,5 +219,8 @@ bool fm_xfer_is_sent(const struct fm_xfer *x);
 
 /* CRC32C of the whole, size bytes. */
 uint32_t fm_xfer_crc(const struct fm_xfer *x, uint64_t size);
+
+/* CRC and size of the whole, and the blocks where they are known; its mtime is left to the caller. */
+void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out);
 
 #endif

@@ -7,8 +7,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/check.h"
 #include "config/value.h"
+#include "mover/api.h"
+#include "mover/api_task.h"
 #include "mover/base/log.h"
+#include "mover/queue.h"
+
+/* The rest is for sessions, transfers and libraries. */
+_Static_assert(FM_QUEUE_BYTES_MAX + FM_API_QUEUE_TOTAL_MAX + FM_API_TASKS_MAX * FM_API_TASK_BYTES_MAX + FM_API_MSG_MAX +
+		       FM_API_REQUEST_BYTES_MAX <= FM_CONFIG_OVERHEAD_BYTES / 4 * 3,
+	       "what local callers can make the daemon hold fits in what memory.total leaves beside the arena");
 
 /* With CAP_IPC_LOCK the limit does not count. Asked of the kernel directly: libcap is not worth a dependency. */
 static bool may_lock_anything(void)
@@ -19,6 +28,16 @@ static bool may_lock_anything(void)
 	if (syscall(SYS_capget, &head, data) < 0)
 		return false;
 	return (data[0].effective >> CAP_IPC_LOCK & 1) != 0;
+}
+
+void fm_limits_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);		/* what is there is looked at by who wants many */
 }
 
 void fm_limits_memlock(uint64_t need_bytes, const char *unit_user)

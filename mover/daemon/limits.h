@@ -17,4 +17,7 @@
  */
 void fm_limits_memlock(uint64_t need_bytes, const char *unit_user);
 
+/* As many descriptors as we may have: jobs and trees hold files open, and nothing here uses select(). */
+void fm_limits_files(void);
+
 #endif

@@ -18,6 +18,7 @@
 #include "mover/daemon/service.h"
 #include "mover/engine.h"
 #include "mover/join.h"
+#include "mover/queue.h"
 
 struct fm_reload {
 	struct fm_service *service;
@@ -181,6 +182,7 @@ static void take_over(struct fm_reload *r)
 		r->stores[i] = NULL;	/* taken over */
 	}
 	fm_engine_set_rate(service->engine, r->cfg->mover.rate_bytes);
+	fm_queue_set_running_max(service->queue, r->cfg->jobs.running);
 	fm_join_set_address(service->join, r->cfg->node.address);
 	if (service->opts.log_level < 0)
 		fm_log_set_level((enum fm_log_level)r->cfg->node.log_level);
@@ -191,6 +193,8 @@ static void say_restarts(const struct fm_reload *r)
 	for (unsigned i = 0; i < fm_option_count; i++) {
 		const struct fm_option *o = &fm_options[i];
 
+		if (fm_option_is_in(o, "nvme"))		/* fmove-nvmed's */
+			continue;
 		if (!o->is_live && !fm_option_is_equal(o, r->service->started, r->cfg))
 			fm_log_warn("reload: %s changed; it takes a restart", o->path);
 	}

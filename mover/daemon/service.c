@@ -2,10 +2,10 @@
 /*
  * service - see service.h.
  *
- * Start: memory, loop, worker, lanes, net, engine, stores, peers, API, joins. Stop (SIGTERM, SIGINT): the API and
- * joins take nothing more, the engine aborts its jobs and says goodbye to the peers, then everything is freed in
- * the order that the headers ask for. A stop that takes longer than STOP_NS, or a second signal, ends the process
- * at once: no file is left half published either way.
+ * Start: memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
+ * and joins take nothing more, the queue starts nothing more, the engine aborts its jobs and says goodbye to the peers,
+ * then everything is freed in the order that the headers ask for. A stop that takes longer than STOP_NS, or a second
+ * signal, ends the process at once: no file is left half published either way.
  */
 #include "mover/daemon/service.h"
 
@@ -37,6 +37,7 @@
 #include "mover/daemon/reload.h"
 #include "mover/engine.h"
 #include "mover/join.h"
+#include "mover/queue.h"
 #include "mover/store/store.h"
 #include "mover/transport/net.h"
 
@@ -47,6 +48,7 @@
 
 _Static_assert((int)FM_CONFIG_LOG_DEBUG == (int)FM_LOG_DEBUG, "the same levels");
 _Static_assert((int)FM_CONFIG_OWNER_CALLER == (int)FM_OWNER_CALLER, "the same owners");
+_Static_assert(FM_CONFIG_RUNNING_MAX <= FM_QUEUE_RUNNING_MAX, "the queue has so many places");
 _Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= FM_PEERS_MAX,
 	       "the engine takes all of them");
 
@@ -142,6 +144,8 @@ int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **o
 		.may_replace = cfg->may_replace,
 		.is_buffered = cfg->is_buffered,
 		.quota_bytes = cfg->quota_bytes,
+		.partial_keep_ns = cfg->partial_keep_ns,
+		.old_keep_ns = cfg->old_keep_ns,
 		.owner = (enum fm_store_owner)cfg->owner,
 	};
 	int ret = fm_store_open(&opts, out, err);
@@ -191,6 +195,31 @@ static int make_socket_dir(const char *socket_path, struct fm_err *err)
 	return dir[0] ? fm_dir_make(dir, 0755, (uid_t)-1, err) : 0;
 }
 
+/* A state directory that cannot be made costs the detached jobs only; the queue says so. */
+static int start_queue(struct fm_service *service, struct fm_err *err)
+{
+	const struct fm_config *cfg = service->cfg;
+	bool has_state = strcmp(cfg->node.state_directory, "null:") != 0;
+	struct fm_err why = { 0 };
+	char directory[PATH_MAX];
+	struct fm_queue_config opts = {
+		.loop = service->loop,
+		.engine = service->engine,
+		.worker = service->worker,
+		.random = &fm_random_real,
+		.node = cfg->node.name,
+		.running_max = cfg->jobs.running,
+		.directory = has_state ? directory : NULL,
+	};
+
+	snprintf(directory, sizeof(directory), "%s/" FM_CONFIG_JOBS_DIR, cfg->node.state_directory);
+	if (has_state && fm_dir_make(cfg->node.state_directory, 0700, (uid_t)-1, &why) < 0) {
+		fm_log_warn("node.state_directory: %s; detached jobs are refused", why.text);
+		opts.directory = NULL;
+	}
+	return fm_queue_new(&opts, &service->queue, err);
+}
+
 static int start_api(struct fm_service *service, struct fm_err *err)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
@@ -199,7 +228,8 @@ static int start_api(struct fm_service *service, struct fm_err *err)
 		.socket_path = cfg->socket,
 		.mode = modes[cfg->socket_mode],
 		.gid = (gid_t)-1,
-		.worker = service->worker,
+		.queue = service->queue,
+		.node = service->cfg->node.name,
 	};
 	const struct group *group;
 	int ret;
@@ -262,6 +292,7 @@ static void begin_stop(struct fm_service *service, const char *why)
 	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + STOP_NS);
 	fm_api_stop(service->api);
 	fm_join_stop(service->join);
+	fm_queue_stop(service->queue);
 	fm_engine_stop(service->engine, engine_stopped, service);
 }
 
@@ -325,6 +356,7 @@ static int start_all(struct fm_service *service, struct fm_err *err)
 	struct fm_loop_opts loop_opts = { 0 };
 	int ret;
 
+	fm_limits_files();
 	check_limits(service->cfg);
 	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
 	if (ret == 0)
@@ -351,6 +383,8 @@ static int start_doors(struct fm_service *service, struct fm_err *err)
 	if (ret == 0)
 		ret = start_watches(service, err);
 	if (ret == 0)
+		ret = start_queue(service, err);
+	if (ret == 0)
 		ret = start_api(service, err);
 	if (ret == 0)
 		ret = start_join(service, err);
@@ -362,6 +396,8 @@ static void abandon(struct fm_service *service)
 {
 	if (service->api)
 		fm_api_stop(service->api);
+	if (service->queue)
+		fm_queue_stop(service->queue);
 	fm_engine_stop(service->engine, engine_stopped, service);
 	fm_loop_run(service->loop);
 }
@@ -429,6 +465,7 @@ void fm_service_end(struct fm_service *service)
 	fm_reload_free(service->reload);
 	fm_join_free(service->join);
 	fm_api_free(service->api);
+	fm_queue_free(service->queue);
 	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
 	fm_engine_free(service->engine);
 	fm_net_free(service->net);

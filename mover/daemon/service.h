@@ -18,6 +18,7 @@ struct fm_err;
 struct fm_join;
 struct fm_lanes;
 struct fm_net;
+struct fm_queue;
 struct fm_reload;
 struct fm_store;
 struct fm_worker;
@@ -38,6 +39,7 @@ struct fm_service {
 	struct fm_lanes *lanes;
 	struct fm_net *net;
 	struct fm_engine *engine;
+	struct fm_queue *queue;
 	struct fm_api *api;
 	struct fm_join *join;
 	struct fm_reload *reload;

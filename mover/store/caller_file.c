@@ -7,7 +7,8 @@
  * CLI opens a description for nothing else, so nobody notices.
  *
  * A sink that is a regular file is a temporary one beside the caller's target: the caller renames it, or
- * removes it.
+ * removes it. If a journal was passed with it, what was written is noted there, and what an earlier try left is gone on
+ * with; an empty journal after a failure tells the caller that nothing is.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include "mover/store/caller_stream.h"
 #include "mover/store/file_source.h"
 #include "mover/store/fileio.h"
+#include "mover/store/resume.h"
 #include "mover/store/seal.h"
 #include "mover/store/space.h"
 #include "mover/store/store.h"
@@ -103,9 +105,9 @@ static int stream_source(int fd, const char *note, struct fm_file **out, struct 
 	return ret;
 }
 
-int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
-	const struct fm_file_source_opts opts = { .is_shared = true };
+	const struct fm_file_source_opts opts = { .is_shared = true, .is_buffered = is_buffered };
 	struct stat st;
 	int ret = caller_look(fd, O_RDONLY, &st, err);
 
@@ -121,13 +123,28 @@ int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct 
 	return fm_file_source_new(fd, &opts, out, attr, err);
 }
 
+int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	return caller_source(fd, false, out, attr, err);
+}
+
+int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	int ret = caller_source(fd, true, out, attr, err);
+
+	if (ret == 0 && !(*out)->is_stream)
+		(*out)->note = NULL;	/* as asked for */
+	return ret;
+}
+
 /* ----------------------------------------------------------------------------------------------- sinks */
 
 struct caller_sink {
 	struct fm_file file;
 	struct fm_fileio io;
+	struct fm_resume resume;
 	int flags;		/* of the description, before we changed them */
-	bool has_ended;		/* published or discarded */
+	bool has_ended;		/* published, kept or discarded */
 };
 
 static struct caller_sink *sink_of(struct fm_file *file)
@@ -138,6 +155,24 @@ static struct caller_sink *sink_of(struct fm_file *file)
 static void caller_sink_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	fm_fileio_write(&sink_of(file)->io, lane, io);
+}
+
+static int caller_sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have,
+			     struct fm_err *err)
+{
+	struct caller_sink *s = sink_of(file);
+	int ret = fm_resume_begin(&s->resume, source, have, err);
+
+	if (s->resume.note[0])
+		file->resume_note = s->resume.note;
+	if (ret < 0)
+		fm_err_wrap(err, "go on with the target");
+	return ret;
+}
+
+static int caller_sink_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+{
+	return fm_resume_log(&sink_of(file)->resume, written, count, err);
 }
 
 static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
@@ -158,12 +193,25 @@ static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct
 	return 0;
 }
 
+/* The caller removes them; this frees the space at once, and says that nothing is worth keeping. The journal first. */
 static void caller_sink_discard(struct fm_file *file)
 {
 	struct caller_sink *s = sink_of(file);
 
-	(void)!ftruncate(s->io.fd, 0);	/* the caller removes it; this only frees the space at once */
+	if (s->resume.lock >= 0)
+		(void)!ftruncate(s->resume.lock, 0);
+	(void)!ftruncate(s->io.fd, 0);
 	s->has_ended = true;
+}
+
+static void caller_sink_keep(struct fm_file *file)
+{
+	struct caller_sink *s = sink_of(file);
+
+	if (fm_resume_has_something(&s->resume))
+		s->has_ended = true;
+	else
+		caller_sink_discard(file);
 }
 
 static void caller_sink_close(struct fm_file *file)
@@ -174,6 +222,9 @@ static void caller_sink_close(struct fm_file *file)
 		caller_sink_discard(file);
 	(void)fcntl(s->io.fd, F_SETFL, s->flags);	/* nothing can be done if not */
 	close(s->io.fd);
+	fm_resume_end(&s->resume);
+	if (s->resume.lock >= 0)
+		close(s->resume.lock);
 	free(s);
 }
 
@@ -184,13 +235,24 @@ static const struct fm_file_ops caller_sink_ops = {
 	.close = caller_sink_close,
 };
 
+static const struct fm_file_ops resumable_sink_ops = {
+	.write = caller_sink_write,
+	.begin = caller_sink_begin,
+	.log = caller_sink_log,
+	.publish = caller_sink_publish,
+	.discard = caller_sink_discard,
+	.keep = caller_sink_keep,
+	.close = caller_sink_close,
+};
+
 static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_create *how, struct fm_err *err)
 {
-	int ret = fm_fileio_init(&s->io, fd, true, false, &s->file.note, err);
+	int ret = fm_fileio_init(&s->io, fd, !s->file.has_partial, false, &s->file.note, err);
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
-	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense)
+	s->resume.is_synced = how->is_synced && !s->io.is_memory;
+	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense || s->file.has_partial)
 		return ret;
 	ret = fm_space_check(fd, how->size, err);
 	if (ret < 0)
@@ -198,22 +260,35 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 	return fm_space_reserve(fd, how->size, err);
 }
 
-static int regular_sink(int fd, const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+/* Refused, but what an earlier try left stays for one that is not. */
+static void caller_sink_refuse(struct caller_sink *s)
+{
+	if (s->file.has_partial)
+		s->has_ended = true;
+	caller_sink_close(&s->file);
+}
+
+static int regular_sink(int fd, int journal, bool has_partial, const struct fm_create *how, struct fm_file **out,
+			struct fm_err *err)
 {
 	struct caller_sink *s = fm_sys_alloc(sizeof(*s));
 	int ret;
 
 	if (!s) {
 		close(fd);
+		if (journal >= 0)
+			close(journal);
 		return fm_err_set(err, -ENOMEM, "allocate the sink");
 	}
 	s->io.fd = fd;
-	s->file.ops = &caller_sink_ops;
+	s->resume = (struct fm_resume){ .fd = fd, .lock = journal, .has_content = has_partial, .name = "" };
+	s->file.ops = journal >= 0 ? &resumable_sink_ops : &caller_sink_ops;
+	s->file.has_partial = has_partial;
 	s->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
 	s->flags = fcntl(fd, F_GETFL);
 	ret = caller_sink_prepare(s, fd, how, err);
 	if (ret < 0) {
-		caller_sink_close(&s->file);
+		caller_sink_refuse(s);
 		return ret;
 	}
 	*out = &s->file;
@@ -231,21 +306,53 @@ static int null_sink(int fd, const struct fm_create *how, struct fm_file **out, 
 	return ret;
 }
 
-int fm_caller_sink(int fd, const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+/* A journal for the regular file fd. What is in it is looked at later, by who knows the source. */
+static int journal_look(int fd, int journal, uint64_t *size, struct fm_err *err)
 {
+	struct stat st;
+	int flags = fcntl(journal, F_GETFL);
+	int ret = flags < 0 ? -errno : fm_sys_fstat(journal, &st);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at the journal");
+	if (!S_ISREG(st.st_mode) || (flags & O_PATH) || (flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND))
+		return fm_err_set(err, -EINVAL,
+				  "the journal is no regular file that was opened for reading and writing anywhere in it");
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return fm_err_set(err, -EBADF, "with a journal, the target must be open for reading and writing");
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* Whether the sink holds something that may be there; *has_partial. */
+static int content_look(int fd, int journal, const struct stat *st, bool *has_partial, struct fm_err *err)
+{
+	uint64_t journal_size = 0;
+	int ret = journal >= 0 ? journal_look(fd, journal, &journal_size, err) : 0;
+
+	*has_partial = st->st_size > 0 && journal_size > 0;
+	if (ret < 0 || st->st_size == 0 || *has_partial)
+		return ret;
+	return fm_err_set(err, -EEXIST, "the target holds %lld bytes already; it must be empty", (long long)st->st_size);
+}
+
+int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+{
+	bool has_partial = false;
 	struct stat st;
 	int ret = caller_look(fd, O_WRONLY, &st, err);
 
-	if (ret == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-		ret = fm_err_set(err, -EEXIST, "the target holds %lld bytes already; it must be empty",
-				 (long long)st.st_size);
-	if (ret < 0) {
+	if (ret == 0 && S_ISREG(st.st_mode))
+		ret = content_look(fd, journal, &st, &has_partial, err);
+	if (ret < 0)
 		close(fd);
+	if (journal >= 0 && (ret < 0 || !S_ISREG(st.st_mode)))
+		close(journal);		/* what comes into a stream is nothing to go on with */
+	if (ret < 0)
 		return ret;
-	}
 	switch (kind_of(fd, &st)) {
 	case KIND_REGULAR:
-		return regular_sink(fd, how, out, err);
+		return regular_sink(fd, journal, has_partial, how, out, err);
 	case KIND_NULL:
 		return null_sink(fd, how, out, err);
 	case KIND_STREAM:

@@ -2,12 +2,16 @@
 /*
  * file_sink - a file that comes into a directory store.
  *
- * Happy path: the target may be written (else nothing is begun), the room is there, a partial file is made
- * beside the target and takes the writes; publish: size, data, mode, owner, time to the disk, then the final
- * name, then the directory to the disk.
- * Failure modes: a write fails: the engine sees it in io->res and discards. publish fails: the final name is as
- * it was, discard follows. The process dies: the partial file is removed by a later start, when it is a day
- * old.
+ * Happy path: the target may be written (else nothing is begun), the partial file of an earlier try is opened or one is
+ * made beside the target, the room is there, what the earlier try left is told (begin), the rest is written, and every
+ * second the journal hears what is on the disk (log); publish: size, data, mode, owner, time to the disk, then the
+ * final name, then the directory to the disk.
+ * Failure modes: a write fails: the engine sees it in io->res and keeps or discards. publish fails: the final name is
+ * as it was, keep or discard follows. The process dies: the next put to that name goes on with what the journal says;
+ * or a sweep removes it, some day.
+ *
+ * Small files, what comes of streams, and a second put to a name that has one under way have a partial file with a
+ * random name, which nobody goes on with.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,17 +22,21 @@
 
 #include "mover/base/env.h"
 #include "mover/base/log.h"
+#include "mover/journal/partial.h"
 #include "mover/store/done_list.h"
 #include "mover/store/fileio.h"
 #include "mover/store/place.h"
+#include "mover/store/resume.h"
 #include "mover/store/seal.h"
 #include "mover/store/space.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 
 #define TEMP_TRIES_MAX 8
+#define RESUME_MIN (UINT64_C(1) << 20)	/* bytes: what is smaller is sent again faster than it is looked up */
+#define WAITING_MAX 2u		/* sinks of a store that wait for locks: the others' workers are not to be taken */
 
-enum sink_state { SINK_OPEN, SINK_PUBLISHED, SINK_DISCARDED };
+enum sink_state { SINK_OPEN, SINK_PREPARED, SINK_PUBLISHED, SINK_KEPT, SINK_DISCARDED };
 
 struct sink {
 	struct fm_file file;
@@ -37,10 +45,14 @@ struct sink {
 	enum sink_state state;
 	struct fm_path_parent parent;
 	char *path;
-	char temp[FM_PATH_PARTIAL_LEN + 1];
+	struct fm_partial partial;
+	struct fm_resume resume;
+	bool is_dense;
+	bool has_synced_names;		/* of the partial file and its journal: a power cut leaves them there */
 	bool may_replace;
 	struct fm_path_make owner;
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
+	uint64_t counted;		/* bytes that the quota counted for what an earlier try left */
 	_Atomic uint64_t reserved;	/* of the quota; the whole size if it is known, else what was written so far */
 };
 
@@ -71,6 +83,12 @@ static int sink_grow(struct sink *s, uint64_t end)
 	return ret;
 }
 
+/* For who compares what was written. */
+static void sink_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	fm_fileio_read(&sink_of(file)->io, lane, io);
+}
+
 static void sink_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	struct sink *s = sink_of(file);
@@ -88,15 +106,62 @@ static void sink_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 		fm_fileio_write(&s->io, lane, io);
 }
 
+/* ----------------------------------------------------------------------------------------------- going on */
+
+static int sink_fail(const struct sink *s, int ret, const char *what, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	fm_err_wrap(err, "store %s: %s \"%s\"", s->dir->store.name, what, fm_path_show(s->path, &shown));
+	return ret;
+}
+
+static int sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+{
+	struct sink *s = sink_of(file);
+	int ret = fm_resume_begin(&s->resume, source, have, err);
+
+	if (s->resume.note[0])
+		file->resume_note = s->resume.note;
+	/* Not earlier: it makes the file longer, and its length is what the journal is checked against. */
+	if (ret == 0 && file->has_partial && s->is_dense)
+		ret = fm_space_reserve(s->io.fd, s->size, err);
+	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
+}
+
+static int sink_sync_names(struct sink *s, struct fm_err *err)
+{
+	int ret = fm_path_sync_made(s->dir->root, s->path, &s->parent, err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_sys_fsync(s->parent.fd);
+	if (ret < 0 && ret != -EINVAL)		/* EINVAL: no such thing there */
+		return fm_path_fail(err, ret, "sync the directory of", s->path);
+	s->has_synced_names = true;
+	return 0;
+}
+
+static int sink_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+{
+	struct sink *s = sink_of(file);
+	int ret = fm_resume_log(&s->resume, written, count, err);
+
+	if (ret == 0 && s->resume.is_synced && !s->has_synced_names)
+		ret = sink_sync_names(s, err);
+	return ret < 0 ? sink_fail(s, ret, "write", err) : 0;
+}
+
 /* ---------------------------------------------------------------------------------------------- ending */
 
 static struct fm_place sink_place(const struct sink *s, bool is_durable)
 {
 	return (struct fm_place){
 		.dir = s->parent.fd,
-		.temp = s->temp,
+		.temp = s->partial.name,
 		.name = s->parent.name,
 		.path = s->path,
+		.journal = s->partial.journal_name[0] ? s->partial.journal_name : NULL,
 		.may_replace = s->may_replace,
 		.is_synced = is_durable && !s->io.is_memory,
 	};
@@ -107,27 +172,38 @@ static void sink_release_quota(struct sink *s)
 	fm_usage_unreserve(&s->dir->usage, atomic_exchange(&s->reserved, 0));
 }
 
+static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
+			struct fm_err *err)
+{
+	struct sink *s = sink_of(file);
+	struct fm_seal seal = { .size = size, .attr = attr, .is_synced = is_durable && !s->io.is_memory,
+				.has_owner = s->owner.has_owner, .uid = s->owner.uid, .gid = s->owner.gid };
+	int ret;
+
+	assert(s->state == SINK_OPEN && attr);
+	s->state = SINK_PREPARED;	/* also if it fails half-way: keep() has to undo it */
+	ret = fm_seal(s->io.fd, &seal, err);
+	if (ret < 0)
+		return sink_fail(s, ret, "write", err);
+	if (seal.is_synced)
+		ret = fm_path_sync_made(s->dir->root, s->path, &s->parent, err);
+	if (ret < 0)
+		fm_err_wrap(err, "store %s", s->dir->store.name);
+	return ret;
+}
+
 static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
 	struct fm_place place = sink_place(s, is_durable);
-	struct fm_seal seal = { .size = size, .attr = attr, .is_synced = place.is_synced,
-				.has_owner = s->owner.has_owner, .uid = s->owner.uid, .gid = s->owner.gid };
-	struct fm_path_shown shown;
 	uint64_t old_bytes = 0;
-	int ret;
+	int ret = s->state == SINK_OPEN ? sink_prepare(file, size, attr, is_durable, err) : 0;
 
-	assert(s->state == SINK_OPEN && attr);
-	ret = fm_seal(s->io.fd, &seal, err);
-	if (ret < 0) {
-		fm_err_wrap(err, "store %s: write \"%s\"", s->dir->store.name, fm_path_show(s->path, &shown));
+	if (ret < 0)
 		return ret;
-	}
-	if (place.is_synced)
-		ret = fm_path_sync_made(s->dir->root, s->path, &s->parent, err);
-	if (ret == 0)
-		ret = fm_place(&place, &old_bytes, err);
+	assert(s->state == SINK_PREPARED);
+	ret = fm_place(&place, &old_bytes, err);
 	if (ret < 0) {
 		fm_err_wrap(err, "store %s", s->dir->store.name);
 		return ret;
@@ -142,20 +218,49 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 static void sink_discard(struct fm_file *file)
 {
 	struct sink *s = sink_of(file);
+	int ret;
 
-	assert(s->state == SINK_OPEN);
-	/* ENOENT: somebody removed the directory, partial file and all. */
-	if (unlinkat(s->parent.fd, s->temp, 0) < 0 && errno != ENOENT)
+	assert(s->state == SINK_OPEN || s->state == SINK_PREPARED);
+	/* It may be gone: somebody removed the directory, partial file and all. */
+	ret = fm_partial_remove(&s->partial);
+	if (ret < 0)
 		fm_log_warn("store %s: cannot remove the partial file %s of \"%s\": %s", s->dir->store.name,
-			    s->temp, s->path, fm_err_name(errno));
+			    s->partial.name, s->path, fm_err_name(ret));
 	s->state = SINK_DISCARDED;
+	sink_release_quota(s);
+}
+
+/* Only what counts stays there, and as the next try expects it: ours, for us alone. */
+static int sink_trim(struct sink *s)
+{
+	int ret = s->resume.end > 0 ? fm_sys_ftruncate(s->io.fd, s->resume.end) : 0;
+
+	if (ret < 0 || s->state != SINK_PREPARED)
+		return ret;
+	if (s->owner.has_owner)
+		ret = fm_sys_fchown(s->io.fd, geteuid(), getegid());
+	return ret < 0 ? ret : fm_sys_fchmod(s->io.fd, 0600);
+}
+
+static void sink_keep(struct fm_file *file)
+{
+	struct sink *s = sink_of(file);
+	struct stat st;
+
+	assert(s->state == SINK_OPEN || s->state == SINK_PREPARED);
+	if (!fm_resume_has_something(&s->resume) || sink_trim(s) < 0 || fm_sys_fstat(s->io.fd, &st) < 0) {
+		sink_discard(file);
+		return;
+	}
+	s->state = SINK_KEPT;
+	fm_usage_add(&s->dir->usage, (uint64_t)st.st_size);
 	sink_release_quota(s);
 }
 
 static void sink_free(struct sink *s)
 {
-	if (s->io.fd >= 0)
-		close(s->io.fd);
+	fm_resume_end(&s->resume);
+	fm_partial_close(&s->partial);
 	if (s->parent.fd >= 0)
 		close(s->parent.fd);
 	fm_store_dir_put(s->dir);
@@ -167,15 +272,29 @@ static void sink_close(struct fm_file *file)
 {
 	struct sink *s = sink_of(file);
 
-	if (s->state == SINK_OPEN)
+	if (s->state == SINK_OPEN || s->state == SINK_PREPARED)
 		sink_discard(file);
 	sink_free(s);
 }
 
 static const struct fm_file_ops sink_ops = {
+	.read = sink_read,
 	.write = sink_write,
+	.prepare = sink_prepare,
 	.publish = sink_publish,
 	.discard = sink_discard,
+	.close = sink_close,
+};
+
+static const struct fm_file_ops resumable_ops = {
+	.read = sink_read,
+	.write = sink_write,
+	.begin = sink_begin,
+	.log = sink_log,
+	.prepare = sink_prepare,
+	.publish = sink_publish,
+	.discard = sink_discard,
+	.keep = sink_keep,
 	.close = sink_close,
 };
 
@@ -196,48 +315,81 @@ static struct sink *sink_alloc(struct fm_store_dir *dir, const char *path)
 	memcpy(s->path, path, path_len);
 	s->file.ops = &sink_ops;
 	s->parent.fd = -1;
-	s->io.fd = -1;
+	s->partial.fd = -1;
+	s->partial.journal = -1;
 	s->dir = dir;
 	fm_store_dir_get(dir);
 	return s;
 }
 
-/* Everything that can be refused before a partial file exists. */
-static int sink_ask(struct sink *s, const struct fm_create *how, struct fm_err *err)
+/* Under a name nobody can guess. */
+static int sink_open_random(struct sink *s)
 {
-	struct fm_place place = sink_place(s, false);
-	uint64_t old_bytes;
-	int ret = fm_place_check(&place, &old_bytes, err);
+	uint64_t random;
+	int ret = -EEXIST;
 
-	if (ret < 0 || !s->file.has_fixed_size)
-		return ret;
-	if (how->size > FM_SIZE_LIMIT)
-		return fm_err_set(err, -EFBIG, "%llu bytes are more than any file can have",
-				  (unsigned long long)how->size);
-	if (how->is_dense)
-		ret = fm_space_check(s->parent.fd, how->size, err);
-	if (ret == 0)
-		ret = fm_usage_ask(&s->dir->usage, s->dir->root, how->size, err);
-	if (ret == 0)
-		atomic_store(&s->reserved, how->size);
+	for (int i = 0; i < TEMP_TRIES_MAX && ret == -EEXIST; i++) {
+		fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
+		ret = fm_partial_open_random(s->parent.fd, random, &s->partial);
+	}
 	return ret;
 }
 
-/* Makes the partial file, under a name nobody can guess. */
-static int sink_make_temp(struct sink *s, struct fm_err *err)
+/* The one that an earlier try may have left. */
+static int sink_open_old(struct sink *s)
 {
-	uint64_t random;
-	int fd = -EEXIST;
+	bool may_wait = atomic_fetch_add(&s->dir->opening, 1) < WAITING_MAX;
+	int ret = fm_partial_open(s->parent.fd, s->parent.name, may_wait ? s->dir->lock_wait_ms : 0, &s->partial);
 
-	for (int i = 0; i < TEMP_TRIES_MAX && fd == -EEXIST; i++) {
-		fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
-		fm_path_partial(random, s->temp);
-		fd = fm_sys_create(s->parent.fd, s->temp);
-	}
-	if (fd < 0)
-		return fm_path_fail(err, fd, "make a partial file beside", s->path);
-	s->io.fd = fd;
+	atomic_fetch_sub(&s->dir->opening, 1);
+	return ret;
+}
+
+/* The partial file of this name; if that cannot be, one that nobody will go on with. */
+static int sink_open_partial(struct sink *s, const struct fm_create *how, struct fm_err *err)
+{
+	bool is_resumable = how->is_resumable && how->size >= RESUME_MIN;	/* which an unknown size is */
+	int ret = -EAGAIN;
+
+	if (is_resumable)
+		ret = sink_open_old(s);
+	if (is_resumable && ret == -EAGAIN)
+		s->file.resume_note = "cannot be resumed: another transfer to this name is under way";
+	else if (is_resumable && ret < 0)
+		s->file.resume_note = "cannot be resumed: no journal can be kept there";
+	if (ret < 0)
+		ret = sink_open_random(s);
+	if (ret < 0)
+		return fm_path_fail(err, ret, "make a partial file beside", s->path);
+	s->io.fd = s->partial.fd;
+	s->file.has_partial = s->partial.has_content;
+	if (s->partial.journal >= 0)
+		s->file.ops = &resumable_ops;
 	return 0;
+}
+
+/* What an earlier try left has its room already. */
+static int sink_ask_room(struct sink *s, struct fm_err *err)
+{
+	struct stat st = { 0 };
+	uint64_t there, wanted;
+	int ret = s->partial.has_content ? fm_sys_fstat(s->partial.fd, &st) : 0;
+
+	if (ret < 0)
+		return fm_path_fail(err, ret, "look at the partial file of", s->path);
+	there = (uint64_t)st.st_blocks * 512;
+	if (s->is_dense && there < s->size)
+		ret = fm_space_check(s->parent.fd, s->size - there, err);
+	if (ret < 0)
+		return ret;
+	s->counted = (uint64_t)st.st_size;
+	wanted = s->file.has_fixed_size ? s->size : s->counted;
+	fm_usage_sub(&s->dir->usage, s->counted);
+	if (wanted > 0)
+		ret = fm_usage_ask(&s->dir->usage, s->dir->root, wanted, err);
+	if (ret == 0)
+		atomic_store(&s->reserved, wanted);
+	return ret;
 }
 
 /*
@@ -260,17 +412,52 @@ static int sink_try_owner(struct sink *s, struct fm_err *err)
 			  s->owner.uid, s->owner.gid);
 }
 
-static int sink_prepare_temp(struct sink *s, const struct fm_create *how, struct fm_err *err)
+static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
-	int ret = fm_fileio_init(&s->io, s->io.fd, true, s->dir->is_buffered, &s->file.note, err);
+	int ret = fm_fileio_init(&s->io, s->io.fd, !s->file.has_partial, s->dir->is_buffered, &s->file.note, err);
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
+	s->resume = (struct fm_resume){ .fd = s->io.fd,
+					.lock = s->partial.journal,
+					.has_content = s->file.has_partial,
+					.is_synced = how->is_synced && !s->io.is_memory,
+					.name = s->parent.name };
 	if (ret == 0)
 		ret = sink_try_owner(s, err);
-	if (ret == 0 && how->is_dense && s->file.has_fixed_size)
-		ret = fm_space_reserve(s->io.fd, how->size, err);
+	if (ret == 0 && s->is_dense && !s->file.has_partial)
+		ret = fm_space_reserve(s->io.fd, s->size, err);
 	return ret;
+}
+
+/* The name may be taken, the partial file opened, the room had. */
+static int sink_open(struct sink *s, const struct fm_create *how, struct fm_err *err)
+{
+	struct fm_place place = sink_place(s, false);
+	uint64_t old_bytes;
+	int ret = fm_place_check(&place, &old_bytes, err);
+
+	if (ret < 0)
+		return ret;
+	if (s->file.has_fixed_size && how->size > FM_SIZE_LIMIT)
+		return fm_err_set(err, -EFBIG, "%llu bytes are more than any file can have",
+				  (unsigned long long)how->size);
+	ret = sink_open_partial(s, how, err);
+	if (ret == 0)
+		ret = sink_ask_room(s, err);
+	if (ret == 0)
+		ret = sink_set_up(s, how, err);
+	return ret;
+}
+
+/* Refused: what an earlier try left stays for one that is not. */
+static void sink_refuse(struct sink *s)
+{
+	if (s->partial.fd >= 0 && !s->partial.has_content)
+		(void)fm_partial_remove(&s->partial);
+	fm_usage_add(&s->dir->usage, s->counted);
+	sink_release_quota(s);
+	sink_free(s);
 }
 
 int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
@@ -283,26 +470,16 @@ int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm
 		return fm_err_set(err, -ENOMEM, "allocate the sink");
 	s->size = how->size;
 	s->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
+	s->is_dense = how->is_dense && s->file.has_fixed_size;
 	s->may_replace = how->may_replace || dir->may_replace;
 	s->owner = fm_store_dir_make(dir, who);
 	ret = fm_path_open_parent(dir->root, s->path, &s->owner, &s->parent, err);
 	if (ret == 0)
-		ret = sink_ask(s, how, err);
-	if (ret < 0)
-		goto free_sink;
-	ret = sink_make_temp(s, err);
-	if (ret < 0)
-		goto free_sink;
-	ret = sink_prepare_temp(s, how, err);
-	if (ret < 0)
-		goto discard_temp;
+		ret = sink_open(s, how, err);
+	if (ret < 0) {
+		sink_refuse(s);
+		return ret;
+	}
 	*out = &s->file;
 	return 0;
-
-discard_temp:
-	sink_discard(&s->file);
-free_sink:
-	sink_release_quota(s);
-	sink_free(s);
-	return ret;
 }

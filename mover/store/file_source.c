@@ -30,9 +30,14 @@ static struct source *source_of(struct fm_file *file)
 	return fm_container_of(file, struct source, file);
 }
 
+static int64_t ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * (int64_t)FM_NS_PER_S + t->tv_nsec;
+}
+
 static int64_t mtime_of(const struct stat *st)
 {
-	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
+	return ns_of(&st->st_mtim);
 }
 
 static enum fm_node_type type_of(mode_t mode)
@@ -63,6 +68,9 @@ void fm_attr_from_stat(const struct stat *st, int fd, struct fm_attr *out)
 		.mode = (uint32_t)st->st_mode & 0777u,
 		.mtime_ns = mtime_of(st),
 		.has_holes = has_holes(st, fd),
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.ctime_ns = ns_of(&st->st_ctim),
 	};
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listing - one page of a directory, sorted by bytes.
+ * listing - one page of a directory, or of the unfinished transfers into it, sorted by bytes.
  *
  * A directory may have any number of entries and a page few: one pass over it keeps the smallest names behind
  * `after` in a heap of the page's size (largest on top), so memory is bounded by what the caller gave.
@@ -12,10 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/journal/partial.h"
 #include "mover/store/file_source.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
+#include "mover/tree/staging.h"
 
 /* ------------------------------------------------------------------------------------- a heap of names */
 
@@ -63,14 +66,14 @@ static void heap_sort(struct fm_entry *heap, size_t count)
 	}
 }
 
-/* Keep name if it is among the max smallest. */
-static void heap_offer(struct fm_entry *heap, size_t *count, size_t max, const char *name)
+/* Keep the entry if it is among the max smallest. */
+static void heap_offer(struct fm_entry *heap, size_t *count, size_t max, const struct fm_entry *entry)
 {
 	if (*count < max) {
-		strcpy(heap[*count].name, name);
+		heap[*count] = *entry;
 		heap_rise(heap, (*count)++);
-	} else if (strcmp(name, heap[0].name) < 0) {
-		strcpy(heap[0].name, name);
+	} else if (is_before(entry, &heap[0])) {
+		heap[0] = *entry;
 		heap_sink(heap, *count);
 	}
 }
@@ -83,20 +86,34 @@ static bool is_listed(const char *name, const char *after)
 	       strlen(name) <= FM_NAME_LEN_MAX && strcmp(name, after) > 0;
 }
 
-/* The first max names behind after, sorted, without their attributes. */
-static int read_names(DIR *dir, const char *after, struct fm_entry *out, size_t max, size_t *count)
+/* What one name of a directory is listed as; false: not at all. */
+typedef bool (*entry_of)(int dir, const char *name, const char *after, struct fm_entry *out);
+
+/* By its name; its attributes come later, for those that are listed. */
+static bool entry_by_name(int dir, const char *name, const char *after, struct fm_entry *out)
 {
-	const struct dirent *entry;
+	(void)dir;
+	if (!is_listed(name, after))
+		return false;
+	strcpy(out->name, name);
+	return true;
+}
+
+/* The first max entries behind after, sorted. */
+static int read_entries(DIR *dir, entry_of look, const char *after, struct fm_entry *out, size_t max, size_t *count)
+{
+	struct fm_entry entry = { .name = "" };
+	const struct dirent *found;
 
 	*count = 0;
 	rewinddir(dir);
 	while (true) {
 		errno = 0;
-		entry = FM_FAULT("store.readdir") ? (errno = EIO, NULL) : readdir(dir);
-		if (!entry)
+		found = FM_FAULT("store.readdir") ? (errno = EIO, NULL) : readdir(dir);
+		if (!found)
 			break;
-		if (is_listed(entry->d_name, after))
-			heap_offer(out, count, max, entry->d_name);
+		if (look(dirfd(dir), found->d_name, after, &entry))
+			heap_offer(out, count, max, &entry);
 	}
 	if (errno)
 		return -errno;
@@ -138,7 +155,7 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 
 	strcpy(after, opts->after);
 	do {
-		ret = read_names(dir, after, out + total, opts->max - total, &names);
+		ret = read_entries(dir, entry_by_name, after, out + total, opts->max - total, &names);
 		if (ret < 0 || names == 0)
 			break;
 		strcpy(after, out[total + names - 1].name);
@@ -153,8 +170,78 @@ static int list_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry 
 	return ret;
 }
 
-int fm_listing(struct fm_store_dir *sd, const char *path, const struct fm_list_opts *opts,
-	       struct fm_entry *out, size_t *count, struct fm_err *err)
+/* ------------------------------------------------------------------------------------------- unfinished */
+
+static int64_t ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * (int64_t)FM_NS_PER_S + t->tv_nsec;
+}
+
+/* A journal, and the partial file that it is of. */
+static bool file_entry(int dir, const char *name, uint64_t hash, struct fm_entry *out)
+{
+	char partial[FM_PARTIAL_NAME_MAX + 1];
+	struct fm_journal_opts head;
+	struct stat st, journal;
+	uint64_t bytes;
+	int fd, ret;
+
+	fm_partial_name(hash, FM_PARTIAL_FILE, partial);
+	if (fstatat(dir, partial, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ret = fstat(fd, &journal) < 0 ? -errno : fm_journal_peek(fd, &head, &bytes);
+	close(fd);
+	if (ret < 0 || head.is_tree || head.ino != st.st_ino)
+		return false;
+	*out = (struct fm_entry){ .attr = { .type = FM_NODE_FILE, .size = bytes }, .whole = head.source.size };
+	out->attr.mtime_ns = ns_of(&journal.st_mtim);
+	strcpy(out->name, head.name);
+	return bytes <= FM_SIZE_LIMIT && out->whole <= FM_SIZE_LIMIT;
+}
+
+static bool tree_entry(int dir, const char *name, struct fm_entry *out)
+{
+	struct fm_staging_info info;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || fm_staging_peek(dir, name, &info) < 0)
+		return false;
+	*out = (struct fm_entry){ .attr = { .type = FM_NODE_DIR }, .whole = FM_SIZE_UNKNOWN };
+	out->attr.size = info.has_journal ? info.bytes_there : 0;
+	out->attr.mtime_ns = ns_of(&st.st_ctim);
+	strcpy(out->name, info.journal.name);
+	return out->attr.size <= FM_SIZE_LIMIT;
+}
+
+/* By the name that it would get. What stands in a journal may be anybody's, so that name is looked at as a peer's is. */
+static bool entry_of_partial(int dir, const char *name, const char *after, struct fm_entry *out)
+{
+	uint64_t hash;
+	bool is_one;
+
+	if (fm_staging_kind(name) == FM_STAGING_TREE)
+		is_one = tree_entry(dir, name, out);
+	else if (fm_partial_parse(name, &hash) == FM_PARTIAL_JOURNAL)
+		is_one = file_entry(dir, name, hash, out);
+	else
+		return false;
+	return is_one && out->name[0] && !strchr(out->name, '/') && is_listed(out->name, after);
+}
+
+static int partials_page(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out, size_t *count)
+{
+	return read_entries(dir, entry_of_partial, opts->after, out, opts->max, count);
+}
+
+/* ------------------------------------------------------------------------------------------------- both */
+
+typedef int (*page_of)(DIR *dir, const struct fm_list_opts *opts, struct fm_entry *out, size_t *count);
+
+static int list_dir(struct fm_store_dir *sd, const char *path, page_of read_page, const struct fm_list_opts *opts,
+		    struct fm_entry *out, size_t *count, struct fm_err *err)
 {
 	size_t listed = 0;
 	DIR *dir;
@@ -171,10 +258,22 @@ int fm_listing(struct fm_store_dir *sd, const char *path, const struct fm_list_o
 		close(fd);
 		return fm_err_set(err, -ENOMEM, "list: out of memory");
 	}
-	ret = opts->max > 0 ? list_page(dir, opts, out, &listed) : 0;
+	ret = opts->max > 0 ? read_page(dir, opts, out, &listed) : 0;
 	closedir(dir);
 	if (ret < 0)
 		return fm_path_fail(err, ret, "list", path);
 	*count = listed;
 	return 0;
+}
+
+int fm_listing(struct fm_store_dir *sd, const char *path, const struct fm_list_opts *opts,
+	       struct fm_entry *out, size_t *count, struct fm_err *err)
+{
+	return list_dir(sd, path, list_page, opts, out, count, err);
+}
+
+int fm_listing_partials(struct fm_store_dir *sd, const char *path, const struct fm_list_opts *opts,
+			struct fm_entry *out, size_t *count, struct fm_err *err)
+{
+	return list_dir(sd, path, partials_page, opts, out, count, err);
 }

@@ -14,21 +14,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mover/base/show.h"
+#include "mover/journal/partial.h"
+
 struct fm_err;
 
-/*
- * Names that begin so are ours: they cannot be addressed and are not listed. Partial files are ".fmove." 16 hex
- * digits ".part".
- */
-#define FM_PATH_RESERVED ".fmove."
-#define FM_PATH_PARTIAL_LEN 28
-
-#define FM_PATH_SHOWN_MAX 160
-
-/* A path as a text for people: one line, at most FM_PATH_SHOWN_MAX - 1 bytes; see fm_path_show(). */
-struct fm_path_shown {
-	char text[FM_PATH_SHOWN_MAX];
-};
+/* Names that begin so are ours: they cannot be addressed and are not listed. */
+#define FM_PATH_RESERVED FM_PARTIAL_PREFIX
 
 /* Who owns the directories that are made on the way. */
 struct fm_path_make {
@@ -45,17 +37,7 @@ struct fm_path_parent {
 	bool has_made;			/* and whether any behind it were made */
 };
 
-/*
- * UTF-8 as it is; control bytes, quotes, backslashes and bytes that are no UTF-8 as \xNN; a long one cut in the
- * middle.
- */
-const char *fm_path_show(const char *path, struct fm_path_shown *shown);
-
 bool fm_path_is_reserved(const char *name);
-
-/* The name of a partial file, terminated; and whether a name is such a one. */
-void fm_path_partial(uint64_t random, char out[FM_PATH_PARTIAL_LEN + 1]);
-bool fm_path_is_partial(const char *name);
 
 /*
  * "" (the store itself) or components divided by single slashes. -EINVAL: absolute, empty component, ".", "..",

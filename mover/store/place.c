@@ -2,9 +2,12 @@
 /*
  * place - a finished partial file gets its final name.
  *
- * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
+ * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory, unlink of the journal.
  * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory, unlink of the old file, which has the partial
- *                         name now. Without a sync nothing can fail behind the rename, so a plain one does.
+ *                         name now, unlink of the journal. Without a sync nothing can fail behind the rename, so a
+ *                         plain one does.
+ * A crash in between:     the partial name has no file, or the old one, which is not the one that the journal names:
+ *                         the next try begins afresh.
  * No flags there (NFS):   link and unlink; when replacing, a plain rename.
  * Failure modes:          the name appears or goes between look and rename: look again, a few times.
  *                         The sync fails: undone.
@@ -178,5 +181,8 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) && unlinkat(place->dir, place->temp, 0) < 0)
 		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
 			    fm_err_name(errno));
+	/* Last: who finds none takes the partial name for free. Left alone it does no harm, and is swept. */
+	if (place->journal)
+		(void)unlinkat(place->dir, place->journal, 0);
 	return 0;
 }

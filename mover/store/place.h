@@ -16,6 +16,7 @@ struct fm_place {
 	const char *temp;		/* the partial file's name */
 	const char *name;		/* the final name */
 	const char *path;		/* for messages */
+	const char *journal;		/* NULL, or the name whose lock guards the partial one: removed once that is free */
 	bool may_replace;
 	bool is_synced;			/* the directory is on the disk when it returns 0 */
 };

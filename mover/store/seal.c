@@ -2,7 +2,8 @@
 /*
  * seal - the last things done to a written file.
  *
- * The order matters: writing moves the mtime, and a process that gave a file away may no longer set its mode.
+ * The order matters: writing moves the mtime, a digest is set by who may write to the file, and a process that gave it
+ * away may no longer set its mode.
  */
 #include "mover/store/seal.h"
 
@@ -11,6 +12,7 @@
 #include "mover/base/err.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
+#include "mover/tree/digest.h"
 
 #define MODE_MASK 0777u		/* set-id bits and the sticky bit never travel */
 
@@ -24,6 +26,13 @@ static int seal_attr(int fd, const struct fm_seal *seal, struct fm_err *err)
 	if (ret == -EPERM && seal->is_foreign)
 		return 1;
 	return ret < 0 ? fm_err_sys(err, ret, "set mode and time") : 0;
+}
+
+/* So that it can be read again and compared later. Many file systems keep none, which is no error. */
+static void seal_digest(int fd, const struct fm_seal *seal)
+{
+	if (seal->attr->digest && !seal->is_foreign)
+		(void)fm_digest_set(fd, seal->attr->digest);
 }
 
 static int seal_owner(int fd, const struct fm_seal *seal, struct fm_err *err)
@@ -47,6 +56,7 @@ int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err)
 	ret = seal->is_synced ? fm_sys_fdatasync(fd) : 0;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "sync the data");
+	seal_digest(fd, seal);
 	attr_ret = seal_attr(fd, seal, err);
 	if (attr_ret < 0)
 		return attr_ret;

@@ -15,7 +15,7 @@ struct fm_err;
 
 struct fm_seal {
 	uint64_t size;
-	const struct fm_attr *attr;	/* mode and mtime */
+	const struct fm_attr *attr;	/* mode and mtime; the CRC, which is kept with the file if it is not foreign */
 	bool is_synced;			/* data and metadata are on the disk when it returns 0 */
 	bool has_owner;			/* give it to uid and gid */
 	uid_t uid;

@@ -10,6 +10,7 @@
 #ifndef FM_STORE_H
 #define FM_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,10 +19,14 @@
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
+#include "mover/journal/journal.h"
 
 struct fm_file;
 struct fm_store;
+struct fm_digest;
 struct fm_loop;
+struct fm_tree;
+struct fm_verify;
 
 #define FM_PATH_LEN_MAX 4095		/* bytes of a path below its store, without the terminator */
 #define FM_NAME_LEN_MAX 255
@@ -38,6 +43,25 @@ struct fm_attr {
 	uint32_t mode;			/* permission bits only, 0777; set-id bits never travel */
 	int64_t mtime_ns;		/* since 1970 */
 	bool has_holes;			/* fewer blocks than bytes */
+	/* What tells it from any other file, with size and mtime. All 0: nothing does (a stream). */
+	uint64_t dev;
+	uint64_t ino;
+	int64_t ctime_ns;
+	/* What a sink keeps with the file, to publish() and prepare() only: CRCs of what was written. NULL: not known. */
+	const struct fm_digest *digest;
+};
+
+/* What of a file is there from an earlier try. */
+struct fm_have {
+	struct fm_ranges ranges;	/* beginning and ending at multiples of FM_STORE_BLOCK, or ending at the end */
+	uint32_t crc;			/* their contributions to the CRC of the whole, xored */
+};
+
+/* A stretch that was written. */
+struct fm_written {
+	uint64_t offset;
+	uint64_t len;
+	uint32_t crc;			/* contributions, xored */
 };
 
 /*
@@ -66,9 +90,10 @@ struct fm_file_ops {
 	 * with room for io->len rounded up to FM_STORE_BLOCK, for reads too: an odd length is moved in whole blocks
 	 * (what lies behind it in the buffer is lost). io->offset is a multiple of the chunk size or, in a file with
 	 * holes, of FM_STORE_BLOCK. A read up to the end of file may be asked for with len rounded up; io->res is
-	 * then the bytes that are there. io->res of a write is io->len, never the padded length.
+	 * then the bytes that are there. io->res of a write is io->len, never the padded length. A tree's io->offset is
+	 * the number of a pack; see tree_file.h.
 	 */
-	void (*read)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);
+	void (*read)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);	/* of a sink: NULL: it cannot be read back */
 	void (*write)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);
 
 	/* Give up a read or write that may wait for ever (streams); NULL if none can. */
@@ -76,7 +101,7 @@ struct fm_file_ops {
 
 	/*
 	 * The next stretch of data at or behind offset: [*from, *to), block-aligned but at the end of file. *from ==
-	 * size: holes only from here. Quick; called under a lock. NULL: no holes, all data.
+	 * size: holes only from here. Any lane, one call at a time; may wait for a disk. NULL: no holes, all data.
 	 */
 	int (*next_data)(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to);
 
@@ -87,9 +112,40 @@ struct fm_file_ops {
 	int (*check_unchanged)(struct fm_file *file, struct fm_err *err);
 
 	/*
+	 * Lane. A tree: pack number `offset` is written at the far end. NULL: nothing to be told. Quick.
+	 */
+	void (*acked)(struct fm_file *file, uint64_t offset);
+
+	/*
+	 * Any thread. Why the first read or write failed, where an errno does not say it all. NULL: it does. *err is
+	 * untouched if nothing failed.
+	 */
+	void (*why)(struct fm_file *file, struct fm_err *err);
+
+	/*
+	 * Worker, sink only; once, before log(). The source is this one: what of it is there already goes to *have
+	 * (zeroed before; the caller's to free), and what is there of another source, or cannot be trusted, is dropped;
+	 * `resume_note` says why.
+	 * Writes of a file that had nothing (has_partial false) may run meanwhile. NULL: it cannot be gone on with.
+	 */
+	int (*begin)(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err);
+
+	/*
+	 * Worker, sink only, beside writes, not beside itself. Sync, then write down that these stretches are there. A
+	 * tree knows by itself what was made: count is 0 then. NULL: as begin.
+	 */
+	int (*log)(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err);
+
+	/*
+	 * Worker, sink only. All of publish() that can fail for want of space or because of the disk, but not the final
+	 * name; publish() with the same arguments, or keep(), or discard() follows. NULL: publish() does it all.
+	 */
+	int (*prepare)(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err);
+
+	/*
 	 * Worker, sink only. Everything is written: set the size, sync if is_durable, set mode and mtime, publish
 	 * under the final name (not for a caller's own file: the caller renames it). After an error the final name is
-	 * as it was and discard() follows. Of a caller's file that is not the service's own, mode and mtime are left
+	 * as it was and keep() or discard() follows. Of a caller's file that is not the service's own, mode and mtime are left
 	 * to the caller (who may set them) and `note` says so.
 	 */
 	int (*publish)(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err);
@@ -97,7 +153,13 @@ struct fm_file_ops {
 	/* Worker, sink only, instead of publish or after it failed: remove the partial file. */
 	void (*discard)(struct fm_file *file);
 
-	/* Worker. No I/O in flight. Frees it; a sink that was neither published nor discarded is discarded. */
+	/*
+	 * The same, but leave it for the next try, if there is anything that the next try could use; else it is
+	 * discarded. NULL: discard.
+	 */
+	void (*keep)(struct fm_file *file);
+
+	/* Worker. No I/O in flight. Frees it; a sink that was neither published, kept nor discarded is discarded. */
 	void (*close)(struct fm_file *file);
 };
 
@@ -107,13 +169,29 @@ struct fm_file {
 	bool is_direct;			/* O_DIRECT in use */
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool has_fixed_size;		/* sink: size was known when created */
+	bool has_partial;		/* sink: something is there of an earlier try; begin() says what */
+	struct fm_tree *tree;		/* not NULL: a directory; what is read and written are packs, one a chunk */
 	const char *note;		/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
+	const char *resume_note;	/* NULL, or why begin() dropped what was there; the file's */
 };
 
 struct fm_create {
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
 	bool is_dense;			/* no holes: room is reserved before the first byte */
 	bool may_replace;		/* asked for (--force); the store may allow it by itself */
+	bool is_resumable;		/* the source can be told from others: begin() follows */
+	bool is_synced;			/* durable: what log() writes down is on the disk first */
+};
+
+/* A tree that is to come into a store. */
+struct fm_create_tree {
+	struct fm_identity source;	/* of its root */
+	bool may_replace;
+	bool is_update;			/* what is unchanged comes from the version that is replaced ... */
+	bool has_checksums;		/* ... by content */
+	bool is_dry;			/* answer offers, change nothing */
+	bool is_durable;
+	bool has_digests;		/* CRC32Cs are computed, so they may be kept with the files */
 };
 
 struct fm_who {
@@ -130,6 +208,7 @@ struct fm_list_opts {
 struct fm_entry {
 	char name[FM_NAME_LEN_MAX + 1];
 	struct fm_attr attr;
+	uint64_t whole;			/* partials(): bytes it will have; FM_SIZE_UNKNOWN; else 0 */
 };
 
 /*
@@ -141,12 +220,33 @@ struct fm_store_ops {
 			   struct fm_err *err);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create *how, struct fm_file **out,
 		      struct fm_err *err);
+	/*
+	 * A directory as a whole, as a file whose `tree` is set (tree_file.h). excludes: patterns of what not to send, NULL-terminated, or
+	 * NULL. NULL: this store has no directories.
+	 */
+	int (*open_tree)(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
+			 struct fm_attr *attr, struct fm_err *err);
+	int (*create_tree)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
+			   struct fm_file **out, struct fm_err *err);
 	int (*stat)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_attr *attr, struct fm_err *err);
 	/* Sorted by bytes; *count entries into out. Fewer than max: that was the last. */
 	int (*list)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_list_opts *opts, struct fm_entry *out,
 		    size_t *count, struct fm_err *err);
+	/*
+	 * The same for unfinished transfers into that directory: the names they would get, attr.size: bytes there,
+	 * attr.mtime_ns: when the last of them was written down. NULL: nothing is ever unfinished there.
+	 */
+	int (*partials)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_list_opts *opts,
+			struct fm_entry *out, size_t *count, struct fm_err *err);
+	/*
+	 * Remove what earlier transfers left and nobody has gone on with for too long. Takes its time; ends soon after
+	 * *is_over. NULL: nothing is ever left.
+	 */
+	void (*sweep)(struct fm_store *s, const atomic_bool *is_over);
 	int (*remove)(struct fm_store *s, const char *path, const struct fm_who *who, bool is_recursive, struct fm_err *err);
 	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_err *err);
+	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL: nothing is kept to compare with. */
+	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err);
 	/* Files that are open stay usable. */
 	void (*free)(struct fm_store *s);
 };
@@ -170,6 +270,8 @@ struct fm_store_opts {
 	bool may_replace;
 	bool is_buffered;		/* never O_DIRECT */
 	uint64_t quota_bytes;		/* 0: none */
+	uint64_t partial_keep_ns;	/* what an interrupted transfer left is swept after this long; 0: seven days */
+	uint64_t old_keep_ns;		/* a tree that was replaced is kept this long; 0: removed at once */
 	enum fm_store_owner owner;
 };
 
@@ -180,9 +282,16 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
  * A descriptor that a local caller opened and passed; taken over, also on error. Regular files get O_DIRECT where
  * they can; pipes, terminals and sockets become streams; directories and devices are refused. A sink must be empty.
  * publish() syncs and sets mode and mtime but never renames.
+ *
+ * journal: -1, or the descriptor of a regular file, for reading and writing, in which is written down what of a
+ * sink is there; taken over too. Then the sink, for reading and writing, may hold what an earlier try left, as the
+ * journal says. Both are emptied if that is of no use, or by discard().
  */
 int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
-int fm_caller_sink(int fd, const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+
+/* A source whose bytes stay in the page cache: for one that several transfers read at once. */
+int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
 
 /*
  * For measuring: a source of `size` generated bytes (a function of the offset, not zeros), one that leaves the buffer

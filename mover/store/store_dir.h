@@ -21,6 +21,10 @@ struct fm_store_dir {
 	atomic_uint users;		/* the owner and each open file */
 	bool may_replace;
 	bool is_buffered;
+	uint64_t partial_keep_ns;
+	unsigned lock_wait_ms;		/* for a partial file that is in use: its transfer may be just ending */
+	atomic_uint opening;		/* sinks that may be waiting so */
+	uint64_t old_keep_ns;
 	enum fm_store_owner owner;
 	struct fm_access *read;
 	struct fm_access *write;
@@ -39,6 +43,13 @@ int fm_file_sink_new(struct fm_store_dir *dir, const char *path, const struct fm
 		     const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 int fm_listing(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
 	       struct fm_entry *out, size_t *count, struct fm_err *err);
+int fm_listing_partials(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
+			struct fm_entry *out, size_t *count, struct fm_err *err);
+void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over);
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const char *const *excludes, struct fm_file **out,
+			 struct fm_attr *attr, struct fm_err *err);
+int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
+		       struct fm_file **out, struct fm_err *err);
 int fm_removal(struct fm_store_dir *dir, const char *path, bool is_recursive, struct fm_err *err);
 
 #endif

@@ -13,12 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/store_null.h"
 #include "mover/store/sys.h"
+#include "mover/store/verify.h"
+
+#define PARTIAL_KEEP_NS (7 * 24 * 3600 * FM_NS_PER_S)	/* if the options do not say */
+#define LOCK_WAIT_MS 3000	/* the last sync of a transfer that was interrupted may take so long */
 
 static struct fm_store_dir *dir_of(struct fm_store *store)
 {
@@ -145,6 +150,28 @@ static int store_file_create(struct fm_store *store, const char *path, const str
 	return store_result(dir, ret, err);
 }
 
+static int store_file_open_tree(struct fm_store *store, const char *path, const struct fm_who *who, const char *const *excludes,
+				struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_tree_store_source(dir, path, excludes, out, attr, err);
+	return store_result(dir, ret, err);
+}
+
+static int store_file_create_tree(struct fm_store *store, const char *path, const struct fm_who *who,
+				  const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_tree_store_sink(dir, path, who, how, out, err);
+	return store_result(dir, ret, err);
+}
+
 static int store_file_stat(struct fm_store *store, const char *path, const struct fm_who *who,
 			   struct fm_attr *attr, struct fm_err *err)
 {
@@ -175,6 +202,23 @@ static int store_file_list(struct fm_store *store, const char *path, const struc
 	if (ret == 0)
 		ret = fm_listing(dir, path, opts, out, count, err);
 	return store_result(dir, ret, err);
+}
+
+static int store_file_partials(struct fm_store *store, const char *path, const struct fm_who *who,
+			       const struct fm_list_opts *opts, struct fm_entry *out, size_t *count,
+			       struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, path, who, err);
+
+	if (ret == 0)
+		ret = fm_listing_partials(dir, path, opts, out, count, err);
+	return store_result(dir, ret, err);
+}
+
+static void store_file_sweep(struct fm_store *store, const atomic_bool *is_over)
+{
+	fm_sweep(dir_of(store), is_over);
 }
 
 static int store_file_remove(struct fm_store *store, const char *path, const struct fm_who *who,
@@ -230,13 +274,35 @@ static int store_file_mkdir(struct fm_store *store, const char *path, const stru
 	return store_result(dir, ret, err);
 }
 
+static int store_file_verify(struct fm_store *store, const char *path, const struct fm_who *who,
+			     struct fm_verify *v, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	struct fm_path_parent parent = { .fd = -1, .name = "." };
+	int ret = may_read(dir, path, who, err);
+
+	if (ret == 0 && path[0] != '\0')
+		ret = fm_path_open_parent(dir->root, path, NULL, &parent, err);
+	if (ret < 0)
+		return store_result(dir, ret, err);
+	ret = fm_verify_run(v, parent.fd >= 0 ? parent.fd : dir->root, parent.name, path, err);
+	if (parent.fd >= 0)
+		close(parent.fd);
+	return store_result(dir, ret, err);
+}
+
 static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
 	.create = store_file_create,
+	.open_tree = store_file_open_tree,
+	.create_tree = store_file_create_tree,
 	.stat = store_file_stat,
 	.list = store_file_list,
+	.partials = store_file_partials,
+	.sweep = store_file_sweep,
 	.remove = store_file_remove,
 	.mkdir = store_file_mkdir,
+	.verify = store_file_verify,
 	.free = store_file_free,
 };
 
@@ -291,7 +357,9 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->is_buffered = opts->is_buffered;
 	dir->owner = opts->owner;
 	dir->usage.quota = opts->quota_bytes;
-	dir->usage.stale_s = FM_USAGE_STALE_S;
+	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
+	dir->old_keep_ns = opts->old_keep_ns;
+	dir->lock_wait_ms = LOCK_WAIT_MS;
 	ret = read_rules(dir, opts, err);
 	if (ret == 0)
 		ret = open_root(dir, opts->directory, err);

@@ -8,12 +8,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/base/log.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -25,44 +23,35 @@ static uint64_t now_ns(void)
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
-/* ctime, since the mtime is set by us and the other cannot be set by anybody. */
-static bool is_stale(const struct fm_usage *usage, const struct stat *st)
-{
-	return S_ISREG(st->st_mode) && time(NULL) - st->st_ctim.tv_sec > usage->stale_s;
-}
-
 /* What one name counts. */
-static uint64_t count_entry(const struct fm_usage *usage, const struct fm_walk_at *at)
+static uint64_t count_entry(const struct fm_walk_at *at)
 {
-	bool is_ours = fm_path_is_reserved(at->name);
 	struct stat st;
 
-	if (at->is_dir || (!is_ours && usage->quota == 0))
-		return 0;
-	if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (at->is_dir || fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;	/* it went meanwhile */
-	if (!is_ours)
-		return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	if (fm_path_is_partial(at->name) && is_stale(usage, &st) && unlinkat(at->dir, at->name, 0) == 0)
-		fm_log_info("removed a partial file that a crash left behind: %s", at->name);
-	return 0;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* One that is being written has its reservation; a journal is small. */
+	if (fm_path_is_reserved(at->name) &&
+	    (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE || fm_partial_is_busy(at->dir, at->name)))
+		return 0;
+	return (uint64_t)st.st_size;
 }
 
 /* Sums up the tree. */
-static int count_tree(const struct fm_usage *usage, struct fm_walk *walk, uint64_t *out)
+static int count_tree(struct fm_walk *walk, uint64_t *out)
 {
-	uint64_t start_ns = now_ns(), bytes = 0;
 	struct fm_walk_at at;
+	uint64_t bytes = 0;
 	unsigned entries;
 	int ret = 1;
 
 	for (entries = 0; entries < FM_USAGE_ENTRIES_MAX; entries++) {
-		if (usage->quota == 0 && now_ns() - start_ns > FM_USAGE_SWEEP_MAX_NS)
-			break;
 		ret = fm_walk_next(walk, &at);
 		if (ret <= 0)
 			break;
-		bytes += count_entry(usage, &at);
+		bytes += count_entry(&at);
 	}
 	*out = bytes;
 	if (ret > 0)
@@ -70,7 +59,7 @@ static int count_tree(const struct fm_usage *usage, struct fm_walk *walk, uint64
 	return ret;
 }
 
-static int usage_walk(const struct fm_usage *usage, int root, uint64_t *out)
+static int usage_walk(int root, uint64_t *out)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	int fd, ret;
@@ -80,7 +69,7 @@ static int usage_walk(const struct fm_usage *usage, int root, uint64_t *out)
 	fd = fm_sys_open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
 	ret = fd < 0 ? fd : fm_walk_start(walk, fd);
 	if (ret == 0)
-		ret = count_tree(usage, walk, out);
+		ret = count_tree(walk, out);
 	fm_walk_end(walk);
 	free(walk);
 	return ret;
@@ -89,10 +78,11 @@ static int usage_walk(const struct fm_usage *usage, int root, uint64_t *out)
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 {
 	uint64_t bytes = 0;
-	int ret = usage_walk(usage, root, &bytes);
+	int ret;
 
 	if (usage->quota == 0)
 		return 0;
+	ret = usage_walk(root, &bytes);
 	if (ret == -E2BIG)
 		return fm_err_set(err, ret,
 				  "more than %d names are too many to count for a quota; use the file system's own",

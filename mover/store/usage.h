@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage - how many bytes a store holds against its quota, and the removal of partial files that a crash left
- * behind.
+ * usage - how many bytes a store holds against its quota.
  *
- * What counts is the size of regular files (holes too, links not). Counted by a walk when the store is opened,
- * kept up by what goes through the store, and counted again before anything is refused, since files may have
- * been removed behind its back. Sinks under way hold reservations. Any thread, no lock; fm_usage_count()
- * blocks.
+ * What counts is the size of regular files (holes too, links not), partial files that nobody works on among them.
+ * Counted by a walk when the store is opened, kept up by what goes through the store, and counted again before anything
+ * is refused, since files may have been removed behind its back. Sinks under way hold reservations. Any thread, no
+ * lock; fm_usage_count() blocks.
  */
 #ifndef FM_STORE_USAGE_H
 #define FM_STORE_USAGE_H
@@ -18,21 +17,15 @@
 struct fm_err;
 
 #define FM_USAGE_ENTRIES_MAX 10000000	/* names that are counted; a store with more cannot have a quota */
-#define FM_USAGE_SWEEP_MAX_NS (UINT64_C(5) * 1000000000)	/* spent on a store without quota */
-#define FM_USAGE_STALE_S (24 * 3600)	/* for stale_s, outside of tests */
 
 struct fm_usage {
 	uint64_t quota;			/* 0: none, and nothing is counted */
-	int64_t stale_s;		/* a partial file unchanged for longer belongs to nobody */
 	_Atomic uint64_t used;
 	_Atomic uint64_t reserved;
 	_Atomic uint64_t counted_ns;
 };
 
-/*
- * Count what is below the directory root and remove stale partial files on the way. Without a quota: only the
- * latter, and only for FM_USAGE_SWEEP_MAX_NS; errors are no errors then. -E2BIG: too many names.
- */
+/* Count what is below the directory root. Without a quota: nothing. -E2BIG: too many names. */
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err);
 
 /* -EDQUOT if there is no room for bytes more. Data path: at once. */

@@ -55,6 +55,12 @@ int fm_walk_start(struct fm_walk *walk, int dir)
 	return walk_push(walk, dir, NULL);
 }
 
+void fm_walk_skip(struct fm_walk *walk)
+{
+	assert(walk->depth > 1);
+	walk_pop(walk);
+}
+
 void fm_walk_end(struct fm_walk *walk)
 {
 	while (walk->depth > 0)

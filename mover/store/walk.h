@@ -12,7 +12,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 
-#define FM_WALK_DEPTH_MAX 128
+#define FM_WALK_DEPTH_MAX 1024
 
 struct fm_walk {
 	DIR *levels[FM_WALK_DEPTH_MAX];
@@ -33,6 +33,9 @@ int fm_walk_start(struct fm_walk *walk, int dir);
 
 /* 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. */
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
+
+/* The directory that was met last, before its entries: pass over them. It is not met again. */
+void fm_walk_skip(struct fm_walk *walk);
 
 void fm_walk_end(struct fm_walk *walk);
 

@@ -262,6 +262,11 @@ static int ctl_write(struct fm_ctl *ctl, struct fm_err *err)
 	return 0;
 }
 
+size_t fm_ctl_queued(const struct fm_ctl *ctl)
+{
+	return ctl->out_len - ctl->out_at;
+}
+
 int fm_ctl_send(struct fm_ctl *ctl, const uint8_t *msg, size_t len)
 {
 	int ret;
@@ -269,7 +274,7 @@ int fm_ctl_send(struct fm_ctl *ctl, const uint8_t *msg, size_t len)
 	assert(len > 0 && len <= FM_CTL_MSG_MAX && !ctl->is_closed);
 	if (ctl->state == CTL_BROKEN)
 		return -EPIPE;
-	if (ctl->out_len - ctl->out_at + FRAME_HEAD + len > FM_CTL_QUEUE_MAX)
+	if (fm_ctl_queued(ctl) + FRAME_HEAD + len > FM_CTL_QUEUE_MAX)
 		return -ENOBUFS;
 	ret = out_frame(ctl, msg, len);
 	/* Written in a later pass, together with what is sent until then. */

@@ -737,6 +737,7 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 	rdma->dscp = dscp;
 	rdma->refused_timer.fire = refused_timer;
 	fm_list_init(&rdma->devices);
+	fm_list_init(&rdma->domains);
 	fm_list_init(&rdma->half);
 	ret = fm_rdma_devices_open(rdma, err);
 	if (ret < 0)
@@ -747,6 +748,7 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 	ret = channel_new(&rdma->probe, err);
 	if (ret < 0)
 		goto close_devices;
+	fm_rdma_look_start(rdma);
 	*out = rdma;
 	return 0;
 
@@ -765,6 +767,7 @@ void fm_rdma_free(struct fm_rdma *rdma)
 	fm_list_each(at, next, &rdma->half)
 		half_drop(fm_container_of(at, struct rdma_conn, half));
 	fm_timer_clear(rdma->loop, &rdma->refused_timer);
+	fm_rdma_look_stop(rdma);
 	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 && atomic_load(&rdma->bytes_registered) == 0);
 	rdma_destroy_event_channel(rdma->probe);
 	fm_rdma_devices_close(rdma);

@@ -11,6 +11,10 @@
  * the WRITEs before the SEND; the callback runs, the receive is posted again. Memory is never looked at to learn that
  * something came.
  *
+ * Idle: an end that has nothing under way would never learn that its peer is gone, if the words of the connection
+ * manager were lost. So after PROBE_NS without a sign of life it writes nothing, zero bytes to nowhere, which the peer's
+ * card acknowledges.
+ *
  * Failure: of all completions with an error only the first one means something, the rest are flushes. At the end that
  * did wrong nothing, the first one is a flush as well; then the reason may come as an asynchronous event of the
  * device, and REASON_NS is given to it. Sends come back with -ECANCELED as they are flushed, at the latest when the
@@ -38,6 +42,7 @@
 #define ACK_BATCH 64			/* acknowledging completion events takes a lock, so not one by one */
 #define REASON_NS (200 * FM_NS_PER_MS)
 #define DRAIN_NS (2 * FM_NS_PER_S)
+#define PROBE_NS (5 * FM_NS_PER_S)
 
 _Static_assert(RDMA_PIECES_MAX + 1 <= POST_BATCH, "a send must fit in one doorbell");
 _Static_assert(RDMA_PIECES_MAX + 1 <= RDMA_SENDS, "a send must fit in the send queue");
@@ -163,6 +168,13 @@ static void conn_break_by_wc(struct rdma_conn *c, const struct ibv_wc *wc)
 	conn_break(c, &err, true);
 }
 
+static bool conn_has_link(const struct rdma_conn *c)
+{
+	struct ibv_port_attr port;
+
+	return ibv_query_port(c->device->verbs, c->id->port_num, &port) != 0 || port.state == IBV_PORT_ACTIVE;
+}
+
 /* Whether the device knows better why the requests were flushed. */
 static void conn_refine(struct rdma_conn *c)
 {
@@ -179,6 +191,8 @@ static void conn_refine(struct rdma_conn *c)
 	default:
 		if (c->device->is_dead)
 			fm_err_set(&c->err, -ENODEV, "RDMA device %s failed or was removed", c->info.local);
+		else if (!conn_has_link(c))
+			fm_err_set(&c->err, -ENETDOWN, "its link is down");
 		break;
 	}
 }
@@ -192,6 +206,7 @@ static bool conn_recv_done(struct rdma_conn *c, const struct ibv_wc *wc)
 	struct fm_err err;
 
 	c->recvs_posted--;
+	c->is_heard = true;
 	if (wc->status != IBV_WC_SUCCESS) {
 		conn_break_by_wc(c, wc);
 		return false;
@@ -303,15 +318,39 @@ static void conn_send_done(struct rdma_conn *c, const struct ibv_wc *wc)
 	bool is_good = wc->status == IBV_WC_SUCCESS && c->state == RDMA_LIVE;
 	struct fm_send *send;
 
+	c->is_heard = true;
 	if (wc->status != IBV_WC_SUCCESS)
 		conn_break_by_wc(c, wc);
-	if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_WRITE)
+	if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_PROBE) {
+		c->is_probing = false;
+		c->wrs_posted--;
+	}
+	if ((wc->wr_id & RDMA_WR_KIND_MASK) != RDMA_WR_SEND)
 		return;
 	send = sends_pop(&c->posted);
 	assert(send && (uintptr_t)send == wc->wr_id);
 	c->wrs_posted -= send->posted;
 	c->under_way--;
 	send->done(send, is_good ? 0 : -ECANCELED);
+}
+
+/* A write of nothing needs no memory at either end, and no receive. */
+static void conn_probe(struct rdma_conn *c)
+{
+	struct ibv_send_wr wr = { .wr_id = RDMA_WR_PROBE, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	int ret;
+
+	fm_timer_set(c->loop, &c->timer, fm_loop_now(c->loop) + PROBE_NS);
+	if (!c->is_heard && !c->is_probing && c->wrs_posted == 0) {
+		ret = FM_FAULT("rdma.post_send") ? ENOMEM : ibv_post_send(c->qp, &wr, &bad);
+		if (ret) {
+			conn_break_with(c, -ret, "post a probe");
+			return;
+		}
+		c->is_probing = true;
+		c->wrs_posted++;
+	}
+	c->is_heard = false;
 }
 
 /* ---- the completion queue ---- */
@@ -481,6 +520,10 @@ static void conn_timer(struct fm_timer *timer)
 		conn_close_step(c);
 		return;
 	}
+	if (c->state == RDMA_LIVE) {
+		conn_probe(c);
+		return;
+	}
 	assert(c->state == RDMA_BROKEN);
 	fm_rdma_cancel_sends(c, &c->waiting);
 	if (c->state != RDMA_BROKEN || c->is_reported)	/* done() may have closed it */
@@ -509,6 +552,7 @@ static void op_attach(struct fm_conn *conn, struct fm_loop *loop, const struct f
 	c->comp_watch = (struct fm_watch){ .ready = conn_comp_ready, .fd = c->comp->fd, .events = EPOLLIN };
 	c->poller = (struct fm_poller){ .poll = conn_poll, .before_sleep = conn_before_sleep };
 	fm_poller_add(loop, &c->poller);
+	fm_timer_set(loop, &c->timer, fm_loop_now(loop) + PROBE_NS);
 	if (fm_watch_add(loop, &c->cm_watch, &err) < 0 || fm_watch_add(loop, &c->comp_watch, &err) < 0)
 		conn_break(c, &err, true);
 }

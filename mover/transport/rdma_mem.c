@@ -32,7 +32,8 @@ static void device_close(struct rdma_device *device)
 	fm_watch_del(device->rdma->loop, &device->async);
 	fm_list_del(&device->link);
 	if (ibv_close_device(device->verbs))
-		fm_log_error("rdma: close %s: %s", ibv_get_device_name(device->verbs->device), fm_err_name(errno));
+		fm_log_error("rdma: close a device: %s", fm_err_name(errno));
+	pthread_mutex_destroy(&device->lock);
 	free(device);
 }
 
@@ -116,6 +117,8 @@ static int device_open(struct fm_rdma *rdma, struct ibv_device *dev, struct rdma
 		return fm_err_set(err, -ENOMEM, "allocate RDMA device");
 	device->rdma = rdma;
 	fm_list_init(&device->link);
+	fm_list_init(&device->qps);
+	pthread_mutex_init(&device->lock, NULL);
 	device->verbs = FM_FAULT("rdma.device_open") ? NULL : ibv_open_device(dev);
 	if (!device->verbs) {
 		ret = device_explain(dev, errno, err);
@@ -140,6 +143,7 @@ static int device_open(struct fm_rdma *rdma, struct ibv_device *dev, struct rdma
 close_verbs:
 	ibv_close_device(device->verbs);
 free_device:
+	pthread_mutex_destroy(&device->lock);
 	free(device);
 	return ret;
 }
@@ -189,6 +193,85 @@ void fm_rdma_devices_close(struct fm_rdma *rdma)
 	fm_list_each(at, next, &rdma->devices)
 		device_close(fm_container_of(at, struct rdma_device, link));
 	rdma->device_count = 0;
+}
+
+/* ---- devices that go ---- */
+
+/* Their requests are flushed; each connection's thread finds out why. */
+static void device_break(struct rdma_device *device)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	pthread_mutex_lock(&device->lock);
+	fm_list_each(at, next, &device->qps)
+		(void)ibv_modify_qp(fm_container_of(at, struct rdma_conn, device_at)->qp, &attr, IBV_QP_STATE);	/* dead already, else */
+	pthread_mutex_unlock(&device->lock);
+}
+
+static void device_drop_pds(struct rdma_device *device)
+{
+	fm_list_each(at, next, &device->rdma->domains) {
+		struct fm_rdma_domain *domain = fm_container_of(at, struct fm_rdma_domain, link);
+
+		fm_list_each(pd_at, pd_next, &domain->pds) {
+			struct rdma_pd *pd = fm_container_of(pd_at, struct rdma_pd, link);
+
+			if (pd->device != device)
+				continue;
+			(void)ibv_dealloc_pd(pd->pd);	/* of a device that is gone */
+			fm_list_del(&pd->link);
+			free(pd);
+		}
+	}
+}
+
+/*
+ * librdmacm has opened the device too, and closes one that is gone only when it looks at the list of all devices. A device whose
+ * driver cannot take its users away (rxe) is removed when the last one has closed it, and who removes it waits.
+ */
+static void cm_let_go(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL);
+
+	if (list)
+		rdma_free_devices(list);
+}
+
+static void device_look(struct rdma_device *device)
+{
+	if (!device->is_dead && access(device->verbs->device->dev_path, F_OK) < 0 && errno == ENOENT) {
+		fm_log_warn("rdma: %s is being removed", ibv_get_device_name(device->verbs->device));
+		device->is_dead = true;
+	}
+	if (!device->is_dead)
+		return;
+	device_break(device);
+	if (atomic_load(&device->conns) > 0)
+		return;
+	device_drop_pds(device);
+	device->rdma->device_count--;
+	device_close(device);
+	cm_let_go();
+}
+
+static void look_fire(struct fm_timer *timer)
+{
+	struct fm_rdma *rdma = fm_container_of(timer, struct fm_rdma, look);
+
+	fm_list_each(at, next, &rdma->devices)
+		device_look(fm_container_of(at, struct rdma_device, link));
+	fm_rdma_look_start(rdma);
+}
+
+void fm_rdma_look_start(struct fm_rdma *rdma)
+{
+	rdma->look.fire = look_fire;
+	fm_timer_set(rdma->loop, &rdma->look, fm_loop_now(rdma->loop) + RDMA_LOOK_NS);
+}
+
+void fm_rdma_look_stop(struct fm_rdma *rdma)
+{
+	fm_timer_clear(rdma->loop, &rdma->look);
 }
 
 static int device_open_late(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err)
@@ -249,6 +332,7 @@ int fm_rdma_domain_new(struct fm_rdma *rdma, struct fm_rdma_domain **out)
 		return -ENOMEM;
 	domain->rdma = rdma;
 	fm_list_init(&domain->pds);
+	fm_list_append(&rdma->domains, &domain->link);
 	rdma->domain_count++;
 	*out = domain;
 	return 0;
@@ -267,6 +351,7 @@ void fm_rdma_domain_free(struct fm_rdma_domain *domain)
 		free(pd);
 	}
 	assert(domain->rdma->domain_count > 0);
+	fm_list_del(&domain->link);
 	domain->rdma->domain_count--;
 	free(domain);
 }

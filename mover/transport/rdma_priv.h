@@ -9,12 +9,14 @@
 #ifndef FM_TRANSPORT_RDMA_PRIV_H
 #define FM_TRANSPORT_RDMA_PRIV_H
 
+#include <pthread.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
@@ -24,6 +26,7 @@
 #define RDMA_DEVICES_MAX 64	/* opened in the life of the process; one that went and came back counts twice */
 #define RDMA_HALF_MAX 64	/* connections being accepted at once */
 #define RDMA_BACKLOG 128
+#define RDMA_LOOK_NS (2 * FM_NS_PER_S)
 #define RDMA_REFUSED_MAX 256	/* dials of one pass for which there was no memory */
 #define RDMA_PRIVATE_MAX 56	/* private data of a connection request */
 
@@ -46,8 +49,8 @@
 #define RDMA_ACK_TIMEOUT 16
 #define RDMA_ACK_RETRIES 6
 
-/* The low bits of a wr_id tell what it is; the rest is the fm_send, or the number of the receive buffer. */
-enum rdma_wr_kind { RDMA_WR_SEND, RDMA_WR_WRITE, RDMA_WR_RECV, RDMA_WR_KIND_MASK = 3 };
+/* The low bits of a wr_id tell what it is; the rest is the fm_send, or the number of the receive buffer, or nothing. */
+enum rdma_wr_kind { RDMA_WR_SEND, RDMA_WR_WRITE, RDMA_WR_RECV, RDMA_WR_PROBE, RDMA_WR_KIND_MASK = 3 };
 
 struct rdma_device {
 	struct fm_list link;
@@ -55,7 +58,10 @@ struct rdma_device {
 	struct ibv_context *verbs;
 	struct fm_watch async;
 	unsigned vector_next;
-	_Atomic bool is_dead;		/* unplugged: kept, since domains and connections still point to it */
+	_Atomic bool is_dead;		/* unplugged: kept as long as connections point to it */
+	_Atomic unsigned conns;		/* that point to it */
+	pthread_mutex_t lock;		/* of qps */
+	struct fm_list qps;		/* rdma_conn.device_at of those that have one */
 };
 
 struct rdma_pd {
@@ -65,6 +71,7 @@ struct rdma_pd {
 };
 
 struct fm_rdma_domain {
+	struct fm_list link;		/* of rdma->domains */
 	struct fm_rdma *rdma;
 	struct fm_list pds;
 };
@@ -96,7 +103,7 @@ struct rdma_conn {
 	struct fm_rdma *rdma;
 	enum rdma_state state;
 	struct fm_loop *loop;		/* control, then the lane's */
-	struct fm_timer timer;		/* half-made: deadline; attached: reports, end of draining */
+	struct fm_timer timer;		/* half-made: deadline; attached: probes, reports, end of draining */
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -113,7 +120,8 @@ struct rdma_conn {
 	struct fm_err err;		/* of the set-up, later of the connection */
 
 	/* Queue pair. */
-	struct rdma_device *device;
+	struct rdma_device *device;	/* counted there until the connection is freed */
+	struct fm_list device_at;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
@@ -133,6 +141,8 @@ struct rdma_conn {
 	bool is_armed;			/* a notification was asked for and has not come */
 	bool is_sure;			/* err is the reason, not a guess */
 	bool is_reported;		/* failed() was called */
+	bool is_heard;			/* something completed since the timer looked last */
+	bool is_probing;		/* a write of nothing is under way */
 	unsigned events_unacked;
 	struct rdma_sends waiting;	/* not in the send queue yet */
 	struct rdma_sends posted;	/* in the send queue, oldest first */
@@ -164,6 +174,8 @@ struct fm_rdma {
 	const struct fm_net_events *events;
 	void *ctx;
 	struct fm_list devices;
+	struct fm_list domains;
+	struct fm_timer look;			/* for devices that went away */
 	unsigned device_count;
 	unsigned domain_count;
 	struct fm_list half;			/* both dialled and accepted */
@@ -198,6 +210,14 @@ void fm_rdma_id_destroy(struct rdma_cm_id *id);
 /* Open every device. -ENODEV if none can be opened; the text says why. */
 int fm_rdma_devices_open(struct fm_rdma *rdma, struct fm_err *err);
 void fm_rdma_devices_close(struct fm_rdma *rdma);
+
+/*
+ * A device that is being removed stays until the last of its users is gone, and not every driver says so: the removal
+ * would wait for us for ever. So it is looked for every RDMA_LOOK_NS; connections on one that went away end, and when the
+ * last is freed it is closed.
+ */
+void fm_rdma_look_start(struct fm_rdma *rdma);
+void fm_rdma_look_stop(struct fm_rdma *rdma);
 
 /* The device of that name, opened if it came later. */
 int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err);

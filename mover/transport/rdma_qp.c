@@ -115,6 +115,9 @@ static int qp_make_qp(struct rdma_conn *c, struct fm_err *err)
 	if (!c->qp)
 		return fm_err_sys(err, -errno, "create queue pair of %d + %d requests", RDMA_SENDS, RDMA_RECVS);
 	c->is_inline = want.cap.max_inline_data >= FM_DATA_MSG_LEN;
+	pthread_mutex_lock(&c->device->lock);
+	fm_list_append(&c->device->qps, &c->device_at);
+	pthread_mutex_unlock(&c->device->lock);
 	return 0;
 }
 
@@ -179,6 +182,7 @@ int fm_rdma_qp_new(struct rdma_conn *c, struct fm_err *err)
 	ret = fm_rdma_device_get(c->rdma, name, &c->device, err);
 	if (ret < 0)
 		return ret;
+	atomic_fetch_add(&c->device->conns, 1);
 	ret = fm_rdma_domain_pd(c->domain, c->device, &c->pd, err);
 	if (ret < 0)
 		return ret;
@@ -260,6 +264,9 @@ static void qp_destroy(struct rdma_conn *c)
 
 	if (!c->qp)
 		return;
+	pthread_mutex_lock(&c->device->lock);
+	fm_list_del(&c->device_at);
+	pthread_mutex_unlock(&c->device->lock);
 	ret = ibv_destroy_qp(c->qp);
 	if (ret && !c->device->is_dead)
 		fm_log_error("rdma: %s: destroy a queue pair: %s", c->info.local, fm_err_name(ret));
@@ -314,6 +321,8 @@ void fm_rdma_conn_free(struct rdma_conn *c)
 	fm_rdma_conn_release(c);
 	fm_timer_clear(c->loop, &c->timer);
 	fm_list_del(&c->half);
+	if (c->device)
+		atomic_fetch_sub(&c->device->conns, 1);
 	atomic_fetch_sub(&c->rdma->conns, 1);
 	free(c);
 }

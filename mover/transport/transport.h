@@ -215,6 +215,9 @@ struct fm_net_ops {
 	 */
 	int (*ctl_send)(struct fm_ctl *ctl, const uint8_t *msg, size_t len);
 
+	/* Bytes of the queue that are not sent yet. Who has much to say and can wait looks before ctl_send(). */
+	size_t (*ctl_queued)(const struct fm_ctl *ctl);
+
 	/* Flush what can be sent without waiting and free it. No events afterwards. NULL is allowed. */
 	void (*ctl_close)(struct fm_ctl *ctl);
 

@@ -2,7 +2,7 @@
 /*
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
- * Each message has its three functions side by side in wire_session.c, wire_xfer.c or wire_request.c; wire.c has the
+ * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c or wire_verify.c; wire.c has the
  * table and calls them. check() is the one place that knows the ranges: the encoder asserts it, the decoder returns it,
  * so that what one side refuses the other can never have sent.
  */
@@ -48,10 +48,16 @@ extern const struct fm_wire_codec fm_wire_codec_found;
 extern const struct fm_wire_codec fm_wire_codec_finish;
 extern const struct fm_wire_codec fm_wire_codec_done;
 extern const struct fm_wire_codec fm_wire_codec_abort;
+extern const struct fm_wire_codec fm_wire_codec_need;
+extern const struct fm_wire_codec fm_wire_codec_commit;
 
 /* wire_request.c */
 extern const struct fm_wire_codec fm_wire_codec_request;
 extern const struct fm_wire_codec fm_wire_codec_reply;
+
+/* wire_verify.c */
+extern const struct fm_wire_codec fm_wire_codec_verify;
+extern const struct fm_wire_codec fm_wire_codec_verified;
 
 /* A string: 16-bit length, then its bytes. Its maximum is check()'s business; every one is below 2^16. */
 void fm_wire_put_str(struct fm_writer *w, const struct fm_wire_str *s);

@@ -14,15 +14,15 @@
 #include "mover/wire/wire.h"
 
 #define CRC_AT 60
-#define ZERO_LEN 16
-_Static_assert(FM_DATA_MSG_SIZE == 1 + 1 + 2 + 4 + 8 + 8 + 8 + 4 + 4 + 4 + ZERO_LEN + 4,
+#define ZERO_LEN 20
+_Static_assert(FM_DATA_MSG_SIZE == 1 + 1 + 2 + 4 + 8 + 8 + 8 + 4 + 4 + ZERO_LEN + 4,
 	       "size and field table disagree");
 _Static_assert(FM_WIRE_SLOTS_MAX <= UINT16_MAX, "slot is 16 bits wide");
 _Static_assert(FM_WIRE_CHUNK_MAX <= UINT32_MAX, "length is 32 bits wide");
 
 static int check_chunk(const struct fm_data_msg *m)
 {
-	if (m->status != 0 || m->slot >= FM_WIRE_SLOTS_MAX || m->file != 0)
+	if (m->status != 0 || m->slot >= FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
 	if (m->length < 1 || m->length > FM_WIRE_CHUNK_MAX)
 		return -ERANGE;
@@ -33,13 +33,13 @@ static int check_ack(const struct fm_data_msg *m)
 {
 	if (m->status > FM_ACK_DROPPED || m->slot >= FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
-	return m->offset || m->length || m->data_crc || m->file ? -ERANGE : 0;
+	return m->offset || m->length || m->data_crc ? -ERANGE : 0;
 }
 
 /* xfer is the address of slot 0: the last byte of the last slot must have one too. */
 static int check_grant(const struct fm_data_msg *m)
 {
-	if (m->status || m->seq || m->offset || m->file)
+	if (m->status || m->seq || m->offset)
 		return -ERANGE;
 	if (m->slot < 1 || m->slot > FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
@@ -51,7 +51,7 @@ static int check_grant(const struct fm_data_msg *m)
 static int check_bare(const struct fm_data_msg *m)
 {
 	bool is_bare =
-		!m->status && !m->slot && !m->xfer && !m->seq && !m->offset && !m->length && !m->data_crc && !m->file;
+		!m->status && !m->slot && !m->xfer && !m->seq && !m->offset && !m->length && !m->data_crc;
 
 	return is_bare ? 0 : -ERANGE;
 }
@@ -92,7 +92,6 @@ void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MS
 	fm_put_le64(&w, msg->offset);
 	fm_put_le32(&w, msg->length);
 	fm_put_le32(&w, msg->data_crc);
-	fm_put_le32(&w, msg->file);
 	fm_put_bytes(&w, zeros, ZERO_LEN);
 	fm_put_le32(&w, fm_crc32c(0, buf, CRC_AT));
 	assert(!w.failed && w.at == w.end);
@@ -112,8 +111,8 @@ int fm_data_decode(const uint8_t buf[static FM_DATA_MSG_SIZE], struct fm_data_ms
 	msg->offset = fm_get_le64(&r);
 	msg->length = fm_get_le32(&r);
 	msg->data_crc = fm_get_le32(&r);
-	msg->file = fm_get_le32(&r);
-	zeros = fm_get_le64(&r);
+	zeros = fm_get_le32(&r);
+	zeros |= fm_get_le64(&r);
 	zeros |= fm_get_le64(&r);
 	if (fm_get_le32(&r) != fm_crc32c(0, buf, CRC_AT))
 		return -EILSEQ;

@@ -27,6 +27,10 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_REQUEST] = &fm_wire_codec_request,
 	[FM_WIRE_REPLY] = &fm_wire_codec_reply,
 	[FM_WIRE_BYE] = &fm_wire_codec_bye,
+	[FM_WIRE_NEED] = &fm_wire_codec_need,
+	[FM_WIRE_COMMIT] = &fm_wire_codec_commit,
+	[FM_WIRE_VERIFY] = &fm_wire_codec_verify,
+	[FM_WIRE_VERIFIED] = &fm_wire_codec_verified,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -48,12 +52,18 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->get.flags;
 	case FM_WIRE_FOUND:
 		return &m->found.flags;
+	case FM_WIRE_FINISH:
+		return &m->finish.flags;
 	case FM_WIRE_DONE:
 		return &m->done.flags;
+	case FM_WIRE_ABORT:
+		return &m->abort.flags;
 	case FM_WIRE_REQUEST:
 		return &m->request.flags;
 	case FM_WIRE_REPLY:
 		return &m->reply.flags;
+	case FM_WIRE_VERIFIED:
+		return &m->verified.flags;
 	default:
 		return NULL;
 	}

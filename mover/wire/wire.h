@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 1. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 2. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -21,11 +21,19 @@
  *
  * A put:  initiator = source                      A get:  initiator = sink
  *   PUT      source -> sink   make room             GET      sink -> source   open it
- *   READY    sink -> source   or ABORT              FOUND    source -> sink   or ABORT; chunks may follow at once
+ *                                                   FOUND    source -> sink   or ABORT
+ *   READY    sink -> source   or ABORT              READY    sink -> source   if GET said RESUME or TREE; else chunks follow FOUND at once
  *   chunks on data connections, each acknowledged when it is checked and written
  *   FINISH   source -> sink   sizes and CRC of the whole
  *   DONE     sink -> source   published (and durable, if asked); or ABORT
+ * With HOLD in FINISH the sink answers DONE with PREPARED when everything is on the disk but the name; COMMIT from the
+ * source then gives it its name, and a second DONE says so.
  * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
+ *
+ * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk n, at offset n * chunk,
+ * and may be shorter; size is unknown until FINISH. Its large files are transfers of their own while it runs: PUT with
+ * `tree` set, from the source to the sink whoever began it, with an empty store and the path below the tree's root.
+ * They end before FINISH of the tree. A sink that was told OFFER by READY's flags answers offering packs with NEED.
  */
 #ifndef FM_WIRE_H
 #define FM_WIRE_H
@@ -35,7 +43,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 1
+#define FM_WIRE_VERSION 2
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -43,10 +51,15 @@
 #define FM_WIRE_ADDRS_MAX 32
 #define FM_WIRE_TOKENS_MAX 32
 #define FM_WIRE_TOKEN_LEN 16
-#define FM_WIRE_ENTRIES_MAX 128			/* directory entries of one REPLY: 128 * (255 + 32) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_ENTRIES_MAX 128			/* directory entries of one REPLY: 128 * (255 + 40) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_CHUNK_MIN 4096
 #define FM_WIRE_CHUNK_MAX (64u << 20)
 #define FM_WIRE_SLOTS_MAX 64			/* slots of one grant */
+#define FM_WIRE_RANGES_MAX 2048			/* of one READY: 2048 * 16 < FM_WIRE_MSG_MAX */
+#define FM_WIRE_NEED_MAX 1024			/* entries that one NEED answers: FM_TREE_OFFERS_MAX */
+#define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
+#define FM_WIRE_EXCLUDE_LEN_MAX 255
+#define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 16) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
 #define FM_WIRE_SIZE_MAX ((uint64_t)INT64_MAX)
 
@@ -67,6 +80,10 @@ enum fm_wire_type {
 	FM_WIRE_REQUEST = 14,
 	FM_WIRE_REPLY = 15,
 	FM_WIRE_BYE = 16,
+	FM_WIRE_NEED = 17,
+	FM_WIRE_COMMIT = 18,
+	FM_WIRE_VERIFY = 19,
+	FM_WIRE_VERIFIED = 20,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -89,7 +106,7 @@ struct fm_wire_hello {
 };
 
 /*
- * ADDRS: where data connections can be made to the sender. Once a session.
+ * ADDRS: where data connections can be made to the sender. At the begin of a session, and again when they change.
  *   4  2 tcp_port (0: none)   6  2 rdma_port (0: none)   8  2 count   10 - per address:
  *   +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 zero   +4 4 speed_mbps   +8 16 address (IPv4: first 4, rest 0)
  *   +24 - name (string, at most 31)
@@ -126,17 +143,26 @@ struct fm_wire_ping {
 /* Durability asked for. */
 enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1, FM_WIRE_DURABLE_MEMORY = 2 };
 
-#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file may be replaced */
+#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file (tree) may be replaced */
 #define FM_WIRE_PUT_DENSE 2u		/* the source has no holes */
-#define FM_WIRE_PUT_FLAGS 3u
+#define FM_WIRE_PUT_TREE 4u		/* a directory; size is unknown, mode and mtime are 0 */
+#define FM_WIRE_PUT_UPDATE 8u		/* tree: send what differs from the version that is replaced ... */
+#define FM_WIRE_PUT_CHECKSUM 16u	/* ... by content, not by size and mtime */
+#define FM_WIRE_PUT_DRY 32u		/* tree: say what would be sent, change nothing */
+#define FM_WIRE_PUT_READBACK 64u	/* read every chunk back after it was written and compare */
+#define FM_WIRE_PUT_FLAGS 127u
 
 /*
  * PUT
- *   4  8 xfer    the initiator's number; the top bit is set if the initiator accepted the control connection
+ *   4  8 xfer    the initiator's number, not 0; the top bit is set if the initiator accepted the control connection
  *  12  8 size    or SIZE_UNKNOWN        20  4 chunk   bytes of a whole chunk; a power of two
  *  24  4 mode    permission bits        28  8 mtime_ns
  *  36  4 uid  40  4 gid   of the caller at the source, as the peer says
- *  44  1 durability   45 3 zero         48  - store (string)   - path (string)
+ *  44  1 durability   45 3 zero
+ *  48  8 tree    0; or the tree, by its number, that this large file belongs to: store is empty then
+ *  56  8 dev  64  8 ino  72  8 ctime_ns   what tells the source from any other, with size and mtime; all 0: nothing
+ *                does (a pipe), no resume
+ *  80  - store (string)   - path (string)
  */
 struct fm_wire_put {
 	uint16_t flags;
@@ -148,30 +174,55 @@ struct fm_wire_put {
 	uint32_t uid;
 	uint32_t gid;
 	uint8_t durability;
+	uint64_t tree;
+	uint64_t dev;
+	uint64_t ino;
+	int64_t ctime_ns;
 	struct fm_wire_str store;
 	struct fm_wire_str path;
 };
 
-#define FM_WIRE_READY_DURABLE 1u	/* flags of READY and DONE: DONE means on disk */
-#define FM_WIRE_READY_FLAGS 1u
+#define FM_WIRE_READY_DURABLE 1u	/* flags of READY: DONE will mean on disk */
+#define FM_WIRE_READY_OFFER 2u		/* tree: offer files first */
+#define FM_WIRE_READY_OWNERS 4u		/* tree: send owners, extended attributes, ACLs */
+#define FM_WIRE_READY_CHECKSUM 8u	/* tree: offers carry the CRC32C of the content */
+#define FM_WIRE_READY_DRY 16u		/* tree: offer, and send nothing */
+#define FM_WIRE_READY_FLAGS 31u
 
 /*
- * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 - note (string, may be empty:
- * "buffered: ...")
+ * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 4 have_crc   20 2 count   22 2 zero
+ *   24 - per range of the file that is there from an earlier try: 8 offset, 8 len   - note (string, may be empty: "buffered: ...")
+ * Ranges are sorted, do not touch, and begin at multiples of 4096; they are not sent again. have_crc: the xor of their
+ * contributions to the CRC of the whole (base/crc32c.h).
  */
+struct fm_wire_range {
+	uint64_t offset;
+	uint64_t len;
+};
+
+#define FM_WIRE_RANGE_LEN 16		/* bytes of one in a message */
+
 struct fm_wire_ready {
 	uint16_t flags;
 	uint64_t xfer;
 	uint32_t chunk;
+	uint32_t have_crc;
+	uint16_t count;
+	const uint8_t *have;		/* count ranges as they are in the message; NULL if count is 0 */
 	struct fm_wire_str note;
 };
 
 #define FM_WIRE_GET_ORDERED 1u		/* flags of GET: chunks in order over one connection (the sink is a stream) */
 #define FM_WIRE_GET_TCP 2u		/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
 #define FM_WIRE_GET_RDMA 4u
-#define FM_WIRE_GET_FLAGS 7u
+#define FM_WIRE_GET_RESUME 8u		/* wait for READY: something of it is there already */
+#define FM_WIRE_GET_TREE 16u		/* a directory; wait for READY */
+#define FM_WIRE_GET_FLAGS 31u
 
-/* GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 - store   - path */
+/*
+ * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2 count (tree)   34 2 zero
+ *   36 - store   - path   - per pattern of what not to send: string (1 .. FM_WIRE_EXCLUDE_LEN_MAX)
+ */
 struct fm_wire_get {
 	uint16_t flags;
 	uint64_t xfer;
@@ -179,28 +230,41 @@ struct fm_wire_get {
 	uint64_t rate_bytes;
 	uint32_t uid;
 	uint32_t gid;
+	uint16_t count;
 	struct fm_wire_str store;
 	struct fm_wire_str path;
+	struct fm_wire_str exclude[FM_WIRE_EXCLUDES_MAX];
 };
 
 #define FM_WIRE_FOUND_DENSE 1u
 #define FM_WIRE_FOUND_FLAGS 1u
 
-/* FOUND: 4 8 xfer   12 8 size   20 4 mode   24 8 mtime_ns   32 - note (string) */
+/*
+ * FOUND: 4 8 xfer   12 8 size (tree: SIZE_UNKNOWN)   20 4 mode   24 8 mtime_ns   32 8 dev   40 8 ino
+ *   48 8 ctime_ns (as in PUT)   56 - note (string)
+ */
 struct fm_wire_found {
 	uint16_t flags;
 	uint64_t xfer;
 	uint64_t size;
 	uint32_t mode;
 	int64_t mtime_ns;
+	uint64_t dev;
+	uint64_t ino;
+	int64_t ctime_ns;
 	struct fm_wire_str note;
 };
 
+#define FM_WIRE_FINISH_HOLD 1u		/* flags of FINISH: answer PREPARED and wait for COMMIT */
+#define FM_WIRE_FINISH_FLAGS 1u
+
 /*
- * FINISH: 4 8 xfer   12 8 size   20 8 data_bytes (size less holes)   28 8 chunks   36 4 crc (CRC32C of the whole)  
- * 40 4 zero size >= data_bytes >= chunks, and no bytes without chunks.
+ * FINISH: 4 8 xfer   12 8 size (tree: packs * chunk)   20 8 data_bytes (size less holes)   28 8 chunks   36 4 crc (CRC32C of the whole)
+ *   40 4 zero   size >= data_bytes >= chunks, and no chunks without bytes. Bytes without chunks: all of them were there
+ *   already.
  */
 struct fm_wire_finish {
+	uint16_t flags;
 	uint64_t xfer;
 	uint64_t size;
 	uint64_t data_bytes;
@@ -208,27 +272,107 @@ struct fm_wire_finish {
 	uint32_t crc;
 };
 
-/* DONE: 4 8 xfer   flags: FM_WIRE_READY_DURABLE */
+#define FM_WIRE_DONE_DURABLE 1u		/* flags of DONE: it is on disk */
+#define FM_WIRE_DONE_PREPARED 2u	/* all but the name: COMMIT is awaited */
+#define FM_WIRE_DONE_REFLINKED 4u	/* tree: reused files are reflinks; else hard links */
+#define FM_WIRE_DONE_FLAGS 7u
+
+/*
+ * DONE: 4 8 xfer   then what a tree's sink made, 8 bytes each, 0 for a file: 12 files   20 dirs   28 links   36 hard_links   44 bytes
+ *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 - note (string): what was not as asked
+ */
 struct fm_wire_done {
 	uint16_t flags;
 	uint64_t xfer;
+	uint64_t files;
+	uint64_t dirs;
+	uint64_t links;
+	uint64_t hard_links;
+	uint64_t bytes;
+	uint64_t reused_files;
+	uint64_t reused_bytes;
+	uint64_t resumed_files;
+	uint64_t resumed_bytes;
+	struct fm_wire_str note;
 };
+
+#define FM_WIRE_ABORT_KEEP 1u		/* flags of ABORT: what is there may stay for the next try */
+#define FM_WIRE_ABORT_FLAGS 1u
 
 /* ABORT: 4 8 xfer   12 4 code (a positive Linux errno, 1 .. 4095)   16 - text (string, at most FM_WIRE_TEXT_MAX) */
 struct fm_wire_abort {
+	uint16_t flags;
 	uint64_t xfer;
 	uint32_t code;
 	struct fm_wire_str text;
 };
 
-enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4 };
+/*
+ * NEED (sink -> source): which entries of the offering pack `seq` are to be sent.
+ *   4 8 xfer   12 8 seq   20 2 count (1 .. FM_WIRE_NEED_MAX)   22 2 zero   24 (count + 7) / 8 bits; bit i of byte i / 8 is entry i, bits
+ *   behind the last are 0
+ */
+struct fm_wire_need {
+	uint64_t xfer;
+	uint64_t seq;
+	uint16_t count;
+	uint8_t bits[FM_WIRE_NEED_MAX / 8];
+};
+
+/* COMMIT (source -> sink): 4 8 xfer. */
+struct fm_wire_commit {
+	uint64_t xfer;
+};
+
+/* VERIFY: 4 8 id   12 4 uid   16 4 gid   20 - store   - path: re-read it and compare with the digests kept. */
+struct fm_wire_verify {
+	uint64_t id;
+	uint32_t uid;
+	uint32_t gid;
+	struct fm_wire_str store;
+	struct fm_wire_str path;
+};
+
+#define FM_WIRE_VERIFIED_MORE 1u	/* flags of VERIFIED: it goes on */
+#define FM_WIRE_VERIFIED_FLAGS 1u
+
+enum fm_wire_finding { FM_WIRE_CORRUPT = 1, FM_WIRE_UNREADABLE = 2 };
+
+/*
+ * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28 8 bytes   36 8 corrupt   44 8 unreadable
+ *   52 8 changed   60 8 without (a digest)   68 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first byte that
+ *   could not be read; else 0), path (string)
+ * The numbers are of all so far; each finding is said once.
+ */
+struct fm_wire_found_bad {
+	uint8_t kind;
+	uint64_t offset;
+	struct fm_wire_str path;
+};
+
+struct fm_wire_verified {
+	uint16_t flags;
+	uint64_t id;
+	uint32_t code;
+	uint16_t count;
+	uint64_t files;
+	uint64_t bytes;
+	uint64_t corrupt;
+	uint64_t unreadable;
+	uint64_t changed;
+	uint64_t without;
+	struct fm_wire_str text;
+	struct fm_wire_found_bad finding[FM_WIRE_FINDINGS_MAX];
+};
+
+enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4, FM_WIRE_PARTIALS = 5 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
 #define FM_WIRE_REQUEST_FLAGS 1u
 
 /*
- * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after (LIST: names behind
- * it; else empty)
+ * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after (LIST, PARTIALS: names behind
+ * it; else empty). PARTIALS: unfinished transfers into that directory, by the names they would get; size: what is there of them.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -246,7 +390,8 @@ struct fm_wire_request {
 
 /*
  * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per entry:
- *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 - name (string; empty for STAT)
+ *   +0 1 type (enum fm_node_type)   +1 3 zero   +4 4 mode   +8 8 size   +16 8 mtime_ns   +24 8 whole (PARTIALS: bytes it will
+ *   have, or SIZE_UNKNOWN; else 0)   +32 - name (string; empty for STAT)
  * code != 0: no entries. A name of an entry has at most 255 bytes, no '/', and is not "." or "..".
  */
 struct fm_wire_entry {
@@ -254,6 +399,7 @@ struct fm_wire_entry {
 	uint32_t mode;
 	uint64_t size;
 	int64_t mtime_ns;
+	uint64_t whole;
 	struct fm_wire_str name;
 };
 
@@ -289,6 +435,10 @@ struct fm_wire_msg {
 		struct fm_wire_request request;
 		struct fm_wire_reply reply;
 		struct fm_wire_bye bye;
+		struct fm_wire_need need;
+		struct fm_wire_commit commit;
+		struct fm_wire_verify verify;
+		struct fm_wire_verified verified;
 	};
 };
 
@@ -302,6 +452,10 @@ int fm_wire_decode(const uint8_t *buf, size_t len, struct fm_wire_msg *msg);
 const char *fm_wire_type_name(unsigned type);
 
 struct fm_wire_str fm_wire_str(const char *text);
+
+/* Range number i of those in a message; into such bytes. */
+struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i);
+void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range);
 
 /*
  * Whether what a user gave may go into a message as the name of a node or store, as a path. Encoders assert it, so
@@ -322,8 +476,7 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  *    24   8 offset      CHUNK: in the file; else 0
  *    32   4 length      CHUNK: 1 .. chunk; GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple of 4096); else 0
  *    36   4 data_crc    CHUNK: CRC32C of the payload; GRANT: rkey; else 0
- *    40   4 file        CHUNK: which file of a tree; 0
- *    44  16 zero
+ *    40  20 zero
  *    60   4 crc         CRC32C of bytes 0 .. 59
  *
  * WANT    sender -> receiver   there are chunks to send and no grant
@@ -353,7 +506,6 @@ struct fm_data_msg {
 	uint64_t offset;
 	uint32_t length;
 	uint32_t data_crc;
-	uint32_t file;
 };
 
 void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE]);

@@ -9,7 +9,7 @@
 
 #define ENTRY_TYPE_MAX 4		/* enum fm_node_type; the store's header is not ours to include */
 #define REPLY_HEAD_LEN (4 + 8 + 4 + 2)
-#define ENTRY_HEAD_LEN (1 + 3 + 4 + 8 + 8)
+#define ENTRY_HEAD_LEN (1 + 3 + 4 + 8 + 8 + 8)
 _Static_assert(REPLY_HEAD_LEN + 2 + FM_WIRE_TEXT_MAX +
 		       FM_WIRE_ENTRIES_MAX * (ENTRY_HEAD_LEN + 2 + FM_WIRE_ENTRY_NAME_MAX) <= FM_WIRE_MSG_MAX,
 	       "the largest REPLY fits a message");
@@ -45,13 +45,13 @@ static int check_request(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_request *q = &m->request;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_MKDIR)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PARTIALS)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
 	if (!fm_wire_is_name(&q->store, 1, FM_WIRE_NAME_MAX) || !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;
-	return fm_wire_is_name(&q->after, 0, q->verb == FM_WIRE_LIST ? FM_WIRE_ENTRY_NAME_MAX : 0) ? 0 : -ERANGE;
+	return fm_wire_is_name(&q->after, 0, q->verb == FM_WIRE_LIST || q->verb == FM_WIRE_PARTIALS ? FM_WIRE_ENTRY_NAME_MAX : 0) ? 0 : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_request = {
@@ -69,6 +69,7 @@ static void put_entry(struct fm_writer *w, const struct fm_wire_entry *e)
 	fm_put_le32(w, e->mode);
 	fm_put_le64(w, e->size);
 	fm_put_le64(w, (uint64_t)e->mtime_ns);
+	fm_put_le64(w, e->whole);
 	fm_wire_put_str(w, &e->name);
 }
 
@@ -81,6 +82,7 @@ static int get_entry(struct fm_reader *r, struct fm_wire_entry *e)
 	e->mode = fm_get_le32(r);
 	e->size = fm_get_le64(r);
 	e->mtime_ns = (int64_t)fm_get_le64(r);
+	e->whole = fm_get_le64(r);
 	fm_wire_get_str(r, &e->name);
 	return ret;
 }
@@ -91,6 +93,8 @@ static int check_entry(const struct fm_wire_entry *e)
 	const struct fm_wire_str *n = &e->name;
 
 	if (e->type < 1 || e->type > ENTRY_TYPE_MAX || e->mode > FM_WIRE_MODE_MAX || e->size > FM_WIRE_SIZE_MAX)
+		return -ERANGE;
+	if (e->whole > FM_WIRE_SIZE_MAX && e->whole != FM_WIRE_SIZE_UNKNOWN)
 		return -ERANGE;
 	if ((n->len == 1 || n->len == 2) && memcmp(n->at, "..", n->len) == 0)
 		return -ERANGE;

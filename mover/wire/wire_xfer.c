@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT.
+ * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT, NEED, COMMIT.
  */
 #include <errno.h>
 
@@ -23,6 +23,10 @@ static void put_put(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le32(w, m->put.gid);
 	fm_put_u8(w, m->put.durability);
 	fm_wire_put_zeros(w, 3);
+	fm_put_le64(w, m->put.tree);
+	fm_put_le64(w, m->put.dev);
+	fm_put_le64(w, m->put.ino);
+	fm_put_le64(w, (uint64_t)m->put.ctime_ns);
 	fm_wire_put_str(w, &m->put.store);
 	fm_wire_put_str(w, &m->put.path);
 }
@@ -40,6 +44,10 @@ static int get_put(struct fm_reader *r, struct fm_wire_msg *m)
 	m->put.gid = fm_get_le32(r);
 	m->put.durability = fm_get_u8(r);
 	ret = fm_wire_get_zeros(r, 3);
+	m->put.tree = fm_get_le64(r);
+	m->put.dev = fm_get_le64(r);
+	m->put.ino = fm_get_le64(r);
+	m->put.ctime_ns = (int64_t)fm_get_le64(r);
 	fm_wire_get_str(r, &m->put.store);
 	fm_wire_get_str(r, &m->put.path);
 	return ret;
@@ -53,6 +61,15 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if (!fm_wire_is_chunk(p->chunk) || p->mode > FM_WIRE_MODE_MAX || p->durability > FM_WIRE_DURABLE_MEMORY)
 		return -ERANGE;
+	if ((p->flags & FM_WIRE_PUT_TREE) && (p->size != FM_WIRE_SIZE_UNKNOWN || p->tree != 0))
+		return -ERANGE;
+	if (!(p->flags & FM_WIRE_PUT_TREE) && (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY)))
+		return -EPROTO;
+	if (p->tree != 0)
+		return p->store.len == 0 && p->path.len > 0 && p->size != FM_WIRE_SIZE_UNKNOWN &&
+				       fm_wire_is_text(&p->path, FM_WIRE_PATH_MAX) ?
+			       0 :
+			       -ERANGE;
 	return is_place(&p->store, &p->path) ? 0 : -ERANGE;
 }
 
@@ -64,10 +81,33 @@ const struct fm_wire_codec fm_wire_codec_put = {
 	.check = check_put,
 };
 
+struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i)
+{
+	struct fm_reader r = { have + (size_t)i * FM_WIRE_RANGE_LEN, have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false };
+	struct fm_wire_range range;
+
+	range.offset = fm_get_le64(&r);
+	range.len = fm_get_le64(&r);
+	return range;
+}
+
+void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range)
+{
+	struct fm_writer w = { have + (size_t)i * FM_WIRE_RANGE_LEN, have + (size_t)(i + 1) * FM_WIRE_RANGE_LEN, false };
+
+	fm_put_le64(&w, range.offset);
+	fm_put_le64(&w, range.len);
+}
+
 static void put_ready(struct fm_writer *w, const struct fm_wire_msg *m)
 {
 	fm_put_le64(w, m->ready.xfer);
 	fm_put_le32(w, m->ready.chunk);
+	fm_put_le32(w, m->ready.have_crc);
+	fm_put_le16(w, m->ready.count);
+	fm_wire_put_zeros(w, 2);
+	if (m->ready.count > 0)
+		fm_put_bytes(w, m->ready.have, (size_t)m->ready.count * FM_WIRE_RANGE_LEN);
 	fm_wire_put_str(w, &m->ready.note);
 }
 
@@ -75,13 +115,37 @@ static int get_ready(struct fm_reader *r, struct fm_wire_msg *m)
 {
 	m->ready.xfer = fm_get_le64(r);
 	m->ready.chunk = fm_get_le32(r);
+	m->ready.have_crc = fm_get_le32(r);
+	m->ready.count = fm_get_le16(r);
+	if (m->ready.count > FM_WIRE_RANGES_MAX || fm_wire_get_zeros(r, 2) < 0)
+		return -ERANGE;
+	m->ready.have = m->ready.count > 0 ? fm_get_span(r, (size_t)m->ready.count * FM_WIRE_RANGE_LEN) : NULL;
 	fm_wire_get_str(r, &m->ready.note);
 	return 0;
 }
 
+/* Sorted, with something between them, and on whole blocks at their start. */
+static bool are_ranges(const uint8_t *have, unsigned count)
+{
+	uint64_t end = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct fm_wire_range range = fm_wire_range(have, i);
+
+		if (range.len == 0 || range.offset % FM_WIRE_CHUNK_MIN != 0 || (i > 0 && range.offset <= end))
+			return false;
+		if (range.offset > FM_WIRE_SIZE_MAX || range.len > FM_WIRE_SIZE_MAX - range.offset)
+			return false;
+		end = range.offset + range.len;
+	}
+	return true;
+}
+
 static int check_ready(const struct fm_wire_msg *m)
 {
-	if (!fm_wire_is_chunk(m->ready.chunk))
+	if (!fm_wire_is_chunk(m->ready.chunk) || !are_ranges(m->ready.have, m->ready.count))
+		return -ERANGE;
+	if (m->ready.count == 0 && m->ready.have_crc != 0)
 		return -ERANGE;
 	return fm_wire_is_text(&m->ready.note, FM_WIRE_TEXT_MAX) ? 0 : -ERANGE;
 }
@@ -101,8 +165,12 @@ static void put_get(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, m->get.rate_bytes);
 	fm_put_le32(w, m->get.uid);
 	fm_put_le32(w, m->get.gid);
+	fm_put_le16(w, m->get.count);
+	fm_wire_put_zeros(w, 2);
 	fm_wire_put_str(w, &m->get.store);
 	fm_wire_put_str(w, &m->get.path);
+	for (unsigned i = 0; i < m->get.count; i++)
+		fm_wire_put_str(w, &m->get.exclude[i]);
 }
 
 static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
@@ -112,8 +180,13 @@ static int get_get(struct fm_reader *r, struct fm_wire_msg *m)
 	m->get.rate_bytes = fm_get_le64(r);
 	m->get.uid = fm_get_le32(r);
 	m->get.gid = fm_get_le32(r);
+	m->get.count = fm_get_le16(r);
+	if (m->get.count > FM_WIRE_EXCLUDES_MAX || fm_wire_get_zeros(r, 2) < 0)
+		return -ERANGE;
 	fm_wire_get_str(r, &m->get.store);
 	fm_wire_get_str(r, &m->get.path);
+	for (unsigned i = 0; i < m->get.count; i++)
+		fm_wire_get_str(r, &m->get.exclude[i]);
 	return 0;
 }
 
@@ -123,8 +196,13 @@ static int check_get(const struct fm_wire_msg *m)
 
 	if ((g->flags & (FM_WIRE_GET_TCP | FM_WIRE_GET_RDMA)) == 0)
 		return -EPROTO;
+	if (g->count > 0 && !(g->flags & FM_WIRE_GET_TREE))
+		return -EPROTO;
 	if (!fm_wire_is_chunk(g->chunk))
 		return -ERANGE;
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->exclude[i].len == 0 || !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
+			return -ERANGE;
 	return is_place(&g->store, &g->path) ? 0 : -ERANGE;
 }
 
@@ -142,6 +220,9 @@ static void put_found(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, m->found.size);
 	fm_put_le32(w, m->found.mode);
 	fm_put_le64(w, (uint64_t)m->found.mtime_ns);
+	fm_put_le64(w, m->found.dev);
+	fm_put_le64(w, m->found.ino);
+	fm_put_le64(w, (uint64_t)m->found.ctime_ns);
 	fm_wire_put_str(w, &m->found.note);
 }
 
@@ -151,6 +232,9 @@ static int get_found(struct fm_reader *r, struct fm_wire_msg *m)
 	m->found.size = fm_get_le64(r);
 	m->found.mode = fm_get_le32(r);
 	m->found.mtime_ns = (int64_t)fm_get_le64(r);
+	m->found.dev = fm_get_le64(r);
+	m->found.ino = fm_get_le64(r);
+	m->found.ctime_ns = (int64_t)fm_get_le64(r);
 	fm_wire_get_str(r, &m->found.note);
 	return 0;
 }
@@ -159,7 +243,7 @@ static int check_found(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_found *f = &m->found;
 
-	if (f->size > FM_WIRE_SIZE_MAX || f->mode > FM_WIRE_MODE_MAX)
+	if ((f->size > FM_WIRE_SIZE_MAX && f->size != FM_WIRE_SIZE_UNKNOWN) || f->mode > FM_WIRE_MODE_MAX)
 		return -ERANGE;
 	return fm_wire_is_text(&f->note, FM_WIRE_TEXT_MAX) ? 0 : -ERANGE;
 }
@@ -192,18 +276,17 @@ static int get_finish(struct fm_reader *r, struct fm_wire_msg *m)
 	return fm_wire_get_zeros(r, 4);
 }
 
-/* A chunk has at least one byte, and bytes come in chunks. */
+/* A chunk has at least one byte; bytes without chunks were there before. */
 static int check_finish(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_finish *f = &m->finish;
 
-	if (f->size > FM_WIRE_SIZE_MAX || f->data_bytes > f->size || f->chunks > f->data_bytes)
-		return -ERANGE;
-	return f->data_bytes > 0 && f->chunks == 0 ? -ERANGE : 0;
+	return f->size > FM_WIRE_SIZE_MAX || f->data_bytes > f->size || f->chunks > f->data_bytes ? -ERANGE : 0;
 }
 
 const struct fm_wire_codec fm_wire_codec_finish = {
 	.name = "FINISH",
+	.flags = FM_WIRE_FINISH_FLAGS,
 	.put = put_finish,
 	.get = get_finish,
 	.check = check_finish,
@@ -211,20 +294,50 @@ const struct fm_wire_codec fm_wire_codec_finish = {
 
 static void put_done(struct fm_writer *w, const struct fm_wire_msg *m)
 {
-	fm_put_le64(w, m->done.xfer);
+	const struct fm_wire_done *d = &m->done;
+
+	fm_put_le64(w, d->xfer);
+	fm_put_le64(w, d->files);
+	fm_put_le64(w, d->dirs);
+	fm_put_le64(w, d->links);
+	fm_put_le64(w, d->hard_links);
+	fm_put_le64(w, d->bytes);
+	fm_put_le64(w, d->reused_files);
+	fm_put_le64(w, d->reused_bytes);
+	fm_put_le64(w, d->resumed_files);
+	fm_put_le64(w, d->resumed_bytes);
+	fm_wire_put_str(w, &d->note);
 }
 
 static int get_done(struct fm_reader *r, struct fm_wire_msg *m)
 {
-	m->done.xfer = fm_get_le64(r);
+	struct fm_wire_done *d = &m->done;
+
+	d->xfer = fm_get_le64(r);
+	d->files = fm_get_le64(r);
+	d->dirs = fm_get_le64(r);
+	d->links = fm_get_le64(r);
+	d->hard_links = fm_get_le64(r);
+	d->bytes = fm_get_le64(r);
+	d->reused_files = fm_get_le64(r);
+	d->reused_bytes = fm_get_le64(r);
+	d->resumed_files = fm_get_le64(r);
+	d->resumed_bytes = fm_get_le64(r);
+	fm_wire_get_str(r, &d->note);
 	return 0;
+}
+
+static int check_done(const struct fm_wire_msg *m)
+{
+	return fm_wire_is_text(&m->done.note, FM_WIRE_TEXT_MAX) ? 0 : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_done = {
 	.name = "DONE",
-	.flags = FM_WIRE_READY_FLAGS,
+	.flags = FM_WIRE_DONE_FLAGS,
 	.put = put_done,
 	.get = get_done,
+	.check = check_done,
 };
 
 static void put_abort(struct fm_writer *w, const struct fm_wire_msg *m)
@@ -251,7 +364,62 @@ static int check_abort(const struct fm_wire_msg *m)
 
 const struct fm_wire_codec fm_wire_codec_abort = {
 	.name = "ABORT",
+	.flags = FM_WIRE_ABORT_FLAGS,
 	.put = put_abort,
 	.get = get_abort,
 	.check = check_abort,
+};
+
+static void put_need(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->need.xfer);
+	fm_put_le64(w, m->need.seq);
+	fm_put_le16(w, m->need.count);
+	fm_wire_put_zeros(w, 2);
+	fm_put_bytes(w, m->need.bits, (m->need.count + 7u) / 8);
+}
+
+static int get_need(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	m->need.xfer = fm_get_le64(r);
+	m->need.seq = fm_get_le64(r);
+	m->need.count = fm_get_le16(r);
+	if (m->need.count > FM_WIRE_NEED_MAX || fm_wire_get_zeros(r, 2) < 0)
+		return -ERANGE;
+	for (unsigned i = 0; i < (m->need.count + 7u) / 8; i++)
+		m->need.bits[i] = fm_get_u8(r);
+	return 0;
+}
+
+static int check_need(const struct fm_wire_msg *m)
+{
+	unsigned count = m->need.count;
+
+	if (count < 1 || count > FM_WIRE_NEED_MAX)
+		return -ERANGE;
+	return count % 8 != 0 && m->need.bits[count / 8] >> count % 8 != 0 ? -ERANGE : 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_need = {
+	.name = "NEED",
+	.put = put_need,
+	.get = get_need,
+	.check = check_need,
+};
+
+static void put_commit(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->commit.xfer);
+}
+
+static int get_commit(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	m->commit.xfer = fm_get_le64(r);
+	return 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_commit = {
+	.name = "COMMIT",
+	.put = put_commit,
+	.get = get_commit,
 };

@@ -37,7 +37,7 @@ static bool has_cause(const struct job *j)
 	case ECANCELED:
 		return j->cancel_ns || j->sc->is_disturbed;
 	case ETIMEDOUT:
-		return is_net || j->opts.timeout_ns;
+		return is_net || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
 	case ECONNRESET:
 	case ECONNREFUSED:
 		return is_net;
@@ -54,9 +54,10 @@ static bool has_cause(const struct job *j)
 	case EBADMSG:
 		return fired & SIM_FIRED_FLIP;
 	case EEXIST:
-		return j->is_put && !j->opts.may_replace && strcmp(j->path, SHARED_NAME) == 0;
+		/* Or its own first try was heard to fail, and had not. */
+		return j->is_put && !j->opts.may_replace && (strcmp(j->path, SHARED_NAME) == 0 || j->tree_old || j->failed > 0);
 	case ENOENT:
-		return j->sc->is_disturbed || j->is_missing || !j->source;
+		return j->sc->is_disturbed || j->is_missing || (!j->source && !j->is_tree);
 	default:
 		return false;
 	}
@@ -71,7 +72,7 @@ static bool may_be_there(const struct scenario *sc, const struct sim_node *n, co
 
 		if (j->to != n || strcmp(j->path, path) != 0 || !j->source || j->is_missing)
 			continue;
-		if (j->is_put && j->result.code != 0 && !is_unsure(j->result.code))
+		if (j->is_put && j->result.code != 0 && !is_unsure(j->result.code) && j->failed == 0)
 			continue;
 		if (sim_blob_is_same(j->source, blob))
 			return true;
@@ -95,6 +96,78 @@ static void check_entry(void *ctx, const char *path, struct sim_blob *blob)
 			 (unsigned long long)blob->size);
 }
 
+/* Whether some job may have left this tree under that name. */
+static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *n, const char *path, const struct sim_tree *tree)
+{
+	for (unsigned i = 0; i < sc->job_count; i++) {
+		const struct job *j = &sc->jobs[i];
+
+		if (!j->is_tree || j->to != n || strcmp(j->path, path) != 0)
+			continue;
+		if (tree == j->tree_old || tree == j->tree_source)
+			return true;
+		if (j->is_put && !j->opts.is_dry && sim_tree_is_same(tree, j->tree))
+			return true;
+	}
+	return false;
+}
+
+static void check_tree(void *ctx, const char *path, struct sim_tree *tree)
+{
+	struct visit *v = ctx;
+
+	if (v->sc->is_hostile && path[0] == 'h')	/* n3's own */
+		return;
+	if (!may_tree_be_there(v->sc, v->node, path, tree))
+		sim_fail(v->sc->sim, "%s holds a tree %s of %zu entries that nobody put there", v->node->name, path, tree->count);
+}
+
+static struct sim_tree *tree_now(const struct job *j)
+{
+	return j->is_put ? sim_disk_find_tree(j->to, j->path) : sim_caller_tree(j->from, j->path);
+}
+
+static void check_dry(const struct job *j)
+{
+	const struct fm_tree_count *c = &j->result.tree;
+
+	if (tree_now(j) != j->tree_old)
+		sim_fail(j->sc->sim, "job %u was a dry run, and something is another", j->index);
+	if (!j->tree_old && (c->wanted_files != j->tree->files || c->wanted_bytes != j->tree->bytes))
+		sim_fail(j->sc->sim, "job %u: a dry run says %llu files, %llu bytes; in truth %u, %llu", j->index,
+			 (unsigned long long)c->wanted_files, (unsigned long long)c->wanted_bytes, j->tree->files,
+			 (unsigned long long)j->tree->bytes);
+}
+
+static void check_whole_tree(const struct job *j)
+{
+	const struct fm_job_result *r = &j->result;
+	const struct fm_tree_count *c = &r->tree;
+	const struct sim_tree *want = j->tree, *got = tree_now(j);
+
+	if (!r->is_tree || r->crc != 0)
+		sim_fail(j->sc->sim, "job %u: the result is not that of a tree", j->index);
+	if (j->opts.is_dry) {
+		check_dry(j);
+		return;
+	}
+	if (!got || !sim_tree_is_same(got, want))
+		sim_fail(j->sc->sim, "job %u succeeded and the tree is not its source", j->index);
+	if (c->files != want->files || c->dirs != want->dirs || c->links != want->links || c->hard_links != want->hards ||
+	    c->bytes != want->bytes || r->size != want->bytes)
+		sim_fail(j->sc->sim, "job %u: the result counts %llu files, %llu dirs, %llu links, %llu hard links, %llu bytes", j->index,
+			 (unsigned long long)c->files, (unsigned long long)c->dirs, (unsigned long long)c->links,
+			 (unsigned long long)c->hard_links, (unsigned long long)c->bytes);
+}
+
+static void check_failed_tree(const struct job *j)
+{
+	const struct sim_tree *got = tree_now(j);
+
+	if (got && got != j->tree_old && !is_unsure(j->result.code) && j->failed == 0)
+		sim_fail(j->sc->sim, "job %u failed and left a tree", j->index);
+}
+
 static void check_content(struct job *j, const struct sim_blob *got)
 {
 	struct sim *s = j->sc->sim;
@@ -114,6 +187,12 @@ static void check_content(struct job *j, const struct sim_blob *got)
 		sim_fail(s, "job %u: mode or time are not the source's", j->index);
 }
 
+/* Who gets a tree hears of its end when what came is kept, or later than that takes: a disk that hangs cannot say. */
+static bool has_hung(const struct job *j)
+{
+	return j->is_tree && !j->is_put && sim_what_fired(j->sc->sim) & SIM_FIRED_HANG;
+}
+
 /*
  * Rates are kept over the whole, with 50 ms of it in hand and a chunk on the way; cancelling and timeouts act at once.
  * The engine gives up what has not moved for minutes, which here, where every disk answers, is always a wake-up that
@@ -123,19 +202,20 @@ static void check_times(const struct job *j)
 {
 	const struct fm_job_result *r = &j->result;
 	uint64_t rate = j->opts.rate_bytes, allowed = rate / 20 + 2 * 16384, second = SIM_S + 100 * SIM_MS;
+	uint64_t moved = r->data_bytes - r->bytes_resumed;
+	uint64_t keep = has_hung(j) ? 6 * SIM_S : 0, until_ns, hung_ns = sim_disk_hung(j->sc->sim, &until_ns);
 
-	if (r->code == 0 && rate && r->data_bytes > allowed &&
-	    r->elapsed_ns / 1000 < (r->data_bytes - allowed) * 1000000 / rate)
+	if (r->code == 0 && rate && moved > allowed && r->elapsed_ns / 1000 < (moved - allowed) * 1000000 / rate)
 		sim_fail(j->sc->sim, "job %u: %llu bytes in %llu ns, faster than its limit of %llu", j->index,
-			 (unsigned long long)r->data_bytes, (unsigned long long)r->elapsed_ns,
+			 (unsigned long long)moved, (unsigned long long)r->elapsed_ns,
 			 (unsigned long long)rate);
-	if (r->elapsed_ns > PATIENCE_NS && !j->is_unsafe)
+	if (r->elapsed_ns > PATIENCE_NS + hung_ns && !j->is_unsafe)
 		sim_fail(j->sc->sim, "job %u took %llu ms: %d (%s)", j->index,
 			 (unsigned long long)r->elapsed_ns / 1000000, r->code, r->err.text);
-	if (j->cancel_ns && j->done_ns > j->cancel_ns + 50 * SIM_MS)
+	if (j->cancel_ns && j->done_ns > j->cancel_ns + 50 * SIM_MS + keep)
 		sim_fail(j->sc->sim, "job %u: cancelled, and done %llu ns later", j->index,
 			 (unsigned long long)(j->done_ns - j->cancel_ns));
-	if (j->opts.timeout_ns && r->elapsed_ns > j->opts.timeout_ns + second)
+	if (j->opts.timeout_ns && r->elapsed_ns > j->opts.timeout_ns + second + keep)
 		sim_fail(j->sc->sim, "job %u: done %llu ns after its deadline", j->index,
 			 (unsigned long long)(r->elapsed_ns - j->opts.timeout_ns));
 }
@@ -152,6 +232,8 @@ static void check_pace(const struct job *j)
 
 	for (unsigned i = 0; i < sc->job_count; i++) {
 		blocks += sc->jobs[i].source ? sc->jobs[i].source->size / 4096 + 1 : 0;
+		if (sc->jobs[i].is_tree)
+			blocks += sc->jobs[i].tree->bytes / 2048 + 2 * sc->jobs[i].tree->count + 20 * sc->jobs[i].tree->larges;
 		if (sc->jobs[i].opts.rate_bytes)
 			return;
 	}
@@ -173,7 +255,7 @@ static void check_job(struct job *j)
 		sim_fail(sc->sim, "job %u was done %u times", j->index, j->done);
 	check_times(j);
 	if (j->is_unsafe) {
-		if (j->result.code == 0 && !j->is_put)
+		if (j->result.code == 0 && !j->is_put && !j->is_tree)
 			check_content(j, j->sunk);
 		return;
 	}
@@ -183,13 +265,17 @@ static void check_job(struct job *j)
 		if (!has_cause(j))
 			sim_fail(sc->sim, "job %u failed without a cause: %d (%s)", j->index, j->result.code,
 				 j->result.err.text);
+		if (j->is_tree)
+			check_failed_tree(j);
 		if (j->sunk && !is_unsure(j->result.code))
 			sim_fail(sc->sim, "job %u failed and left a file", j->index);
 		return;
 	}
 	if (j->caller.never_ends)
 		sim_fail(sc->sim, "job %u: a source without end was moved", j->index);
-	if (!j->is_put)
+	if (j->is_tree)
+		check_whole_tree(j);
+	else if (!j->is_put)
 		check_content(j, j->sunk);
 	else if (!is_shared)
 		check_content(j, sim_disk_find(j->to, j->path));
@@ -203,7 +289,7 @@ static void check_flips(const struct scenario *sc, unsigned flips)
 	unsigned found = 0;
 
 	for (unsigned i = 0; i < sc->job_count; i++) {
-		if (sc->jobs[i].result.code != 0)
+		if (sc->jobs[i].result.code != 0 || sc->jobs[i].failed > 0)
 			return;		/* what came after its end was found by nobody */
 		found += sc->jobs[i].result.corrupt_chunks;
 	}
@@ -221,6 +307,7 @@ void scenario_check_jobs(struct scenario *sc)
 		struct visit v = { sc, sim_node(sc->sim, i) };
 
 		sim_disk_each(v.node, check_entry, &v);
+		sim_disk_each_tree(v.node, check_tree, &v);
 	}
 	for (unsigned i = 0; i < sc->request_count; i++)
 		if (sc->requests[i].done != 1)

@@ -170,9 +170,16 @@ static void plan_disk_faults(struct scenario *sc, struct sim_faults *f)
 		f->space_bytes = sim_below(sc->sim, 16 * (uint64_t)sc->chunk_bytes);
 }
 
+/* So few that what waits for them is over within the time that a job may take. */
+static void plan_hangs(struct scenario *sc, struct sim_faults *f)
+{
+	f->tree_hangs = 1 + (unsigned)sim_below(sc->sim, 20);
+	sim_disk_hangs(sc->sim, 1 + (unsigned)sim_below(sc->sim, 3));
+}
+
 void scenario_plan_faults(struct scenario *sc)
 {
-	uint64_t kind = sim_below(sc->sim, 10);
+	uint64_t kind = sim_below(sc->sim, 11);
 	struct sim_faults f = { .conn_cut = 0 };
 
 	sc->is_calm = kind < 2;
@@ -195,6 +202,8 @@ void scenario_plan_faults(struct scenario *sc)
 		plan_removal(sc);
 	if (kind == 9)
 		plan_restart(sc);
+	if (kind == 10 || (kind >= 7 && sim_one_in(sc->sim, 4)))
+		plan_hangs(sc, &f);
 	sim_trace(sc->sim, "misfortune of kind %llu", (unsigned long long)kind);
 	sim_set_faults(sc->sim, &f);
 }

@@ -98,6 +98,7 @@ static void print_totals(const struct scenario_totals *t)
 	}
 	if (others)
 		printf("%7u with numbers that a hostile node made up\n", others);
+	printf("%u trees, %u succeeded; %u tries again, in %u seeds with what was there\n", t->trees, t->trees_done, t->again, t->resumed);
 	if (t->overlaps)
 		printf("%u writes began while one of the same bytes was under way\n", t->overlaps);
 }

@@ -52,6 +52,44 @@ static void plan_source(struct scenario *sc, struct job *j)
 	}
 }
 
+/* It takes seconds, is given up in the middle and begun again, which goes on with what was logged by then. */
+static void plan_breaks(struct job *j, uint64_t bytes)
+{
+	struct sim *s = j->sc->sim;
+
+	if (bytes < 8192 || j->caller.is_stream || !sim_one_in(s, 4))
+		return;
+	j->opts.rate_bytes = 1 + bytes / (2 + sim_below(s, 8));
+	j->opts.timeout_ns = 0;
+	j->breaks = 1 + (unsigned)sim_below(s, 3);
+	j->tries = j->breaks + 1;
+	j->is_cancel_kept = true;
+}
+
+/* What a job asks for beside what it moves. */
+static void plan_manner(struct scenario *sc, struct job *j)
+{
+	struct sim *s = sc->sim;
+
+	j->opts.durability = (enum fm_durability)sim_below(s, 3);
+	if (sim_one_in(s, 4))
+		j->opts.transport = sim_one_in(s, 2) ? FM_WANT_RDMA : FM_WANT_TCP;
+	j->is_doomed = (j->opts.transport == FM_WANT_RDMA && sc->opts.rdma_rails == 0) ||
+		       (j->opts.transport == FM_WANT_TCP && sc->opts.is_tcp_off);
+	if (sim_one_in(s, 6))
+		j->opts.rate_bytes = sc->chunk_bytes * (1 + sim_below(s, 64));
+	if (sim_one_in(s, 6))
+		j->opts.timeout_ns = 1 + sim_below(s, 20 * SIM_S);
+	if (!j->caller.never_ends && sim_one_in(s, 2))
+		j->tries = (unsigned)sim_below(s, 4);
+	j->is_cancel_kept = sim_one_in(s, 2);
+	plan_breaks(j, j->is_tree ? j->tree->bytes : j->source ? j->source->size : 0);
+	(void)sim_after(s, j->from->control, j->start_ns, scenario_job_start, j);
+	if (j->caller.never_ends || sim_one_in(s, 6))
+		(void)sim_after(s, j->from->control, j->start_ns + 1 + sim_latency(s, 10 * SIM_S), scenario_job_cancel,
+				j);
+}
+
 static void plan_job(struct scenario *sc)
 {
 	struct sim *s = sc->sim;
@@ -65,19 +103,53 @@ static void plan_job(struct scenario *sc)
 	j->to = other_node(sc, j->from);
 	(void)snprintf(j->path, sizeof(j->path), "f%u", j->index);
 	plan_source(sc, j);
-	j->opts.durability = (enum fm_durability)sim_below(s, 3);
-	if (sim_one_in(s, 4))
-		j->opts.transport = sim_one_in(s, 2) ? FM_WANT_RDMA : FM_WANT_TCP;
-	j->is_doomed = (j->opts.transport == FM_WANT_RDMA && sc->opts.rdma_rails == 0) ||
-		       (j->opts.transport == FM_WANT_TCP && sc->opts.is_tcp_off);
-	if (sim_one_in(s, 6))
-		j->opts.rate_bytes = sc->chunk_bytes * (1 + sim_below(s, 64));
-	if (sim_one_in(s, 6))
-		j->opts.timeout_ns = 1 + sim_below(s, 20 * SIM_S);
-	(void)sim_after(s, j->from->control, j->start_ns, scenario_job_start, j);
-	if (j->caller.never_ends || sim_one_in(s, 6))
-		(void)sim_after(s, j->from->control, j->start_ns + 1 + sim_latency(s, 10 * SIM_S), scenario_job_cancel,
-				j);
+	if (!j->is_put && !j->caller.is_stream && sim_one_in(s, 2))
+		j->caller.partial_path = j->path;
+	plan_manner(sc, j);
+}
+
+static void plan_tree_source(struct scenario *sc, struct job *j)
+{
+	struct sim *s = sc->sim;
+
+	j->tree_source = sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40), 1 + (unsigned)sim_below(s, 30), sc->chunk_bytes);
+	j->tree = j->tree_source;
+	if (j->is_put) {
+		if (!sim_one_in(s, 3))
+			return;
+		j->tree_old = sim_tree_changed(s, j->tree, 1 + sim_below(s, UINT64_C(1) << 40), sc->chunk_bytes);
+		sim_disk_add_tree(j->to, j->path, j->tree_old);
+		return;
+	}
+	if (sim_one_in(s, 3)) {
+		j->excludes[0] = "x*";
+		j->tree = sim_tree_without(s, j->tree, "x*");
+	}
+	if (sim_one_in(s, 10))
+		j->is_missing = true;
+	else
+		sim_disk_add_tree(j->to, j->path, j->tree_source);
+}
+
+static void plan_tree_job(struct scenario *sc)
+{
+	struct sim *s = sc->sim;
+	struct job *j = &sc->jobs[sc->job_count];
+
+	j->start_ns = sim_below(s, sim_one_in(s, 2) ? 2 * SIM_S : 20 * SIM_S);
+	j->sc = sc;
+	j->index = sc->job_count++;
+	j->is_tree = true;
+	j->is_put = sim_one_in(s, 2);
+	j->from = sim_node(s, (unsigned)sim_below(s, sc->honest));
+	j->to = other_node(sc, j->from);
+	(void)snprintf(j->path, sizeof(j->path), "t%u", j->index);
+	plan_tree_source(sc, j);
+	j->opts.may_replace = sim_one_in(s, 2);
+	j->opts.is_update = sim_one_in(s, 3);
+	j->opts.has_checksums = j->opts.is_update && sim_one_in(s, 2);
+	j->opts.is_dry = sim_one_in(s, 8);
+	plan_manner(sc, j);
 }
 
 static void plan_request(struct scenario *sc)
@@ -169,9 +241,12 @@ static void plan_unsafe_job(struct scenario *sc)
 	j->start_ns = sim_below(s, 20 * SIM_S);
 	j->caller.is_stream = sim_one_in(s, 3);
 	(void)snprintf(j->path, sizeof(j->path), "u%u", j->index);
-	if (j->is_put)
+	j->is_tree = sim_one_in(s, 3);
+	if (j->is_tree)
+		j->tree = j->tree_source = sim_tree_new(s, 1 + sim_below(s, UINT64_C(1) << 40), 8, sc->chunk_bytes);
+	else if (j->is_put)
 		j->source = sim_blob_new(s, sim_random(s), pick_size(sc), sim_one_in(s, 3) ? 2 : 0);
-	if (j->is_put && j->caller.is_stream)
+	if (!j->is_tree && j->is_put && j->caller.is_stream)
 		j->source->attr.has_holes = false;
 	(void)sim_after(s, j->from->control, j->start_ns, scenario_job_start, j);
 	(void)sim_after(s, j->from->control, 40 * SIM_S, scenario_job_cancel, j);
@@ -188,6 +263,9 @@ void scenario_plan_work(struct scenario *sc)
 	describe(sc);
 	for (uint64_t n = 1 + sim_below(sc->sim, 10); n > 0; n--)
 		plan_job(sc);
+	if (sim_one_in(sc->sim, 2))
+		for (uint64_t n = 1 + sim_below(sc->sim, 3); n > 0; n--)
+			plan_tree_job(sc);
 	for (uint64_t n = sim_below(sc->sim, REQUESTS_MAX); n > 0; n--)
 		plan_request(sc);
 }

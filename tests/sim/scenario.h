@@ -17,6 +17,10 @@ struct scenario_totals {
 	unsigned flips;
 	unsigned resent;		/* jobs that sent something again and succeeded */
 	unsigned overlaps;
+	unsigned trees;			/* of the jobs */
+	unsigned trees_done;
+	unsigned again;			/* tries that failed and were begun again */
+	unsigned resumed;		/* seeds in which one went on with what another one left */
 	unsigned requests;
 	uint64_t trace_hash;		/* of the last seed */
 };

@@ -8,6 +8,7 @@
 
 #include "tests/sim/scenario.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/sim_tree.h"
 
 #define JOBS_MAX 32
 #define REQUESTS_MAX 8
@@ -26,7 +27,15 @@ struct job {
 	struct sim_blob *source;	/* NULL: get of whatever is there */
 	struct sim_blob *sunk;		/* get */
 	struct sim_caller_opts caller;
+	bool is_tree;
+	struct sim_tree *tree;		/* what is sent of the source, patterns applied */
+	struct sim_tree *tree_source;
+	struct sim_tree *tree_old;	/* put: what was there before */
+	const char *excludes[2];
 	struct fm_job_opts opts;
+	unsigned tries;			/* how often it is begun again after it failed */
+	unsigned breaks;		/* how many tries are cancelled in the middle, so that the next one goes on */
+	bool is_cancel_kept;
 	struct fm_job *job;
 	uint64_t start_ns;		/* planned, from the beginning; then of the clock */
 	uint64_t cancel_ns;		/* of the clock; 0: not cancelled */
@@ -35,6 +44,7 @@ struct job {
 	bool is_missing;		/* get of a name that does not exist */
 	bool is_doomed;			/* asks for what cannot be */
 	unsigned done;
+	unsigned failed;		/* tries that failed and were begun again */
 	struct fm_job_result result;
 };
 

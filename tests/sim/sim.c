@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "mover/base/err.h"
-#include "tests/sim/sim_priv.h"
+#include "tests/sim/sim_tree_priv.h"
 
 /* So many steps without time going on: something runs in circles. */
 #define STEPS_AT_ONCE_MAX 2000000
@@ -459,6 +459,8 @@ static void check_counts(struct sim *s)
 static void node_free(struct sim_node *n)
 {
 	fm_worker_free(n->worker);
+	sim_store_free(n);
+	sim_trees_free(n);
 	free(n->arena);
 }
 

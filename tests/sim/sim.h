@@ -36,6 +36,9 @@ struct sim;
 struct sim_event;
 struct sim_node;
 struct sim_entry;
+struct sim_dir;
+struct sim_stage;
+struct sim_partial;
 
 /* What can go wrong: one in so many (0: never), asked for each operation. */
 struct sim_faults {
@@ -51,6 +54,7 @@ struct sim_faults {
 	unsigned create_fails;		/* open_source, create */
 	unsigned publish_fails;
 	unsigned source_changes;	/* per file opened as a source */
+	unsigned tree_hangs;		/* a tree's disk hangs for up to 150 s; per pack, a few in all */
 	unsigned loop_stall;		/* a thread does not get to run for up to 20 ms; per pass */
 	uint64_t space_bytes;		/* a sink that grows beyond it is out of space; 0: endless */
 };
@@ -62,6 +66,7 @@ enum sim_fired {
 	SIM_FIRED_IO = 4,
 	SIM_FIRED_SPACE = 8,
 	SIM_FIRED_CHANGE = 16,
+	SIM_FIRED_HANG = 32,
 };
 
 struct sim_opts {
@@ -143,6 +148,10 @@ struct sim_node {
 	struct fm_net *net;
 	struct fm_engine *engine;	/* the user's to make and free */
 	struct sim_entry *entries;	/* what its disk holds */
+	struct sim_dir *dirs;		/* the same, directories as a whole: sim_tree.c */
+	struct sim_stage *stages;	/* unfinished ones: sim_tree_sink.c */
+	struct sim_partial *partials;	/* unfinished files: sim_store.c */
+	uint64_t hung_until_ns;		/* its trees' disk hangs: sim_tree_hang.c */
 };
 
 struct sim_node *sim_node(struct sim *sim, unsigned index);
@@ -202,6 +211,7 @@ void sim_disk_each(struct sim_node *node, void (*visit)(void *ctx, const char *p
 struct sim_caller_opts {
 	bool is_stream;
 	bool never_ends;		/* source stream: the last read waits until it is cancelled */
+	const char *partial_path;	/* sink: what is there is kept under this name for the next try; NULL: it is not */
 };
 
 /* A file that a local caller handed over. */
@@ -215,8 +225,18 @@ struct sim_disk_counts {
 	unsigned ios;			/* under way */
 	unsigned overlaps;		/* writes begun while one of the same bytes was under way, ever */
 	unsigned stores;		/* not freed */
+	uint64_t resumed;		/* bytes that a try found there from one before, ever */
 };
 
+/* How often the disk of a tree may hang, as the faults say, from now on. */
+void sim_disk_hangs(struct sim *sim, unsigned count);
+
+/* How long they hung, all together, and until when the last one does. */
+uint64_t sim_disk_hung(struct sim *sim, uint64_t *until_ns);
+
 void sim_disk_counts(struct sim *sim, struct sim_disk_counts *out);
+
+/* What a node's disk has of unfinished transfers; at the end of the world. */
+void sim_store_free(struct sim_node *node);
 
 #endif

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/crc32c.h"
+#include "mover/tree/pack.h"
 #include "mover/wire/wire.h"
 #include "tests/sim/scenario_priv.h"
 
@@ -24,6 +26,8 @@
 #define SENDS_MAX 64		/* under way on one connection */
 #define DIALS_MAX 12		/* control connections dialled, ever */
 #define MESSAGES_MAX 150	/* unasked, on one connection */
+#define PACKS 2			/* that it has, good ones: one with a file, one that offers */
+#define PACK_AT(i) ((32u << 10) + (i) * 4096u)	/* in the memory that it sends from */
 #define ACTIVE_NS (25 * SIM_S)	/* then it falls silent */
 
 struct hostile {
@@ -37,6 +41,8 @@ struct hostile {
 	unsigned manners;		/* it does wrong one time in so many: who does it always gets nowhere */
 	bool never_acks, never_returns;
 	uint64_t next_id;
+	uint32_t pack_len[PACKS];
+	uint32_t pack_crc[PACKS];
 	bool is_over;
 };
 
@@ -136,8 +142,73 @@ static void fill_store(struct hostile *h, struct fm_wire_str *store, struct fm_w
 
 	*store = fm_wire_str(one_in(h, 10) ? "nowhere" : "s");
 	/* It may write, but under names of its own: what it may damage by right says nothing. */
-	(void)snprintf(text, sizeof(text), "%c%u", is_write ? 'h' : 'f', (unsigned)below(h, 8));
+	(void)snprintf(text, sizeof(text), "%c%u", is_write ? 'h' : one_in(h, 2) ? 't' : 'f', (unsigned)below(h, 8));
 	*path = fm_wire_str(one_in(h, 10) ? "" : text);
+}
+
+/* A file, a tree, a large file of somebody's tree. */
+static void make_put(struct hostile *h, struct fm_wire_put *p)
+{
+	*p = (struct fm_wire_put){ .flags = (uint16_t)below(h, 4),
+				   .xfer = pick_id(h),
+				   .size = pick_size(h),
+				   .chunk = pick_chunk(h),
+				   .mode = 0600,
+				   .durability = (uint8_t)below(h, 3),
+				   .ino = below(h, 3),
+				   .dev = below(h, 2) };
+	if (one_in(h, 4))
+		p->size = FM_WIRE_SIZE_UNKNOWN;
+	fill_store(h, &p->store, &p->path, true);
+	if (one_in(h, 3)) {
+		p->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(h, 8) * FM_WIRE_PUT_UPDATE);
+		p->size = FM_WIRE_SIZE_UNKNOWN;
+		p->mode = 0;
+	} else if (one_in(h, 3)) {
+		p->tree = pick_id(h);
+		p->tree += p->tree == 0;
+		p->size = pick_size(h);
+		p->store = fm_wire_str("");
+		p->path = fm_wire_str(one_in(h, 5) ? "../x" : one_in(h, 2) ? "file" : "d/big");
+	}
+}
+
+static void make_ready(struct hostile *h, struct fm_wire_ready *m)
+{
+	static uint8_t have[2 * FM_WIRE_RANGE_LEN];
+
+	*m = (struct fm_wire_ready){ .flags = (uint16_t)below(h, one_in(h, 2) ? 2 : FM_WIRE_READY_FLAGS + 1),
+				     .xfer = pick_id(h),
+				     .chunk = pick_chunk(h),
+				     .note = fm_wire_str("") };
+	if (!one_in(h, 4))
+		return;
+	m->count = 1 + (uint16_t)below(h, 2);
+	m->have = have;
+	m->have_crc = (uint32_t)below(h, UINT32_MAX);
+	for (unsigned i = 0; i < m->count; i++)
+		fm_wire_set_range(have, i, (struct fm_wire_range){ (2 * i + below(h, 2)) * 8192 + i * 8192, 1 + below(h, 8191) });
+}
+
+static void make_get(struct hostile *h, struct fm_wire_get *m)
+{
+	*m = (struct fm_wire_get){ .flags = (uint16_t)(2 + below(h, 6)), .xfer = pick_id(h), .chunk = pick_chunk(h),
+				   .rate_bytes = one_in(h, 4) ? below(h, 100000) : 0 };
+	if (one_in(h, 3))
+		m->flags |= FM_WIRE_GET_RESUME;
+	if (one_in(h, 2))
+		m->flags |= FM_WIRE_GET_TREE;
+	if (m->flags & FM_WIRE_GET_TREE)
+		m->count = (uint16_t)below(h, 3);
+	m->exclude[0] = fm_wire_str("x*");
+	m->exclude[1] = fm_wire_str("[");
+	fill_store(h, &m->store, &m->path, false);
+}
+
+static void make_need(struct hostile *h, struct fm_wire_need *m)
+{
+	*m = (struct fm_wire_need){ .xfer = pick_id(h), .seq = below(h, 6), .count = 1 + (uint16_t)below(h, 8) };
+	m->bits[0] = (uint8_t)(below(h, 256) & ((1u << m->count) - 1));
 }
 
 static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
@@ -146,25 +217,26 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 
 	switch (m->type) {
 	case FM_WIRE_PUT:
-		m->put = (struct fm_wire_put){ .flags = (uint16_t)below(h, 4),
-					       .xfer = id,
-					       .size = size,
-					       .chunk = pick_chunk(h),
-					       .mode = 0600,
-					       .durability = (uint8_t)below(h, 3) };
-		if (one_in(h, 4))
-			m->put.size = FM_WIRE_SIZE_UNKNOWN;
-		fill_store(h, &m->put.store, &m->put.path, true);
+		make_put(h, &m->put);
 		break;
 	case FM_WIRE_READY:
-		m->ready = (struct fm_wire_ready){
-			.flags = (uint16_t)below(h, 2), .xfer = id, .chunk = pick_chunk(h), .note = fm_wire_str("")
-		};
+		make_ready(h, &m->ready);
 		break;
 	case FM_WIRE_GET:
-		m->get = (struct fm_wire_get){ .flags = (uint16_t)(2 + below(h, 6)), .xfer = id, .chunk = pick_chunk(h),
-					       .rate_bytes = one_in(h, 4) ? below(h, 100000) : 0 };
-		fill_store(h, &m->get.store, &m->get.path, false);
+		make_get(h, &m->get);
+		break;
+	case FM_WIRE_NEED:
+		make_need(h, &m->need);
+		break;
+	case FM_WIRE_COMMIT:
+		m->commit.xfer = id;
+		break;
+	case FM_WIRE_VERIFY:
+		m->verify = (struct fm_wire_verify){ .id = id };
+		fill_store(h, &m->verify.store, &m->verify.path, false);
+		break;
+	case FM_WIRE_VERIFIED:
+		m->verified = (struct fm_wire_verified){ .flags = (uint16_t)below(h, 2), .id = id, .files = below(h, 9), .text = fm_wire_str("") };
 		break;
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){ .flags = (uint16_t)below(h, 2),
@@ -172,16 +244,19 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 						   .size = size,
 						   .mode = 0600,
 						   .note = fm_wire_str("note") };
+		if (one_in(h, 3))
+			m->found.size = FM_WIRE_SIZE_UNKNOWN;
 		break;
 	case FM_WIRE_FINISH:
-		m->finish = (struct fm_wire_finish){ .xfer = id,
+		m->finish = (struct fm_wire_finish){ .flags = (uint16_t)one_in(h, 4),
+						     .xfer = id,
 						     .size = size,
 						     .data_bytes = size,
 						     .chunks = size > 0 ? 1 + below(h, size) : 0,
 						     .crc = (uint32_t)below(h, UINT32_MAX) };
 		break;
 	case FM_WIRE_DONE:
-		m->done = (struct fm_wire_done){ .flags = (uint16_t)below(h, 2), .xfer = id };
+		m->done = (struct fm_wire_done){ .flags = (uint16_t)below(h, 8), .xfer = id, .files = below(h, 9) };
 		break;
 	default:
 		m->type = FM_WIRE_ABORT;
@@ -225,11 +300,11 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_BYE));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_VERIFIED));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
-		m->hello = (struct fm_wire_hello){ .version_min = 1,
-						   .version_max = 1 + (uint16_t)below(h, 3),
+		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,
+						   .version_max = FM_WIRE_VERSION + (uint16_t)below(h, 3),
 						   .name = fm_wire_str("n3") };
 		break;
 	case FM_WIRE_ADDRS:
@@ -296,7 +371,7 @@ static void hctl_unasked(void *ctx)
 static void hctl_hello(struct hctl *c)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO,
-				 .hello = { .version_min = 1, .version_max = 1, .name = fm_wire_str("n3") } };
+				 .hello = { .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .name = fm_wire_str("n3") } };
 
 	hctl_say(c, &m);
 	(void)sim_after(c->h->sim, c->h->node->control, sim_latency(c->h->sim, SIM_S), hctl_unasked, c);
@@ -373,6 +448,18 @@ static bool answer(struct hctl *c, const struct fm_wire_msg *in, struct fm_wire_
 	}
 }
 
+/* What a sink asks for, more or less: its peer offers, whether or not it was told to. */
+static void maybe_need(struct hctl *c, uint64_t id)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_NEED };
+
+	if (c->is_closed || !one_in(c->h, 2))
+		return;
+	make_need(c->h, &m.need);
+	m.need.xfer = id;
+	hctl_say(c, &m);
+}
+
 static void remember_from(struct hostile *h, const struct fm_wire_msg *m)
 {
 	if (m->type == FM_WIRE_PUT)
@@ -404,6 +491,8 @@ static void hctl_message(void *ctx, const uint8_t *msg, size_t len)
 		return;
 	c->has_said_addrs |= out.type == FM_WIRE_ADDRS;
 	hctl_say(c, &out);
+	if (out.type == FM_WIRE_READY && in.put.flags & FM_WIRE_PUT_TREE)
+		maybe_need(c, in.put.xfer);
 }
 
 static void hctl_opened(void *ctx)
@@ -454,6 +543,15 @@ static void hsend_done(struct fm_send *send, int res)
 	s->c->under_way--;
 }
 
+/* Zeros, or a pack. */
+static void *payload_of(const struct hconn *c, const struct fm_data_msg *m)
+{
+	for (unsigned i = 0; i < PACKS; i++)
+		if (m->data_crc == c->h->pack_crc[i] && m->length == c->h->pack_len[i])
+			return (char *)c->tx.memory + PACK_AT(i);
+	return c->tx.memory;
+}
+
 static void hconn_say(struct hconn *c, const struct fm_data_msg *m)
 {
 	struct hsend *s;
@@ -467,7 +565,7 @@ static void hconn_say(struct hconn *c, const struct fm_data_msg *m)
 	if (does_wrong(c->h, 50))
 		s->send.msg[below(c->h, FM_DATA_MSG_LEN)] ^= 4;
 	if (m->type == FM_DATA_CHUNK && !does_wrong(c->h, 4)) {
-		s->send.payload = c->tx.memory;
+		s->send.payload = payload_of(c, m);
 		s->send.payload_len = m->length < REGION ? m->length : REGION;
 		s->send.region = &c->tx;
 		s->send.rkey = c->grant.data_crc + does_wrong(c->h, 20);
@@ -498,6 +596,12 @@ static void make_chunk(struct hconn *c, struct fm_data_msg *m)
 	m->data_crc = one_in(h, 2) ? UINT32_C(0x98f94189) : (uint32_t)below(h, UINT32_MAX);
 	if (m->data_crc == UINT32_C(0x98f94189))
 		m->length = 4096;
+	if (one_in(h, 3)) {
+		unsigned i = (unsigned)below(h, PACKS);
+
+		m->length = h->pack_len[i];
+		m->data_crc = h->pack_crc[i];
+	}
 }
 
 static void make_grant(struct hconn *c, struct fm_data_msg *m)
@@ -620,6 +724,24 @@ static const struct fm_conn_events hconn_events = { .message = hconn_message,
 						    .failed = hconn_failed,
 						    .closed = hconn_closed };
 
+static void make_pack(struct hostile *h, char *at, unsigned which)
+{
+	struct fm_pack_entry e = { .type = FM_PACK_FILE, .mode = 0600, .size = 9, .path = "d/file", .path_len = 6, .identity = 7 };
+	struct fm_pack_entry dir = { .type = FM_PACK_DIR, .mode = 0700, .path = "d", .path_len = 1 };
+	struct fm_pack_writer w;
+
+	fm_pack_begin(&w, at, 4096, which == 1 ? FM_PACK_OFFER : 0);
+	(void)fm_pack_add(&w, &dir);
+	e.data_len = which == 1 ? 0 : 9;
+	e.crc = which == 1 ? 0 : fm_crc32c_part(fm_crc32c(0, "some data", 9), 0, 9);
+	if (which == 1)
+		(void)fm_pack_add(&w, &e);
+	else
+		memcpy(fm_pack_add(&w, &e), "some data", 9);
+	h->pack_len[which] = (uint32_t)fm_pack_end(&w);
+	h->pack_crc[which] = fm_crc32c(0, at, h->pack_len[which]);
+}
+
 static void hconn_start(void *ctx)
 {
 	struct hconn *c = ctx;
@@ -635,6 +757,8 @@ static void hconn_start(void *ctx)
 		return;
 	}
 	memset(memory, 0, 2 * (size_t)REGION);
+	for (unsigned i = 0; i < PACKS; i++)
+		make_pack(h, memory + REGION + PACK_AT(i), i);
 	c->conn->ops->attach(c->conn, c->loop, &hconn_events, c);
 	ret = c->conn->ops->lend(c->conn, memory, REGION, true, &c->rx, &err);
 	assert(ret == 0);

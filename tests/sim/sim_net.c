@@ -288,6 +288,11 @@ static int net_ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	return 0;
 }
 
+static size_t net_ctl_queued(const struct fm_ctl *c)
+{
+	return c->queued;
+}
+
 static void net_ctl_close(struct fm_ctl *c)
 {
 	if (!c)
@@ -611,6 +616,7 @@ static const struct fm_net_ops net_ops = {
 	.stop = net_stop,
 	.ctl_dial = net_ctl_dial,
 	.ctl_send = net_ctl_send,
+	.ctl_queued = net_ctl_queued,
 	.ctl_close = net_ctl_close,
 	.ctl_peer = net_ctl_peer,
 	.addrs = net_addrs,

@@ -26,7 +26,17 @@ struct sim_disk_world {
 	unsigned ios;
 	unsigned overlaps;
 	unsigned stores;
+	unsigned hangs_left;		/* that a tree's disk may still have; then it is well */
+	uint64_t hung_ns;		/* all of them together */
+	uint64_t hung_until_ns;		/* the last one */
+	uint64_t resumed;		/* bytes that a try found there from one before */
 };
+
+/* Names under which a hostile node may have written: what it spoils there is its own. */
+bool sim_is_suspect(const char *path);
+
+/* Its own, so that what is tested is not compared with itself. */
+uint32_t sim_crc32c(const uint8_t *at, uint64_t len);
 
 struct sim_net_world *sim_net_world(struct sim *sim);
 struct sim_disk_world *sim_disk_world(struct sim *sim);

@@ -67,15 +67,53 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 {
 	struct job *j = ctx;
 
+	j->job = NULL;
+	sim_trace(j->sc->sim, "job %u done after %llu us: %d %s; %llu bytes resumed", j->index,
+		  (unsigned long long)result->elapsed_ns / 1000, result->code, result->err.text,
+		  (unsigned long long)result->bytes_resumed);
+	if (result->code != 0 && j->tries > 0) {
+		j->tries--;
+		j->failed++;
+		(void)sim_after(j->sc->sim, j->from->control, sim_below(j->sc->sim, 5 * SIM_S), scenario_job_start, j);
+		return;
+	}
 	j->done++;
 	j->done_ns = sim_now(j->sc->sim);
 	j->result = *result;
-	j->job = NULL;
-	sim_trace(j->sc->sim, "job %u done after %llu us: %d %s", j->index,
-		  (unsigned long long)result->elapsed_ns / 1000, result->code, result->err.text);
 }
 
 static const struct fm_job_events job_events = { .done = job_done };
+
+static void open_file(struct job *j)
+{
+	struct fm_job_opts *o = &j->opts;
+
+	if (!j->is_put) {
+		o->file = sim_caller_sink(j->from, &j->caller, &j->sunk);
+		return;
+	}
+	o->attr = j->source->attr;
+	if (j->caller.is_stream)
+		o->attr = (struct fm_attr){ .type = FM_NODE_FILE, .size = FM_SIZE_UNKNOWN, .mode = o->attr.mode, .mtime_ns = o->attr.mtime_ns };
+	o->file = sim_caller_source(j->from, j->source, &j->caller);
+}
+
+static void open_tree(struct job *j)
+{
+	struct fm_job_opts *o = &j->opts;
+	const struct fm_create_tree how = { .may_replace = true,
+					    .is_update = o->is_update,
+					    .has_checksums = o->has_checksums,
+					    .is_dry = o->is_dry };
+
+	if (j->is_put) {
+		o->file = sim_caller_tree_source(j->from, j->tree);
+		o->attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = 1, .ino = j->tree->ino };
+	} else {
+		o->excludes = j->excludes;
+		o->file = sim_caller_tree_sink(j->from, j->path, &how);
+	}
+}
 
 void scenario_job_start(void *ctx)
 {
@@ -85,6 +123,11 @@ void scenario_job_start(void *ctx)
 	int ret;
 
 	j->start_ns = sim_now(j->sc->sim);
+	j->cancel_ns = 0;
+	if (j->breaks > 0) {
+		j->breaks--;
+		(void)sim_after(j->sc->sim, j->from->control, SIM_S + sim_below(j->sc->sim, 4 * SIM_S), scenario_job_cancel, j);
+	}
 	if (!j->from->engine) {		/* being started again */
 		j->done = 1;
 		j->result.code = -ECANCELED;
@@ -95,17 +138,18 @@ void scenario_job_start(void *ctx)
 	o->store = "s";
 	o->path = j->path;
 	o->path_len = strlen(j->path);
-	if (j->is_put) {
-		o->file = sim_caller_source(j->from, j->source, &j->caller);
-		o->attr = j->source->attr;
-		if (j->caller.is_stream)
-			o->attr.size = FM_SIZE_UNKNOWN;
-	} else {
-		o->file = sim_caller_sink(j->from, &j->caller, &j->sunk);
+	if (j->is_tree)
+		open_tree(j);
+	else
+		open_file(j);
+	if (!o->file) {		/* no memory */
+		j->done = 1;
+		j->result.code = -ENOMEM;
+		return;
 	}
 	ret = fm_job_start(j->from->engine, o, &job_events, j, &j->job, &err);
-	sim_trace(j->sc->sim, "job %u: %s %s %s %s:%s%s%s, %llu bytes%s, limit %llu: %d %s", j->index, j->from->name,
-		  j->is_put ? "puts" : "gets", j->is_put ? "to" : "from", j->to->name, j->path,
+	sim_trace(j->sc->sim, "job %u: %s %s %s %s:%s%s%s%s, %llu bytes%s, limit %llu: %d %s", j->index, j->from->name,
+		  j->is_put ? "puts" : "gets", j->is_put ? "to" : "from", j->to->name, j->path, j->is_tree ? ", tree" : "",
 		  j->caller.is_stream ? ", stream" : "", j->caller.never_ends ? " without end" : "",
 		  (unsigned long long)(j->source ? j->source->size : 0),
 		  j->source && j->source->is_data ? " with holes" : "", (unsigned long long)o->rate_bytes, ret,
@@ -125,7 +169,7 @@ void scenario_job_cancel(void *ctx)
 		return;
 	j->cancel_ns = sim_now(j->sc->sim);
 	sim_trace(j->sc->sim, "job %u: cancel", j->index);
-	fm_job_cancel(j->job, -ECANCELED, "cancelled by the scenario");
+	fm_job_cancel(j->job, -ECANCELED, j->is_cancel_kept, "cancelled by the scenario");
 }
 
 /* ---- requests ---- */
@@ -250,6 +294,7 @@ static void count_totals(const struct scenario *sc, struct scenario_totals *t)
 	t->jobs += sc->job_count;
 	t->flips += net.flips;
 	t->overlaps += disk.overlaps;
+	t->resumed += disk.resumed > 0;
 	t->requests += sc->request_count;
 	t->trace_hash = sim_trace_hash(sc->sim);
 	for (unsigned i = 0; i < sc->job_count; i++) {
@@ -258,11 +303,22 @@ static void count_totals(const struct scenario *sc, struct scenario_totals *t)
 		t->codes[-r->code & 4095]++;
 		t->jobs_done += r->code == 0;
 		t->resent += r->code == 0 && r->bytes_resent > 0;
+		t->trees += sc->jobs[i].is_tree;
+		t->trees_done += sc->jobs[i].is_tree && r->code == 0;
+		t->again += sc->jobs[i].failed;
 	}
 }
 
 /* Until the sessions have dialled as late as they ever do (30 s) and given every slab back. */
 #define CALM_NS (75 * SIM_S)
+
+static void calm_down(struct scenario *sc)
+{
+	uint64_t until_ns, now_ns = sim_now(sc->sim);
+
+	(void)sim_disk_hung(sc->sim, &until_ns);
+	(void)sim_run(sc->sim, NULL, NULL, CALM_NS + (until_ns > now_ns ? until_ns - now_ns : 0));
+}
 
 void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals)
 {
@@ -282,7 +338,7 @@ void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals
 	scenario_check_refusals(sc, sim_node(sc->sim, 0));
 	wait_for_all(sc);
 	sim_set_faults(sc->sim, &none);
-	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
+	calm_down(sc);
 	scenario_check_jobs(sc);
 	put_again(sc);
 	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
@@ -337,19 +393,31 @@ void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals
 /* ---- the n-th fault point ---- */
 
 #ifdef FM_FAULTS
+static void plan_plain_tree(struct scenario *sc, struct job *j)
+{
+	j->is_tree = true;
+	j->tree = j->tree_source = sim_tree_new(sc->sim, 77 + j->index, 12, sc->chunk_bytes);
+	if (!j->is_put)
+		sim_disk_add_tree(j->to, j->path, j->tree);
+}
+
 static void plan_plain_jobs(struct scenario *sc)
 {
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct job *j = &sc->jobs[i];
 
-		*j = (struct job){ .sc = sc, .index = sc->job_count++, .is_put = i == 0 };
+		*j = (struct job){ .sc = sc, .index = sc->job_count++, .is_put = i % 2 == 0 };
 		j->from = sim_node(sc->sim, 0);
 		j->to = sim_node(sc->sim, 1);
 		(void)snprintf(j->path, sizeof(j->path), "f%u", i);
+		(void)sim_after(sc->sim, j->from->control, 2 * SIM_S, scenario_job_start, j);
+		if (i >= 2) {
+			plan_plain_tree(sc, j);
+			continue;
+		}
 		j->source = sim_blob_new(sc->sim, i, 6 * sc->chunk_bytes + 13, i * 2);
 		if (!j->is_put)
 			sim_disk_add(j->to, j->path, j->source);
-		(void)sim_after(sc->sim, j->from->control, 2 * SIM_S, scenario_job_start, j);
 	}
 }
 

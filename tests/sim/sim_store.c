@@ -13,15 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
-#include "tests/sim/sim_priv.h"
+#include "tests/sim/sim_tree_priv.h"
 
 #define BLOCK 4096u
+#define RANGES_MAX 2048
 
 struct sim_entry {
 	struct sim_entry *next;
 	char *path;
 	struct sim_blob *blob;		/* NULL: removed */
+};
+
+/* What is there of a file that has not its name yet, as its journal says; the rest of its bytes is torn. */
+struct sim_partial {
+	struct sim_partial *next;
+	char *path;			/* NULL: a caller's */
+	struct fm_identity source;
+	struct sim_blob blob;
+	struct fm_ranges logged;
+	struct fm_ranges written;	/* where the torn bytes are; elsewhere there are zeros */
+	bool is_used;			/* a transfer goes on with it */
 };
 
 struct sim_store {
@@ -30,6 +43,8 @@ struct sim_store {
 	unsigned files;			/* not closed */
 	bool is_freed;
 };
+
+static const struct fm_file_ops resumable_ops;
 
 struct sim_file {
 	struct fm_file file;
@@ -47,6 +62,11 @@ struct sim_file {
 	bool never_ends;
 	bool is_changed;		/* source: somebody writes to it */
 	bool is_published, is_discarded, has_failed, is_closed;
+	struct sim_partial *partial;	/* sink that can be gone on with later */
+	bool has_begun;
+	struct fm_ranges have;		/* was there from an earlier try */
+	struct fm_ranges logged;	/* that too, and what was logged since */
+	struct fm_ranges written;
 };
 
 struct disk_io {
@@ -79,7 +99,6 @@ static struct sim_file *file_of(struct fm_file *file)
 
 /* ---- content ---- */
 
-/* Its own CRC32C, so that what is tested is not compared with itself. */
 static uint32_t crc32c_step(uint32_t crc)
 {
 	for (unsigned bit = 0; bit < 8; bit++)
@@ -87,7 +106,7 @@ static uint32_t crc32c_step(uint32_t crc)
 	return crc;
 }
 
-static uint32_t crc32c(const uint8_t *at, uint64_t len)
+uint32_t sim_crc32c(const uint8_t *at, uint64_t len)
 {
 	static uint32_t table[256];
 	uint32_t crc = UINT32_MAX;
@@ -131,9 +150,10 @@ struct sim_blob *sim_blob_new(struct sim *s, uint64_t tag, uint64_t size, unsign
 		}
 	}
 	b->attr = (struct fm_attr){
-		.type = FM_NODE_FILE, .size = size, .mode = 0640, .mtime_ns = (int64_t)tag, .has_holes = holes > 0
+		.type = FM_NODE_FILE, .size = size, .mode = 0640, .mtime_ns = (int64_t)tag, .has_holes = holes > 0,
+		.dev = 1, .ino = tag | 1, .ctime_ns = 1
 	};
-	b->crc = crc32c(b->bytes, size);
+	b->crc = sim_crc32c(b->bytes, size);
 	return b;
 }
 
@@ -142,13 +162,19 @@ bool sim_blob_is_same(const struct sim_blob *a, const struct sim_blob *b)
 	return a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
 }
 
+bool sim_is_suspect(const char *path)
+{
+	return path[0] == 'h' || path[0] == 'u';
+}
+
 /* ---- reads and writes ---- */
 
 static int64_t finish_read(struct disk_io *d)
 {
 	struct sim_file *f = d->file;
 	struct sim *s = sim_of(f);
-	uint64_t size = f->blob->size, left = d->offset < size ? size - d->offset : 0;
+	/* A sink is read back: what was written so far. */
+	uint64_t size = f->is_sink ? f->end : f->blob->size, left = d->offset < size ? size - d->offset : 0;
 	uint32_t n = d->io->len < left ? d->io->len : (uint32_t)left;
 
 	if (sim_one_in(s, sim_faults(s)->read_eio) || FM_FAULT("sim.read")) {
@@ -165,6 +191,12 @@ static int64_t finish_read(struct disk_io *d)
 	if (f->file.is_stream)
 		f->stream_at += n;
 	return n;
+}
+
+static void add_range(struct sim_file *f, struct fm_ranges *r, uint64_t offset, uint64_t len)
+{
+	if (fm_ranges_add(r, offset, len, RANGES_MAX) < 0 && fm_ranges_add(r, offset, len, RANGES_MAX) < 0)
+		sim_fail(sim_of(f), "no memory for ranges");
 }
 
 static int64_t finish_write(struct disk_io *d)
@@ -184,6 +216,8 @@ static int64_t finish_write(struct disk_io *d)
 	blob_reserve(s, f->blob, end);
 	memcpy(f->blob->bytes + d->offset, d->io->buf, d->io->len);
 	f->end = end > f->end ? end : f->end;
+	if (f->partial)
+		add_range(f, &f->written, d->offset, d->io->len);
 	if (f->file.is_stream)
 		f->stream_at = end;
 	return d->io->len;
@@ -226,7 +260,7 @@ static struct disk_io *io_new(struct sim_file *f, const struct fm_lane_io *lane,
 	struct disk_io *d = sim_alloc(s, sizeof(*d));
 
 	assert(sim_running(s) == lane->loop && !lane->ring);
-	assert(io->len > 0 && io->done && (uintptr_t)io->buf % BLOCK == 0 && f->is_sink == is_write);
+	assert(io->len > 0 && io->done && (uintptr_t)io->buf % BLOCK == 0 && (f->is_sink || !is_write));
 	assert(!f->is_published && !f->is_discarded);
 	d->file = f;
 	d->io = io;
@@ -269,6 +303,8 @@ static void file_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 
 	if (!f->file.is_stream) {
 		assert(!f->file.has_fixed_size || io->offset + io->len <= f->size);
+		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !sim_is_suspect(f->path))
+			sim_fail(sim_of(f), "what was there of %s was sent again", f->path);
 		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
 	}
 	io_start(d);
@@ -333,6 +369,8 @@ static struct sim_entry *find_entry(const struct sim_node *n, const char *path)
 	return NULL;
 }
 
+static void forget_partial(struct sim_file *f);
+
 static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
 {
@@ -352,11 +390,12 @@ static int file_publish(struct fm_file *file, uint64_t size, const struct fm_att
 		return fm_err_set(err, -EEXIST, "%s exists", f->path);
 	f->has_failed = false;
 	f->is_published = true;
+	forget_partial(f);
 	blob_reserve(s, f->blob, size + 1);
 	f->blob->size = size;
 	f->blob->attr = *attr;
 	f->blob->attr.size = size;
-	f->blob->crc = crc32c(f->blob->bytes, size);
+	f->blob->crc = sim_crc32c(f->blob->bytes, size);
 	if (f->store)
 		sim_disk_add(f->node, f->path, f->blob);
 	else
@@ -372,6 +411,143 @@ static void file_discard(struct fm_file *file)
 	check_worker(f->node);
 	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
 	f->is_discarded = true;
+	forget_partial(f);
+}
+
+/* ---- going on later ---- */
+
+static uint32_t parts_of(const struct sim_blob *b, uint64_t offset, uint64_t len)
+{
+	return fm_crc32c_part(fm_crc32c(0, b->bytes + offset, (size_t)len), offset, len);
+}
+
+static void copy_ranges(struct sim_file *f, struct fm_ranges *to, const struct fm_ranges *from)
+{
+	fm_ranges_free(to);
+	/* A fault point hits once; here it is the simulator's own memory. */
+	if (fm_ranges_copy(to, from) < 0 && fm_ranges_copy(to, from) < 0)
+		sim_fail(sim_of(f), "no memory for ranges");
+}
+
+static int file_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+{
+	struct sim_file *f = file_of(file);
+	struct sim_partial *p = f->partial;
+
+	check_worker(f->node);
+	assert(p && !f->has_begun && !f->is_published && !f->is_discarded);
+	if (sim_one_in(sim_of(f), sim_faults(sim_of(f))->create_fails) || FM_FAULT("sim.begin")) {
+		sim_fired(sim_of(f), SIM_FIRED_IO);
+		return fm_err_set(err, -EIO, "read the journal: simulated I/O error");
+	}
+	f->has_begun = true;
+	if (!fm_identity_is_same(&p->source, source)) {
+		fm_ranges_free(&p->logged);
+		fm_ranges_free(&p->written);
+	}
+	p->source = *source;
+	copy_ranges(f, &f->have, &p->logged);
+	copy_ranges(f, &f->logged, &p->logged);
+	if (p->logged.count == 0)
+		return 0;
+	copy_ranges(f, &f->written, &p->written);
+	copy_ranges(f, &have->ranges, &p->logged);
+	blob_reserve(sim_of(f), f->blob, p->blob.size);
+	memcpy(f->blob->bytes, p->blob.bytes, (size_t)p->blob.size);
+	for (size_t i = 0; i < have->ranges.count; i++)
+		have->crc ^= parts_of(f->blob, have->ranges.at[i].offset, have->ranges.at[i].len);
+	world_of(f->node)->resumed += fm_ranges_bytes(&have->ranges);
+	return 0;
+}
+
+static int file_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	assert(f->has_begun && count > 0 && !f->is_published && !f->is_discarded);
+	if (sim_one_in(sim_of(f), 4 * sim_faults(sim_of(f))->publish_fails) || FM_FAULT("sim.log")) {
+		sim_fired(sim_of(f), SIM_FIRED_IO);
+		return fm_err_set(err, -EIO, "write the journal: simulated I/O error");
+	}
+	for (size_t i = 0; i < count; i++) {
+		bool is_there = written[i].offset + written[i].len <= f->end &&
+				parts_of(f->blob, written[i].offset, written[i].len) == written[i].crc;
+
+		if (!is_there && !sim_is_suspect(f->path))
+			sim_fail(sim_of(f), "what is to be logged of %s is not what is there", f->path);
+		add_range(f, &f->logged, written[i].offset, written[i].len);
+	}
+	return 0;
+}
+
+static void forget_partial(struct sim_file *f)
+{
+	if (f->partial && f->partial->is_used) {
+		fm_ranges_free(&f->partial->logged);
+		fm_ranges_free(&f->partial->written);
+		f->partial->is_used = false;
+	}
+}
+
+/* As after a crash: what was not logged is torn. */
+static void file_keep(struct fm_file *file)
+{
+	struct sim_file *f = file_of(file);
+	struct sim_partial *p = f->partial;
+
+	check_worker(f->node);
+	assert(p && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
+	f->is_discarded = true;
+	copy_ranges(f, &p->logged, &f->logged);
+	copy_ranges(f, &p->written, &f->written);
+	p->blob.size = f->blob->cap;
+	p->blob.bytes = sim_alloc(sim_of(f), (size_t)f->blob->cap + 1);
+	for (size_t i = 0; i < f->written.count; i++)
+		memset(p->blob.bytes + f->written.at[i].offset, 0xa5, (size_t)f->written.at[i].len);
+	for (size_t i = 0; i < p->logged.count; i++)
+		memcpy(p->blob.bytes + p->logged.at[i].offset, f->blob->bytes + p->logged.at[i].offset, (size_t)p->logged.at[i].len);
+	p->is_used = false;
+}
+
+static struct sim_partial *partial_new(struct sim *s, const char *path)
+{
+	struct sim_partial *p = sim_alloc(s, sizeof(*p));
+
+	p->path = sim_alloc(s, strlen(path) + 1);
+	memcpy(p->path, path, strlen(path) + 1);
+	return p;
+}
+
+/* What an earlier try left, if nobody goes on with it now; else a new one. */
+static struct sim_partial *partial_for(struct sim_node *n, const char *path)
+{
+	struct sim_partial *p = n->partials;
+
+	while (p && (p->is_used || strcmp(p->path, path) != 0))
+		p = p->next;
+	if (!p) {
+		p = partial_new(n->sim, path);
+		p->next = n->partials;
+		n->partials = p;
+	}
+	return p;
+}
+
+static void go_on_with(struct sim_file *f, struct sim_partial *p)
+{
+	f->partial = p;
+	p->is_used = true;
+	f->file.has_partial = p->logged.count > 0;
+	f->file.ops = &resumable_ops;
+}
+
+void sim_store_free(struct sim_node *n)
+{
+	for (struct sim_partial *p = n->partials; p; p = p->next) {
+		fm_ranges_free(&p->logged);
+		fm_ranges_free(&p->written);
+	}
 }
 
 static void file_close(struct fm_file *file)
@@ -382,6 +558,10 @@ static void file_close(struct fm_file *file)
 	assert(fm_list_is_empty(&f->ios));
 	assert(!f->has_failed || f->is_discarded);
 	f->is_closed = true;
+	forget_partial(f);
+	fm_ranges_free(&f->have);
+	fm_ranges_free(&f->logged);
+	fm_ranges_free(&f->written);
 	world_of(f->node)->files--;
 	if (f->store)
 		f->store->files--;
@@ -393,6 +573,16 @@ static const struct fm_file_ops plain_ops = {
 	.check_unchanged = file_check_unchanged,
 	.publish = file_publish,
 	.discard = file_discard,
+	.close = file_close,
+};
+
+static const struct fm_file_ops resumable_ops = {
+	.write = file_write,
+	.begin = file_begin,
+	.log = file_log,
+	.publish = file_publish,
+	.discard = file_discard,
+	.keep = file_keep,
 	.close = file_close,
 };
 
@@ -433,8 +623,10 @@ static void maybe_change(struct sim_file *f)
 	struct sim *s = sim_of(f);
 
 	f->is_changed = sim_one_in(s, sim_faults(s)->source_changes);
-	if (f->is_changed)
-		sim_fired(s, SIM_FIRED_CHANGE);
+	if (!f->is_changed)
+		return;
+	sim_fired(s, SIM_FIRED_CHANGE);
+	f->blob->attr.ctime_ns++;	/* as who opens it later will see */
 }
 
 struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob, const struct sim_caller_opts *o)
@@ -460,6 +652,8 @@ struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts
 	if (o->is_stream) {
 		f->file.ops = &stream_ops;
 		f->file.is_stream = true;
+	} else if (o->partial_path) {
+		go_on_with(f, partial_for(n, o->partial_path));
 	}
 	return &f->file;
 }
@@ -529,8 +723,8 @@ static int store_open_source(struct fm_store *store, const char *path, const str
 	f = file_new(st->node, path, blob, false);
 	f->store = st;
 	st->files++;
-	maybe_change(f);
 	*attr = blob->attr;
+	maybe_change(f);
 	*out = &f->file;
 	return 0;
 }
@@ -553,8 +747,53 @@ static int store_create(struct fm_store *store, const char *path, const struct f
 	f->may_replace = how->may_replace;
 	f->size = how->size;
 	f->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
+	if (how->is_resumable)
+		go_on_with(f, partial_for(st->node, path));
 	*out = &f->file;
 	return 0;
+}
+
+static void tree_closed(void *ctx)
+{
+	struct sim_store *st = ctx;
+
+	st->files--;
+}
+
+static int store_open_tree(struct fm_store *store, const char *path, const struct fm_who *who, const char *const *excludes,
+			   struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+	struct sim_tree *tree = sim_disk_find_tree(st->node, path);
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (!tree)
+		return fm_err_set(err, -ENOENT, "%s: no such directory", path);
+	*attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = 1, .ino = tree->ino };
+	*out = sim_tree_source_file(st->node, tree, excludes, tree_closed, st);
+	if (!*out)
+		return fm_err_set(err, -ENOMEM, "no memory for the tree");
+	st->files++;
+	return 0;
+}
+
+static int store_create_tree(struct fm_store *store, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
+			     struct fm_file **out, struct fm_err *err)
+{
+	struct sim_store *st = store_of(store);
+
+	if (enter(st, who, err) < 0)
+		return -EIO;
+	if (path[0] == '\0')
+		return fm_err_set(err, -EISDIR, "the store itself is not replaced");
+	if (!how->may_replace && !how->is_update && !how->is_dry && sim_disk_find_tree(st->node, path))
+		return fm_err_set(err, -EEXIST, "%s exists", path);
+	st->files++;		/* an error closes it */
+	*out = sim_tree_sink_file(st->node, path, false, how, tree_closed, st);
+	if (*out)
+		return 0;
+	return fm_err_set(err, -EIO, "no memory for the tree, or no journal");
 }
 
 static int store_stat(struct fm_store *store, const char *path, const struct fm_who *who, struct fm_attr *attr,
@@ -638,6 +877,8 @@ static void store_free(struct fm_store *store)
 static const struct fm_store_ops store_ops = {
 	.open_source = store_open_source,
 	.create = store_create,
+	.open_tree = store_open_tree,
+	.create_tree = store_create_tree,
 	.stat = store_stat,
 	.list = store_list,
 	.remove = store_remove,
@@ -662,6 +903,6 @@ void sim_disk_counts(struct sim *s, struct sim_disk_counts *out)
 	const struct sim_disk_world *w = sim_disk_world(s);
 
 	*out = (struct sim_disk_counts){
-		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores
+		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores, .resumed = w->resumed
 	};
 }

@@ -6,15 +6,16 @@
  * nodes are for tests/cli.
  */
 #include <dirent.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/un.h>
 
 #include "mover/api.h"
-#include "mover/api_conn.h"
 #include "mover/api_json.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
+#include "mover/queue.h"
 #include "mover/store/store.h"
 #include "tests/unit/net_test.h"
 
@@ -26,6 +27,7 @@ struct node {
 	struct fm_worker *worker;
 	struct fm_net *net;
 	struct fm_engine *engine;
+	struct fm_queue *queue;
 	struct fm_api *api;
 	void *arena;
 	char socket[108];	/* as long as the path of a socket can be */
@@ -51,10 +53,27 @@ static void store_add(struct node *n)
 static int node_api(struct node *n, struct fm_api **out, struct fm_err *err)
 {
 	struct fm_api_opts opts = {
-		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .worker = n->worker
+		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .queue = n->queue, .node = "n1"
 	};
 
 	return fm_api_new(n->loop, &opts, n->engine, out, err);
+}
+
+static void queue_begin(struct node *n)
+{
+	struct fm_queue_config config = { .loop = n->loop,
+					  .engine = n->engine,
+					  .worker = n->worker,
+					  .random = &fm_random_real,
+					  .node = "n1",
+					  .running_max = 4 };
+	struct fm_err err;
+	char dir[128];
+
+	(void)snprintf(dir, sizeof(dir), "%s/jobs", test_dir());
+	config.directory = dir;
+	if (fm_queue_new(&config, &n->queue, &err) < 0)
+		abort();
 }
 
 /* Everything but the API. */
@@ -90,6 +109,7 @@ static void node_begin(struct node *n)
 	store_add(n);
 	if (fm_engine_start(n->engine, &err) < 0)
 		abort();
+	queue_begin(n);
 }
 
 static void node_up(struct node *n)
@@ -109,14 +129,17 @@ static void node_down(struct node *n)
 {
 	if (n->api)
 		fm_api_stop(n->api);
+	fm_queue_stop(n->queue);
 	fm_engine_stop(n->engine, node_stopped, n);
 	CU_ASSERT_TRUE(WAIT_FOR(n->loop, n->is_stopped));
 	loop_idle(n->loop, 5);
-	fm_api_free(n->api);
-	fm_engine_free(n->engine);
+	/* What it still has ends now, and its done() must run while those it belongs to are there. */
 	fm_worker_free(n->worker);
 	while (fm_loop_step(n->loop, 0))
 		;
+	fm_api_free(n->api);
+	fm_queue_free(n->queue);
+	fm_engine_free(n->engine);
 	fm_net_free(n->net);
 	fm_loop_free(n->loop);
 	free(n->arena);
@@ -217,7 +240,7 @@ static void test_requests_about_our_own_store_are_answered(void)
 	fd = client(&n);
 	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":7}"),
 			    "{\"id\":7,\"event\":\"done\",\"version\":\"" FM_VERSION
-			    "\",\"api\":1}"));
+			    "\",\"api\":1,\"node\":\"n1\"}"));
 	CU_ASSERT_TRUE(
 		says(ask(&n, fd, "{\"op\":\"mkdir\",\"id\":1,\"store\":\"s\",\"path\":\"d/e\"}"),
 		     "\"event\":\"done\""));
@@ -250,6 +273,98 @@ static void test_requests_about_our_own_store_are_answered(void)
 	node_down(&n);
 }
 
+static void test_what_is_stored_is_verified(void)
+{
+	char path[160];
+	struct node n;
+	int fd, file;
+
+	node_up(&n);
+	fd = client(&n);
+	(void)snprintf(path, sizeof(path), "%s/s/not-ours", test_dir());
+	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE_FATAL(file >= 0 && write(file, "x", 1) == 1);
+	(void)close(file);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"\",\"progress_ms\":1}"),
+			    "\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,\"changed\":0,\"without\":1}"));
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"none\"}"), "ENOENT"));
+	(void)unlink(path);
+	(void)close(fd);
+	node_down(&n);
+}
+
+/* A peer that never comes, and a file for it. */
+static void peer_add(struct node *n)
+{
+	struct fm_peer_opts peer = { .name = "n2", .key = { 2 } };
+	char path[160];
+	int file;
+
+	if (fm_engine_set_peer(n->engine, &peer, NULL) < 0)
+		abort();
+	(void)snprintf(path, sizeof(path), "%s/s/file", test_dir());
+	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	(void)close(file);
+}
+
+/* Ask something about a job; before its id stands `text`. */
+static const char *ask_job(struct node *n, int fd, const char *text, const char *job)
+{
+	char whole[256];
+
+	(void)snprintf(whole, sizeof(whole), "%s,\"job\":\"%s\"}", text, job);
+	return ask(n, fd, whole);
+}
+
+static void test_a_detached_job_is_everybodys_who_may(void)
+{
+	char job[FM_QUEUE_ID_LEN + 1], wait[96];
+	const char *text;
+	struct node n;
+	int fd, other;
+
+	node_up(&n);
+	peer_add(&n);
+	fd = client(&n);
+	text = ask(&n, fd, "{\"op\":\"put\",\"id\":1,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\",\"local_store\":\"s\","
+			   "\"local_path\":\"file\",\"detach\":true,\"priority\":\"high\"}");
+	CU_ASSERT_TRUE_FATAL(says(text, "{\"id\":1,\"event\":\"done\",\"job\":\""));
+	memcpy(job, strstr(text, "\"job\":\"") + 7, FM_QUEUE_ID_LEN);
+	job[FM_QUEUE_ID_LEN] = '\0';
+	(void)close(fd);
+	loop_idle(n.loop, 5);
+	fd = client(&n);
+	text = ask(&n, fd, "{\"op\":\"jobs\",\"id\":2}");
+	CU_ASSERT_TRUE(says(text, job));
+	CU_ASSERT_TRUE(says(text, "\"op\":\"put\",\"state\":\"running\",\"priority\":\"high\",\"detached\":true"));
+	CU_ASSERT_TRUE(says(text, "\"local_node\":\"n1\",\"local_store\":\"s\",\"local_path\":\"file\""));
+	CU_ASSERT_TRUE(says(text, "\"more\":false}"));
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"jobs\",\"id\":3", job), "\"seq\":1"));
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"jobs\",\"id\":4,\"seq\":1}"), "\"jobs\":[],\"more\":false}"));
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"resume\",\"id\":5", job), "EALREADY"));
+	/* Who waits sees how far it is, and may stop waiting. */
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"wait\",\"id\":6,\"progress_ms\":20", job),
+			    "{\"id\":6,\"event\":\"progress\",\"state\":\"connecting\""));
+	send_text(fd, "{\"op\":\"cancel\",\"id\":7,\"job\":6}");
+	do {
+		text = answer(&n, fd);
+	} while (strstr(text, "progress"));
+	CU_ASSERT_TRUE(says(text, "\"id\":6,\"event\":\"error\",\"code\":\"ECANCELED\""));
+	CU_ASSERT_TRUE(says(answer(&n, fd), "\"id\":7,\"event\":\"done\""));
+	/* Cancelled by one, told to the other. */
+	other = client(&n);
+	(void)snprintf(wait, sizeof(wait), "{\"op\":\"wait\",\"id\":8,\"job\":\"%s\"}", job);
+	send_text(other, wait);
+	loop_idle(n.loop, 5);
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"cancel\",\"id\":9", job), "\"id\":9,\"event\":\"done\""));
+	CU_ASSERT_TRUE(says(answer(&n, other), "\"id\":8,\"event\":\"error\",\"code\":\"ECANCELED\",\"exit\":130"));
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"jobs\",\"id\":3", job), "\"state\":\"cancelled\""));
+	CU_ASSERT_TRUE(says(ask_job(&n, fd, "{\"op\":\"resume\",\"id\":5", job), "done"));
+	(void)close(other);
+	(void)close(fd);
+	node_down(&n);
+}
+
 /* ---- wrong ones ---- */
 
 static void test_every_mistake_is_named(void)
@@ -264,13 +379,35 @@ static void test_every_mistake_is_named(void)
 		{ "{\"op\":\"ping\",\"id\":1,\"x\":2}", "unknown key \\\"x\\\"" },
 		{ "{\"op\":\"ping\",\"id\":1,\"path\":\"a\"}",
 		  "\\\"path\\\" has no meaning for ping" },
-		{ "{\"op\":\"get\",\"id\":1,\"force\":true}",
-		  "\\\"force\\\" has no meaning for get" },
+		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"discard\":true,\"force\":true}",
+		  "\\\"force\\\" has no meaning for get without" },
 		{ "{\"op\":\"put\",\"id\":1,\"store\":\"s\",\"path\":\"a\"}",
 		  "put needs \\\"node\\\"" },
 		{ "{\"op\":\"stat\",\"id\":1,\"path\":\"a\"}", "stat needs \\\"store\\\"" },
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\"}", "stat needs \\\"path\\\"" },
 		{ "{\"op\":\"cancel\",\"id\":1}", "cancel needs \\\"job\\\"" },
+		{ "{\"op\":\"wait\",\"id\":1}", "wait needs \\\"job\\\"" },
+		{ "{\"op\":\"wait\",\"id\":1,\"job\":7}", "\\\"job\\\": not the id of a job" },
+		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"\"}", "\\\"job\\\": not the id of a job" },
+		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
+		{ "{\"op\":\"wait\",\"id\":1,\"job\":\"abcdefghi\"}", "is no id of a job" },
+		{ "{\"op\":\"cancel\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
+		{ "{\"op\":\"resume\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
+		{ "{\"op\":\"jobs\",\"id\":1,\"job\":\"abcdefgh\"}", "you have no job abcdefgh" },
+		{ "{\"op\":\"jobs\",\"id\":1,\"seq\":-1}", "\\\"seq\\\"" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":1,\"priority\":\"urgent\"}",
+		  "\\\"priority\\\": not one of normal, low, high" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":1,\"detach\":true}",
+		  "leave out --detach" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":1,\"local_store\":\"s\",\"local_path\":\"a\"}",
+		  "leaves no room" },
+		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		  "\"generate\":1,\"local_path\":\"a\"}",
+		  "needs \\\"local_store\\\"" },
 		{ "{\"op\":\"cancel\",\"id\":1,\"job\":5}", "no transfer with the id 5" },
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":3,\"path\":\"a\"}", "\\\"store\\\"" },
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"a\\u0000b\"}", "NUL" },
@@ -281,6 +418,20 @@ static void test_every_mistake_is_named(void)
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":{}}", "BASE64" },
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\"" },
 		{ "{\"op\":\"stat\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none" },
+		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"none\",\"path\":\"x\"}", "none" },
+		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"s\"}", "needs \\\"path\\\"" },
+		{ "{\"op\":\"verify\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "n9" },
+		{ "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"../x\"}", "\\\"..\\\"" },
+		{ "{\"op\":\"put\",\"id\":1,\"verify\":\"twice\",\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
+		  "not one of none, readback" },
+		{ "{\"op\":\"get\",\"id\":1,\"hold\":true,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "no meaning" },
+		{ "{\"op\":\"commit\",\"id\":1,\"job\":5}", "the id 5" },
+		{ "{\"op\":\"commit\",\"id\":1,\"job\":5,\"code\":\"EEXIST\",\"text\":7}", "\\\"text\\\"" },
+		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\",\"discard\":true,\"job\":\"abcdefgh\"}",
+		  "\\\"job\\\" needs \\\"attended\\\"" },
+		{ "{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\",\"discard\":true,\"attended\":true}",
+		  "\\\"attended\\\" is for a file or directory of the client" },
+		{ "{\"op\":\"commit\",\"id\":1,\"job\":\"abcdefgh\"}", "not a whole number" },
 		{ "{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}",
 		  "n9" },
 		{ "{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
@@ -538,6 +689,42 @@ static void test_many_requests_at_once_are_all_answered(void)
 	node_down(&n);
 }
 
+/* In this process; of the sanitizer's allocator, where there is one. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static size_t allocated(void)
+{
+	return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks;
+}
+
+/* Goal: what waits costs what it needs, not the largest request there could be. */
+static void test_transfers_that_wait_are_small(void)
+{
+	size_t before, after;
+	struct node n;
+	char text[160];
+	int fd;
+
+	node_up(&n);
+	peer_add(&n);
+	fd = client(&n);
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":0}"), "done"));
+	before = allocated();
+	for (unsigned i = 1; i <= 200; i++) {
+		(void)snprintf(text, sizeof(text),
+			       "{\"op\":\"put\",\"id\":%u,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x%u\",\"generate\":9}", i, i);
+		send_text(fd, text);
+		loop_idle(n.loop, 1);
+	}
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":0}"), "done"));
+	after = allocated();
+	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"put\",\"id\":200,\"node\":\"n2\",\"store\":\"s\",\"path\":\"x\",\"generate\":9}"),
+			    "under way"));
+	CU_ASSERT_TRUE(after > before && after - before < 200 * 8192);
+	(void)close(fd);
+	node_down(&n);
+}
+
 /* ---- the socket ---- */
 
 static void test_the_socket_of_a_dead_daemon_is_replaced(void)
@@ -593,6 +780,7 @@ static void test_a_stop_in_the_middle_leaves_nothing(void)
 				       k);
 			send_text(fds[i], text);
 		}
+		send_text(fds[i], "{\"op\":\"verify\",\"id\":100,\"store\":\"s\",\"path\":\"\"}");
 	}
 	(void)fm_loop_step(n.loop, 0);
 	(void)fm_loop_step(n.loop, 0);
@@ -667,6 +855,8 @@ static void test_the_nth_failure_costs_nothing_but_itself(void)
 static const struct fm_test tests[] = {
 	{ "requests about our own store are answered",
 	  test_requests_about_our_own_store_are_answered },
+	{ "what is stored is verified", test_what_is_stored_is_verified },
+	{ "a detached job is everybody's who may", test_a_detached_job_is_everybodys_who_may },
 	{ "every mistake is named, and the connection goes on", test_every_mistake_is_named },
 	{ "names that are too long are named", test_names_that_are_too_long_are_named },
 	{ "descriptors that came for nothing are never kept", test_descriptors_are_never_kept },
@@ -675,6 +865,7 @@ static const struct fm_test tests[] = {
 	{ "a client that does not read is closed", test_a_client_that_does_not_read_is_closed },
 	{ "connections are limited for each user", test_connections_are_limited },
 	{ "many requests at once are all answered", test_many_requests_at_once_are_all_answered },
+	{ "transfers that wait hold no more than they need", test_transfers_that_wait_are_small },
 	{ "the socket of a dead daemon is replaced, that of a living one is not",
 	  test_the_socket_of_a_dead_daemon_is_replaced },
 	{ "a stop in the middle leaves nothing", test_a_stop_in_the_middle_leaves_nothing },

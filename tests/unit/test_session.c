@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions against a peer that speaks the protocol by hand: a network of one control connection whose far end is the test. links: fm_engine
+ * Sessions against a peer that speaks the protocol by hand: a network of one control connection whose far end is the
+ * test. links: fm_engine fm_store
  */
 #include "tests/fm_test.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
+#include "mover/store/tree_file.h"
 #include "mover/wire/wire.h"
 
 #define SLAB (64u << 10)
@@ -18,6 +21,8 @@
 /* The network: what the engine sends is decoded and kept, what the test says is handed to it. */
 struct fm_ctl {
 	bool is_closed;
+	bool is_unread;			/* what is sent waits, up to FM_CTL_QUEUE_MAX */
+	size_t queued;
 };
 
 static struct fm_ctl ctl;
@@ -28,6 +33,8 @@ static void *ctl_ctx;
 static struct fm_wire_msg last;
 static uint8_t last_bytes[FM_WIRE_MSG_MAX];
 static unsigned sent;
+static uint32_t aborted;		/* the code of the last ABORT */
+static unsigned findings, verdicts;	/* in what was sent */
 
 static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
 {
@@ -45,11 +52,25 @@ static void net_stop(struct fm_net *net)
 
 static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 {
-	(void)c;
+	if (c->is_unread && c->queued + len > FM_CTL_QUEUE_MAX)
+		return -ENOBUFS;
+	if (c->is_unread)
+		c->queued += len;
 	memcpy(last_bytes, msg, len);
 	CU_ASSERT_EQUAL(fm_wire_decode(last_bytes, len, &last), 0);
 	sent++;
+	if (last.type == FM_WIRE_ABORT)
+		aborted = last.abort.code;
+	if (last.type == FM_WIRE_VERIFIED) {
+		findings += last.verified.count;
+		verdicts += !(last.verified.flags & FM_WIRE_VERIFIED_MORE);
+	}
 	return 0;
+}
+
+static size_t ctl_queued(const struct fm_ctl *c)
+{
+	return c->queued;
 }
 
 static void ctl_close(struct fm_ctl *c)
@@ -97,6 +118,7 @@ static const struct fm_net_ops net_ops = {
 	.start = net_start,
 	.stop = net_stop,
 	.ctl_send = ctl_send,
+	.ctl_queued = ctl_queued,
 	.ctl_close = ctl_close,
 	.ctl_peer = ctl_peer,
 	.addrs = net_addrs,
@@ -105,6 +127,16 @@ static const struct fm_net_ops net_ops = {
 	.domain_free = domain_free,
 };
 static struct fm_net net = { .ops = &net_ops };
+
+/* Time goes on by itself, and when it is moved. */
+static uint64_t moved_ns;
+
+static uint64_t clock_now(void *ctx)
+{
+	return fm_clock_real.now_ns(ctx) + moved_ns;
+}
+
+static const struct fm_clock test_clock = { clock_now, NULL };
 
 static struct fm_loop *loop;
 static struct fm_worker *worker;
@@ -120,14 +152,15 @@ static void spin(void)
 /* A node "a" that knows a peer "b", which has just connected. */
 static void begin(void)
 {
-	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
-	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1 };
-	struct fm_engine_env env = { .clock = &fm_clock_real, .random = &fm_random_real, .net = &net, .arena = arena,
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
+	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
+				     .stall_ns = 1000 * FM_NS_PER_S };	/* nor does it need data connections */
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
 				     .arena_len = sizeof(arena) };
 	struct fm_peer_opts peer = { .name = "b", .key = { 2 } };
 
-	ctl.is_closed = false;
-	sent = 0;
+	ctl = (struct fm_ctl){ 0 };
+	sent = aborted = findings = verdicts = 0;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &worker, NULL), 0);
 	env.loop = loop;
@@ -188,7 +221,7 @@ static void test_other_version(void)
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
 	CU_ASSERT_TRUE(ctl.is_closed);
-	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 2 to 3, a speaks 1: install the same fmove on both"));
+	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 3 to 4, a speaks 2: install the same fmove on both"));
 	end();
 }
 
@@ -251,6 +284,305 @@ static void test_no_store(void)
 	end();
 }
 
+/* A store "s" that keeps nothing and has no directories: what is wanted of it is looked at later, by the worker. */
+static void add_store(void)
+{
+	static const char *const all[] = { "*", NULL };
+	const struct fm_store_opts o = { .name = "s", .directory = "null:", .read = all, .write = all };
+	struct fm_store *store;
+
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&o, &store, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, store, NULL), 0);
+}
+
+/* The same without letting the worker go on. */
+static void say_at_once(const struct fm_wire_msg *m)
+{
+	static uint8_t buf[FM_WIRE_MSG_MAX];
+
+	ctl_events->message(ctl_ctx, buf, fm_wire_encode(m, buf));
+}
+
+/* Goal: one peer's trees leave room for those of others. */
+static void test_trees_of_one_peer(void)
+{
+	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
+	unsigned refused = 0;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	add_store();
+	put.put = (struct fm_wire_put){ .flags = FM_WIRE_PUT_TREE, .size = FM_WIRE_SIZE_UNKNOWN, .chunk = 4096,
+					.store = fm_wire_str("s"), .path = fm_wire_str("x") };
+	for (put.put.xfer = 1; put.put.xfer <= FM_TREES_MAX; put.put.xfer++) {
+		sent = 0;
+		say_at_once(&put);
+		refused += sent > 0 && last.type == FM_WIRE_ABORT && last.abort.code == EBUSY;
+	}
+	CU_ASSERT_EQUAL(refused, FM_TREES_MAX - FM_TREES_PER_PEER_MAX);
+	spin();
+	put.put.xfer++;
+	say(&put);
+	CU_ASSERT_EQUAL(last.abort.code, EOPNOTSUPP);
+	end();
+}
+
+/* Goal: what a peer gave up counts as its own while it is still being read. */
+static void test_verifications_of_one_peer(void)
+{
+	struct fm_wire_msg verify = { .type = FM_WIRE_VERIFY }, abort = { .type = FM_WIRE_ABORT };
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	add_store();
+	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("s"), .path = fm_wire_str("x") };
+	abort.abort = (struct fm_wire_abort){ .code = ECANCELED, .text = fm_wire_str("") };
+	for (unsigned i = 1; i <= FM_VERIFICATIONS_PER_PEER_MAX + 1; i++) {
+		verify.verify.id = abort.abort.xfer = i;
+		last.type = 0;
+		say_at_once(&verify);
+		if (i <= FM_VERIFICATIONS_PER_PEER_MAX)
+			say_at_once(&abort);
+	}
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFIED);
+	CU_ASSERT_EQUAL(last.verified.code, EBUSY);
+	spin();
+	verify.verify.id++;
+	say(&verify);
+	CU_ASSERT_NOT_EQUAL(last.verified.code, EBUSY);
+	end();
+}
+
+static struct fm_err verified;
+
+static void on_verifying(void *ctx, const struct fm_verify_count *count)
+{
+	(void)ctx;
+	(void)count;
+}
+
+static void on_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path)
+{
+	(void)ctx;
+	(void)kind;
+	(void)offset;
+	(void)path;
+}
+
+static void on_verified(void *ctx, const struct fm_err *err, const struct fm_verify_count *count)
+{
+	(void)ctx;
+	(void)count;
+	verified = *err;
+}
+
+/* A second later the peer is still there. */
+static void live_on(const struct fm_wire_msg *said)
+{
+	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
+
+	moved_ns += FM_NS_PER_S;
+	say(said ? said : &pong);
+	say(&pong);
+}
+
+/* Goal: a peer that lives and never answers is not waited for without end; one that says something now and then is. */
+static void test_verifying_in_silence(void)
+{
+	static const struct fm_verification_events events = { on_verifying, on_finding, on_verified };
+	const struct fm_verification_opts o = { .node = "b", .store = "s", .path = "x", .path_len = 1 };
+	struct fm_wire_msg going_on = { .type = FM_WIRE_VERIFIED };
+	struct fm_verification *v;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	verified = (struct fm_err){ .code = 1 };
+	CU_ASSERT_EQUAL_FATAL(fm_verification_start(engine, &o, &events, NULL, &v, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFY);
+	going_on.verified = (struct fm_wire_verified){ .flags = FM_WIRE_VERIFIED_MORE, .id = last.verify.id, .text = fm_wire_str("") };
+	for (unsigned i = 0; i < 100; i++)
+		live_on(&going_on);
+	CU_ASSERT_EQUAL(verified.code, 1);
+	for (unsigned i = 0; i < 100 && verified.code == 1; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(verified.code, -ETIMEDOUT);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
+/* ---- a store whose directories are as the test wants them ---- */
+
+/* A tree: its reads and writes are done on this loop, so they hang until the test lets it go on. */
+static struct fm_loop *disk;
+
+static void tree_stop(struct fm_tree *t)
+{
+	(void)t;
+	while (fm_loop_step(disk, 0))
+		;
+}
+
+static void tree_count(struct fm_tree *t, struct fm_tree_count *out)
+{
+	(void)t;
+	*out = (struct fm_tree_count){ 0 };
+}
+
+static int tree_log(struct fm_tree *t, struct fm_err *err)
+{
+	(void)t;
+	(void)err;
+	return 0;
+}
+
+static void tree_drop(struct fm_tree *t)
+{
+	(void)t;
+}
+
+static const struct fm_tree_ops tree_ops = {
+	.count = tree_count, .stop = tree_stop, .log = tree_log, .keep = tree_drop, .discard = tree_drop, .close = tree_drop
+};
+static struct fm_tree tree = { .ops = &tree_ops };
+static struct fm_file *tree_file;
+
+static int own_create_tree(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
+			   struct fm_file **out, struct fm_err *err)
+{
+	const struct fm_tree_file_opts o = { .tree = &tree };
+	int ret = fm_tree_file_new(&o, &tree_file, err);
+
+	(void)s;
+	(void)path;
+	(void)who;
+	(void)how;
+	*out = tree_file;
+	return ret;
+}
+
+/* Everything is corrupt, and has the longest of names. */
+static int own_verify(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err)
+{
+	(void)s;
+	(void)path;
+	(void)who;
+	(void)err;
+	for (unsigned i = 0; i < FM_VERIFY_FINDINGS_MAX; i++) {
+		struct fm_finding *f = calloc(1, sizeof(*f) + FM_WIRE_PATH_MAX + 1);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		f->kind = FM_FINDING_CORRUPT;
+		memset(f->path, 'x', FM_WIRE_PATH_MAX);
+		fm_list_append(&v->findings, &f->at);
+		v->waiting++;
+	}
+	return 0;
+}
+
+static void own_free(struct fm_store *s)
+{
+	(void)s;
+}
+
+static const struct fm_store_ops own_ops = { .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
+static struct fm_store own_store = { .ops = &own_ops, .name = "own" };
+
+static void begin_with_own_store(void)
+{
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, &own_store, NULL), 0);
+}
+
+static void on_written(struct fm_io *io)
+{
+	(void)io;
+}
+
+/* b puts a tree, a part of which hangs on its way to the disk, if that is wanted; for so many seconds nothing else happens. */
+static void put_tree(bool is_hanging, bool is_callers, unsigned seconds)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
+	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
+	struct fm_lane_io lane = { 0 };
+	static char byte;
+	static struct fm_io io;
+
+	begin_with_own_store();
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &disk, NULL), 0);
+	lane.loop = disk;
+	io = (struct fm_io){ .done = on_written, .buf = &byte, .len = 1 };
+	tree.is_callers = is_callers;
+	put.put = (struct fm_wire_put){ .xfer = 2, .flags = FM_WIRE_PUT_TREE, .size = FM_WIRE_SIZE_UNKNOWN, .chunk = 4096,
+					.store = fm_wire_str("own"), .path = fm_wire_str("x") };
+	say(&put);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_READY);
+	if (is_hanging)
+		tree_file->ops->write(tree_file, &lane, &io);
+	for (unsigned i = 0; i < seconds && !aborted; i++)
+		live_on(NULL);
+	CU_ASSERT_FALSE(ctl.is_closed);
+}
+
+static void end_with_disk(void)
+{
+	end();
+	fm_loop_free(disk);
+}
+
+/* Goal: a directory whose disk hangs for ever ends by itself; one that waits for its far end, or for a client, does not. */
+static void test_tree_on_a_disk_that_hangs(void)
+{
+	put_tree(true, false, 290);
+	CU_ASSERT_EQUAL(aborted, 0);
+	for (unsigned i = 0; i < 20; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(aborted, ETIMEDOUT);
+	end_with_disk();
+
+	put_tree(false, false, 400);
+	CU_ASSERT_EQUAL(aborted, 0);
+	end_with_disk();
+
+	put_tree(true, true, 400);
+	CU_ASSERT_EQUAL(aborted, 0);
+	end_with_disk();
+}
+
+/* Goal: findings of several verifications that end together never close the session, however slowly the peer reads; it gets them all. */
+static void test_many_findings_at_once(void)
+{
+	struct fm_wire_msg verify = { .type = FM_WIRE_VERIFY };
+	const unsigned all = FM_VERIFICATIONS_PER_PEER_MAX * FM_VERIFY_FINDINGS_MAX;
+
+	begin_with_own_store();
+	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("own"), .path = fm_wire_str("x") };
+	ctl.is_unread = true;
+	for (verify.verify.id = 2; verify.verify.id < 2 + FM_VERIFICATIONS_PER_PEER_MAX; verify.verify.id++)
+		say_at_once(&verify);
+	spin();
+	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
+	CU_ASSERT_TRUE(findings > 0 && findings < all);
+	for (unsigned i = 0; i < 60 && verdicts < FM_VERIFICATIONS_PER_PEER_MAX; i++) {
+		ctl.queued = 0;
+		live_on(NULL);
+	}
+	CU_ASSERT_FALSE(ctl.is_closed);
+	CU_ASSERT_EQUAL(findings, all);
+	CU_ASSERT_EQUAL(verdicts, FM_VERIFICATIONS_PER_PEER_MAX);
+	end();
+
+	/* The session ends, or the peer gives one up, with most of it unsaid. */
+	begin_with_own_store();
+	ctl.is_unread = true;
+	for (verify.verify.id = 2; verify.verify.id < 2 + FM_VERIFICATIONS_PER_PEER_MAX; verify.verify.id++)
+		say_at_once(&verify);
+	spin();
+	say(&(struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .xfer = 3, .code = ECANCELED, .text = fm_wire_str("") } });
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a peer that speaks other versions only is told which, and what to do", test_other_version },
 	{ "a newer peer that still knows our version is welcome", test_newer_that_knows_ours },
@@ -258,5 +590,10 @@ static const struct fm_test tests[] = {
 	{ "bytes that are no message end the session with a word", test_garbage },
 	{ "a second HELLO ends the session", test_hello_twice },
 	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
+	{ "one peer's trees leave room for others", test_trees_of_one_peer },
+	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
+	{ "a verification that a peer never answers ends", test_verifying_in_silence },
+	{ "a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs },
+	{ "many findings at once wait for room in the session", test_many_findings_at_once },
 };
 FM_TEST_MAIN("session", tests)

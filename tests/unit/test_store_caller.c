@@ -17,7 +17,7 @@ static int sink(int fd, uint64_t size, struct fm_file **out)
 {
 	struct fm_create how = { .size = size, .is_dense = size != FM_SIZE_UNKNOWN };
 
-	return fm_caller_sink(fd, &how, out, &err);
+	return fm_caller_sink(fd, -1, &how, out, &err);
 }
 
 /* --------------------------------------------------------------------------------------------- regular */

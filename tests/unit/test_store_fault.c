@@ -169,7 +169,7 @@ static int run_caller(void)
 	struct fm_create how = { .size = p.size, .is_dense = true };
 	struct fm_file *file;
 	int64_t res;
-	int ret = fm_caller_sink(open(at("c"), O_CREAT | O_RDWR | O_TRUNC, 0600), &how, &file, &err);
+	int ret = fm_caller_sink(open(at("c"), O_CREAT | O_RDWR | O_TRUNC, 0600), -1, &how, &file, &err);
 
 	if (ret < 0)
 		return ret;

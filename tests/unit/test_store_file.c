@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "mover/store/usage.h"
 #include "tests/unit/store_scene.h"
 
 /* --------------------------------------------------------------------------------------------- content */
@@ -616,31 +615,6 @@ static void test_freed_early(void)
 	end();
 }
 
-/* Goal: what a crash left is removed when it is old, what is young or not ours stays. */
-static void test_stale_partials(void)
-{
-	static const char *const names[] = { ".fmove.0123456789abcdef.part", "d/.fmove.fedcba9876543210.part",
-					     ".fmove.notes", "file" };
-	struct fm_usage usage = { .stale_s = 3600 };
-	int root;
-
-	begin(ON_DISK, false);
-	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
-	for (size_t i = 0; i < 4; i++)
-		close(open(at(names[i]), O_CREAT | O_WRONLY, 0600));
-	root = open(dir, O_RDONLY | O_DIRECTORY);
-	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
-	for (size_t i = 0; i < 4; i++)
-		CU_ASSERT_EQUAL(access(at(names[i]), F_OK), 0);
-	usage.stale_s = -1;
-	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
-	for (size_t i = 0; i < 4; i++)
-		CU_ASSERT_EQUAL(access(at(names[i]), F_OK), i < 2 ? -1 : 0);
-	close(root);
-	CU_ASSERT_EQUAL(unlink(at(".fmove.notes")), 0);
-	end();
-}
-
 static const struct fm_test tests[] = {
 	{ "every length arrives as it is", test_sizes },
 	{ "mode and time come along, set-id bits do not", test_metadata },
@@ -662,6 +636,5 @@ static const struct fm_test tests[] = {
 	{ "a get goes on while a put replaces its file", test_get_during_put },
 	{ "an abandoned sink leaves nothing", test_abandoned },
 	{ "files outlive their store", test_freed_early },
-	{ "old partial files are removed, others are not", test_stale_partials },
 };
 FM_TEST_MAIN("store file", tests)

@@ -163,7 +163,7 @@ static void test_remove_deep(void)
 	strcat(path, "f");
 	CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
 	CU_ASSERT_EQUAL(rm("d", true), -EOVERFLOW);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 128"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 1024"));
 	CU_ASSERT_EQUAL(access(at("d"), F_OK), 0);
 	CU_ASSERT_EQUAL(rm("d/d/d", true), 0);
 	CU_ASSERT_EQUAL(rm("d", true), 0);

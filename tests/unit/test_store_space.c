@@ -9,6 +9,7 @@
 #include <sys/statfs.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/walk.h"
 #include "tests/unit/store_scene.h"
 
 /* ----------------------------------------------------------------------------------------------- quota */
@@ -79,7 +80,7 @@ static void test_quota_too_deep(void)
 {
 	struct fm_store_opts opts = { .name = "q", .directory = dir, .quota_bytes = 1 };
 	struct fm_store *store;
-	char path[2 * 140];
+	char path[2 * (FM_WALK_DEPTH_MAX + 12)];
 
 	begin(ON_DISK, false);
 	memset(path, 'd', sizeof(path));

@@ -10,6 +10,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
+#include "mover/engine.h"
 #include "mover/link.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
@@ -223,6 +224,25 @@ static void test_hostile_chunks(void)
 	world_free(&w);
 }
 
+/* Goal: a chunk may overtake the word of how long the file is; if that says less, the transfer fails and nothing else. */
+static void test_a_chunk_behind_the_end_that_is_said_later(void)
+{
+	const struct fm_chunk beyond = { .seq = 0, .offset = UINT64_C(100) << 40, .len = CHUNK };
+	const struct fm_chunk within = { .seq = 1, .offset = 0, .len = 10 };
+	struct world w;
+
+	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &beyond), 0);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &within), 0);
+	w.x->o.size = 10;
+	fm_xfer_written(w.x, &within, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(w.x->err.code, 0);
+	fm_xfer_written(w.x, &beyond, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(w.x->err.code, -EPROTO);
+	CU_ASSERT_EQUAL(w.x->data_bytes, 10);
+	world_free(&w);
+}
+
 static void test_repetition_counts_once(void)
 {
 	struct fm_chunk c = { .seq = 1, .offset = CHUNK, .len = CHUNK };
@@ -291,6 +311,123 @@ static void test_share(void)
 	world_free(&w);
 }
 
+static struct world *looked_at;
+static unsigned looks, told_to_wait;
+
+/* While the file is asked: the lock is free, and another connection is told to come again. */
+static int look_beside(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	const struct fm_claim other = { .who = &looks, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	struct fm_chunk c;
+	uint64_t again;
+
+	looks++;
+	if (pthread_mutex_trylock(&looked_at->link->lock) != 0)
+		return -EDEADLK;
+	pthread_mutex_unlock(&looked_at->link->lock);
+	told_to_wait += !fm_link_claim(looked_at->link, &other, &c, &again) && again > other.now_ns && again < FM_NS_PER_S;
+	return holey_next(file, offset, from, to);
+}
+
+/* Goal: a disk that takes its time to say where data is lets no other lane of the session wait for it. */
+static void test_looking_for_data_beside_others(void)
+{
+	static const struct fm_file_ops ops = { .next_data = look_beside };
+	struct fm_chunk c[8];
+	unsigned n = 0;
+	struct world w;
+
+	world_new(&w, true, 20 * 4096, &ops);
+	looked_at = &w;
+	looks = told_to_wait = held = 0;
+	while (n < 8 && claim(&w, &w, &c[n]))
+		n++;
+	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT_EQUAL(w.x->err.code, 0);
+	CU_ASSERT_TRUE(looks > 0);
+	CU_ASSERT_EQUAL(told_to_wait, looks);
+	while (n-- > 0)
+		acked(&w, &c[n]);
+	world_free(&w);
+}
+
+static int look_and_remove(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	(void)file;
+	*from = offset;
+	*to = offset + 4096;
+	fm_link_remove(looked_at->link, looked_at->x);
+	return 0;
+}
+
+static int look_in_vain(struct fm_file *file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+	(void)file;
+	(void)offset;
+	(void)from;
+	(void)to;
+	return -EIO;
+}
+
+/* Goal: a transfer may end, or fail, while its file is asked. */
+static void test_ending_while_looking_for_data(void)
+{
+	static const struct fm_file_ops removing = { .next_data = look_and_remove }, failing = { .next_data = look_in_vain };
+	struct fm_chunk c;
+	struct world w;
+
+	world_new(&w, true, 20 * 4096, &failing);
+	CU_ASSERT_FALSE(claim(&w, &w, &c));
+	CU_ASSERT_EQUAL(w.x->err.code, -EIO);
+	world_free(&w);
+
+	world_new(&w, true, 20 * 4096, &removing);
+	looked_at = &w;
+	CU_ASSERT_FALSE(claim(&w, &w, &c));
+	spin(&w);
+	CU_ASSERT_EQUAL(drained, 1);
+	fm_xfer_free(w.x);
+	fm_link_unref(w.link);
+	fm_slabs_free(w.slabs);
+	fm_loop_free(w.loop);
+}
+
+/* Goal: of two transfers each has its turn, the one with four times the weight four times as many chunks. */
+static void test_weights(void)
+{
+	struct fm_xfer_opts o = { .id = 8, .is_source = true, .size = 400 * CHUNK, .chunk_bytes = CHUNK, .weight = FM_WEIGHT_HIGH,
+				  .kinds = 1u << FM_KIND_TCP, .progressed = on_notify, .drained = on_drained };
+	unsigned of_heavy = 0, in_a_row = 0, longest = 0;
+	const struct fm_claim ask = { .who = &o, .kind = FM_KIND_TCP, .now_ns = 1, .held = held_by };
+	struct fm_xfer *heavy, *x;
+	struct fm_chunk c;
+	struct world w;
+	uint64_t again;
+
+	world_new(&w, true, 400 * CHUNK, &plain_ops);
+	o.file = &w.file;
+	o.control = w.loop;
+	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &heavy, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, heavy), 0);
+	held = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		x = fm_link_claim(w.link, &ask, &c, &again);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+		of_heavy += x == heavy;
+		in_a_row = x == heavy ? in_a_row + 1 : 0;
+		longest = in_a_row > longest ? in_a_row : longest;
+		fm_xfer_unref(x);
+	}
+	CU_ASSERT_EQUAL(of_heavy, 80);
+	CU_ASSERT_EQUAL(longest, FM_WEIGHT_HIGH);
+	fm_link_remove(w.link, heavy);
+	spin(&w);
+	CU_ASSERT_EQUAL(drained, 1);
+	drained = 0;
+	fm_xfer_free(heavy);
+	world_free(&w);
+}
+
 static void test_removed_is_not_found(void)
 {
 	struct fm_xfer *x;
@@ -345,10 +482,14 @@ static const struct fm_test tests[] = {
 	{ "chunks come in order and cover the file, and acknowledged in any order give its CRC32C", test_in_order_and_whole },
 	{ "a chunk that was lost comes again with its number, and counts once", test_lost_comes_again },
 	{ "holes are not sent, blocks around them are", test_holes_are_skipped },
+	{ "where data is, is looked for without the lock", test_looking_for_data_beside_others },
+	{ "a transfer may end while its data is looked for", test_ending_while_looking_for_data },
 	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },
+	{ "a chunk behind an end that is said later fails the transfer", test_a_chunk_behind_the_end_that_is_said_later },
 	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
 	{ "a stream is read by one chunk at a time, over one connection, and may end with nothing", test_stream },
 	{ "of a short file no connection takes more than its share while there are others", test_share },
+	{ "transfers take turns, by their weight", test_weights },
 	{ "a transfer that was removed is found no more and drains when the last lane lets go", test_removed_is_not_found },
 	{ "each failure of making a transfer gives one error and leaks nothing", test_no_memory },
 };

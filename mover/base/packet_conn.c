@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* api_conn - see api_conn.h. */
-#include "mover/api_conn.h"
+/* packet_conn - see packet_conn.h. */
+#include "mover/base/packet_conn.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,17 +17,15 @@
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 
-#define SEND_BUFFER (2 * FM_API_MSG_MAX)	/* a message must fit the socket's buffer whole */
-
 struct unsent {
 	struct fm_list link;
 	size_t len;
 	char text[];
 };
 
-struct fm_api_conn {
-	struct fm_api_shared *shared;
-	const struct fm_api_conn_events *events;
+struct fm_packet_conn {
+	struct fm_packet_shared *shared;
+	const struct fm_packet_events *events;
 	void *ctx;
 	struct fm_watch watch;
 	struct fm_list unsent;
@@ -40,7 +39,7 @@ struct fm_api_conn {
 
 /* ---- the end ---- */
 
-static void conn_break(struct fm_api_conn *c, const char *reason)
+static void conn_break(struct fm_packet_conn *c, const char *reason)
 {
 	if (c->is_broken)
 		return;
@@ -52,7 +51,7 @@ static void conn_break(struct fm_api_conn *c, const char *reason)
 
 static void conn_break_run(struct fm_task *task)
 {
-	struct fm_api_conn *c = fm_container_of(task, struct fm_api_conn, breaking);
+	struct fm_packet_conn *c = fm_container_of(task, struct fm_packet_conn, breaking);
 
 	if (c->is_freed)
 		free(c);
@@ -62,18 +61,18 @@ static void conn_break_run(struct fm_task *task)
 
 static void conn_unread(struct fm_timer *timer)
 {
-	conn_break(fm_container_of(timer, struct fm_api_conn, unread), "reads nothing");
+	conn_break(fm_container_of(timer, struct fm_packet_conn, unread), "reads nothing");
 }
 
 /* ---- out ---- */
 
 /* 0, or -EAGAIN, or the connection is broken and -EPIPE. */
-static int conn_send_now(struct fm_api_conn *c, const char *text, size_t len)
+static int conn_send_now(struct fm_packet_conn *c, const char *text, size_t len)
 {
 	ssize_t n;
 
 	do {
-		n = FM_FAULT("api.send")
+		n = FM_FAULT("packet.send")
 			    ? (errno = EPIPE, -1)
 			    : send(c->watch.fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
@@ -85,7 +84,7 @@ static int conn_send_now(struct fm_api_conn *c, const char *text, size_t len)
 	return -EPIPE;
 }
 
-static void conn_drop(struct fm_api_conn *c, struct unsent *u)
+static void conn_drop(struct fm_packet_conn *c, struct unsent *u)
 {
 	fm_list_del(&u->link);
 	c->unsent_bytes -= u->len;
@@ -93,7 +92,7 @@ static void conn_drop(struct fm_api_conn *c, struct unsent *u)
 	free(u);
 }
 
-static void conn_flush(struct fm_api_conn *c)
+static void conn_flush(struct fm_packet_conn *c)
 {
 	struct fm_loop *loop = c->shared->loop;
 
@@ -103,20 +102,20 @@ static void conn_flush(struct fm_api_conn *c)
 		if (conn_send_now(c, u->text, u->len) < 0)
 			return;
 		conn_drop(c, u);
-		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + FM_API_UNREAD_MS * FM_NS_PER_MS);
+		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
 	}
 	fm_timer_clear(loop, &c->unread);
 	fm_watch_mod(loop, &c->watch, EPOLLIN);
 }
 
-static void conn_queue(struct fm_api_conn *c, const char *text, size_t len)
+static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 {
 	struct fm_loop *loop = c->shared->loop;
 	struct unsent *u = NULL;
 
-	if (c->unsent_bytes + len <= FM_API_QUEUE_MAX &&
-	    c->shared->queued_bytes + len <= FM_API_QUEUE_TOTAL_MAX)
-		u = FM_FAULT("api.queue") ? NULL : malloc(sizeof(*u) + len);
+	if (c->unsent_bytes + len <= c->shared->limits->queue_max &&
+	    c->shared->queued_bytes + len <= c->shared->limits->queue_total_max)
+		u = FM_FAULT("packet.queue") ? NULL : malloc(sizeof(*u) + len);
 	if (!u) {
 		conn_break(c, "leaves too much unread");
 		return;
@@ -124,7 +123,7 @@ static void conn_queue(struct fm_api_conn *c, const char *text, size_t len)
 	memcpy(u->text, text, len);
 	u->len = len;
 	if (fm_list_is_empty(&c->unsent)) {
-		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + FM_API_UNREAD_MS * FM_NS_PER_MS);
+		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
 		fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
 	}
 	fm_list_append(&c->unsent, &u->link);
@@ -132,16 +131,16 @@ static void conn_queue(struct fm_api_conn *c, const char *text, size_t len)
 	c->shared->queued_bytes += len;
 }
 
-void fm_api_conn_send(struct fm_api_conn *conn, const char *text, size_t len)
+void fm_packet_conn_send(struct fm_packet_conn *conn, const char *text, size_t len)
 {
-	assert(len > 0 && len <= FM_API_MSG_MAX);
+	assert(len > 0 && len <= conn->shared->limits->send_max);
 	if (conn->is_broken)
 		return;
 	if (!fm_list_is_empty(&conn->unsent) || conn_send_now(conn, text, len) == -EAGAIN)
 		conn_queue(conn, text, len);
 }
 
-bool fm_api_conn_is_slow(const struct fm_api_conn *conn)
+bool fm_packet_conn_is_slow(const struct fm_packet_conn *conn)
 {
 	return !fm_list_is_empty(&conn->unsent);
 }
@@ -152,7 +151,7 @@ bool fm_api_conn_is_slow(const struct fm_api_conn *conn)
  * Room for twice the descriptors that are allowed: who sends one too many is told so, who sends
  * hundreds has them dropped by the kernel.
  */
-#define FDS_ROOM (2 * FM_API_FDS_MAX)
+#define FDS_ROOM (2 * FM_PACKET_FDS_MAX)
 
 static void fds_close(const int *fds, unsigned count)
 {
@@ -161,9 +160,9 @@ static void fds_close(const int *fds, unsigned count)
 }
 
 /*
- * Take the descriptors out of hdr into *msg, at most FM_API_FDS_MAX of them; the others are closed.
+ * Take the descriptors out of hdr into *msg, at most FM_PACKET_FDS_MAX of them; the others are closed.
  */
-static void message_take_fds(struct msghdr *hdr, struct fm_api_message *msg)
+static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_packet *msg)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(hdr); at; at = CMSG_NXTHDR(hdr, at)) {
 		unsigned count;
@@ -174,8 +173,8 @@ static void message_take_fds(struct msghdr *hdr, struct fm_api_message *msg)
 		count = (unsigned)((at->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 		assert(count <= FDS_ROOM);
 		memcpy(fds, CMSG_DATA(at), count * sizeof(int));
-		if (msg->fd_count + count > FM_API_FDS_MAX) {
-			msg->why = "too many descriptors in one message";
+		if (msg->fd_count + count > FM_PACKET_FDS_MAX) {
+			strcpy(msg->why, "too many descriptors in one message");
 			fds_close(fds, count);
 			continue;
 		}
@@ -183,10 +182,10 @@ static void message_take_fds(struct msghdr *hdr, struct fm_api_message *msg)
 		msg->fd_count += count;
 	}
 	if (hdr->msg_flags & MSG_CTRUNC)
-		msg->why = "too many descriptors in one message";
+		strcpy(msg->why, "too many descriptors in one message");
 	if (hdr->msg_flags & MSG_TRUNC)
-		msg->why = "the message is longer than 64 KiB";
-	if (msg->why) {
+		(void)snprintf(msg->why, sizeof(msg->why), "the message is longer than %zu KiB", receive_max >> 10);
+	if (msg->why[0]) {
 		fds_close(msg->fds, msg->fd_count);
 		msg->fd_count = 0;
 		msg->len = 0;
@@ -194,13 +193,13 @@ static void message_take_fds(struct msghdr *hdr, struct fm_api_message *msg)
 }
 
 /* 1: a message; 0: none now; -1: the end. */
-static int conn_receive(struct fm_api_conn *c, struct fm_api_message *msg)
+static int conn_receive(struct fm_packet_conn *c, struct fm_packet *msg)
 {
 	union {
 		struct cmsghdr align;
 		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
 	} control;
-	struct iovec iov = { c->shared->rx, FM_API_REQUEST_BYTES_MAX };
+	struct iovec iov = { c->shared->rx, c->shared->limits->receive_max };
 	struct msghdr hdr = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
@@ -212,8 +211,8 @@ static int conn_receive(struct fm_api_conn *c, struct fm_api_message *msg)
 		return 0;
 	if (n < 0)
 		return -1;
-	*msg = (struct fm_api_message){ .text = c->shared->rx, .len = (size_t)n };
-	message_take_fds(&hdr, msg);
+	*msg = (struct fm_packet){ .text = c->shared->rx, .len = (size_t)n };
+	message_take_fds(&hdr, c->shared->limits->receive_max, msg);
 	c->shared->pass_bytes += (size_t)n;
 	if (n > 0)
 		return 1;
@@ -222,7 +221,7 @@ static int conn_receive(struct fm_api_conn *c, struct fm_api_message *msg)
 	return -1;
 }
 
-static bool pass_has_room(struct fm_api_shared *s)
+static bool pass_has_room(struct fm_packet_shared *s)
 {
 	uint64_t now = fm_loop_now(s->loop);
 
@@ -230,31 +229,31 @@ static bool pass_has_room(struct fm_api_shared *s)
 		s->pass_ns = now;
 		s->pass_bytes = 0;
 	}
-	return s->pass_bytes < FM_API_PASS_BYTES_MAX;
+	return s->pass_bytes < FM_PACKET_PASS_BYTES_MAX;
 }
 
-static void conn_read(struct fm_api_conn *c)
+static void conn_read(struct fm_packet_conn *c)
 {
-	struct fm_api_message msg;
+	struct fm_packet msg;
 	int ret;
 
-	for (unsigned i = 0; i < FM_API_PASS_MESSAGES_MAX && pass_has_room(c->shared); i++) {
+	for (unsigned i = 0; i < FM_PACKET_PASS_MESSAGES_MAX && pass_has_room(c->shared); i++) {
 		ret = conn_receive(c, &msg);
 		if (ret < 0)
 			conn_break(c, NULL);
 		if (ret <= 0)
 			return;
 		c->events->message(c->ctx, &msg);
-		if (c->is_broken || fm_api_conn_is_slow(c))
+		if (c->is_broken || fm_packet_conn_is_slow(c))
 			return;
 	}
 }
 
 static void conn_ready(struct fm_watch *watch, uint32_t events)
 {
-	struct fm_api_conn *c = fm_container_of(watch, struct fm_api_conn, watch);
+	struct fm_packet_conn *c = fm_container_of(watch, struct fm_packet_conn, watch);
 
-	if (fm_api_conn_is_slow(c)) {
+	if (fm_packet_conn_is_slow(c)) {
 		if (events & (EPOLLHUP | EPOLLERR))
 			conn_break(c, NULL);
 		else
@@ -264,14 +263,14 @@ static void conn_ready(struct fm_watch *watch, uint32_t events)
 	conn_read(c);	/* finds the end by itself, after what came before it */
 }
 
-int fm_api_conn_new(struct fm_api_shared *shared, int fd, const struct fm_api_conn_events *events,
-		    void *ctx, struct fm_api_conn **out, struct fm_err *err)
+int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, const struct fm_packet_events *events,
+		    void *ctx, struct fm_packet_conn **out, struct fm_err *err)
 {
-	int room = SEND_BUFFER;
-	struct fm_api_conn *c;
+	int room = (int)(2 * shared->limits->send_max);	/* a message must fit the socket's buffer whole */
+	struct fm_packet_conn *c;
 	int ret;
 
-	c = FM_FAULT("api.conn") ? NULL : calloc(1, sizeof(*c));
+	c = FM_FAULT("packet.conn") ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
 		(void)close(fd);	/* nothing was written to it */
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
@@ -295,7 +294,7 @@ int fm_api_conn_new(struct fm_api_shared *shared, int fd, const struct fm_api_co
 	return 0;
 }
 
-void fm_api_conn_free(struct fm_api_conn *conn)
+void fm_packet_conn_free(struct fm_packet_conn *conn)
 {
 	if (!conn)
 		return;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * packet_conn - one local client's connection, SOCK_SEQPACKET: whole messages in with their descriptors, whole messages out.
+ *
+ * It knows limits and no requests. A client that does not read gets nothing read from either, and is closed when too much
+ * waits for it or for too long. All connections of one server together read at most FM_PACKET_PASS_BYTES_MAX in one pass of
+ * the loop, so that no number of clients keeps the loop from its other work. Loop thread. Callbacks are made from the loop
+ * only, never from inside a call.
+ */
+#ifndef FM_PACKET_CONN_H
+#define FM_PACKET_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_err;
+struct fm_loop;
+struct fm_packet_conn;
+
+#define FM_PACKET_FDS_MAX 8		/* descriptors beside one message */
+#define FM_PACKET_PASS_BYTES_MAX (64u << 10)
+#define FM_PACKET_PASS_MESSAGES_MAX 16	/* of one connection */
+
+struct fm_packet_limits {
+	size_t receive_max;		/* bytes of one message from a client */
+	size_t send_max;		/* of one to it */
+	size_t queue_max;		/* waiting for one client */
+	size_t queue_total_max;		/* and for all of them */
+	uint64_t unread_ms;		/* a client that reads nothing for this long is closed */
+};
+
+/* What all connections of one server share. */
+struct fm_packet_shared {
+	struct fm_loop *loop;
+	const struct fm_packet_limits *limits;
+	char *rx;			/* limits->receive_max bytes; the owner's */
+	size_t queued_bytes;		/* waiting for clients, all together */
+	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
+	size_t pass_bytes;
+};
+
+/* fds are the callee's; len is 0 and why says it ("": all is well) if the message was too long or had too many of them. */
+struct fm_packet {
+	const char *text;
+	size_t len;
+	int fds[FM_PACKET_FDS_MAX];
+	unsigned fd_count;
+	char why[64];
+};
+
+struct fm_packet_events {
+	void (*message)(void *ctx, const struct fm_packet *msg);
+	/* It ended, or broke: call fm_packet_conn_free(). Once. reason NULL: the client closed it. */
+	void (*closed)(void *ctx, const char *reason);
+};
+
+/* fd is taken over, also on error. */
+int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, const struct fm_packet_events *events, void *ctx,
+		       struct fm_packet_conn **out, struct fm_err *err);
+
+/* Closes; what waits is dropped. NULL is allowed. */
+void fm_packet_conn_free(struct fm_packet_conn *conn);
+
+/* 1 to limits->send_max bytes. What cannot be sent now waits. A connection for which too much waits breaks: closed() follows. */
+void fm_packet_conn_send(struct fm_packet_conn *conn, const char *text, size_t len);
+
+/* Whether something waits: not the time for messages that may as well be left out. */
+bool fm_packet_conn_is_slow(const struct fm_packet_conn *conn);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* packet_listener - see packet_listener.h. */
+#include "mover/base/packet_listener.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/log.h"
+
+#define ACCEPT_RETRY_NS (100 * FM_NS_PER_MS)	/* after a failure such as "no descriptors left" */
+#define ACCEPT_PASS_MAX 16
+
+static void accept_one(struct fm_packet_listener *l, int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		(void)close(fd);	/* a socket without peer: it is gone again */
+	else
+		l->accepted(l->ctx, fd, &who);
+}
+
+static void watch_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_packet_listener *l = fm_container_of(watch, struct fm_packet_listener, watch);
+
+	(void)events;
+	for (unsigned i = 0; i < ACCEPT_PASS_MAX; i++) {
+		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			accept_one(l, fd);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		/* What waits there would wake us in every pass. */
+		fm_log_warn("local API: accept: %s", fm_err_name(errno));
+		fm_watch_mod(l->loop, watch, 0);
+		fm_timer_set(l->loop, &l->again, fm_loop_now(l->loop) + ACCEPT_RETRY_NS);
+		return;
+	}
+}
+
+static void watch_again(struct fm_timer *timer)
+{
+	struct fm_packet_listener *l = fm_container_of(timer, struct fm_packet_listener, again);
+
+	fm_watch_mod(l->loop, &l->watch, EPOLLIN);
+}
+
+/* Whether nobody listens there any more: what a dead daemon left may be replaced, nothing else. */
+static bool is_dead(const struct sockaddr_un *address)
+{
+	struct stat st;
+	bool is_refused;
+	int fd;
+
+	if (lstat(address->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED;
+	(void)close(fd);	/* only asked */
+	return is_refused;
+}
+
+static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon, struct fm_err *err)
+{
+	int ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+
+	if (ret < 0 && errno == EADDRINUSE && is_dead(address)) {
+		(void)unlink(address->sun_path);	/* bind() says it if it is still there */
+		ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+	}
+	if (ret < 0 && errno == EADDRINUSE)
+		return fm_err_set(err, -EADDRINUSE, "socket %s: another %s serves it, or it is no socket", address->sun_path, daemon);
+	return ret < 0 ? fm_err_sys(err, -errno, "socket %s", address->sun_path) : 0;
+}
+
+int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, const struct fm_packet_listener_opts *opts,
+			    struct fm_err *err)
+{
+	const char *path = opts->path;
+	size_t len = strlen(path);
+	int fd, ret;
+
+	*l = (struct fm_packet_listener){ .loop = loop, .accepted = opts->accepted, .ctx = opts->ctx,
+					  .again.fire = watch_again, .address.sun_family = AF_UNIX };
+	if (len == 0 || len >= sizeof(l->address.sun_path))
+		return fm_err_set(err, -ENAMETOOLONG, "socket %s: a path of 1 to %zu bytes is needed", path,
+				  sizeof(l->address.sun_path) - 1);
+	memcpy(l->address.sun_path, path, len + 1);
+	fd = FM_FAULT("packet.socket") ? (errno = EMFILE, -1) : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "socket %s", path);
+	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode are right. */
+	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", path) : bind_to(fd, &l->address, opts->daemon, err);
+	if (ret < 0)
+		goto close_fd;
+	if (FM_FAULT("packet.listen") || (opts->gid != (gid_t)-1 && lchown(path, (uid_t)-1, opts->gid) < 0) ||
+	    chmod(path, opts->mode) < 0 || listen(fd, opts->backlog) < 0) {
+		ret = fm_err_sys(err, errno ? -errno : -EIO, "socket %s: set its group and mode, listen", path);
+		goto unlink_path;
+	}
+	l->watch = (struct fm_watch){ .ready = watch_ready, .fd = fd, .events = EPOLLIN };
+	ret = fm_watch_add(loop, &l->watch, err);
+	if (ret == 0)
+		return 0;
+
+unlink_path:
+	(void)unlink(path);	/* ours; if it stays, the next start replaces it */
+close_fd:
+	(void)close(fd);	/* nothing was written to it */
+	return ret;
+}
+
+void fm_packet_listener_close(struct fm_packet_listener *l)
+{
+	(void)unlink(l->address.sun_path);	/* somebody may have been there before us */
+	fm_timer_clear(l->loop, &l->again);
+	fm_watch_del(l->loop, &l->watch);
+	(void)close(l->watch.fd);		/* nothing is written to it */
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue - the transfers that local callers asked for: which of them run, which wait, what became of those that ended.
+ *
+ * Everything a local caller wants moved goes through here. A job is started when a place is free: by priority, then of
+ * the user who has the fewest running, then the oldest. Jobs that hang together with something outside of the daemon
+ * (a caller's pipe, a put that waits for another's) start at once and take no place: held back, they might wait for
+ * each other.
+ *
+ * A *detached* job belongs to nobody's connection: it is written down in the state directory before it is accepted, is
+ * tried again after failures that may pass, and is kept for a while when it has ended. One between two stores goes
+ * on by itself when the daemon starts again; one on a caller's own file is then paused until that caller hands the
+ * file again. A job that is not detached ends with its caller, but for fm_queue_abandon().
+ *
+ * An *attended* job is a detached one on what only its caller can touch: a file of the caller's that is received, and
+ * wants its name, or a directory of the caller's. A process of the caller keeps its connection until the end. When that goes
+ * away the job is paused, and the same asked for again goes on with it, under its id.
+ *
+ * Control loop only; what may wait for a disk goes to the worker. Callbacks come in a later pass, never from inside a
+ * call. Jobs belong to the queue: a pointer to one is good until its done(), for a detached one (which stays) until
+ * accepted().
+ */
+#ifndef FM_QUEUE_H
+#define FM_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/base/list.h"
+#include "mover/engine.h"
+
+struct fm_err;
+struct fm_loop;
+struct fm_queue;
+struct fm_queue_job;
+struct fm_random;
+struct fm_worker;
+
+#define FM_QUEUE_ID_LEN 8		/* characters of a job's id: a-z and 2-7 */
+/* Of running_max, of the prompt, of the bytes, descriptors and FM_TREES_MAX an eighth is never one user's alone. */
+#define FM_QUEUE_RUNNING_MAX 64u	/* the largest limit on running jobs */
+#define FM_QUEUE_PROMPT_MAX 64u		/* jobs that start at once, at once */
+#define FM_QUEUE_JOBS_MAX 10000u	/* that have not ended */
+#define FM_QUEUE_JOBS_USER_MAX 1000u	/* of these of one user */
+#define FM_QUEUE_ATTENDED_MAX 64u	/* jobs that hold a client's connection (api.h: of 128), an eighth is never one user's alone */
+#define FM_QUEUE_BYTES_MAX (16u << 20)	/* that all jobs together take in memory */
+#define FM_QUEUE_KEPT_MAX 1000u		/* that have ended and are still known */
+#define FM_QUEUE_KEPT_USER_MAX 100u	/* of these of one user, the last */
+#define FM_QUEUE_KEPT_MS (UINT64_C(24) * 3600 * 1000)
+#define FM_QUEUE_FILE_PATH_MAX 4095	/* bytes of the path of a caller's file */
+#define FM_QUEUE_BACKOFF_MIN_NS UINT64_C(1000000000)	/* before the second try; doubles ... */
+#define FM_QUEUE_BACKOFF_MAX_NS UINT64_C(60000000000)	/* ... up to this, each time more or less by a quarter */
+#define FM_QUEUE_RETRY_ALWAYS UINT64_MAX
+
+_Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX <= FM_JOBS_LOCAL, "the engine keeps a place for each");
+
+struct fm_queue_config {
+	struct fm_loop *loop;
+	struct fm_engine *engine;
+	struct fm_worker *worker;
+	const struct fm_random *random;
+	const char *node;		/* our name; copied */
+	unsigned running_max;		/* 1 .. FM_QUEUE_RUNNING_MAX */
+	const char *directory;		/* where detached jobs are written down; made if need be; copied; NULL: nowhere */
+};
+
+/*
+ * Reads what an earlier daemon left in the directory (blocks; before the loop runs). A directory that cannot be used is
+ * logged and costs the detached jobs only. -ENOMEM.
+ */
+int fm_queue_new(const struct fm_queue_config *config, struct fm_queue **out, struct fm_err *err);
+
+/*
+ * Nothing is started or accepted any more; before fm_engine_stop(), which ends those that run. Jobs that are detached
+ * go on when the next daemon starts.
+ */
+void fm_queue_stop(struct fm_queue *q);
+
+/* Stopped, the engine too, and the loop has run what it posted. NULL is allowed. */
+void fm_queue_free(struct fm_queue *q);
+
+void fm_queue_set_running_max(struct fm_queue *q, unsigned running_max);
+
+/* ---- one job ---- */
+
+enum fm_queue_priority { FM_QUEUE_LOW, FM_QUEUE_NORMAL, FM_QUEUE_HIGH, FM_QUEUE_PRIORITY_COUNT };
+
+/* Our end of the transfer. */
+enum fm_queue_end {
+	FM_QUEUE_FILE,		/* job.file, ready to be used; never of a detached job */
+	FM_QUEUE_FD,		/* a descriptor that the caller opened */
+	FM_QUEUE_STORE,		/* a path in a store of this node */
+};
+
+enum fm_queue_state {
+	FM_QUEUE_QUEUED,
+	FM_QUEUE_RUNNING,
+	FM_QUEUE_WAITING,	/* failed for a reason that may pass; tried again soon */
+	FM_QUEUE_PAUSED,	/* needs its caller's file again */
+	FM_QUEUE_DONE,
+	FM_QUEUE_FAILED,
+	FM_QUEUE_CANCELLED,
+};
+
+struct fm_queue_opts {
+	struct fm_job_opts job;		/* strings are copied; file and attr: FM_QUEUE_FILE only */
+	enum fm_queue_end end;
+	int fd;				/* FM_QUEUE_FD; taken over, also on error */
+	int journal;			/* FM_QUEUE_FD of a get: see fm_caller_sink(); taken over too; -1: none */
+	const char *file;		/* FM_QUEUE_FD: its path as the caller knows it; "" if it has none */
+	size_t file_len;
+	const char *own_store;		/* FM_QUEUE_STORE */
+	const char *own_path;
+	size_t own_path_len;
+	bool is_tree;			/* FM_QUEUE_STORE: a directory; job.excludes: of what is sent, either way */
+	bool is_detached;
+	bool is_attended;		/* is_detached too; a get of FM_QUEUE_FD, or FM_QUEUE_FILE of a directory; file is set */
+	const char *again;		/* is_attended: the id of the paused or ended job that this is; NULL or "": none */
+	enum fm_queue_priority priority;
+	uint64_t retry_ns;		/* tried again for so long after a failure that may pass; 0: not; FM_QUEUE_RETRY_ALWAYS */
+};
+
+struct fm_queue_watch;
+
+/* Any may be NULL. */
+struct fm_queue_events {
+	/* It has its place; a detached one is on disk. Only to who submitted it; before done(), if it comes at all. */
+	void (*accepted)(struct fm_queue_watch *watch);
+	/*
+	 * Only its name is missing; fm_queue_commit(). A put that is held (see struct fm_job_events): result is NULL. An
+	 * attended get: what it came to; valid during the call.
+	 */
+	void (*prepared)(struct fm_queue_watch *watch, const struct fm_job_result *result);
+	/* Once, last: the watch is off. -EAGAIN: it is paused. */
+	void (*done)(struct fm_queue_watch *watch, const struct fm_job_result *result);
+};
+
+/* Somebody who wants to know. Belongs to the caller; must stay until done() or fm_queue_unwatch(). */
+struct fm_queue_watch {
+	const struct fm_queue_events *events;
+	struct fm_queue_job *job;	/* set by the queue; NULL: watches nothing */
+	struct fm_list at;		/* the queue's */
+};
+
+/*
+ * Errors that are known at once: those of fm_job_start(), -EBUSY over a limit, -EINVAL, -EOPNOTSUPP no directory for
+ * detached jobs; done() is not called then. What belongs to opts is taken over in any case.
+ */
+int fm_queue_submit(struct fm_queue *q, const struct fm_queue_opts *opts, struct fm_queue_watch *watch, struct fm_err *err);
+
+/* The watched job ends with code and this reason; done() follows. is_kept: what came stays for the next try. */
+void fm_queue_end_job(struct fm_queue_watch *watch, int code, bool is_kept, const char *reason);
+
+/*
+ * Who watches it, and asked for it, has gone away: it ends, what came stays. A put of a file whose path is known is kept as
+ * one that is paused for FM_QUEUE_KEPT_MS, for fm_queue_resume(); asking for the same again takes its place. So is one that
+ * is attended; asking for the same again goes on with it. The watch is off.
+ */
+void fm_queue_abandon(struct fm_queue_watch *watch);
+
+/* After prepared(). err: of an attended get, why it could not be given its name, which is its end; NULL: it has it. */
+void fm_queue_commit(struct fm_queue_watch *watch, const struct fm_err *err);
+
+/* NULL job: nothing happens. The job goes on. */
+void fm_queue_unwatch(struct fm_queue_watch *watch);
+
+/* ---- by id; who: root may all, others their own jobs; else as if there was none: -ENOENT ---- */
+
+/* done() follows, soon if it has ended already or is paused. */
+int fm_queue_watch_id(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_watch *watch, struct fm_err *err);
+
+/* -EALREADY: it has ended, or is being given its name. */
+int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept, struct fm_err *err);
+
+/*
+ * One that waits is tried now; one that is paused, failed or was cancelled is queued again, with fd where it needs a
+ * file (taken over in any case; -1: none). -EINVAL: a file is needed, or is not, or it is attended and does not wait;
+ * -EALREADY: it is queued, runs or is done.
+ */
+int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_err *err);
+
+/* ---- looking ---- */
+
+struct fm_queue_progress {
+	struct fm_job_progress job;	/* state: also "queued", "waiting", "paused" */
+	unsigned before;		/* QUEUED: about how many are before it */
+	const char *text;		/* WAITING, PAUSED, FAILED, CANCELLED: why; else "" */
+	uint64_t again_ns;		/* WAITING: until the next try */
+};
+
+struct fm_queue_info {
+	const char *id;
+	uint64_t seq;			/* grows from job to job */
+	uid_t uid;
+	enum fm_queue_state state;
+	const char *node;		/* ours */
+	const struct fm_queue_opts *opts;
+	unsigned tries;			/* begun so far */
+	int64_t created_ms;		/* since 1970 */
+	int64_t ended_ms;		/* DONE, FAILED, CANCELLED */
+	struct fm_queue_progress progress;
+	const struct fm_job_result *result;	/* DONE; else NULL */
+	int code;			/* FAILED, CANCELLED, WAITING: the errno of the last failure */
+};
+
+void fm_queue_progress(const struct fm_queue_job *job, struct fm_queue_progress *out);
+const char *fm_queue_id(const struct fm_queue_job *job);
+
+/* "queued", "running", ... */
+const char *fm_queue_state_name(enum fm_queue_state state);
+const char *fm_queue_priority_name(enum fm_queue_priority priority);
+
+/*
+ * Jobs with a seq above `after`, the oldest first, until visit() returns false: those of uid, or all of them if is_all
+ * (which the caller may decide for root only). *info is valid during the call. What ended too long ago is forgotten first.
+ */
+void fm_queue_visit(struct fm_queue *q, uid_t uid, bool is_all, uint64_t after,
+		    bool (*visit)(void *ctx, const struct fm_queue_info *info), void *ctx);
+
+/* That one alone: -ENOENT, with a text. */
+int fm_queue_find(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_info *out, struct fm_err *err);
+
+#endif

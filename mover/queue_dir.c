@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue_dir - the directory where detached jobs are written down: one file each, ID.json, written beside and renamed.
+ *
+ * Only this daemon's user may write there (0700), and only one daemon at a time uses it (a lock). What is read back
+ * may still be torn or of another version: such a file is said, renamed to ID.json.bad and left there.
+ */
+#include "mover/queue_priv.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+
+#define LOCK_NAME "lock"
+#define SUFFIX ".json"
+#define SUFFIX_TEMP ".json.new"
+#define SUFFIX_BAD ".json.bad"
+#define NAME_MAX_LEN (FM_QUEUE_ID_LEN + sizeof(SUFFIX_TEMP))
+#define FILES_MAX (FM_QUEUE_JOBS_MAX + FM_QUEUE_KEPT_MAX)
+
+static void file_name(const char *id, const char *suffix, char out[static NAME_MAX_LEN])
+{
+	(void)snprintf(out, NAME_MAX_LEN, "%.*s%s", FM_QUEUE_ID_LEN, id, suffix);	/* fits */
+}
+
+/* ---- writing ---- */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	size_t at = 0;
+	ssize_t n;
+
+	while (at < len) {
+		n = FM_FAULT("queue.write") ? (errno = ENOSPC, -1) : write(fd, text + at, len - at);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	if (FM_FAULT("queue.sync"))
+		return -EIO;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int write_file(int dir, const char *id, const char *text, struct fm_err *err)
+{
+	char temp[NAME_MAX_LEN], name[NAME_MAX_LEN];
+	int fd, ret;
+
+	file_name(id, SUFFIX_TEMP, temp);
+	file_name(id, SUFFIX, name);
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "write down job %s", id);
+	ret = write_all(fd, text, strlen(text));
+	if (close(fd) < 0 && ret == 0)
+		ret = -errno;
+	if (ret == 0 && renameat(dir, temp, dir, name) < 0)
+		ret = -errno;
+	if (ret == 0 && fsync(dir) < 0)
+		ret = -errno;
+	if (ret < 0) {
+		(void)unlinkat(dir, temp, 0);	/* the first error counts; the next start removes it */
+		return fm_err_sys(err, ret, "write down job %s", id);
+	}
+	return 0;
+}
+
+static void remove_file(int dir, const char *id)
+{
+	char name[NAME_MAX_LEN];
+
+	file_name(id, SUFFIX, name);
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		fm_log_warn("job %s has ended, but its file cannot be removed: %s", id, fm_err_name(errno));
+	(void)fsync(dir);	/* one that comes back is found to be done */
+}
+
+/* What cannot be written down as ended must not begin again with the next daemon. */
+static void save_run(struct fm_work *work)
+{
+	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
+
+	fm_err_clear(&j->save_err);
+	j->save_ret = j->save_text ? write_file(j->queue->dir, j->id, j->save_text, &j->save_err) :
+				     fm_err_set(&j->save_err, -ENOMEM, "write down job %s: no memory", j->id);
+	if (j->save_ret < 0 && j->is_end_saved)
+		remove_file(j->queue->dir, j->id);
+}
+
+static void forget_run(struct fm_work *work)
+{
+	const struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
+
+	if (j->queue->dir >= 0)
+		remove_file(j->queue->dir, j->id);
+}
+
+static void forget_done(struct fm_work *work)
+{
+	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
+
+	j->is_saving = false;
+	if (!j->tell.is_posted)		/* else what is told last frees it */
+		fm_queue_job_free(j);
+}
+
+static void forget_now(struct fm_queue_job *j)
+{
+	j->is_saving = true;
+	j->save.run = forget_run;
+	j->save.done = forget_done;
+	fm_queue_work(j->queue, &j->save);
+}
+
+static void first_save_done(struct fm_queue_job *j)
+{
+	char text[FM_ERR_TEXT_MAX + 80];
+
+	if (j->save_ret < 0) {
+		(void)snprintf(text, sizeof(text), "%s, so it would be lost: leave out --detach, or make room", j->save_err.text);
+		fm_queue_fail(j, j->save_ret, text);
+	} else if (j->end_code) {
+		(void)snprintf(text, sizeof(text), "%s", j->why ? j->why : "cancelled");
+		fm_queue_fail(j, j->end_code, text);
+	} else {
+		fm_queue_accepted(j);
+	}
+}
+
+static void save_done(struct fm_work *work)
+{
+	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
+	bool is_again = j->is_dirty;
+
+	free(j->save_text);
+	j->save_text = NULL;
+	j->is_saving = j->is_dirty = false;
+	if (j->is_forgotten)
+		forget_now(j);
+	else if (!j->is_accepted)
+		first_save_done(j);
+	else if (is_again)
+		fm_queue_save(j);
+	else if (j->save_ret < 0)
+		fm_log_warn("%s; the next start does not know of it", j->save_err.text);
+}
+
+static char *encode(const struct fm_queue_job *j)
+{
+	char *text = FM_FAULT("queue.encode") ? NULL : malloc(FM_QUEUE_FILE_BYTES_MAX), *fitting;
+	int len = text ? fm_queue_encode(j, text, FM_QUEUE_FILE_BYTES_MAX) : -ENOMEM;
+
+	if (len < 0) {
+		free(text);
+		return NULL;
+	}
+	fitting = realloc(text, (size_t)len + 1);
+	return fitting ? fitting : text;
+}
+
+void fm_queue_save(struct fm_queue_job *j)
+{
+	if (j->queue->dir < 0 || j->is_forgotten)
+		return;
+	if (j->is_saving) {
+		j->is_dirty = true;
+		return;
+	}
+	j->is_saving = true;
+	j->save_text = encode(j);
+	j->is_end_saved = fm_queue_has_ended(j);
+	j->save.run = save_run;
+	j->save.done = save_done;
+	fm_queue_work(j->queue, &j->save);
+}
+
+void fm_queue_forget(struct fm_queue_job *j)
+{
+	assert(fm_queue_has_ended(j) && !j->is_forgotten);
+	j->is_forgotten = true;
+	if (!j->is_saving)
+		forget_now(j);
+}
+
+/* ---- reading ---- */
+
+/* 0, a text to be freed; -EBADMSG: nothing that we wrote; else it cannot be read. */
+static int read_file(int dir, const char *name, char **out, size_t *len, struct fm_err *err)
+{
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	ssize_t n;
+	int ret = 0;
+
+	if (fd < 0)
+		return errno == ELOOP ? fm_err_set(err, -EBADMSG, "it is a link") : fm_err_sys(err, -errno, "open");
+	if (fstat(fd, &st) < 0)
+		ret = fm_err_sys(err, -errno, "look at it");
+	else if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > (off_t)FM_QUEUE_FILE_BYTES_MAX)
+		ret = fm_err_set(err, -EBADMSG, "its size of %lld bytes is none that a job has", (long long)st.st_size);
+	*out = ret == 0 ? malloc((size_t)st.st_size + 1) : NULL;
+	if (ret == 0 && !*out)
+		ret = fm_err_set(err, -ENOMEM, "no memory");
+	if (ret == 0) {
+		n = read(fd, *out, (size_t)st.st_size);
+		if (n != (ssize_t)st.st_size)
+			ret = fm_err_sys(err, n < 0 ? -errno : -EIO, "read");
+		*len = (size_t)st.st_size;
+		(*out)[*len] = '\0';
+	}
+	if (ret < 0)
+		free(*out);
+	(void)close(fd);	/* only read */
+	return ret;
+}
+
+static void set_aside(struct fm_queue *q, const char *id, const char *why)
+{
+	char name[NAME_MAX_LEN], bad[NAME_MAX_LEN];
+
+	file_name(id, SUFFIX, name);
+	file_name(id, SUFFIX_BAD, bad);
+	fm_log_warn("%s/%s is no job that can be read: %s; it is set aside as %s", q->c.directory, name, why, bad);
+	if (renameat(q->dir, name, q->dir, bad) < 0)
+		fm_log_warn("%s/%s: cannot be renamed: %s", q->c.directory, name, fm_err_name(errno));
+}
+
+/* What a job is after a restart. */
+static void revive(struct fm_queue_job *j)
+{
+	struct fm_queue *q = j->queue;
+
+	j->is_accepted = j->is_told = true;
+	j->has_gone_far = true;
+	if (!fm_queue_has_ended(j))
+		j->state = j->o.end == FM_QUEUE_STORE ? FM_QUEUE_QUEUED : FM_QUEUE_PAUSED;
+	if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_abandoned) {
+		j->is_abandoned = true;		/* its command went when the daemon did */
+		j->ended_ms = fm_queue_now_ms();
+	}
+	if (j->o.job.timeout_ns && !fm_queue_has_ended(j))
+		j->deadline_ns = fm_loop_now(q->c.loop) + j->o.job.timeout_ns;
+	if (j->seq >= q->next_seq)
+		q->next_seq = j->seq + 1;
+	fm_queue_job_add(j);
+	if (j->state == FM_QUEUE_QUEUED)
+		fm_queue_enqueue(j);
+}
+
+static void load_one(struct fm_queue *q, const char *name)
+{
+	struct fm_queue_job *j = NULL;
+	char id[FM_QUEUE_ID_LEN + 1], *text = NULL;
+	struct fm_err err = { 0 };
+	size_t len = 0;
+	int ret;
+
+	memcpy(id, name, FM_QUEUE_ID_LEN);
+	id[FM_QUEUE_ID_LEN] = '\0';
+	ret = read_file(q->dir, name, &text, &len, &err);
+	if (ret == 0) {
+		ret = fm_queue_decode(q, id, text, len, &j, &err);
+		free(text);
+	}
+	if (ret == 0)
+		revive(j);
+	else if (ret == -EBADMSG || ret == -EINVAL)
+		set_aside(q, id, err.text);
+	else
+		fm_log_warn("%s/%s: %s; this job is not gone on with", q->c.directory, name, err.text);
+}
+
+static bool is_id_with(const char *name, const char *suffix)
+{
+	return strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == FM_QUEUE_ID_LEN &&
+	       strcmp(name + FM_QUEUE_ID_LEN, suffix) == 0;
+}
+
+static int load_all(struct fm_queue *q, struct fm_err *err)
+{
+	int fd = fcntl(q->dir, F_DUPFD_CLOEXEC, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	unsigned count = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			(void)close(fd);	/* unused */
+		return fm_err_sys(err, -errno, "read %s", q->c.directory);
+	}
+	while ((entry = readdir(dir))) {
+		if (is_id_with(entry->d_name, SUFFIX_TEMP))
+			(void)unlinkat(q->dir, entry->d_name, 0);	/* half written, never accepted */
+		else if (is_id_with(entry->d_name, SUFFIX) && count++ < FILES_MAX)
+			load_one(q, entry->d_name);
+	}
+	if (count > FILES_MAX)
+		fm_log_warn("%s holds more than %u jobs; those beyond are left alone", q->c.directory, FILES_MAX);
+	(void)closedir(dir);	/* only read */
+	return 0;
+}
+
+/* ---- the directory ---- */
+
+static int open_dir(struct fm_queue *q, struct fm_err *err)
+{
+	const char *path = q->c.directory;
+	struct stat st;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return fm_err_sys(err, -errno, "make the directory %s (node.state_directory)", path);
+	q->dir = FM_FAULT("queue.dir") ? (errno = EMFILE, -1) : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (q->dir < 0 || fstat(q->dir, &st) < 0)
+		return fm_err_sys(err, -errno, "open %s (node.state_directory)", path);
+	if (st.st_uid != geteuid())
+		return fm_err_set(err, -EPERM, "%s (node.state_directory) belongs to uid %u, not to this daemon's user", path,
+				  (unsigned)st.st_uid);
+	if ((st.st_mode & 0777) != 0700 && fchmod(q->dir, 0700) < 0)
+		return fm_err_sys(err, -errno, "%s: set its mode", path);
+	q->lock = openat(q->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (q->lock < 0)
+		return fm_err_sys(err, -errno, "%s/%s", path, LOCK_NAME);
+	if (flock(q->lock, LOCK_EX | LOCK_NB) < 0)
+		return fm_err_set(err, -EBUSY, "%s is used by another fmoved; each needs its own node.state_directory", path);
+	return 0;
+}
+
+void fm_queue_dir_open(struct fm_queue *q)
+{
+	int ret;
+
+	if (!q->c.directory) {
+		(void)fm_err_set(&q->no_dir, -EOPNOTSUPP, "it has no directory for them (node.state_directory)");
+		return;
+	}
+	ret = open_dir(q, &q->no_dir);
+	if (ret == 0)
+		ret = load_all(q, &q->no_dir);
+	if (ret == 0)
+		return;
+	fm_log_warn("%s; detached jobs are refused", q->no_dir.text);
+	fm_queue_dir_close(q);
+}
+
+void fm_queue_dir_close(struct fm_queue *q)
+{
+	if (q->lock >= 0)
+		(void)close(q->lock);	/* which unlocks it */
+	if (q->dir >= 0)
+		(void)close(q->dir);	/* every file was synced */
+	q->lock = q->dir = -1;
+}

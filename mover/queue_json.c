@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue_json - a detached job as the text of its file, and back. One table for each struct says which fields there are,
+ * for both ways.
+ *
+ * Only this daemon's user can have written what is read, but it may be torn, or of another version: every value is
+ * checked again. A key that is not known is ignored: a later version of this format that must be understood has
+ * another "version".
+ */
+#include "mover/queue_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/api_exit.h"
+#include "mover/api_json.h"
+#include "mover/wire/wire.h"
+
+#define VERSION 1
+#define SEQ_MAX ((UINT64_C(1) << 53) - 1)
+
+enum field_type { FIELD_U64, FIELD_U32, FIELD_I64, FIELD_BOOL, FIELD_TEXT, FIELD_CHOICE };
+
+struct field {
+	const char *name;
+	enum field_type type;
+	size_t at;
+	size_t cap;			/* TEXT: bytes of the array */
+	const char *const *choices;
+};
+
+#define RESULT(member) offsetof(struct fm_job_result, member)
+#define OPTS(member) offsetof(struct fm_queue_opts, member)
+
+static const char *const kinds[] = { [FM_KIND_TCP] = "tcp", [FM_KIND_RDMA] = "rdma", NULL };
+static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
+static const char *const durabilities[] = { "default", "disk", "memory", NULL };
+static const char *const priorities[] = { "low", "normal", "high", NULL };
+static const char *const ends[] = { "file", "descriptor", "store", NULL };
+static const char *const states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", NULL };
+
+static const struct field result_fields[] = {
+	{ "size", FIELD_U64, RESULT(size), 0, NULL },
+	{ "data_bytes", FIELD_U64, RESULT(data_bytes), 0, NULL },
+	{ "resent_bytes", FIELD_U64, RESULT(bytes_resent), 0, NULL },
+	{ "resumed_bytes", FIELD_U64, RESULT(bytes_resumed), 0, NULL },
+	{ "corrupt_chunks", FIELD_U32, RESULT(corrupt_chunks), 0, NULL },
+	{ "crc32c", FIELD_U32, RESULT(crc), 0, NULL },
+	{ "durable", FIELD_BOOL, RESULT(is_durable), 0, NULL },
+	{ "checked", FIELD_BOOL, RESULT(is_checked), 0, NULL },
+	{ "kind", FIELD_CHOICE, RESULT(kind), 0, kinds },
+	{ "connections", FIELD_U32, RESULT(conns), 0, NULL },
+	{ "why", FIELD_TEXT, RESULT(why), sizeof(((struct fm_job_result *)0)->why), NULL },
+	{ "note", FIELD_TEXT, RESULT(note), sizeof(((struct fm_job_result *)0)->note), NULL },
+	{ "elapsed_ns", FIELD_U64, RESULT(elapsed_ns), 0, NULL },
+	{ "mode", FIELD_U32, RESULT(attr.mode), 0, NULL },
+	{ "mtime_ns", FIELD_I64, RESULT(attr.mtime_ns), 0, NULL },
+	{ "tree", FIELD_BOOL, RESULT(is_tree), 0, NULL },
+	{ "files", FIELD_U64, RESULT(tree.files), 0, NULL },
+	{ "directories", FIELD_U64, RESULT(tree.dirs), 0, NULL },
+	{ "links", FIELD_U64, RESULT(tree.links), 0, NULL },
+	{ "hard_links", FIELD_U64, RESULT(tree.hard_links), 0, NULL },
+	{ "tree_bytes", FIELD_U64, RESULT(tree.bytes), 0, NULL },
+	{ "reused_files", FIELD_U64, RESULT(tree.reused_files), 0, NULL },
+	{ "reused_bytes", FIELD_U64, RESULT(tree.reused_bytes), 0, NULL },
+	{ "resumed_files", FIELD_U64, RESULT(tree.resumed_files), 0, NULL },
+	{ "tree_resumed_bytes", FIELD_U64, RESULT(tree.resumed_bytes), 0, NULL },
+	{ "reflinked", FIELD_BOOL, RESULT(tree.is_reflinked), 0, NULL },
+	{ NULL, FIELD_U64, 0, 0, NULL },
+};
+
+static const struct field opts_fields[] = {
+	{ "put", FIELD_BOOL, OPTS(job.is_put), 0, NULL },
+	{ "end", FIELD_CHOICE, OPTS(end), 0, ends },
+	{ "attended", FIELD_BOOL, OPTS(is_attended), 0, NULL },
+	{ "uid", FIELD_U32, OPTS(job.who.uid), 0, NULL },
+	{ "gid", FIELD_U32, OPTS(job.who.gid), 0, NULL },
+	{ "priority", FIELD_CHOICE, OPTS(priority), 0, priorities },
+	{ "transport", FIELD_CHOICE, OPTS(job.transport), 0, transports },
+	{ "durability", FIELD_CHOICE, OPTS(job.durability), 0, durabilities },
+	{ "force", FIELD_BOOL, OPTS(job.may_replace), 0, NULL },
+	{ "readback", FIELD_BOOL, OPTS(job.is_readback), 0, NULL },
+	{ "limit", FIELD_U64, OPTS(job.rate_bytes), 0, NULL },
+	{ "timeout_ns", FIELD_U64, OPTS(job.timeout_ns), 0, NULL },
+	{ "tree", FIELD_BOOL, OPTS(is_tree), 0, NULL },
+	{ "update", FIELD_BOOL, OPTS(job.is_update), 0, NULL },
+	{ "checksum", FIELD_BOOL, OPTS(job.has_checksums), 0, NULL },
+	{ "dry_run", FIELD_BOOL, OPTS(job.is_dry), 0, NULL },
+	{ NULL, FIELD_U64, 0, 0, NULL },
+};
+
+/* ---- one field ---- */
+
+static unsigned choice_at(const void *base, const struct field *f)
+{
+	unsigned i;
+
+	memcpy(&i, (const char *)base + f->at, sizeof(i));
+	return i;
+}
+
+static void field_write(struct fm_json_writer *w, const struct field *f, const void *base)
+{
+	const char *at = (const char *)base + f->at;
+	uint64_t u64;
+	uint32_t u32;
+	int64_t i64;
+	bool is;
+
+	switch (f->type) {
+	case FIELD_U64:
+		memcpy(&u64, at, sizeof(u64));
+		if (u64 > INT64_MAX)	/* "not known", "none": as if it was not there */
+			fm_jw_null(w, f->name);
+		else
+			fm_jw_u64(w, f->name, u64);
+		break;
+	case FIELD_U32:
+		memcpy(&u32, at, sizeof(u32));
+		fm_jw_u64(w, f->name, u32);
+		break;
+	case FIELD_I64:
+		memcpy(&i64, at, sizeof(i64));
+		fm_jw_i64(w, f->name, i64);
+		break;
+	case FIELD_BOOL:
+		memcpy(&is, at, sizeof(is));
+		fm_jw_bool(w, f->name, is);
+		break;
+	case FIELD_TEXT:
+		fm_jw_text(w, f->name, at);
+		break;
+	case FIELD_CHOICE:
+		fm_jw_text(w, f->name, f->choices[choice_at(base, f)]);
+		break;
+	}
+}
+
+static void fields_write(struct fm_json_writer *w, const struct field *fields, const void *base)
+{
+	for (const struct field *f = fields; f->name; f++)
+		field_write(w, f, base);
+}
+
+static int number_read(const struct field *f, const struct fm_json *value, char *at)
+{
+	uint64_t u64 = UINT64_MAX;
+	uint32_t u32;
+	int64_t i64;
+
+	if (f->type == FIELD_I64) {
+		if (fm_json_i64(value, &i64) < 0)
+			return -EINVAL;
+		memcpy(at, &i64, sizeof(i64));
+		return 0;
+	}
+	if (fm_json_type(value) != FM_JSON_NULL && fm_json_u64(value, &u64) < 0)
+		return -EINVAL;
+	if (f->type == FIELD_U64) {
+		memcpy(at, &u64, sizeof(u64));
+		return 0;
+	}
+	if (u64 > UINT32_MAX)
+		return -EINVAL;
+	u32 = (uint32_t)u64;
+	memcpy(at, &u32, sizeof(u32));
+	return 0;
+}
+
+static int choice_read(const char *const *choices, const struct fm_json *value, unsigned *out)
+{
+	const char *text;
+
+	if (fm_json_text(value, &text) < 0)
+		return -EINVAL;
+	for (unsigned i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], text) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int field_read(const struct field *f, const struct fm_json *value, void *base)
+{
+	char *at = (char *)base + f->at;
+	const char *text;
+	unsigned choice;
+	bool is;
+
+	switch (f->type) {
+	case FIELD_BOOL:
+		if (fm_json_bool(value, &is) < 0)
+			return -EINVAL;
+		memcpy(at, &is, sizeof(is));
+		return 0;
+	case FIELD_TEXT:
+		if (fm_json_text(value, &text) < 0)
+			return -EINVAL;
+		(void)snprintf(at, f->cap, "%s", text);		/* cut if it is too long */
+		return 0;
+	case FIELD_CHOICE:
+		if (choice_read(f->choices, value, &choice) < 0)
+			return -EINVAL;
+		memcpy(at, &choice, sizeof(choice));
+		return 0;
+	default:
+		return number_read(f, value, at);
+	}
+}
+
+/* What is missing stays as it is. */
+static int fields_read(const struct field *fields, const struct fm_json *json, void *base, struct fm_err *err)
+{
+	for (const struct field *f = fields; f->name; f++) {
+		const struct fm_json *value = fm_json_get(json, f->name);
+
+		if (value && field_read(f, value, base) < 0)
+			return fm_err_set(err, -EINVAL, "\"%s\" is nothing that a job has", f->name);
+	}
+	return 0;
+}
+
+/* ---- writing ---- */
+
+static void write_ends(struct fm_json_writer *w, const struct fm_queue_opts *o)
+{
+	fm_jw_text(w, "peer", o->job.node);
+	fm_jw_text(w, "store", o->job.store);
+	fm_jw_name(w, "path", o->job.path, o->job.path_len);
+	if (o->end == FM_QUEUE_STORE) {
+		fm_jw_text(w, "own_store", o->own_store);
+		fm_jw_name(w, "own_path", o->own_path, o->own_path_len);
+	} else {
+		fm_jw_name(w, "file", o->file, o->file_len);
+	}
+	if (o->retry_ns == FM_QUEUE_RETRY_ALWAYS)
+		fm_jw_null(w, "retry_ns");
+	else
+		fm_jw_u64(w, "retry_ns", o->retry_ns);
+	if (!o->job.excludes)
+		return;
+	fm_jw_array(w, "excludes");
+	for (unsigned i = 0; o->job.excludes[i]; i++)
+		fm_jw_name(w, NULL, o->job.excludes[i], strlen(o->job.excludes[i]));
+	fm_jw_array_end(w);
+}
+
+int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap)
+{
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, cap);
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "version", VERSION);
+	fm_jw_text(&w, "node", j->queue->c.node);
+	fm_jw_u64(&w, "seq", j->seq);
+	fm_jw_text(&w, "state", fm_queue_state_name(j->state));
+	fm_jw_i64(&w, "created_ms", j->created_ms);
+	fm_jw_i64(&w, "ended_ms", j->ended_ms);
+	fm_jw_u64(&w, "tries", j->tries);
+	fm_jw_bool(&w, "abandoned", j->is_abandoned);
+	fields_write(&w, opts_fields, &j->o);
+	write_ends(&w, &j->o);
+	if (j->code) {
+		fm_jw_text(&w, "code", fm_api_errno_name(j->code));
+		fm_jw_text(&w, "text", j->why ? j->why : fm_err_name(j->code));
+	}
+	if (j->result && j->state == FM_QUEUE_DONE) {
+		fm_jw_object(&w, "result");
+		fields_write(&w, result_fields, j->result);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_object_end(&w);
+	return fm_jw_end(&w);
+}
+
+/* ---- reading ---- */
+
+/* Names out of the text; too large for a stack. */
+struct names {
+	char node[FM_WIRE_NAME_MAX + 1];
+	char store[FM_WIRE_NAME_MAX + 1];
+	char own_store[FM_WIRE_NAME_MAX + 1];
+	char path[FM_PATH_LEN_MAX + 1];
+	char own_path[FM_PATH_LEN_MAX + 1];
+	char file[FM_QUEUE_FILE_PATH_MAX + 1];
+	char excludes[FM_TREE_EXCLUDES_MAX][FM_TREE_EXCLUDE_LEN_MAX + 1];
+	const char *list[FM_TREE_EXCLUDES_MAX + 1];
+};
+
+/* value NULL: it need not be there. */
+static int name_read(const struct fm_json *value, char *out, size_t cap, size_t *len)
+{
+	*len = 0;
+	out[0] = '\0';
+	return value ? fm_json_name(value, out, cap, len) : 0;
+}
+
+static int excludes_read(const struct fm_json *json, struct names *n, struct fm_queue_opts *o)
+{
+	const struct fm_json *list = fm_json_get(json, "excludes");
+	size_t count = fm_json_count(list), len;
+
+	if (!list)
+		return 0;
+	if (count > FM_TREE_EXCLUDES_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		if (fm_json_name(fm_json_at(list, i), n->excludes[i], sizeof(n->excludes[i]), &len) < 0)
+			return -EINVAL;
+		n->list[i] = n->excludes[i];
+	}
+	o->job.excludes = n->list;
+	return 0;
+}
+
+static int ends_read(const struct fm_json *json, struct names *n, struct fm_queue_opts *o, struct fm_err *err)
+{
+	const struct fm_json *retry = fm_json_get(json, "retry_ns");
+	size_t len;
+	int ret = name_read(fm_json_get(json, "peer"), n->node, sizeof(n->node), &len);
+
+	if (ret == 0)
+		ret = name_read(fm_json_get(json, "store"), n->store, sizeof(n->store), &len);
+	if (ret == 0)
+		ret = name_read(fm_json_get(json, "own_store"), n->own_store, sizeof(n->own_store), &len);
+	if (ret == 0)
+		ret = name_read(fm_json_get(json, "path"), n->path, sizeof(n->path), &o->job.path_len);
+	if (ret == 0)
+		ret = name_read(fm_json_get(json, "own_path"), n->own_path, sizeof(n->own_path), &o->own_path_len);
+	if (ret == 0)
+		ret = name_read(fm_json_get(json, "file"), n->file, sizeof(n->file), &o->file_len);
+	if (ret == 0)
+		ret = excludes_read(json, n, o);
+	if (ret < 0 || !n->node[0] || !n->store[0] || (o->end == FM_QUEUE_STORE) != (n->own_store[0] != '\0') ||
+	    (o->is_attended ? o->end == FM_QUEUE_STORE || o->file_len == 0 : o->end == FM_QUEUE_FILE))
+		return fm_err_set(err, -EINVAL, "it does not say what is moved where");
+	o->job.node = n->node;
+	o->job.store = n->store;
+	o->job.path = n->path;
+	o->own_store = n->own_store;
+	o->own_path = n->own_path;
+	o->file = n->file;
+	o->retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	if (retry && fm_json_type(retry) != FM_JSON_NULL && fm_json_u64(retry, &o->retry_ns) < 0)
+		return fm_err_set(err, -EINVAL, "\"retry_ns\" is nothing that a job has");
+	return 0;
+}
+
+static int result_read(struct fm_queue_job *j, const struct fm_json *json, struct fm_err *err)
+{
+	const struct fm_json *result = fm_json_get(json, "result");
+	const char *text = "";
+	const char *code = NULL;
+
+	if (fm_json_text(fm_json_get(json, "code"), &code) == 0) {
+		(void)fm_json_text(fm_json_get(json, "text"), &text);	/* "" if it is missing */
+		fm_queue_set_why(j, fm_api_errno(code), text);
+	}
+	if (j->state != FM_QUEUE_DONE)
+		return 0;
+	j->result = calloc(1, sizeof(*j->result));
+	if (!j->result)
+		return fm_err_set(err, -ENOMEM, "no memory");
+	return fields_read(result_fields, result, j->result, err);
+}
+
+/* What the job has beside its options. */
+static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct fm_err *err)
+{
+	uint64_t tries = 0;
+	unsigned state;
+
+	if (fm_json_u64(fm_json_get(json, "seq"), &j->seq) < 0 || j->seq > SEQ_MAX || j->seq == 0)
+		return fm_err_set(err, -EINVAL, "\"seq\" is nothing that a job has");
+	if (choice_read(states, fm_json_get(json, "state"), &state) < 0)
+		return fm_err_set(err, -EINVAL, "\"state\" is none that a job can be in");
+	j->state = (enum fm_queue_state)state;
+	if (fm_json_i64(fm_json_get(json, "created_ms"), &j->created_ms) < 0 || j->created_ms < 0 ||
+	    fm_json_i64(fm_json_get(json, "ended_ms"), &j->ended_ms) < 0 || j->ended_ms < 0)
+		return fm_err_set(err, -EINVAL, "its times are none that a job has");
+	(void)fm_json_u64(fm_json_get(json, "tries"), &tries);		/* only shown */
+	j->tries = (unsigned)tries;
+	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);	/* false if it is missing */
+	return result_read(j, json, err);
+}
+
+static int head_check(struct fm_queue *q, const struct fm_json *json, struct fm_err *err)
+{
+	const char *node = "";
+	uint64_t version;
+
+	if (fm_json_u64(fm_json_get(json, "version"), &version) < 0 || version != VERSION)
+		return fm_err_set(err, -EINVAL, "it is of another version of fmoved");
+	(void)fm_json_text(fm_json_get(json, "node"), &node);	/* "" is no node's name */
+	if (strcmp(node, q->c.node) != 0)
+		return fm_err_set(err, -EXDEV, "it is a job of node %.64s, this is %s", node, q->c.node);
+	return 0;
+}
+
+static int decode(struct fm_queue *q, const char *id, const struct fm_json *json, struct names *n, struct fm_queue_job **out,
+		  struct fm_err *err)
+{
+	struct fm_queue_opts o = { .fd = -1, .journal = -1, .is_detached = true, .priority = FM_QUEUE_NORMAL };
+	struct fm_queue_job *j;
+	int ret = head_check(q, json, err);
+
+	if (ret == 0)
+		ret = fields_read(opts_fields, json, &o, err);
+	if (ret == 0)
+		ret = ends_read(json, n, &o, err);
+	if (ret < 0)
+		return ret;
+	j = fm_queue_job_new(q, &o);
+	if (!j)
+		return fm_err_set(err, -ENOMEM, "no memory");
+	(void)snprintf(j->id, sizeof(j->id), "%s", id);
+	ret = rest_read(j, json, err);
+	if (ret < 0) {
+		fm_queue_job_free(j);
+		return ret;
+	}
+	*out = j;
+	return 0;
+}
+
+int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len, struct fm_queue_job **out, struct fm_err *err)
+{
+	struct fm_json *json = NULL;
+	struct names *n = calloc(1, sizeof(*n));
+	int ret = n ? fm_json_parse(text, len, &json, err) : fm_err_set(err, -ENOMEM, "no memory");
+
+	if (ret == 0)
+		ret = decode(q, id, json, n, out, err);
+	fm_json_free(json);
+	free(n);
+	return ret;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end), queue_attended.c, queue_dir.c
+ * (on disk).
+ */
+#ifndef FM_QUEUE_PRIV_H
+#define FM_QUEUE_PRIV_H
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/queue.h"
+
+struct fm_store_ref;
+
+#define FM_QUEUE_SHARE_FOR_OTHERS 8		/* one part in so many is never taken by a user who has all others */
+#define FM_QUEUE_FILE_BYTES_MAX (320u << 10)	/* of one job on disk: what fits a request, each byte escaped as six */
+
+/* What is not to run out: of all users, or of one. */
+struct fm_queue_use {
+	size_t bytes;
+	unsigned fds;			/* jobs that hold a descriptor */
+	unsigned trees;			/* jobs that have a caller's directory */
+	unsigned prompt;		/* that run without a place */
+};
+
+/* What one user has here. */
+struct fm_queue_user {
+	struct fm_list at;		/* queue->users */
+	uid_t uid;
+	unsigned jobs;			/* that have not ended */
+	unsigned kept;			/* that have */
+	unsigned running;		/* that have a place */
+	struct fm_queue_use use;
+};
+
+struct fm_queue {
+	struct fm_queue_config c;
+	struct fm_list jobs;		/* by seq */
+	struct fm_list pending[FM_QUEUE_PRIORITY_COUNT];	/* QUEUED, by seq */
+	struct fm_list prompts;		/* QUEUED, but only until the next pass */
+	struct fm_list users;
+	unsigned count;			/* that have not ended */
+	unsigned kept;
+	unsigned running;		/* places taken */
+	unsigned fds_max;
+	struct fm_queue_use use;
+	uint64_t next_seq;
+	uint64_t ranked_ns;		/* when `before` of the pending ones was counted */
+	struct fm_task kick;
+	int dir;			/* -1: no detached jobs, no_dir says why */
+	int lock;
+	struct fm_err no_dir;
+	bool is_stopping;
+};
+
+/* One go at it, from opening our end to the engine's done(). */
+struct fm_queue_try {
+	struct fm_work work;
+	struct fm_queue_job *job;
+	struct fm_store_ref *store;
+	int fd;
+	int journal;
+	struct fm_file *file;		/* until it is the engine's */
+	struct fm_attr attr;
+	int ret;
+	struct fm_err err;
+	struct fm_job_result result;	/* while it is compared, see queue_run.c */
+	struct fm_attr far;
+};
+
+struct fm_queue_job {
+	struct fm_list at;
+	struct fm_list pending_at;
+	struct fm_list watches;
+	struct fm_queue_watch *submitter;	/* NULL: accepted and told, or gone */
+	struct fm_queue *queue;
+	struct fm_queue_user *user;
+	char id[FM_QUEUE_ID_LEN + 1];
+	uint64_t seq;
+	enum fm_queue_state state;
+	bool is_accepted;
+	bool is_told;			/* so */
+	bool has_tree;			/* of a caller, which has threads of its own */
+	bool is_prompt;			/* starts at once, takes no place */
+	bool has_place;			/* or is counted in prompt */
+	bool is_abandoned;		/* its caller went away: paused, for a while */
+	bool is_naming;			/* attended: all of it is there, its caller gives it its name */
+	bool has_gone_far;		/* an earlier try may have given the target its name */
+	struct fm_queue_opts o;		/* its strings are in text */
+	char *text;
+	size_t bytes;			/* of the whole in memory */
+	unsigned tries;
+	unsigned before;
+	int64_t created_ms;
+	int64_t ended_ms;		/* of an abandoned one: since when */
+	uint64_t deadline_ns;		/* 0: none */
+	uint64_t failing_ns;		/* since when; 0: not */
+	uint64_t backoff_ns;
+	uint64_t again_ns;		/* WAITING */
+	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */
+	struct fm_queue_try *try;	/* of the probe too; NULL: none */
+	struct fm_job *job;		/* the engine's */
+	int end_code;			/* it was told to end; 0: not */
+	bool is_end_kept;
+	int code;			/* of the last failure ... */
+	char *why;			/* ... and its text; NULL: none */
+	struct fm_job_result *result;	/* DONE, detached; is_naming */
+	struct fm_task tell;
+	struct fm_work save;		/* to the directory, or away from it */
+	char *save_text;
+	bool is_end_saved;		/* what is being saved is its end */
+	int save_ret;
+	struct fm_err save_err;
+	bool is_saving;
+	bool is_dirty;			/* to be saved once more */
+	bool is_forgotten;		/* its file goes, then it */
+};
+
+/* queue.c */
+struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *opts);	/* NULL: no memory */
+void fm_queue_job_free(struct fm_queue_job *j);
+void fm_queue_close_fds(struct fm_queue_opts *o);
+void fm_queue_job_add(struct fm_queue_job *j);		/* seq is set: into its place among the others */
+bool fm_queue_has_ended(const struct fm_queue_job *j);
+void fm_queue_set_why(struct fm_queue_job *j, int code, const char *text);
+int64_t fm_queue_now_ms(void);
+const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
+/* On the worker; at once when the queue is stopping: nobody waits for the loop then. */
+void fm_queue_work(struct fm_queue *q, struct fm_work *work);
+void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user);
+void fm_queue_count_end(struct fm_queue_job *j);
+/* It takes so many more, or gives them back. */
+void fm_queue_use_fds(struct fm_queue_job *j, int by);
+void fm_queue_use_trees(struct fm_queue_job *j, int by);
+void fm_queue_use_prompt(struct fm_queue_job *j, int by);
+/* What one user may have of max. */
+unsigned fm_queue_user_max(unsigned max);
+
+/* Whether both move the same between the same ends. */
+bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts *b);
+/* It counts among those that have not ended once more. */
+void fm_queue_revive(struct fm_queue_job *j);
+/* A job of his, or -ENOENT with a text. */
+int fm_queue_find_for(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_job **out, struct fm_err *err);
+/* A directory of the caller's, ready to be used. */
+bool fm_queue_is_callers_tree(const struct fm_queue_opts *o);
+void fm_queue_watch_as_submitter(struct fm_queue_job *j, struct fm_queue_watch *watch);
+
+/* queue_attended.c */
+int fm_queue_attended_check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err);
+/* The job that o is to go on with; NULL: none. -ENOENT, -EALREADY, -EINVAL. */
+int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out, struct fm_err *err);
+/* It goes on as o says, whose descriptors or file it has then. -ENOMEM: nothing has changed. */
+int fm_queue_attended_again(struct fm_queue_job *j, const struct fm_queue_opts *o);
+/* Whether a try that ended with code says that the client is gone, before its connection does; it is abandoned then. */
+bool fm_queue_has_lost_client(struct fm_queue_job *j, int code);
+bool fm_queue_needs_name(const struct fm_queue_job *j);	/* from its caller, when all of it is there */
+void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *result);	/* so it is */
+
+/* queue_run.c */
+void fm_queue_probe(struct fm_queue_job *j);		/* a new one: look at its end, then accept it */
+void fm_queue_accepted(struct fm_queue_job *j);		/* it is on disk, if that is wanted */
+void fm_queue_enqueue(struct fm_queue_job *j);		/* QUEUED from here on */
+void fm_queue_kick(struct fm_queue *q);
+void fm_queue_kick_run(struct fm_task *task);
+void fm_queue_timer_fire(struct fm_timer *timer);
+void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struct fm_job_result *result);
+void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);	/* the same without a result */
+void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason);
+void fm_queue_tell_run(struct fm_task *task);
+
+/* queue_dir.c */
+void fm_queue_dir_open(struct fm_queue *q);		/* and reads what is there */
+void fm_queue_dir_close(struct fm_queue *q);
+void fm_queue_save(struct fm_queue_job *j);		/* a detached one; then fm_queue_saved() */
+void fm_queue_forget(struct fm_queue_job *j);		/* ended: away with it, its file too */
+
+/* queue_json.c */
+/* One job as the text of its file; -EMSGSIZE. Terminated. */
+int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap);
+/* A job that is in no list yet. -EINVAL, -ENOMEM. */
+int fm_queue_decode(struct fm_queue *q, const char *id, const char *text, size_t len, struct fm_queue_job **out, struct fm_err *err);
+
+#endif

@@ -1,0 +1,835 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue_run - one job of the queue from its place to its end. See queue.h.
+ *
+ * Happy path: probe: a worker looks at our end; a detached job is written down; accepted; QUEUED until a place is
+ * free; RUNNING: a worker opens our end, the engine has it; its done(); DONE; those who watch are told.
+ *
+ * A failure that may pass: WAITING, and QUEUED again when its time has come. One cannot always tell whether an earlier
+ * try gave the target its name (the peer may have died between that and its word). So when a later try is refused
+ * because the target exists, both ends are looked at: the same size and time, and it is done.
+ *
+ * Told to end: at once while no worker and no engine has it, else when they are through.
+ */
+#include "mover/queue_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/node.h"
+
+static void settle(struct fm_queue_job *j, const struct fm_job_result *result);
+
+/* ---- a try ---- */
+
+static struct fm_queue_try *try_new(struct fm_queue_job *j)
+{
+	struct fm_queue_try *t = FM_FAULT("queue.try") ? NULL : calloc(1, sizeof(*t));
+
+	assert(!j->try);
+	if (!t)
+		return NULL;
+	t->job = j;
+	t->fd = t->journal = -1;
+	j->try = t;
+	return t;
+}
+
+static void try_free(struct fm_queue_job *j)
+{
+	struct fm_queue_try *t = j->try;
+
+	if (!t)
+		return;
+	assert(!t->file);
+	/* Unused. */
+	if (t->fd >= 0)
+		(void)close(t->fd);
+	if (t->journal >= 0)
+		(void)close(t->journal);
+	if (t->store)
+		fm_engine_store_put(t->store);
+	free(t);
+	j->try = NULL;
+}
+
+static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work))
+{
+	t->work.run = run;
+	t->work.done = done;
+	fm_queue_work(t->job->queue, &t->work);
+}
+
+/* 0, or there is no such store here. */
+static int take_store(struct fm_queue_try *t)
+{
+	const struct fm_queue_job *j = t->job;
+
+	t->store = fm_engine_store_get(j->queue->c.engine, j->o.own_store, strlen(j->o.own_store));
+	if (!t->store)
+		return fm_err_set(&t->err, -ENOENT, "there is no store %s at this node", j->o.own_store);
+	return 0;
+}
+
+/* ---- probing: what can be said before it has its place ---- */
+
+/* 0: a regular file, which can wait. 1: something that goes at its other end's pace. */
+static int probe_fd(struct fm_queue_try *t, int fd)
+{
+	struct fm_queue_job *j = t->job;
+	struct stat st;
+
+	if (FM_FAULT("queue.probe"))
+		return fm_err_set(&t->err, -EIO, "look at the file: it cannot be read");
+	if (fstat(fd, &st) < 0)
+		return fm_err_sys(&t->err, -errno, "look at the file");
+	if (S_ISREG(st.st_mode) && (!j->o.job.is_put || lseek(fd, 0, SEEK_CUR) == 0))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return fm_err_set(&t->err, -EISDIR, "it is a directory");
+	if (j->o.is_detached)
+		return fm_err_set(&t->err, -EINVAL, "only a whole file can go on without you: leave out --detach");
+	return 1;
+}
+
+/* A source that is not there is said at once, not by the job's end. */
+static int probe_store(struct fm_queue_try *t)
+{
+	struct fm_queue_job *j = t->job;
+	struct fm_attr attr;
+
+	if (!j->o.job.is_put)
+		return 0;
+	return t->store->store->ops->stat(t->store->store, j->o.own_path, &j->o.job.who, &attr, &t->err);
+}
+
+static void probe_run(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+
+	t->ret = t->job->o.end == FM_QUEUE_FD ? probe_fd(t, t->job->o.fd) : probe_store(t);
+}
+
+static void probed(struct fm_queue_job *j, int ret, const struct fm_err *err)
+{
+	if (ret < 0 && !j->end_code) {
+		fm_queue_fail(j, ret, err->text);
+		return;
+	}
+	if (j->end_code) {
+		fm_queue_fail(j, j->end_code, j->why ? j->why : "cancelled");
+		return;
+	}
+	j->is_prompt |= ret > 0;
+	if (j->o.is_detached)
+		fm_queue_save(j);
+	else
+		fm_queue_accepted(j);
+}
+
+static void probe_done(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	struct fm_queue_job *j = t->job;
+	struct fm_err err = t->err;
+	int ret = t->ret;
+
+	try_free(j);
+	probed(j, ret, &err);
+}
+
+void fm_queue_probe(struct fm_queue_job *j)
+{
+	struct fm_err err = { 0 };
+	struct fm_queue_try *t;
+
+	if (j->o.end == FM_QUEUE_FILE) {
+		if (j->o.is_detached)
+			fm_queue_save(j);
+		else
+			fm_queue_accepted(j);
+		return;
+	}
+	t = try_new(j);
+	if (!t) {
+		fm_queue_fail(j, -ENOMEM, "no memory for a job");
+		return;
+	}
+	if (j->o.end == FM_QUEUE_STORE && take_store(t) < 0) {
+		err = t->err;
+		try_free(j);
+		fm_queue_fail(j, err.code, err.text);
+		return;
+	}
+	work(t, probe_run, probe_done);
+}
+
+void fm_queue_accepted(struct fm_queue_job *j)
+{
+	j->is_accepted = true;
+	fm_queue_enqueue(j);
+	fm_loop_post(j->queue->c.loop, &j->tell);
+}
+
+/* ---- places ---- */
+
+void fm_queue_kick(struct fm_queue *q)
+{
+	if (!q->is_stopping)
+		fm_loop_post(q->c.loop, &q->kick);
+}
+
+static void set_timer(struct fm_queue_job *j)
+{
+	uint64_t at_ns = j->state == FM_QUEUE_WAITING ? j->again_ns : FM_NEVER;
+
+	if (j->deadline_ns && j->deadline_ns < at_ns && j->state != FM_QUEUE_RUNNING)
+		at_ns = j->deadline_ns;
+	if (at_ns == FM_NEVER)
+		fm_timer_clear(j->queue->c.loop, &j->timer);
+	else
+		fm_timer_set(j->queue->c.loop, &j->timer, at_ns);
+}
+
+void fm_queue_enqueue(struct fm_queue_job *j)
+{
+	struct fm_list *pending = j->is_prompt ? &j->queue->prompts : &j->queue->pending[j->o.priority];
+	struct fm_list *after = pending->prev;
+
+	/* One that waited is older than those behind it. */
+	while (after != pending && fm_container_of(after, struct fm_queue_job, pending_at)->seq > j->seq)
+		after = after->prev;
+	j->state = FM_QUEUE_QUEUED;
+	j->before = j->queue->count;
+	fm_list_prepend(after, &j->pending_at);
+	set_timer(j);
+	fm_queue_kick(j->queue);
+}
+
+static void place_take(struct fm_queue_job *j)
+{
+	if (j->is_prompt) {
+		fm_queue_use_prompt(j, 1);
+	} else {
+		j->queue->running++;
+		j->user->running++;
+	}
+	j->has_place = true;
+}
+
+static void place_give(struct fm_queue_job *j)
+{
+	if (!j->has_place)
+		return;
+	if (j->is_prompt) {
+		fm_queue_use_prompt(j, -1);
+	} else {
+		j->queue->running--;
+		j->user->running--;
+	}
+	j->has_place = false;
+	fm_queue_kick(j->queue);
+}
+
+/* ---- a place: open our end ---- */
+
+static void open_fd(struct fm_queue_try *t)
+{
+	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = t->journal >= 0,
+				       .is_synced = t->job->o.job.durability != FM_DURABILITY_MEMORY };
+	int fd = t->fd, journal = t->journal;
+
+	/* fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for the whole. */
+	t->ret = t->job->o.is_detached ? probe_fd(t, fd) : 0;
+	if (t->ret < 0)
+		return;
+	if (!t->job->o.job.is_put && journal < 0 && t->job->tries > 1 && ftruncate(fd, 0) < 0) {
+		t->ret = fm_err_sys(&t->err, -errno, "empty the file of an earlier try");
+		return;
+	}
+	t->fd = t->journal = -1;	/* taken over */
+	if (t->job->o.job.is_put)
+		t->ret = (t->job->o.job.is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &t->file, &t->attr, &t->err);
+	else
+		t->ret = fm_caller_sink(fd, journal, &how, &t->file, &t->err);
+}
+
+static void open_store(struct fm_queue_try *t)
+{
+	const struct fm_queue_opts *o = &t->job->o;
+	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .may_replace = o->job.may_replace, .is_resumable = true,
+				       .is_synced = o->job.durability != FM_DURABILITY_MEMORY };
+	struct fm_store *store = t->store->store;
+
+	if (o->job.is_put)
+		t->ret = store->ops->open_source(store, o->own_path, &o->job.who, &t->file, &t->attr, &t->err);
+	else
+		t->ret = store->ops->create(store, o->own_path, &o->job.who, &how, &t->file, &t->err);
+}
+
+static enum fm_durability durability_of(const struct fm_queue_try *t)
+{
+	const struct fm_job_opts *o = &t->job->o.job;
+
+	/* A get asks nobody else what its store usually does. */
+	if (o->is_put || !t->store || o->durability != FM_DURABILITY_DEFAULT)
+		return o->durability;
+	return t->store->store->is_durable ? FM_DURABILITY_DISK : FM_DURABILITY_MEMORY;
+}
+
+/* Whose copy it becomes a sink learns when the far end has said it. */
+static void open_tree(struct fm_queue_try *t)
+{
+	const struct fm_queue_opts *o = &t->job->o;
+	const struct fm_create_tree how = { .may_replace = o->job.may_replace,
+					    .is_update = o->job.is_update,
+					    .has_checksums = o->job.has_checksums,
+					    .is_dry = o->job.is_dry,
+					    .is_durable = durability_of(t) == FM_DURABILITY_DISK,
+					    .has_digests = true };
+	struct fm_store *store = t->store->store;
+
+	if (o->job.is_put ? !store->ops->open_tree : !store->ops->create_tree)
+		t->ret = fm_err_set(&t->err, -EOPNOTSUPP, "store %s has no directories", store->name);
+	else if (o->job.is_put)
+		t->ret = store->ops->open_tree(store, o->own_path, &o->job.who, o->job.excludes, &t->file, &t->attr, &t->err);
+	else
+		t->ret = store->ops->create_tree(store, o->own_path, &o->job.who, &how, &t->file, &t->err);
+}
+
+static void open_run(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+
+	if (t->job->o.end == FM_QUEUE_FD)
+		open_fd(t);
+	else if (t->job->o.is_tree)
+		open_tree(t);
+	else
+		open_store(t);
+	if (t->ret < 0)
+		t->file = NULL;
+}
+
+/* Without a result of the engine's. */
+static void settle_code(struct fm_queue_job *j, int code, const char *text)
+{
+	struct fm_job_result r = { .code = code, .err = { .code = code } };
+
+	(void)snprintf(r.err.text, sizeof(r.err.text), "%s", text);	/* cut if it is too long */
+	settle(j, &r);
+}
+
+static void close_run(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	const struct fm_queue_job *j = t->job;
+
+	if (!j->o.job.is_put && (j->is_end_kept || t->ret < 0) && t->file->ops->keep)
+		t->file->ops->keep(t->file);
+	t->file->ops->close(t->file);
+	t->file = NULL;
+}
+
+static void close_done(struct fm_work *w)
+{
+	struct fm_queue_job *j = fm_container_of(w, struct fm_queue_try, work)->job;
+
+	settle_code(j, j->end_code, j->why ? j->why : "cancelled");
+}
+
+static void refused_done(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+
+	settle_code(t->job, t->ret, t->err.text);
+}
+
+/* ---- ... and hand it to the engine ---- */
+
+static void job_done(void *ctx, const struct fm_job_result *result)
+{
+	struct fm_queue_job *j = ctx;
+
+	j->job = NULL;
+	settle(j, result);
+}
+
+static void job_prepared(void *ctx)
+{
+	struct fm_queue_job *j = ctx;
+
+	if (j->submitter && j->submitter->events->prepared)
+		j->submitter->events->prepared(j->submitter, NULL);
+}
+
+static void begin(struct fm_queue_job *j)
+{
+	static const unsigned weights[] = { FM_WEIGHT_LOW, FM_WEIGHT_NORMAL, FM_WEIGHT_HIGH };
+	static const struct fm_job_events plain = { .done = job_done }, held = { .done = job_done, .prepared = job_prepared };
+	struct fm_queue_try *t = j->try;
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
+	struct fm_job_opts o = j->o.job;
+	int ret;
+
+	o.file = t->file;
+	o.attr = t->attr;
+	o.durability = durability_of(t);
+	o.weight = weights[j->o.priority];
+	if (o.is_put)
+		o.excludes = NULL;	/* our end leaves them out */
+	if (j->deadline_ns)
+		o.timeout_ns = j->deadline_ns > now_ns ? j->deadline_ns - now_ns : 1;
+	t->ret = fm_job_check(j->queue->c.engine, &o, &t->err);
+	if (t->ret < 0) {	/* what an earlier try left stays for the next one */
+		work(t, close_run, refused_done);
+		return;
+	}
+	t->file = NULL;
+	ret = fm_job_start(j->queue->c.engine, &o, o.is_held ? &held : &plain, j, &j->job, &t->err);
+	if (ret < 0) {
+		j->job = NULL;
+		settle_code(j, ret, t->err.text);
+	}
+}
+
+static void open_done(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	struct fm_queue_job *j = t->job;
+
+	if (t->ret < 0)
+		settle_code(j, t->ret, t->err.text);
+	else if (j->end_code)
+		work(t, close_run, close_done);
+	else
+		begin(j);
+}
+
+static int dup_fd(int fd)
+{
+	int ret = FM_FAULT("queue.dup") ? (errno = EMFILE, -1) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* The descriptors themselves, if no other try will need them. */
+static int take_fds(struct fm_queue_try *t)
+{
+	struct fm_queue_job *j = t->job;
+
+	if (j->o.retry_ns == 0 || j->is_prompt) {
+		t->fd = j->o.fd;
+		t->journal = j->o.journal;
+		j->o.fd = j->o.journal = -1;
+		fm_queue_use_fds(j, -1);
+		return 0;
+	}
+	t->fd = dup_fd(j->o.fd);
+	if (t->fd >= 0 && j->o.journal >= 0)
+		t->journal = dup_fd(j->o.journal);
+	if (t->fd < 0 || t->journal < -1)
+		return fm_err_sys(&t->err, t->fd < 0 ? t->fd : t->journal, "the file once more");
+	return 0;
+}
+
+static void start(struct fm_queue_job *j)
+{
+	struct fm_queue_try *t = try_new(j);
+	int ret = 0;
+
+	fm_list_del(&j->pending_at);
+	j->state = FM_QUEUE_RUNNING;
+	j->tries++;
+	set_timer(j);
+	place_take(j);
+	if (!t) {
+		settle_code(j, -ENOMEM, "no memory for a job");
+		return;
+	}
+	if (j->o.end == FM_QUEUE_FILE) {
+		t->file = j->o.job.file;
+		t->attr = j->o.job.attr;
+		j->o.job.file = NULL;
+		begin(j);
+		return;
+	}
+	ret = j->o.end == FM_QUEUE_STORE ? take_store(t) : take_fds(t);
+	if (ret < 0)
+		settle_code(j, ret, t->err.text);
+	else
+		work(t, open_run, open_done);
+}
+
+/* Who has the fewest running, then who came first; of those users who may have one more. */
+static struct fm_queue_job *next_of(struct fm_queue *q, unsigned user_max)
+{
+	for (unsigned p = FM_QUEUE_PRIORITY_COUNT; p-- > 0;) {
+		struct fm_queue_job *best = NULL;
+
+		fm_list_each(at, next, &q->pending[p]) {
+			struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, pending_at);
+
+			if (j->user->running < user_max && (!best || j->user->running < best->user->running))
+				best = j;
+		}
+		if (best)
+			return best;
+	}
+	return NULL;
+}
+
+void fm_queue_kick_run(struct fm_task *task)
+{
+	struct fm_queue *q = fm_container_of(task, struct fm_queue, kick);
+	unsigned user_max = fm_queue_user_max(q->c.running_max);
+	struct fm_queue_job *j;
+	struct fm_list *at;
+
+	if (q->is_stopping)
+		return;
+	while ((at = fm_list_pop(&q->prompts))) {
+		j = fm_container_of(at, struct fm_queue_job, pending_at);
+		if (q->use.prompt < FM_QUEUE_PROMPT_MAX && j->user->use.prompt < fm_queue_user_max(FM_QUEUE_PROMPT_MAX))
+			start(j);
+		else
+			fm_queue_fail(j, -EBUSY, "too many transfers of pipes at once: try again later");
+	}
+	while (q->running < q->c.running_max && (j = next_of(q, user_max)))
+		start(j);
+	q->ranked_ns = 0;
+}
+
+/* ---- what a try came to ---- */
+
+static bool may_pass(int code)
+{
+	switch (-code) {
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case ECONNABORTED:
+	case ENOTCONN:
+	case EPIPE:
+	case EHOSTUNREACH:
+	case EHOSTDOWN:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case ENETRESET:
+	case ETIMEDOUT:
+	case EBUSY:
+	case EAGAIN:
+	case ENOMEM:
+	case ENFILE:
+	case EMFILE:
+	case ECANCELED:		/* not by us: the peer is being stopped */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t next_backoff(struct fm_queue_job *j)
+{
+	const struct fm_random *random = j->queue->c.random;
+	uint64_t range;
+	uint16_t r;
+
+	j->backoff_ns = j->backoff_ns ? j->backoff_ns * 2 : FM_QUEUE_BACKOFF_MIN_NS;
+	if (j->backoff_ns > FM_QUEUE_BACKOFF_MAX_NS)
+		j->backoff_ns = FM_QUEUE_BACKOFF_MAX_NS;
+	random->fill(random->ctx, &r, sizeof(r));
+	range = j->backoff_ns / 2;
+	return j->backoff_ns - range / 2 + range / UINT16_MAX * r;
+}
+
+/* Whether it goes on by itself; then it waits. */
+static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop), delay_ns;
+
+	if (j->o.retry_ns == 0 || j->is_prompt || j->o.end == FM_QUEUE_FILE || !may_pass(r->code))
+		return false;
+	if (j->deadline_ns && now_ns >= j->deadline_ns)
+		return false;
+	/* Whoever gets on, however slowly, starts to count anew. */
+	if (!j->failing_ns || r->data_bytes > r->bytes_resumed) {
+		j->failing_ns = now_ns;
+		j->backoff_ns = 0;
+	}
+	delay_ns = next_backoff(j);
+	if (j->o.retry_ns != FM_QUEUE_RETRY_ALWAYS && now_ns + delay_ns > j->failing_ns + j->o.retry_ns)
+		return false;
+	j->has_gone_far |= r->conns > 0;	/* it was asked for there */
+	fm_queue_set_why(j, r->code, r->err.text);
+	j->again_ns = now_ns + delay_ns;
+	j->state = FM_QUEUE_WAITING;
+	set_timer(j);
+	return true;
+}
+
+/* The next daemon goes on with it. */
+static bool is_for_next_daemon(const struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && may_pass(r->code);
+}
+
+static void compare(struct fm_queue_job *j, const struct fm_job_result *r);
+
+static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	bool can_compare = j->try && !j->o.is_tree && (j->o.job.is_put || j->o.end == FM_QUEUE_STORE);
+
+	if (r->code == -EEXIST && j->has_gone_far && can_compare && !j->end_code) {
+		compare(j, r);
+		return;
+	}
+	place_give(j);
+	try_free(j);
+	if (r->code == 0 && fm_queue_needs_name(j))
+		fm_queue_let_name(j, r);
+	else if (r->code == 0)
+		fm_queue_end(j, FM_QUEUE_DONE, r);
+	else if (is_for_next_daemon(j, r))
+		j->state = FM_QUEUE_QUEUED;
+	else if (fm_queue_has_lost_client(j, r->code))
+		fm_queue_end(j, FM_QUEUE_CANCELLED, r);
+	else if (j->end_code || !wait_for_next(j, r))
+		fm_queue_end(j, j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, r);
+}
+
+/* ---- "exists": perhaps by us ---- */
+
+static bool is_same(const struct fm_attr *a, const struct fm_attr *b)
+{
+	return a->type == FM_NODE_FILE && b->type == FM_NODE_FILE && a->size == b->size && a->mtime_ns == b->mtime_ns;
+}
+
+static void compared(struct fm_queue_job *j, bool is_ours)
+{
+	struct fm_job_result r = j->try->result;
+
+	if (j->queue->is_stopping)
+		r.code = -ECANCELED;	/* nobody could look */
+	if (j->end_code) {
+		r.code = r.err.code = j->end_code;
+		(void)snprintf(r.err.text, sizeof(r.err.text), "%s", j->why ? j->why : fm_err_name(j->end_code));
+	} else if (is_ours) {
+		r.code = 0;
+		fm_err_clear(&r.err);
+		r.attr = j->try->far;
+		r.size = r.data_bytes = r.bytes_resumed = r.attr.size;
+		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK;
+		r.is_checked = true;
+		(void)snprintf(r.note, sizeof(r.note), "an earlier try had got it there");
+	}
+	j->has_gone_far = false;
+	settle(j, &r);
+}
+
+static int ask(struct fm_queue_job *j, bool is_far, void (*done)(void *ctx, const struct fm_request_result *result))
+{
+	const struct fm_request_opts o = {
+		.verb = FM_VERB_STAT,
+		.node = is_far ? j->o.job.node : NULL,
+		.store = is_far ? j->o.job.store : j->o.own_store,
+		.path = is_far ? j->o.job.path : j->o.own_path,
+		.path_len = is_far ? j->o.job.path_len : j->o.own_path_len,
+		.who = j->o.job.who,
+	};
+	struct fm_err err;
+
+	return fm_request_start(j->queue->c.engine, &o, done, j, &err);
+}
+
+static void near_seen(void *ctx, const struct fm_request_result *result)
+{
+	struct fm_queue_job *j = ctx;
+
+	compared(j, result->code == 0 && is_same(&j->try->far, &result->entries[0].attr));
+}
+
+static void far_seen(void *ctx, const struct fm_request_result *result)
+{
+	struct fm_queue_job *j = ctx;
+
+	if (result->code < 0) {
+		compared(j, false);
+		return;
+	}
+	j->try->far = result->entries[0].attr;
+	if (j->o.end == FM_QUEUE_FD)
+		compared(j, is_same(&j->try->far, &j->try->attr));
+	else if (ask(j, false, near_seen) < 0)
+		compared(j, false);
+}
+
+static void compare(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	j->try->result = *r;
+	if (ask(j, true, far_seen) < 0)
+		compared(j, false);
+}
+
+/* ---- time ---- */
+
+void fm_queue_timer_fire(struct fm_timer *timer)
+{
+	struct fm_queue_job *j = fm_container_of(timer, struct fm_queue_job, timer);
+	char text[80];
+
+	if (j->deadline_ns && fm_loop_now(j->queue->c.loop) >= j->deadline_ns) {
+		(void)snprintf(text, sizeof(text), "not done within %.9g s, as --timeout asked",
+			       (double)j->o.job.timeout_ns / (double)FM_NS_PER_S);
+		fm_queue_end_with(j, -ETIMEDOUT, true, text);
+	} else {
+		assert(j->state == FM_QUEUE_WAITING);
+		fm_queue_enqueue(j);
+	}
+}
+
+/* ---- the end ---- */
+
+void fm_queue_count_end(struct fm_queue_job *j)
+{
+	j->queue->count--;
+	j->user->jobs--;
+	j->queue->kept++;
+	j->user->kept++;
+}
+
+static void let_go(struct fm_queue_job *j)
+{
+	fm_list_del(&j->pending_at);
+	fm_timer_clear(j->queue->c.loop, &j->timer);
+	if (j->o.fd >= 0)
+		fm_queue_use_fds(j, -1);
+	fm_queue_close_fds(&j->o);
+	if (j->has_tree)
+		fm_queue_use_trees(j, -1);
+	j->has_tree = false;
+	/* It was never begun, so closing it does not wait for a disk. */
+	if (j->o.end == FM_QUEUE_FILE && j->o.job.file)
+		j->o.job.file->ops->close(j->o.job.file);
+	j->o.job.file = NULL;
+}
+
+/* Its caller may come back for it. */
+static void pause_job(struct fm_queue_job *j)
+{
+	j->state = FM_QUEUE_PAUSED;
+	j->o.is_detached = j->is_accepted = j->is_told = true;
+	if (!j->o.is_attended)
+		j->o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	j->has_gone_far |= j->tries > 0;
+	j->end_code = 0;
+	j->ended_ms = fm_queue_now_ms();
+	fm_queue_set_why(j, 0, "");
+	fm_queue_save(j);
+	fm_loop_post(j->queue->c.loop, &j->tell);
+}
+
+void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struct fm_job_result *result)
+{
+	assert(!fm_queue_has_ended(j) && !j->job && !j->try);
+	let_go(j);
+	if (j->is_abandoned && state == FM_QUEUE_CANCELLED && j->state != FM_QUEUE_PAUSED) {
+		pause_job(j);
+		return;
+	}
+	fm_queue_count_end(j);
+	j->state = state;
+	j->ended_ms = fm_queue_now_ms();
+	/* Without memory its end is still told, but not what it was like. */
+	free(j->result);
+	j->result = FM_FAULT("queue.result") ? NULL : malloc(sizeof(*j->result));
+	if (j->result)
+		*j->result = *result;
+	fm_queue_set_why(j, result->code, result->err.text);
+	if (j->o.is_detached && j->is_accepted)
+		fm_queue_save(j);
+	fm_loop_post(j->queue->c.loop, &j->tell);
+}
+
+void fm_queue_fail(struct fm_queue_job *j, int code, const char *text)
+{
+	struct fm_job_result r = { .code = code, .err = { .code = code }, .is_partial_kept = code == -ECANCELED && j->is_end_kept };
+
+	(void)snprintf(r.err.text, sizeof(r.err.text), "%s", text);	/* cut if it is too long */
+	fm_queue_end(j, code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
+}
+
+void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason)
+{
+	if (fm_queue_has_ended(j) || j->end_code)
+		return;
+	j->end_code = code;
+	j->is_end_kept = is_kept;
+	if (j->job) {
+		fm_job_cancel(j->job, code, is_kept, reason);
+	} else if (j->try || (!j->is_accepted && j->o.is_detached)) {
+		fm_queue_set_why(j, code, reason);	/* when the worker is through with it */
+	} else {
+		fm_queue_fail(j, code, reason);
+	}
+}
+
+/* ---- telling ---- */
+
+static void tell_done(struct fm_queue_job *j, const struct fm_job_result *result)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&j->watches))) {
+		struct fm_queue_watch *watch = fm_container_of(at, struct fm_queue_watch, at);
+
+		if (j->submitter == watch)
+			j->submitter = NULL;
+		watch->job = NULL;
+		if (watch->events->done)
+			watch->events->done(watch, result);
+	}
+}
+
+static void tell_end(struct fm_queue_job *j)
+{
+	struct fm_job_result bare = { .code = j->code, .err = { .code = j->code } };
+
+	(void)snprintf(bare.err.text, sizeof(bare.err.text), "%s", j->why ? j->why : fm_err_name(j->code));
+	tell_done(j, j->result ? j->result : &bare);
+	if (j->is_forgotten) {
+		if (!j->is_saving)	/* else it goes when its file is gone */
+			fm_queue_job_free(j);
+		return;
+	}
+	if (!j->o.is_detached)
+		fm_queue_job_free(j);
+	else if (!j->is_accepted)
+		fm_queue_forget(j);
+	else
+		fm_queue_prune(j->queue, j->user);
+}
+
+void fm_queue_tell_run(struct fm_task *task)
+{
+	struct fm_queue_job *j = fm_container_of(task, struct fm_queue_job, tell);
+	struct fm_job_result paused = { .code = -EAGAIN, .err = { .code = -EAGAIN } };
+
+	if (j->is_accepted && !j->is_told) {
+		j->is_told = true;
+		if (j->submitter && j->submitter->events->accepted)
+			j->submitter->events->accepted(j->submitter);
+	}
+	if (fm_queue_has_ended(j)) {
+		tell_end(j);
+	} else if (j->state == FM_QUEUE_PAUSED) {
+		(void)snprintf(paused.err.text, sizeof(paused.err.text), "job %s is paused: %s", j->id, fm_queue_paused_text(j));
+		tell_done(j, &paused);
+	}
+}

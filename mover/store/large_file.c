@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * large_file - see large_file.h.
+ */
+#include "mover/store/large_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/store/done_list.h"
+#include "mover/store/fileio.h"
+#include "mover/store/space.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+
+struct large {
+	struct fm_file file;
+	struct fm_fileio io;
+	struct fm_tree *tree;
+	struct fm_tree_large how;
+};
+
+static struct large *large_of(struct fm_file *file)
+{
+	return fm_container_of(file, struct large, file);
+}
+
+static void large_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	fm_fileio_read(&large_of(file)->io, lane, io);
+}
+
+static void large_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	struct large *l = large_of(file);
+
+	if (io->offset > l->how.size || io->len > l->how.size - io->offset)
+		fm_done_list_add(lane->done, io, -EFBIG);
+	else
+		fm_fileio_write(&l->io, lane, io);
+}
+
+/* Not on the disk yet: the tree's own log() sees to that. */
+static int large_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+{
+	struct large *l = large_of(file);
+	struct fm_journal_entry e = { .path = l->how.path,
+				      .path_len = strlen(l->how.path),
+				      .size = l->how.size,
+				      .mtime_ns = l->how.mtime_ns,
+				      .identity = fm_identity_hash(&l->how.id) };
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		e.offset = written[i].offset;
+		e.len = written[i].len;
+		e.crc = written[i].crc;
+		ret = l->tree->ops->wrote_large(l->tree, &e, err);
+	}
+	return ret;
+}
+
+/* What a direct write put behind the end is cut off; a hole at the end is made. */
+static int large_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+{
+	struct large *l = large_of(file);
+	int ret = fm_sys_ftruncate(l->io.fd, size);
+
+	assert(size == l->how.size);
+	(void)is_durable;
+	if (ret < 0)
+		return fm_err_sys(err, ret, "set the size");
+	return l->tree->ops->seal_large(l->tree, &l->how, l->io.fd, attr->digest, err);
+}
+
+static void large_leave(struct fm_file *file)
+{
+	(void)file;	/* it is the tree's: kept or discarded with it */
+}
+
+static void large_close(struct fm_file *file)
+{
+	struct large *l = large_of(file);
+
+	close(l->io.fd);
+	free(l);
+}
+
+static const struct fm_file_ops large_ops = {
+	.read = large_read,	/* to compare what was written */
+	.write = large_write,
+	.log = large_log,
+	.publish = large_publish,
+	.discard = large_leave,
+	.keep = large_leave,
+	.close = large_close,
+};
+
+/* An empty file may be tried and given its room; of one that is partly there nothing may be touched. */
+static int large_prepare(struct large *l, bool is_empty, struct fm_err *err)
+{
+	int fd = l->io.fd, ret;
+	struct stat st;
+
+	ret = fm_sys_fstat(fd, &st);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at the file");
+	if (!S_ISREG(st.st_mode))
+		return fm_err_set(err, -EINVAL, "what was made for it is no regular file");
+	ret = fm_fileio_init(&l->io, fd, is_empty, false, &l->file.note, err);
+	l->io.fd = fd;
+	l->file.is_direct = l->io.is_direct;
+	l->file.is_instant = l->io.is_memory;
+	if (ret == 0 && is_empty && !l->how.has_holes)
+		ret = fm_space_reserve(fd, l->how.size, err);
+	return ret;
+}
+
+int fm_large_file_new(struct fm_tree *tree, const struct fm_tree_large *how, struct fm_file **out, struct fm_have *have, struct fm_err *err)
+{
+	struct large *l = fm_sys_alloc(sizeof(*l));
+	int ret;
+
+	if (!l)
+		return fm_err_sys(err, -ENOMEM, "allocate the file");
+	l->file.ops = &large_ops;
+	l->file.has_fixed_size = true;
+	l->tree = tree;
+	l->how = *how;
+	l->io.fd = -1;
+	ret = tree->ops->create_large(tree, how, &l->io.fd, &have->ranges, &have->crc, err);
+	if (ret < 0) {
+		free(l);
+		return ret;
+	}
+	ret = large_prepare(l, have->ranges.count == 0, err);
+	if (ret < 0) {
+		large_close(&l->file);
+		return ret;
+	}
+	*out = &l->file;
+	return 0;
+}

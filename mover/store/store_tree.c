@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store_tree - directories of a store as a whole, that are sent or that come.
+ *
+ * The path is checked, and the caller may do it (store_file.c). A tree that comes is made beside its final name by
+ * tree/tree_sink.c; here is what makes it this store's: where it goes, quota, owner, how long what it replaces is kept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/store/file_source.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/store/tree_file.h"
+
+static void tree_closed(void *ctx)
+{
+	fm_store_dir_put(ctx);
+}
+
+/* The end becomes a file that keeps the store alive. */
+static int wrap(struct fm_store_dir *dir, struct fm_tree *tree, struct fm_file **out, struct fm_err *err)
+{
+	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = tree_closed, .ctx = dir };
+	int ret = fm_tree_file_new(&opts, out, err);
+
+	if (ret < 0)
+		fm_store_dir_put(dir);
+	return ret;
+}
+
+/* ---------------------------------------------------------------------------------------------- sources */
+
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			 struct fm_err *err)
+{
+	struct fm_tree_source_opts opts = { .excludes = excludes, .skip_prefix = FM_PATH_RESERVED };
+	struct fm_tree *tree;
+	struct stat st;
+	int fd = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_sys_fstat(fd, &st);
+	if (ret < 0) {
+		close(fd);
+		return fm_path_fail(err, ret, "look at", path);
+	}
+	fm_attr_from_stat(&st, -1, attr);
+	attr->size = FM_SIZE_UNKNOWN;
+	attr->dev = st.st_dev;
+	attr->ino = st.st_ino;
+	opts.root = fd;
+	fm_store_dir_get(dir);
+	ret = fm_tree_source_new(&opts, &tree, err);
+	if (ret < 0) {
+		fm_store_dir_put(dir);
+		return ret;
+	}
+	return wrap(dir, tree, out, err);
+}
+
+/* ------------------------------------------------------------------------------------------------ sinks */
+
+static void tree_used(void *ctx, int64_t bytes)
+{
+	struct fm_store_dir *dir = ctx;
+
+	if (bytes >= 0)
+		fm_usage_add(&dir->usage, (uint64_t)bytes);
+	else
+		fm_usage_sub(&dir->usage, (uint64_t)-bytes);
+}
+
+/* Nothing is reserved: what a tree will hold in the end nobody knows before. */
+static int tree_ask(void *ctx, uint64_t bytes, struct fm_err *err)
+{
+	struct fm_store_dir *dir = ctx;
+	int ret = fm_usage_ask(&dir->usage, dir->root, bytes, err);
+
+	if (ret == 0)
+		fm_usage_unreserve(&dir->usage, bytes);
+	return ret;
+}
+
+/* What is at the final name now may be replaced by a tree. */
+static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st;
+	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0)
+		return fm_path_fail(err, ret, "look at", path);
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR, "\"%s\" is there and is no directory: a tree does not replace it; remove it or choose another name",
+				  fm_path_show(path, &shown));
+	if (!may_replace)
+		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --force or --update replaces it", fm_path_show(path, &shown));
+	return 0;
+}
+
+static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_create_tree *how,
+		    struct fm_file **out, struct fm_err *err)
+{
+	struct fm_tree_sink_opts opts = {
+		.parent = parent->fd,
+		.name = parent->name,
+		.path = path,
+		.may_replace = how->may_replace || how->is_update || dir->may_replace,
+		.is_update = how->is_update,
+		.has_checksums = how->has_checksums,
+		.has_owners = dir->owner == FM_OWNER_CALLER,
+		.is_synced = how->is_durable,
+		.is_dry = how->is_dry,
+		.has_digests = how->has_digests,
+		.grace_ns = dir->old_keep_ns,
+		.source = how->source,
+		.used = tree_used,
+		.ask = tree_ask,
+		.ctx = dir,
+	};
+	struct fm_tree *tree;
+	int ret = check_target(parent, path, opts.may_replace || how->is_dry, err);
+
+	if (ret < 0) {
+		close(parent->fd);
+		return ret;
+	}
+	fm_store_dir_get(dir);
+	ret = fm_tree_sink_new(&opts, &tree, err);
+	if (ret < 0) {
+		fm_store_dir_put(dir);
+		return ret;
+	}
+	return wrap(dir, tree, out, err);
+}
+
+/* A dry run makes nothing: where there is no directory to look into, it looks for a name that never is. */
+static int open_nowhere(struct fm_store_dir *dir, struct fm_path_parent *parent, struct fm_err *err)
+{
+	*parent = (struct fm_path_parent){ .name = "(a dry run: nothing is there)" };
+	parent->fd = fcntl(dir->root, F_DUPFD_CLOEXEC, 0);
+	return parent->fd < 0 ? fm_err_sys(err, -errno, "look into the store") : 0;
+}
+
+int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
+		       struct fm_file **out, struct fm_err *err)
+{
+	struct fm_path_make make = fm_store_dir_make(dir, who);
+	struct fm_path_parent parent;
+	int ret;
+
+	if (path[0] == '\0')
+		return fm_err_set(err, -EISDIR, "the store itself is not replaced by a tree; name a directory in it");
+	ret = fm_path_open_parent(dir->root, path, how->is_dry ? NULL : &make, &parent, err);
+	if (ret == -ENOENT && how->is_dry)
+		ret = open_nowhere(dir, &parent, err);
+	if (ret < 0)
+		return ret;
+	if (how->is_durable && !how->is_dry)
+		ret = fm_path_sync_made(dir->root, path, &parent, err);
+	if (ret < 0) {
+		close(parent.fd);
+		return ret;
+	}
+	return sink_new(dir, path, &parent, how, out, err);
+}

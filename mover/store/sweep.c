@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sweep - what interrupted transfers left in a store goes, once nobody has gone on with it for as long as the store
+ * keeps such things, or at once if nobody could; and so do directories that were replaced.
+ *
+ * A walk over the store, for a minute at most: what it did not come to is found by a later one, as entries come and
+ * go. Links are not followed, nothing that a transfer works on is touched.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/journal/partial.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/store/walk.h"
+#include "mover/tree/staging.h"
+
+#define SWEEP_NS_MAX (60 * FM_NS_PER_S)
+#define SWEEP_ENTRIES_MAX 10000000
+
+struct sweep {
+	struct fm_store_dir *sd;
+	const atomic_bool *is_over;
+	int64_t now_ns;			/* since 1970 */
+	int64_t boot_ns;		/* when this machine was started */
+	unsigned removed;
+};
+
+/* ctime, since the mtime is set by us and the other cannot be set by anybody. */
+static int64_t changed_at(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec;
+}
+
+static bool is_older(const struct sweep *sw, const struct stat *st, uint64_t keep_ns)
+{
+	int64_t changed_ns = changed_at(st);
+
+	return sw->now_ns > changed_ns && (uint64_t)(sw->now_ns - changed_ns) > keep_ns;
+}
+
+static bool look(int dir, const char *name, struct stat *st)
+{
+	return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_stale(const struct sweep *sw, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && is_older(sw, st, sw->sd->partial_keep_ns);
+}
+
+/* Whether the name is still that of the open file. */
+static bool is_named(int dir, const char *name, int fd)
+{
+	struct stat by_fd, by_name;
+
+	return fstat(fd, &by_fd) == 0 && look(dir, name, &by_name) && by_fd.st_ino == by_name.st_ino;
+}
+
+/*
+ * A partial file, locked against any transfer, or -1. Where there are no locks, its age must do. Looked at again under
+ * the lock: the name may be another file's by now, or somebody went on with it just now.
+ */
+static int claim(const struct sweep *sw, int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fm_partial_lock(fd) != -EAGAIN && is_named(dir, name, fd) && fstat(fd, &st) == 0 && is_stale(sw, &st))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void remove_partial(struct sweep *sw, int dir, const char *name)
+{
+	struct stat st;
+
+	if (!look(dir, name, &st) || !S_ISREG(st.st_mode) || unlinkat(dir, name, 0) < 0)
+		return;
+	fm_usage_sub(&sw->sd->usage, (uint64_t)st.st_size);
+	sw->removed++;
+}
+
+/*
+ * A pair may go: for its age, by the younger of both. Or because there is nothing in it to go on with, which power cuts
+ * leave (the removal of a version that was replaced is not waited for, and that may be large); the lock tells that
+ * nobody works on it, and its age that nobody on this machine does, should locks not reach any further.
+ */
+static bool may_go(const struct sweep *sw, int journal, const struct stat *file, bool is_locked)
+{
+	struct stat st;
+
+	if (fstat(journal, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (is_stale(sw, &st) && (!file || is_stale(sw, file)))
+		return true;
+	if (!is_locked || changed_at(&st) >= sw->boot_ns)
+		return false;
+	return !file || (S_ISREG(file->st_mode) && changed_at(file) < sw->boot_ns && !fm_partial_has_something(journal, file));
+}
+
+/* A journal and its file. Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
+static void sweep_journal(struct sweep *sw, int dir, const char *name, uint64_t hash)
+{
+	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), ret;
+	char partial[FM_PARTIAL_NAME_MAX + 1];
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	fm_partial_name(hash, FM_PARTIAL_FILE, partial);
+	if (!may_go(sw, fd, look(dir, partial, &st) ? &st : NULL, true))
+		goto close;
+	ret = fm_partial_lock(fd);
+	if (ret == -EAGAIN || !is_named(dir, name, fd) || !may_go(sw, fd, look(dir, partial, &st) ? &st : NULL, ret == 0))
+		goto close;
+	remove_partial(sw, dir, partial);
+	if (unlinkat(dir, name, 0) == 0)	/* last: its lock guards both */
+		sw->removed++;
+close:
+	close(fd);
+}
+
+/* A partial file without a journal. One is made, since who comes to that name now would lock it. */
+static void sweep_file(struct sweep *sw, int dir, const char *name, uint64_t hash)
+{
+	char journal[FM_PARTIAL_NAME_MAX + 1];
+	struct stat st;
+	int lock, fd;
+
+	fm_partial_name(hash, FM_PARTIAL_JOURNAL, journal);
+	if (!look(dir, name, &st) || !is_stale(sw, &st))
+		return;
+	lock = openat(dir, journal, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return;		/* there is one: swept with it */
+	if (fm_partial_lock(lock) != -EAGAIN) {
+		fd = claim(sw, dir, name);
+		if (fd >= 0) {
+			remove_partial(sw, dir, name);
+			close(fd);
+		}
+		(void)unlinkat(dir, journal, 0);	/* alone it does no harm */
+	}
+	close(lock);
+}
+
+static void freed(void *ctx, int64_t bytes)
+{
+	fm_usage_sub(&((struct sweep *)ctx)->sd->usage, bytes < 0 ? (uint64_t)-bytes : 0);
+}
+
+/* The journal is written every second of a transfer, so it is the younger one. */
+static bool is_old_tree(const void *ctx, int dir, const char *name)
+{
+	const struct sweep *sw = ctx;
+	enum fm_staging_kind kind = fm_staging_kind(name);
+	char journal[FM_STAGING_NAME_LEN + sizeof("/journal")];
+	struct stat st;
+
+	if (!look(dir, name, &st))
+		return false;
+	if (kind == FM_STAGING_OLD || (kind == FM_STAGING_NEW && fm_staging_is_replaced(dir, name)))
+		return is_older(sw, &st, sw->sd->old_keep_ns);
+	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
+		return false;
+	(void)snprintf(journal, sizeof(journal), "%s/journal", name);
+	return kind != FM_STAGING_TREE || !look(dir, journal, &st) || is_older(sw, &st, sw->sd->partial_keep_ns);
+}
+
+/* Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
+static void sweep_tree(struct sweep *sw, int dir, const char *name)
+{
+	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
+	const struct fm_staging_age age = { .is_old = is_old_tree, .ctx = sw };
+	int ret;
+
+	if (!is_old_tree(sw, dir, name))
+		return;
+	ret = fm_staging_sweep(dir, name, &age, &told);
+	if (ret == 0)
+		sw->removed++;
+	else if (ret != -EBUSY && ret != -EAGAIN)
+		fm_log_warn("store %s: cannot remove %s, left by an earlier transfer: %s", sw->sd->store.name, name,
+			    fm_err_name(ret));
+}
+
+static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
+{
+	uint64_t hash;
+
+	if (at->is_dir && fm_staging_kind(at->name) != FM_STAGING_NONE) {
+		fm_walk_skip(walk);	/* what is in there is that transfer's */
+		sweep_tree(sw, at->dir, at->name);
+	} else if (!at->is_dir) {
+		switch (fm_partial_parse(at->name, &hash)) {
+		case FM_PARTIAL_JOURNAL:
+			sweep_journal(sw, at->dir, at->name, hash);
+			break;
+		case FM_PARTIAL_FILE:
+			sweep_file(sw, at->dir, at->name, hash);
+			break;
+		case FM_PARTIAL_NONE:
+			break;
+		}
+	}
+}
+
+/* A directory that cannot be entered is passed over; whatever else goes wrong ends it, until the next one. */
+static bool is_passed_over(int ret)
+{
+	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
+}
+
+static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
+{
+	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + SWEEP_NS_MAX;
+	struct fm_walk_at at;
+	int ret;
+
+	for (unsigned i = 0; i < SWEEP_ENTRIES_MAX && !atomic_load(sw->is_over); i++) {
+		ret = fm_walk_next(walk, &at);
+		if (is_passed_over(ret))
+			continue;
+		if (ret <= 0 || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns)
+			return;
+		if (!at.is_leaving && fm_path_is_reserved(at.name))
+			sweep_entry(sw, walk, &at);
+	}
+}
+
+static void read_clocks(struct sweep *sw)
+{
+	struct timespec now, up;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)clock_gettime(CLOCK_BOOTTIME, &up);
+	sw->now_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+	sw->boot_ns = sw->now_ns - ((int64_t)up.tv_sec * (int64_t)FM_NS_PER_S + up.tv_nsec);
+	if (FM_FAULT("sweep.boot"))	/* started just now */
+		sw->boot_ns = sw->now_ns;
+}
+
+void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
+{
+	struct sweep sw = { .sd = dir, .is_over = is_over };
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	int fd;
+
+	if (!walk)
+		return;		/* the next one may have more luck */
+	read_clocks(&sw);
+	fd = fm_sys_open_beneath(dir->root, ".", O_RDONLY | O_DIRECTORY);
+	if (fd >= 0 && fm_walk_start(walk, fd) == 0)
+		sweep_walk(&sw, walk);
+	if (fd >= 0)
+		fm_walk_end(walk);
+	free(walk);
+	if (sw.removed > 0)
+		fm_log_info("store %s: removed %u file%s and directories that interrupted transfers had left",
+			    dir->store.name, sw.removed, sw.removed == 1 ? "" : "s");
+}

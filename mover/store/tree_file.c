@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tree_file - see tree_file.h.
+ *
+ * A read: an op from the pool -> a thread fills the buffer -> io->done() on its lane -> the control thread is told, since large files
+ * may have been found on the way.
+ * A write: the same with apply; but an op with an answer waits in `answers` until the control thread has taken that,
+ * and is ended on its lane by a task then.
+ * Failure: the first error's text is kept for why(); everything that ends behind it has an error of its own. stop() makes
+ * the tree's calls end, and drops the answers, so nothing waits for a control thread that has nothing to say any more.
+ */
+#include "mover/store/tree_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/base/worker.h"
+#include "mover/store/done_list.h"
+#include "mover/store/store.h"
+#include "mover/store/sys.h"
+#include "mover/tree/pack.h"
+
+#define THREADS_MIN 4		/* on few cores they wait for the disk, not for each other */
+#define THREADS_MAX 16
+
+struct tree_file;
+
+struct op {
+	struct fm_list link;		/* in the pool, or in answers */
+	struct tree_file *file;
+	struct fm_work work;
+	struct fm_task end;		/* of a write whose answer was taken */
+	struct fm_loop *loop;		/* the lane's */
+	struct fm_io *io;
+	bool is_write;
+	int64_t res;
+	struct fm_tree_answer answer;
+};
+
+struct tree_file {
+	struct fm_file file;
+	struct fm_tree_file_opts o;
+	struct fm_worker *worker;
+	struct fm_loop *control;	/* NULL: nobody listens yet */
+	void (*happened)(void *ctx);
+	void *ctx;
+	struct fm_task told;
+	pthread_mutex_t lock;		/* of what follows */
+	struct fm_list pool;		/* ops that are not in use */
+	struct fm_list answers;		/* ops with an answer that was not taken */
+	struct fm_err err;		/* the first */
+	bool is_stopped;
+	unsigned calls;			/* ops submitted and not run yet */
+	uint64_t calls_ended;
+	/* Worker calls, one after the other: */
+	bool is_prepared;
+};
+
+static struct tree_file *file_of(struct fm_file *file)
+{
+	return fm_container_of(file, struct tree_file, file);
+}
+
+static const struct fm_tree_ops *ops_of(const struct tree_file *f)
+{
+	return f->o.tree->ops;
+}
+
+unsigned fm_tree_file_threads(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : (unsigned)cores;
+}
+
+/* ------------------------------------------------------------------------------------------ operations */
+
+static struct op *op_take(struct tree_file *f)
+{
+	struct fm_list *at;
+
+	pthread_mutex_lock(&f->lock);
+	at = fm_list_pop(&f->pool);
+	pthread_mutex_unlock(&f->lock);
+	return at ? fm_container_of(at, struct op, link) : fm_sys_alloc(sizeof(struct op));
+}
+
+static void op_put(struct op *op)
+{
+	struct tree_file *f = op->file;
+
+	pthread_mutex_lock(&f->lock);
+	fm_list_append(&f->pool, &op->link);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Lane. The file may be gone when it returns: the op goes back first. */
+static void op_end(struct op *op)
+{
+	struct fm_io *io = op->io;
+
+	io->res = op->res;
+	op_put(op);
+	io->done(io);
+}
+
+static void op_end_run(struct fm_task *task)
+{
+	op_end(fm_container_of(task, struct op, end));
+}
+
+static void tell_control(struct tree_file *f)
+{
+	fm_loop_post(f->control, &f->told);
+}
+
+static void keep_error(struct tree_file *f, const struct fm_err *err)
+{
+	pthread_mutex_lock(&f->lock);
+	if (!f->err.code && !f->is_stopped)
+		f->err = *err;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static bool is_stopped(struct tree_file *f)
+{
+	bool is;
+
+	pthread_mutex_lock(&f->lock);
+	is = f->is_stopped;
+	pthread_mutex_unlock(&f->lock);
+	return is;
+}
+
+/* An error has a text, and is none of the codes that mean something else to the lanes. */
+static int64_t failed(struct tree_file *f, int64_t code, struct fm_err *err, const char *what)
+{
+	if (is_stopped(f))
+		return -ECANCELED;
+	if (code >= 0 || code == -ECANCELED || code == -EAGAIN)
+		code = -EIO;
+	if (!err->code)
+		(void)fm_err_sys(err, (int)code, "%s", what);
+	err->code = (int)code;
+	keep_error(f, err);
+	return code;
+}
+
+static int64_t fill(struct op *op, struct fm_err *err)
+{
+	struct tree_file *f = op->file;
+	int64_t res = ops_of(f)->fill(f->o.tree, op->io->offset, op->io->buf, op->io->len, err);
+
+	if (res == -EAGAIN || (res >= 0 && res <= (int64_t)op->io->len))
+		return res;
+	return failed(f, res, err, "read the tree");
+}
+
+/* How much the answer asks for; the tree has looked at every entry before. */
+static void count_wanted(const struct op *op, struct fm_tree_answer *a)
+{
+	struct fm_pack_reader r;
+	struct fm_pack_entry e;
+
+	if (a->count == 0 || fm_pack_open(&r, op->io->buf, op->io->len) < 0)
+		return;
+	for (size_t i = 0; i < a->count && fm_pack_next(&r, &e) > 0; i++) {
+		if (!(a->bits[i / 8] & 1u << i % 8))
+			continue;
+		a->wanted_files++;
+		a->wanted_bytes += e.size;
+	}
+}
+
+static int64_t apply(struct op *op, struct fm_err *err)
+{
+	struct tree_file *f = op->file;
+	int ret;
+
+	memset(&op->answer, 0, sizeof(op->answer));
+	op->answer.seq = op->io->offset;
+	ret = ops_of(f)->apply(f->o.tree, op->io->buf, op->io->len, op->answer.bits, &op->answer.count, err);
+	if (ret == 0 && op->answer.count <= FM_TREE_OFFERS_MAX) {
+		count_wanted(op, &op->answer);
+		return op->io->len;
+	}
+	op->answer.count = 0;
+	return failed(f, ret, err, "write the tree");
+}
+
+static void op_run(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct fm_err err = { 0 };
+
+	if (is_stopped(op->file))
+		op->res = -ECANCELED;
+	else
+		op->res = op->is_write ? apply(op, &err) : fill(op, &err);
+	pthread_mutex_lock(&op->file->lock);
+	op->file->calls--;
+	op->file->calls_ended++;
+	pthread_mutex_unlock(&op->file->lock);
+}
+
+/* Whether it has an answer that somebody will take. */
+static bool op_waits(struct op *op)
+{
+	struct tree_file *f = op->file;
+	bool waits;
+
+	if (!op->is_write || op->answer.count == 0)
+		return false;
+	pthread_mutex_lock(&f->lock);
+	waits = !f->is_stopped;
+	if (waits)
+		fm_list_append(&f->answers, &op->link);
+	pthread_mutex_unlock(&f->lock);
+	return waits;
+}
+
+/* Lane. */
+static void op_done(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+	struct tree_file *f = op->file;
+
+	if (op_waits(op)) {
+		tell_control(f);
+		return;
+	}
+	if (!op->is_write)
+		tell_control(f);
+	op_end(op);
+}
+
+static void op_start(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
+{
+	struct tree_file *f = file_of(file);
+	struct op *op = op_take(f);
+	struct fm_err err = { 0 };
+
+	assert(f->control && f->o.tree->is_source == !is_write);
+	if (!op) {
+		(void)fm_err_sys(&err, -ENOMEM, "move a part of the tree");
+		keep_error(f, &err);
+		fm_done_list_add(lane->done, io, -ENOMEM);
+		return;
+	}
+	fm_list_init(&op->link);
+	op->file = f;
+	op->loop = lane->loop;
+	op->io = io;
+	op->is_write = is_write;
+	op->answer.count = 0;
+	op->end.run = op_end_run;
+	op->work.run = op_run;
+	op->work.done = op_done;
+	pthread_mutex_lock(&f->lock);
+	f->calls++;
+	pthread_mutex_unlock(&f->lock);
+	fm_worker_submit(f->worker, &op->work, lane->loop);
+}
+
+static void tree_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	op_start(file, lane, io, false);
+}
+
+static void tree_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	op_start(file, lane, io, true);
+}
+
+static void tree_acked(struct fm_file *file, uint64_t seq)
+{
+	struct tree_file *f = file_of(file);
+
+	ops_of(f)->acked(f->o.tree, seq);
+}
+
+static void tree_why(struct fm_file *file, struct fm_err *err)
+{
+	struct tree_file *f = file_of(file);
+
+	pthread_mutex_lock(&f->lock);
+	if (f->err.code)
+		*err = f->err;
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* --------------------------------------------------------------------------------- the control thread */
+
+static void told_run(struct fm_task *task)
+{
+	struct tree_file *f = fm_container_of(task, struct tree_file, told);
+
+	f->happened(f->ctx);
+}
+
+void fm_tree_file_listen(struct fm_file *file, struct fm_loop *control, void (*happened)(void *ctx), void *ctx)
+{
+	struct tree_file *f = file_of(file);
+
+	assert(file->tree && !f->control);
+	f->control = control;
+	f->happened = happened;
+	f->ctx = ctx;
+	f->told.run = told_run;
+}
+
+struct fm_worker *fm_tree_file_worker(struct fm_file *file)
+{
+	return file_of(file)->worker;
+}
+
+unsigned fm_tree_file_calls(struct fm_file *file, uint64_t *ended)
+{
+	struct tree_file *f = file_of(file);
+	unsigned calls;
+
+	pthread_mutex_lock(&f->lock);
+	calls = f->calls;
+	*ended = f->calls_ended;
+	pthread_mutex_unlock(&f->lock);
+	return calls;
+}
+
+bool fm_tree_file_pop_answer(struct fm_file *file, struct fm_tree_answer *out)
+{
+	struct tree_file *f = file_of(file);
+	struct fm_list *at;
+	struct op *op;
+
+	pthread_mutex_lock(&f->lock);
+	at = fm_list_pop(&f->answers);
+	pthread_mutex_unlock(&f->lock);
+	if (!at)
+		return false;
+	op = fm_container_of(at, struct op, link);
+	*out = op->answer;
+	fm_loop_post(op->loop, &op->end);
+	return true;
+}
+
+void fm_tree_file_stop(struct fm_file *file)
+{
+	struct tree_file *f = file_of(file);
+	struct fm_tree_answer answer;
+
+	pthread_mutex_lock(&f->lock);
+	f->is_stopped = true;
+	pthread_mutex_unlock(&f->lock);
+	ops_of(f)->stop(f->o.tree);
+	while (fm_tree_file_pop_answer(file, &answer))
+		;	/* nobody wants them any more; their writes end */
+}
+
+/* ---------------------------------------------------------------------------------- the engine's worker */
+
+int fm_tree_file_begin(struct fm_file *file, const struct fm_tree_begin *how, struct fm_err *err)
+{
+	struct tree_file *f = file_of(file);
+
+	return ops_of(f)->begin ? ops_of(f)->begin(f->o.tree, how, err) : 0;
+}
+
+static int tree_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
+{
+	const struct fm_tree_begin how = { .source = *source };
+	int ret = fm_tree_file_begin(file, &how, err);
+
+	(void)have;	/* what is there of each file it says by its answers */
+	file->note = file->tree->note;
+	return ret;
+}
+
+static int tree_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
+{
+	struct tree_file *f = file_of(file);
+
+	assert(count == 0);
+	(void)written;
+	return ops_of(f)->log(f->o.tree, err);
+}
+
+static int tree_prepare(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+{
+	struct tree_file *f = file_of(file);
+	int ret = ops_of(f)->prepare(f->o.tree, is_durable, err);
+
+	(void)size;
+	(void)attr;
+	f->is_prepared = ret == 0;
+	file->note = file->tree->note;
+	return ret;
+}
+
+static int tree_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
+{
+	struct tree_file *f = file_of(file);
+	int ret = f->is_prepared ? 0 : tree_prepare(file, size, attr, is_durable, err);
+
+	if (ret == 0)
+		ret = ops_of(f)->publish(f->o.tree, is_durable, err);
+	file->note = file->tree->note;
+	return ret;
+}
+
+static void tree_discard(struct fm_file *file)
+{
+	ops_of(file_of(file))->discard(file->tree);
+}
+
+static void tree_keep(struct fm_file *file)
+{
+	ops_of(file_of(file))->keep(file->tree);
+}
+
+static void free_pool(struct tree_file *f)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&f->pool)))
+		free(fm_container_of(at, struct op, link));
+}
+
+static void tree_close(struct fm_file *file)
+{
+	struct tree_file *f = file_of(file);
+
+	assert(fm_list_is_empty(&f->answers) && !f->told.is_posted);
+	fm_worker_free(f->worker);
+	ops_of(f)->close(f->o.tree);
+	if (f->o.closed)
+		f->o.closed(f->o.ctx);
+	free_pool(f);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+static const struct fm_file_ops source_ops = {
+	.read = tree_read,
+	.acked = tree_acked,
+	.why = tree_why,
+	.close = tree_close,
+};
+
+static const struct fm_file_ops sink_ops = {
+	.write = tree_write,
+	.why = tree_why,
+	.begin = tree_begin,
+	.log = tree_log,
+	.prepare = tree_prepare,
+	.publish = tree_publish,
+	.discard = tree_discard,
+	.keep = tree_keep,
+	.close = tree_close,
+};
+
+int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out, struct fm_err *err)
+{
+	struct tree_file *f = FM_FAULT("tree_file.new") ? NULL : calloc(1, sizeof(*f));
+	struct fm_tree *tree = opts->tree;
+	int ret;
+
+	if (!f) {
+		tree->ops->close(tree);
+		return fm_err_sys(err, -ENOMEM, "allocate the tree's file");
+	}
+	f->o = *opts;
+	ret = fm_worker_new(opts->threads, &f->worker, err);
+	if (ret < 0) {
+		tree->ops->close(tree);
+		free(f);
+		return ret;
+	}
+	pthread_mutex_init(&f->lock, NULL);
+	fm_list_init(&f->pool);
+	fm_list_init(&f->answers);
+	f->file.ops = tree->is_source ? &source_ops : &sink_ops;
+	f->file.tree = tree;
+	f->file.note = tree->note;
+	*out = &f->file;
+	return 0;
+}

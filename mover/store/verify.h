@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verify - what is stored is read again, from the disk, and compared with the digests that were kept when it came.
+ *
+ * One thread verifies; any other may look, take findings, stop it.
+ */
+#ifndef FM_STORE_VERIFY_H
+#define FM_STORE_VERIFY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/base/list.h"
+
+struct fm_err;
+
+#define FM_VERIFY_FINDINGS_MAX 256	/* that wait to be taken; the verifying thread waits then */
+
+enum fm_finding_kind { FM_FINDING_CORRUPT = 1, FM_FINDING_UNREADABLE = 2 };
+
+/* A file that is not what it was, or cannot be read. */
+struct fm_finding {
+	struct fm_list at;
+	enum fm_finding_kind kind;
+	uint64_t offset;		/* of the first block that differs (digest.h), or byte that cannot be read */
+	char path[];			/* below the store, terminated */
+};
+
+struct fm_verify_count {
+	uint64_t files;			/* looked at: all of the following, and those that are well */
+	uint64_t bytes;			/* read */
+	uint64_t corrupt;
+	uint64_t unreadable;
+	uint64_t changed;		/* another size or mtime than when it came, or written to meanwhile: not compared */
+	uint64_t without;		/* no digest was kept */
+};
+
+struct fm_verify {
+	pthread_mutex_t lock;
+	pthread_cond_t taken;
+	struct fm_list findings;
+	unsigned waiting;
+	struct fm_verify_count count;
+	bool is_stopped;
+};
+
+void fm_verify_init(struct fm_verify *v);
+
+/* Findings that were not taken are freed. */
+void fm_verify_destroy(struct fm_verify *v);
+
+/* The verifying call returns -ECANCELED soon. */
+void fm_verify_stop(struct fm_verify *v);
+
+void fm_verify_look(struct fm_verify *v, struct fm_verify_count *out);
+
+/* The oldest finding, the caller's to free(); NULL: none now. */
+struct fm_finding *fm_verify_take(struct fm_verify *v);
+
+/*
+ * Verify the file or directory `name` in dir; path is its path for findings. 0 also when something was found; an error
+ * is one of looking at all: the directory cannot be read, memory, -ECANCELED.
+ */
+int fm_verify_run(struct fm_verify *v, int dir, const char *name, const char *path, struct fm_err *err);
+
+#endif

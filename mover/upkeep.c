@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/upkeep.h"
+
+#include "mover/base/env.h"
+#include "mover/node.h"
+
+#define SWEEP_NS (3600 * FM_NS_PER_S)
+
+static void sweep_run(struct fm_work *work)
+{
+	struct fm_upkeep *u = fm_container_of(work, struct fm_upkeep, work);
+	struct fm_store *s = u->ref->store;
+
+	s->ops->sweep(s, &u->is_over);
+}
+
+static void sweep_done(struct fm_work *work)
+{
+	struct fm_upkeep *u = fm_container_of(work, struct fm_upkeep, work);
+	struct fm_store_ref *ref = u->ref;
+
+	u->ref = NULL;
+	fm_engine_store_put(ref);
+	fm_engine_check_stopped(u->engine);
+}
+
+static bool is_due(const struct fm_store_ref *ref, uint64_t now_ns)
+{
+	return ref->store->ops->sweep && (ref->swept_ns == 0 || now_ns >= ref->swept_ns + SWEEP_NS);
+}
+
+void fm_upkeep_tick(struct fm_engine *e, uint64_t now_ns)
+{
+	struct fm_upkeep *u = &e->upkeep;
+
+	if (u->ref || e->is_stopping)
+		return;
+	fm_list_each(at, next, &e->stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (!is_due(ref, now_ns))
+			continue;
+		ref->swept_ns = now_ns;
+		ref->refs++;
+		u->ref = ref;
+		u->engine = e;
+		u->work.run = sweep_run;
+		u->work.done = sweep_done;
+		fm_worker_submit(e->env.worker, &u->work, e->env.loop);
+		return;
+	}
+}
+
+void fm_upkeep_stop(struct fm_engine *e)
+{
+	atomic_store(&e->upkeep.is_over, true);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/verification.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/session.h"
+
+#define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
+#define SAY_NS FM_NS_PER_S
+#define SILENT_NS (60 * FM_NS_PER_S)	/* a peer that is asked says something about once a second, whatever its disk does */
+
+/*
+ * Ours:             WAIT for the session -> VERIFY -> VERIFIED ... -> done()
+ * Ours, own store:  a thread reads -> done()
+ * A peer's:         a thread reads, VERIFIED about once a second -> is over -> VERIFIED as the session has room -> the last VERIFIED
+ */
+struct fm_verification {
+	struct fm_list at;		/* engine->verifications */
+	struct fm_engine *engine;
+	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, lost, or all was said */
+	struct fm_peer *peer;		/* waiting for this one's session */
+	bool is_ours;
+	bool is_over;			/* answered, or given up; a peer's: it may not have been told all of it yet */
+	bool is_reported;		/* ours: done() was called */
+	uint64_t id;
+	uint64_t deadline_ns;		/* of waiting; 0: none */
+	uint64_t said_ns;		/* by us; ours: by the peer */
+	char store[FM_WIRE_NAME_MAX + 1];
+	char *path;
+	size_t path_len;
+	struct fm_who who;
+	char who_peer[FM_WIRE_NAME_MAX + 1];
+	struct fm_store_ref *store_ref;
+	struct fm_worker *worker;	/* one thread, of this verification */
+	struct fm_work work;
+	bool is_working;
+	struct fm_err work_err;		/* the thread's, until it is done */
+	struct fm_verify state;
+	struct fm_verify_count count;	/* a peer's, as it said last */
+	struct fm_task report_task;
+	struct fm_task free_task;
+	struct fm_verification_events events;
+	void *ctx;
+	struct fm_err err;
+};
+
+static void free_run(struct fm_task *task)
+{
+	struct fm_verification *v = fm_container_of(task, struct fm_verification, free_task);
+	struct fm_engine *e = v->engine;
+
+	fm_worker_free(v->worker);	/* its thread has nothing left to do */
+	fm_verify_destroy(&v->state);
+	if (v->store_ref)
+		fm_engine_store_put(v->store_ref);
+	fm_list_del(&v->at);
+	e->verification_count--;
+	free(v->path);
+	free(v);
+	fm_engine_check_stopped(e);
+}
+
+static void free_later(struct fm_verification *v)
+{
+	if (!v->is_working && v->is_over && (v->is_ours ? v->is_reported : !v->session))
+		fm_loop_post(v->engine->env.loop, &v->free_task);
+}
+
+/* ---- what was found, to whoever asked ---- */
+
+static void report_findings(struct fm_verification *v)
+{
+	struct fm_finding *f;
+
+	while ((f = fm_verify_take(&v->state)) != NULL) {
+		v->events.finding(v->ctx, f->kind, f->offset, f->path);
+		free(f);
+	}
+}
+
+/* One message; true: there are more findings. */
+static bool send_some(struct fm_verification *v, bool is_last)
+{
+	struct fm_finding *taken[FM_WIRE_FINDINGS_MAX];
+	struct fm_wire_msg m = { .type = FM_WIRE_VERIFIED };
+	struct fm_wire_verified *w = &m.verified;
+	struct fm_verify_count c;
+
+	for (w->count = 0; w->count < FM_WIRE_FINDINGS_MAX; w->count++) {
+		struct fm_finding *f = fm_verify_take(&v->state);
+		size_t len;
+
+		if (!f)
+			break;
+		taken[w->count] = f;
+		len = strlen(f->path);
+		w->finding[w->count] = (struct fm_wire_found_bad){
+			.kind = f->kind == FM_FINDING_CORRUPT ? FM_WIRE_CORRUPT : FM_WIRE_UNREADABLE,
+			.offset = f->offset,
+			.path = { f->path, len < FM_WIRE_PATH_MAX ? len : FM_WIRE_PATH_MAX },
+		};
+	}
+	fm_verify_look(&v->state, &c);
+	is_last = is_last && w->count < FM_WIRE_FINDINGS_MAX;
+	w->flags = (uint16_t)(is_last ? 0 : FM_WIRE_VERIFIED_MORE);
+	w->id = v->id;
+	w->code = is_last ? (uint32_t)-v->err.code : 0;
+	w->text = fm_wire_str(is_last ? v->err.text : "");
+	w->files = c.files;
+	w->bytes = c.bytes;
+	w->corrupt = c.corrupt;
+	w->unreadable = c.unreadable;
+	w->changed = c.changed;
+	w->without = c.without;
+	fm_session_send(v->session, &m);
+	for (unsigned i = 0; i < w->count; i++)
+		free(taken[i]);
+	return w->count == FM_WIRE_FINDINGS_MAX;
+}
+
+static void report_run(struct fm_task *task)
+{
+	struct fm_verification *v = fm_container_of(task, struct fm_verification, report_task);
+
+	if (v->worker) {
+		report_findings(v);
+		fm_verify_look(&v->state, &v->count);
+	}
+	v->is_reported = true;
+	v->events.done(v->ctx, &v->err, &v->count);
+	free_later(v);
+}
+
+/* What there is to be said about once a second; in the next tick again, if the session has no room for all of it. */
+static void say_so_far(struct fm_verification *v)
+{
+	while (v->session && fm_session_has_room(v->session))
+		if (!send_some(v, false))
+			return;
+	v->said_ns = 0;
+}
+
+/* The rest of it and how it ended; the tick goes on with what the session has no room for. */
+static void say_end(struct fm_verification *v)
+{
+	while (v->session && fm_session_has_room(v->session))
+		if (!send_some(v, true))
+			v->session = NULL;
+	free_later(v);
+}
+
+/* The first outcome counts. */
+static void finish(struct fm_verification *v, const struct fm_err *err)
+{
+	if (v->is_over)
+		return;
+	v->is_over = true;
+	v->err = *err;
+	fm_verify_stop(&v->state);
+	if (!v->is_ours) {
+		say_end(v);
+		return;
+	}
+	fm_loop_post(v->engine->env.loop, &v->report_task);
+	v->session = NULL;
+}
+
+/* ---- on our own store ---- */
+
+static void work_run(struct fm_work *work)
+{
+	struct fm_verification *v = fm_container_of(work, struct fm_verification, work);
+	struct fm_store *s = v->store_ref->store;
+
+	fm_err_clear(&v->work_err);
+	if (!s->ops->verify)
+		(void)fm_err_set(&v->work_err, -EOPNOTSUPP, "store %s keeps nothing to compare with", s->name);
+	else
+		(void)s->ops->verify(s, v->path, &v->who, &v->state, &v->work_err);
+}
+
+static void work_done(struct fm_work *work)
+{
+	struct fm_verification *v = fm_container_of(work, struct fm_verification, work);
+
+	v->is_working = false;
+	finish(v, &v->work_err);
+	free_later(v);
+}
+
+static int start_work(struct fm_verification *v, struct fm_err *err)
+{
+	int ret = fm_worker_new(fm_worker_is_simulated(v->engine->env.worker) ? 0 : 1, &v->worker, err);
+
+	if (ret < 0)
+		return ret;
+	v->is_working = true;
+	v->work.run = work_run;
+	v->work.done = work_done;
+	fm_worker_submit(v->worker, &v->work, v->engine->env.loop);
+	return 0;
+}
+
+/* ---- beginning ---- */
+
+static struct fm_verification *verification_new(struct fm_engine *e, const char *path, size_t path_len)
+{
+	struct fm_verification *v = FM_FAULT("verification.new") ? NULL : calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->path = malloc(path_len + 1);
+	if (!v->path) {
+		free(v);
+		return NULL;
+	}
+	memcpy(v->path, path, path_len);
+	v->path[path_len] = '\0';
+	v->path_len = path_len;
+	v->engine = e;
+	v->report_task.run = report_run;
+	v->free_task.run = free_run;
+	fm_verify_init(&v->state);
+	fm_list_append(&e->verifications, &v->at);
+	e->verification_count++;
+	return v;
+}
+
+static void refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_VERIFIED };
+
+	m.verified.id = id;
+	m.verified.code = (uint32_t)-code;
+	m.verified.text = fm_wire_str(text);
+	fm_session_send(s, &m);
+}
+
+/* Those included that it does not want any more, while their thread still reads. */
+static unsigned count_of(const struct fm_session *s)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &s->engine->verifications) {
+		const struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		n += !v->is_ours && strcmp(v->who_peer, s->name) == 0;
+	}
+	return n;
+}
+
+void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m)
+{
+	struct fm_engine *e = s->engine;
+	struct fm_verification *v;
+	struct fm_err err;
+
+	/* Local callers keep some places, and so do other peers. */
+	if (e->verification_count >= FM_VERIFICATIONS_MAX - FM_VERIFICATIONS_LOCAL || count_of(s) >= FM_VERIFICATIONS_PER_PEER_MAX) {
+		refuse(s, m->id, -EBUSY, "too much is being verified at once: try again later");
+		return;
+	}
+	v = verification_new(e, m->path.at, m->path.len);
+	if (!v) {
+		refuse(s, m->id, -ENOMEM, "out of memory");
+		return;
+	}
+	v->session = s;
+	v->id = m->id;
+	(void)snprintf(v->who_peer, sizeof(v->who_peer), "%s", s->name);
+	v->who = (struct fm_who){ .peer = v->who_peer, .uid = m->uid, .gid = m->gid };
+	v->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
+	if (!v->store_ref)
+		(void)fm_err_set(&err, -ENOENT, "there is no store %.*s", (int)m->store.len, m->store.at);
+	if (!v->store_ref || start_work(v, &err) < 0)
+		finish(v, &err);
+}
+
+static void send_verify(struct fm_verification *v, struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_VERIFY };
+
+	v->session = s;
+	v->peer = NULL;
+	v->deadline_ns = 0;
+	v->said_ns = fm_engine_now(v->engine);
+	v->id = fm_session_new_id(s);
+	m.verify = (struct fm_wire_verify){ .id = v->id,
+					    .uid = v->who.uid,
+					    .gid = v->who.gid,
+					    .store = fm_wire_str(v->store),
+					    .path = { v->path, v->path_len } };
+	fm_session_send(s, &m);
+}
+
+static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o, bool is_local, struct fm_err *err)
+{
+	if (e->is_stopping)
+		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
+	if (!is_local && !fm_engine_peer(e, o->node))
+		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
+	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
+		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
+	if (!fm_wire_is_good_path(o->path, o->path_len))
+		return fm_err_set(err, -EINVAL, "the path holds a NUL byte, or has more than %d bytes", FM_PATH_LEN_MAX);
+	if (e->verification_count >= FM_VERIFICATIONS_MAX)
+		return fm_err_set(err, -EBUSY, "%d verifications are under way, no more are allowed", FM_VERIFICATIONS_MAX);
+	return 0;
+}
+
+static int start(struct fm_verification *v, const struct fm_verification_opts *o, bool is_local, struct fm_err *err)
+{
+	struct fm_engine *e = v->engine;
+
+	if (is_local) {
+		v->store_ref = fm_engine_store_get(e, o->store, strlen(o->store));
+		if (!v->store_ref)
+			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
+		return start_work(v, err);
+	}
+	v->peer = fm_engine_peer(e, o->node);
+	if (v->peer->session)
+		send_verify(v, v->peer->session);
+	else
+		fm_peer_need(v->peer);
+	return 0;
+}
+
+int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts *o, const struct fm_verification_events *events,
+			  void *ctx, struct fm_verification **out, struct fm_err *err)
+{
+	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
+	struct fm_verification *v;
+	int ret = check_opts(e, o, is_local, err);
+
+	if (ret < 0)
+		return ret;
+	v = verification_new(e, o->path, o->path_len);
+	if (!v)
+		return fm_err_sys(err, -ENOMEM, "allocate the verification");
+	v->is_ours = true;
+	v->events = *events;
+	v->ctx = ctx;
+	v->who = o->who;
+	v->who.peer = NULL;
+	v->deadline_ns = fm_engine_now(e) + CONNECT_NS;
+	(void)snprintf(v->store, sizeof(v->store), "%s", o->store);
+	ret = start(v, o, is_local, err);
+	if (ret < 0) {
+		v->is_over = v->is_reported = true;
+		free_later(v);
+		return ret;
+	}
+	*out = v;
+	return 0;
+}
+
+/* Ours ends, which whoever was asked is told. */
+static void give_up(struct fm_verification *v, const struct fm_err *err)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };
+	struct fm_session *s = v->session;
+
+	finish(v, err);
+	if (!s)
+		return;
+	m.abort.xfer = v->id;
+	m.abort.code = (uint32_t)-err->code;
+	m.abort.text = fm_wire_str(err->text);
+	fm_session_send(s, &m);
+}
+
+void fm_verification_cancel(struct fm_verification *v)
+{
+	struct fm_err err;
+
+	assert(v->is_ours);
+	if (v->is_over)
+		return;
+	(void)fm_err_set(&err, -ECANCELED, "cancelled");
+	give_up(v, &err);
+}
+
+/* ---- what happens around it ---- */
+
+static struct fm_verification *find(struct fm_session *s, uint64_t id, bool is_ours)
+{
+	fm_list_each(at, next, &s->engine->verifications) {
+		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		if (v->is_ours == is_ours && v->session == s && v->id == id)
+			return v;
+	}
+	return NULL;
+}
+
+void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m)
+{
+	struct fm_verification *v = find(s, m->id, true);
+	char path[FM_WIRE_PATH_MAX + 1];
+	struct fm_err err = { 0 };
+
+	if (!v)
+		return;		/* it crossed our ABORT */
+	v->said_ns = fm_engine_now(s->engine);
+	v->count = (struct fm_verify_count){ .files = m->files,
+					     .bytes = m->bytes,
+					     .corrupt = m->corrupt,
+					     .unreadable = m->unreadable,
+					     .changed = m->changed,
+					     .without = m->without };
+	for (unsigned i = 0; i < m->count; i++) {
+		const struct fm_wire_found_bad *f = &m->finding[i];
+
+		(void)snprintf(path, sizeof(path), "%.*s", (int)f->path.len, f->path.at);
+		v->events.finding(v->ctx, f->kind == FM_WIRE_CORRUPT ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, f->offset,
+				  path);
+	}
+	if (m->flags & FM_WIRE_VERIFIED_MORE) {
+		v->events.progress(v->ctx, &v->count);
+		return;
+	}
+	if (m->code)
+		(void)fm_err_set(&err, -(int)m->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+	finish(v, &err);
+}
+
+bool fm_verification_abort(struct fm_session *s, uint64_t id)
+{
+	struct fm_verification *v = find(s, id, false);
+	struct fm_err err;
+
+	if (!v)
+		return false;
+	v->session = NULL;	/* who aborts wants no answer */
+	(void)fm_err_set(&err, -ECANCELED, "cancelled");
+	finish(v, &err);
+	free_later(v);
+	return true;
+}
+
+bool fm_verification_is_on(const struct fm_session *s)
+{
+	fm_list_each(at, next, &s->engine->verifications)
+		if (fm_container_of(at, struct fm_verification, at)->session == s)
+			return true;
+	return false;
+}
+
+void fm_verification_session_lost(struct fm_session *s, const struct fm_err *err)
+{
+	fm_list_each(at, next, &s->engine->verifications) {
+		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		if (v->session != s)
+			continue;
+		v->session = NULL;
+		finish(v, err);
+		free_later(v);
+	}
+}
+
+void fm_verification_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
+{
+	fm_list_each(at, next, &p->engine->verifications) {
+		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		if (v->peer == p)
+			finish(v, err);
+	}
+}
+
+void fm_verification_peer_up(struct fm_peer *p)
+{
+	fm_list_each(at, next, &p->engine->verifications) {
+		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		if (v->peer == p && !v->is_over && p->session)
+			send_verify(v, p->session);
+	}
+}
+
+void fm_verification_stop_all(struct fm_engine *e)
+{
+	struct fm_err err;
+
+	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
+	fm_list_each(at, next, &e->verifications)
+		finish(fm_container_of(at, struct fm_verification, at), &err);
+}
+
+static void tick(struct fm_verification *v, uint64_t now_ns)
+{
+	struct fm_err err;
+
+	if (v->peer && now_ns >= v->deadline_ns) {
+		(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", v->peer->name, v->peer->last_error[0] ? ": " : "",
+				 v->peer->last_error);
+		finish(v, &err);
+	} else if (v->is_ours && v->session && now_ns >= v->said_ns + SILENT_NS) {
+		(void)fm_err_set(&err, -ETIMEDOUT, "%s has said nothing of it for %llu s", v->session->name,
+				 (unsigned long long)(SILENT_NS / FM_NS_PER_S));
+		give_up(v, &err);
+	} else if (v->worker && now_ns >= v->said_ns + SAY_NS) {
+		v->said_ns = now_ns;
+		if (!v->is_ours) {
+			say_so_far(v);
+			return;
+		}
+		report_findings(v);
+		fm_verify_look(&v->state, &v->count);
+		v->events.progress(v->ctx, &v->count);
+	}
+}
+
+void fm_verification_tick(struct fm_engine *e, uint64_t now_ns)
+{
+	fm_list_each(at, next, &e->verifications) {
+		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
+
+		if (v->is_over && v->session)
+			say_end(v);
+		else if (!v->is_over && (v->is_ours || v->session))
+			tick(v, now_ns);
+	}
+}

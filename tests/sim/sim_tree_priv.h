@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_tree_priv - what the files of the simulated trees share.
+ */
+#ifndef FM_TESTS_SIM_TREE_PRIV_H
+#define FM_TESTS_SIM_TREE_PRIV_H
+
+#include "tests/sim/sim_priv.h"
+#include "tests/sim/sim_tree.h"
+
+char *sim_tree_copy(struct sim *s, const char *text, size_t len);
+struct sim_tree *sim_tree_of_entries(struct sim *s, size_t entries);
+void sim_tree_count(struct sim_tree *t);
+void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree);
+struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_callers);
+
+/* A memory file with that content; holes stay holes. */
+int sim_memory_file(struct sim *s, const struct sim_blob *blob);
+
+/* What a file of the tree is told by. */
+struct fm_identity sim_blob_identity(const struct sim_blob *blob);
+
+/* Whether a call fails now, as the faults are: -EIO with a text. */
+int sim_tree_fault(struct sim_node *n, unsigned one_in, const char *what, struct fm_err *err);
+
+/* start(), or much later: as the faults are. For read() and write() of a tree's file. */
+void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io,
+		 void (*start)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io));
+
+#endif

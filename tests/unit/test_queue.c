@@ -1,0 +1,1654 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_engine fm_store */
+/*
+ * test_queue - the queue of jobs over an engine that is made up here: it starts what it is told to and ends it when the
+ * test says so. (The linker takes these functions instead of the library's.) Time stands still unless it is moved.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/node.h"
+#include "mover/queue.h"
+#include "tests/fm_test.h"
+
+#define ALICE 1001
+#define BOB 1002
+#define STARTED_MAX 1200
+
+/* ---- an engine ---- */
+
+struct fm_job {
+	struct fm_job_events events;
+	void *ctx;
+	char path[64];
+	uint64_t timeout_ns;
+	bool may_replace;
+	bool is_over;
+	int cancelled;		/* the code */
+	bool is_kept;
+};
+
+static struct fm_job started[STARTED_MAX];
+static unsigned started_count;
+static int check_answer;
+
+static struct {
+	void (*done)(void *ctx, const struct fm_request_result *result);
+	void *ctx;
+	bool is_far;
+	unsigned count;
+} asked;
+
+static struct fm_attr own_attr = { .type = FM_NODE_FILE, .size = 1000, .mtime_ns = 5 };
+
+int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err *err)
+{
+	(void)e;
+	(void)o;
+	return check_answer ? fm_err_set(err, check_answer, "no such node") : 0;
+}
+
+int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct fm_job_events *events, void *ctx,
+		 struct fm_job **out, struct fm_err *err)
+{
+	struct fm_job *j = &started[started_count];
+
+	(void)e;
+	o->file->ops->close(o->file);
+	if (FM_FAULT("test.start"))
+		return fm_err_set(err, -ENOMEM, "no memory");
+	if (started_count == STARTED_MAX)
+		abort();
+	*j = (struct fm_job){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns, .may_replace = o->may_replace };
+	(void)snprintf(j->path, sizeof(j->path), "%s", o->path);
+	started_count++;
+	*out = j;
+	return 0;
+}
+
+void fm_job_cancel(struct fm_job *j, int code, bool is_kept, const char *reason)
+{
+	(void)reason;
+	CU_ASSERT_FALSE(j->is_over);
+	j->cancelled = code;
+	j->is_kept = is_kept;
+}
+
+void fm_job_commit(struct fm_job *j)
+{
+	(void)j;
+}
+
+void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
+{
+	(void)j;
+	*out = (struct fm_job_progress){ .size = 1000, .bytes_done = 10, .state = "copying" };
+}
+
+int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
+		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err)
+{
+	(void)e;
+	(void)err;
+	asked.done = done;
+	asked.ctx = ctx;
+	asked.is_far = o->node != NULL;
+	asked.count++;
+	return 0;
+}
+
+static int store_open_source(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out,
+			     struct fm_attr *attr, struct fm_err *err)
+{
+	(void)s;
+	(void)who;
+	if (strcmp(path, "missing") == 0)
+		return fm_err_set(err, -ENOENT, "no such file");
+	if (fm_null_source(1000, out, attr, err) < 0)
+		return -ENOMEM;
+	*attr = own_attr;
+	return 0;
+}
+
+/* A sink that has something of an earlier try. */
+static unsigned kept, closed;
+
+static void partial_keep(struct fm_file *file)
+{
+	(void)file;
+	kept++;
+}
+
+static void partial_close(struct fm_file *file)
+{
+	(void)file;
+	closed++;
+}
+
+static const struct fm_file_ops partial_ops = { .keep = partial_keep, .close = partial_close };
+static struct fm_file partial = { .ops = &partial_ops, .has_partial = true };
+
+static int store_create(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create *how,
+			struct fm_file **out, struct fm_err *err)
+{
+	(void)s;
+	(void)who;
+	(void)how;
+	if (strcmp(path, "partial") == 0) {
+		*out = &partial;
+		return 0;
+	}
+	return fm_null_sink(out, err);
+}
+
+static int store_stat(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_attr *attr, struct fm_err *err)
+{
+	(void)s;
+	(void)who;
+	*attr = own_attr;
+	return strcmp(path, "missing") == 0 ? fm_err_set(err, -ENOENT, "no such file") : 0;
+}
+
+static const struct fm_store_ops store_ops = { .open_source = store_open_source, .create = store_create, .stat = store_stat };
+static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
+static struct fm_store_ref store_ref = { .store = &store };
+
+struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len)
+{
+	(void)e;
+	if (len != 1 || name[0] != 's')
+		return NULL;
+	store_ref.refs++;
+	return &store_ref;
+}
+
+void fm_engine_store_put(struct fm_store_ref *ref)
+{
+	ref->refs--;
+}
+
+/* ---- time ---- */
+
+static uint64_t now_ns = FM_NS_PER_S;
+
+static uint64_t clock_now(void *ctx)
+{
+	(void)ctx;
+	return now_ns;
+}
+
+static const struct fm_clock test_clock = { clock_now, NULL };
+
+/* ---- a scene ---- */
+
+static char dir[64];
+static struct fm_loop *loop;
+static struct fm_worker *worker;
+static struct fm_queue *q;
+
+static void run(void)
+{
+	while (fm_loop_step(loop, 0))
+		;
+}
+
+static void pass(uint64_t ns)
+{
+	now_ns += ns;
+	run();
+}
+
+static void queue_up(unsigned running_max)
+{
+	struct fm_queue_config config = { .loop = loop, .worker = worker, .random = &fm_random_real, .node = "n1",
+					  .running_max = running_max, .directory = dir };
+	struct fm_err err;
+
+	if (fm_queue_new(&config, &q, &err) < 0)
+		abort();
+}
+
+static void scene_up(unsigned running_max)
+{
+	struct fm_loop_opts opts = { .clock = &test_clock, .is_simulated = true };
+	struct fm_err err;
+
+	(void)snprintf(dir, sizeof(dir), "/tmp/fm-queue.XXXXXX");
+	if (!mkdtemp(dir) || fm_loop_new(&opts, &loop, &err) < 0 || fm_worker_new(0, &worker, &err) < 0)
+		abort();
+	fm_log_set_level(FM_LOG_ERROR);
+	started_count = 0;
+	check_answer = 0;
+	asked.count = 0;
+	queue_up(running_max);
+}
+
+/* The engine ends what runs, as fm_engine_stop() would. */
+static void queue_down(void)
+{
+	fm_queue_stop(q);
+	for (unsigned i = 0; i < started_count; i++) {
+		struct fm_job_result r = { .code = -ECANCELED, .err = { -ECANCELED, "fmoved is stopping" } };
+
+		if (started[i].is_over)
+			continue;
+		started[i].is_over = true;
+		started[i].events.done(started[i].ctx, &r);
+	}
+	run();
+	fm_queue_free(q);
+}
+
+static void scene_down(void)
+{
+	char command[128];
+
+	queue_down();
+	CU_ASSERT_EQUAL(store_ref.refs, 0);
+	fm_worker_free(worker);
+	fm_loop_free(loop);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	if (system(command) != 0)
+		abort();
+}
+
+/* One who asked, and what he was told. */
+struct caller {
+	struct fm_queue_watch watch;
+	char id[FM_QUEUE_ID_LEN + 1];
+	bool is_accepted;
+	bool is_prepared;
+	bool is_done;
+	struct fm_job_result result;
+};
+
+static void caller_accepted(struct fm_queue_watch *watch)
+{
+	struct caller *c = fm_container_of(watch, struct caller, watch);
+
+	CU_ASSERT_FALSE(c->is_accepted);
+	CU_ASSERT_FALSE(c->is_done);
+	c->is_accepted = true;
+	(void)snprintf(c->id, sizeof(c->id), "%s", fm_queue_id(watch->job));
+}
+
+static void caller_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct caller *c = fm_container_of(watch, struct caller, watch);
+
+	CU_ASSERT_TRUE(c->is_accepted);
+	CU_ASSERT_FALSE(c->is_prepared || c->is_done);
+	c->is_prepared = true;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(result);
+	c->result = *result;
+}
+
+static void caller_done(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct caller *c = fm_container_of(watch, struct caller, watch);
+
+	CU_ASSERT_FALSE(c->is_done);
+	c->is_done = true;
+	c->result = *result;
+}
+
+static const struct fm_queue_events caller_events = { .accepted = caller_accepted, .prepared = caller_prepared,
+						    .done = caller_done };
+
+static struct fm_queue_opts store_put(const char *path, uid_t uid)
+{
+	return (struct fm_queue_opts){
+		.job = { .is_put = true, .node = "n2", .store = "t", .path = path, .path_len = strlen(path), .who = { .uid = uid } },
+		.end = FM_QUEUE_STORE,
+		.fd = -1,
+		.journal = -1,
+		.own_store = "s",
+		.own_path = "src",
+		.own_path_len = 3,
+		.priority = FM_QUEUE_NORMAL,
+	};
+}
+
+static struct fm_queue_opts file_put(const char *path, uid_t uid)
+{
+	struct fm_queue_opts o = store_put(path, uid);
+	char name[96];
+
+	(void)snprintf(name, sizeof(name), "%s.src", dir);
+	o.end = FM_QUEUE_FD;
+	o.fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	o.file = "/home/alice/src";
+	o.file_len = strlen(o.file);
+	o.own_store = o.own_path = NULL;
+	(void)unlink(name);
+	return o;
+}
+
+static struct fm_queue_opts attended_get(const char *path, uid_t uid)
+{
+	struct fm_queue_opts o = file_put(path, uid);
+
+	o.job.is_put = false;
+	o.is_detached = o.is_attended = true;
+	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	return o;
+}
+
+/* What there is to say of a directory whose client is asked for everything; it is never asked here. */
+static struct fm_tree no_tree;
+
+static void tree_close(struct fm_file *file)
+{
+	free(file);
+}
+
+static struct fm_queue_opts attended_tree(const char *path, uid_t uid)
+{
+	static const struct fm_file_ops ops = { .close = tree_close };
+	struct fm_queue_opts o = store_put(path, uid);
+
+	o.end = FM_QUEUE_FILE;
+	o.job.file = calloc(1, sizeof(*o.job.file));
+	if (!o.job.file)
+		abort();
+	o.job.file->ops = &ops;
+	o.job.file->tree = &no_tree;
+	o.is_tree = o.is_detached = o.is_attended = true;
+	o.file = "/home/alice/dir";
+	o.file_len = strlen(o.file);
+	return o;
+}
+
+static int submit(const struct fm_queue_opts *o, struct caller *c, struct fm_err *err)
+{
+	*c = (struct caller){ .watch = { .events = &caller_events } };
+	return fm_queue_submit(q, o, &c->watch, err);
+}
+
+static void submitted(const struct fm_queue_opts *o, struct caller *c)
+{
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(submit(o, c, &err), 0);
+	run();
+}
+
+static void detached(struct fm_queue_opts o, struct caller *c)
+{
+	o.is_detached = true;
+	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	submitted(&o, c);
+	CU_ASSERT_TRUE_FATAL(c->is_accepted);
+	fm_queue_unwatch(&c->watch);
+}
+
+/* The one of those running that goes to this path; NULL: none does. */
+static struct fm_job *running(const char *path)
+{
+	for (unsigned i = 0; i < started_count; i++)
+		if (!started[i].is_over && strcmp(started[i].path, path) == 0)
+			return &started[i];
+	return NULL;
+}
+
+static unsigned running_count(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < started_count; i++)
+		n += !started[i].is_over;
+	return n;
+}
+
+static void end(const char *path, int code)
+{
+	struct fm_job *j = running(path);
+	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = code ? 0 : 1000, .conns = 1, .crc = 77 };
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
+	if (code)
+		(void)fm_err_set(&r.err, code, "it ended so");
+	(void)snprintf(r.why, sizeof(r.why), "asked for");
+	j->is_over = true;
+	j->events.done(j->ctx, &r);
+	run();
+}
+
+static enum fm_queue_state state_of(const char *id)
+{
+	struct fm_queue_info info = { .state = FM_QUEUE_QUEUED };
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_queue_find(q, id, 0, &info, &err), 0);
+	return info.state;
+}
+
+static bool is_known(const char *id)
+{
+	struct fm_queue_info info;
+	struct fm_err err;
+
+	return fm_queue_find(q, id, 0, &info, &err) == 0;
+}
+
+/* What a watch on a job is told. */
+static int told(const char *id, struct caller *c)
+{
+	struct fm_err err;
+
+	*c = (struct caller){ .watch = { .events = &caller_events } };
+	CU_ASSERT_EQUAL_FATAL(fm_queue_watch_id(q, id, 0, &c->watch, &err), 0);
+	run();
+	CU_ASSERT_TRUE(c->is_done);
+	return c->result.code;
+}
+
+static bool has_file(const char *id, const char *suffix)
+{
+	char name[128];
+
+	(void)snprintf(name, sizeof(name), "%s/%s%s", dir, id, suffix);
+	return access(name, F_OK) == 0;
+}
+
+/* ---- who is next ---- */
+
+static void test_the_oldest_is_next_and_no_more_than_the_limit_run(void)
+{
+	static const char *const paths[] = { "a", "b", "c", "d", "e" };
+	struct caller c[5];
+	struct fm_queue_opts o;
+
+	scene_up(2);
+	for (unsigned i = 0; i < 5; i++) {
+		o = store_put(paths[i], ALICE);
+		submitted(&o, &c[i]);
+		CU_ASSERT_TRUE(c[i].is_accepted);
+	}
+	CU_ASSERT_EQUAL(running_count(), 2);
+	for (unsigned i = 0; i < 5; i++) {
+		CU_ASSERT_PTR_NOT_NULL(running(paths[i]));
+		end(paths[i], 0);
+		CU_ASSERT_TRUE(c[i].is_done && c[i].result.code == 0);
+		CU_ASSERT_EQUAL(running_count(), i < 3 ? 2 : 4 - i);
+	}
+	scene_down();
+}
+
+static void test_the_limit_can_be_changed(void)
+{
+	struct caller c[4];
+
+	scene_up(1);
+	for (unsigned i = 0; i < 4; i++) {
+		struct fm_queue_opts o = store_put("a", ALICE);
+
+		submitted(&o, &c[i]);
+	}
+	CU_ASSERT_EQUAL(running_count(), 1);
+	fm_queue_set_running_max(q, 3);
+	run();
+	CU_ASSERT_EQUAL(running_count(), 3);
+	fm_queue_set_running_max(q, 1);
+	end("a", 0);
+	CU_ASSERT_EQUAL(running_count(), 2);
+	end("a", 0);
+	end("a", 0);
+	CU_ASSERT_EQUAL(running_count(), 1);
+	scene_down();
+}
+
+static void test_priority_comes_before_age(void)
+{
+	struct caller c[4];
+	struct fm_queue_opts o;
+
+	scene_up(1);
+	o = store_put("first", ALICE);
+	submitted(&o, &c[0]);
+	o = store_put("low", ALICE);
+	o.priority = FM_QUEUE_LOW;
+	submitted(&o, &c[1]);
+	o = store_put("normal", ALICE);
+	submitted(&o, &c[2]);
+	o = store_put("high", ALICE);
+	o.priority = FM_QUEUE_HIGH;
+	submitted(&o, &c[3]);
+	end("first", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("high"));
+	end("high", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("normal"));
+	end("normal", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("low"));
+	scene_down();
+}
+
+static void test_users_take_turns(void)
+{
+	static const char *const paths[] = { "a1", "a2", "a3", "a4" };
+	struct caller c[5];
+	struct fm_queue_opts o;
+
+	scene_up(2);
+	for (unsigned i = 0; i < 4; i++) {
+		o = store_put(paths[i], ALICE);
+		submitted(&o, &c[i]);
+	}
+	o = store_put("b", BOB);
+	submitted(&o, &c[4]);
+	end("a1", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("b"));
+	CU_ASSERT_PTR_NULL(running("a3"));
+	end("a2", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("a3"));
+	scene_down();
+}
+
+static void test_one_user_does_not_get_every_place(void)
+{
+	struct caller c[11];
+	struct fm_queue_opts o;
+
+	scene_up(8);
+	for (unsigned i = 0; i < 10; i++) {
+		o = store_put("a", ALICE);
+		submitted(&o, &c[i]);
+	}
+	CU_ASSERT_EQUAL(running_count(), 7);
+	o = store_put("b", BOB);
+	submitted(&o, &c[10]);
+	CU_ASSERT_PTR_NOT_NULL(running("b"));
+	scene_down();
+}
+
+static void test_a_pipe_does_not_wait(void)
+{
+	struct caller c[2];
+	struct fm_queue_opts o;
+	int fds[2];
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	submitted(&o, &c[0]);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	o = file_put("pipe", ALICE);
+	(void)close(o.fd);
+	o.fd = fds[0];
+	submitted(&o, &c[1]);
+	CU_ASSERT_PTR_NOT_NULL(running("pipe"));
+	end("a", 0);
+	CU_ASSERT_PTR_NOT_NULL(running("pipe"));
+	(void)close(fds[1]);
+	scene_down();
+}
+
+static void test_places_before_it_are_counted(void)
+{
+	struct caller c[3];
+	struct fm_queue_info info;
+	struct fm_queue_opts o;
+	struct fm_err err;
+
+	scene_up(1);
+	for (unsigned i = 0; i < 3; i++) {
+		o = store_put("a", ALICE);
+		submitted(&o, &c[i]);
+	}
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL(fm_queue_find(q, c[2].id, ALICE, &info, &err), 0);
+	CU_ASSERT_EQUAL(info.state, FM_QUEUE_QUEUED);
+	CU_ASSERT_EQUAL(info.progress.before, 1);
+	CU_ASSERT_STRING_EQUAL(info.progress.job.state, "queued");
+	CU_ASSERT_EQUAL(fm_queue_find(q, c[0].id, ALICE, &info, &err), 0);
+	CU_ASSERT_STRING_EQUAL(info.progress.job.state, "copying");
+	scene_down();
+}
+
+/* ---- what is refused ---- */
+
+static void test_limits_are_refused_politely(void)
+{
+	static struct caller c[FM_QUEUE_JOBS_USER_MAX + 1];
+	struct fm_queue_opts o;
+	struct caller bob;
+	struct fm_err err;
+
+	scene_up(1);
+	for (unsigned i = 0; i < FM_QUEUE_JOBS_USER_MAX; i++) {
+		o = store_put("a", ALICE);
+		CU_ASSERT_EQUAL_FATAL(submit(&o, &c[i], &err), 0);
+	}
+	CU_ASSERT_EQUAL(submit(&o, &c[FM_QUEUE_JOBS_USER_MAX], &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "your jobs have not ended yet"));
+	o = store_put("b", BOB);
+	CU_ASSERT_EQUAL(submit(&o, &bob, &err), 0);
+	run();
+	check_answer = -ENOENT;
+	CU_ASSERT_EQUAL(submit(&o, &c[FM_QUEUE_JOBS_USER_MAX], &err), -ENOENT);
+	check_answer = -EBUSY;		/* now; not when its turn comes */
+	CU_ASSERT_EQUAL(submit(&o, &c[FM_QUEUE_JOBS_USER_MAX], &err), 0);
+	run();
+	scene_down();
+}
+
+static void test_what_cannot_go_on_alone_is_not_detached(void)
+{
+	struct fm_queue_opts o;
+	struct fm_err err;
+	struct caller c;
+	int fds[2];
+
+	scene_up(1);
+	o = file_put("a", ALICE);
+	o.is_detached = true;
+	o.job.is_put = false;
+	CU_ASSERT_EQUAL(submit(&o, &c, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "n1:STORE/PATH"));
+	o = store_put("a", ALICE);
+	o.end = FM_QUEUE_FILE;
+	o.is_detached = true;
+	CU_ASSERT_EQUAL(fm_null_source(10, &o.job.file, &o.job.attr, &err), 0);
+	CU_ASSERT_EQUAL(submit(&o, &c, &err), -EINVAL);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	o = file_put("pipe", ALICE);
+	(void)close(o.fd);
+	o.fd = fds[0];
+	o.is_detached = true;
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -EINVAL && !c.is_accepted);
+	(void)close(fds[1]);
+	o = store_put("a", ALICE);
+	o.own_path = "missing";
+	o.own_path_len = 7;
+	o.is_detached = true;
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ENOENT && !c.is_accepted);
+	scene_down();
+}
+
+static void test_a_full_directory_is_told_at_once(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.is_detached = true;
+	fm_fault_arm("queue.write", 1);
+	submitted(&o, &c);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ENOSPC && !c.is_accepted);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "leave out --detach"));
+	CU_ASSERT_EQUAL(started_count, 0);
+	scene_down();
+}
+
+/* ---- failures that may pass ---- */
+
+static void test_a_failure_that_may_pass_is_tried_again(void)
+{
+	uint64_t most_ns = 5 * FM_QUEUE_BACKOFF_MIN_NS / 4;
+	struct caller c;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	for (unsigned i = 0; i < 10; i++) {
+		end("a", i % 2 ? -ECONNRESET : -ECANCELED);
+		CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_WAITING);
+		pass(most_ns / 5 * 3 - FM_NS_PER_MS);	/* never before three quarters of it */
+		CU_ASSERT_PTR_NULL(running("a"));
+		pass(most_ns);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(running("a"));
+		most_ns = most_ns * 2 > 75 * FM_NS_PER_S ? 75 * FM_NS_PER_S : most_ns * 2;
+	}
+	end("a", 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+static void test_other_failures_are_final(void)
+{
+	struct caller c, w;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	end("a", -EACCES);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
+	CU_ASSERT_EQUAL(told(c.id, &w), -EACCES);
+	CU_ASSERT_STRING_EQUAL(w.result.err.text, "it ended so");
+	scene_down();
+}
+
+static void test_a_caller_who_waits_says_how_long(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	submitted(&o, &c);
+	end("a", -ECONNRESET);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECONNRESET);
+	o.retry_ns = 5 * FM_NS_PER_S;
+	submitted(&o, &c);
+	for (unsigned i = 0; i < 10 && !c.is_done; i++) {
+		end("a", -ECONNRESET);
+		pass(5 * FM_NS_PER_S);
+	}
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECONNRESET);
+	CU_ASSERT_TRUE(started_count >= 3);
+	scene_down();
+}
+
+static void test_the_timeout_counts_from_the_beginning(void)
+{
+	struct fm_queue_opts o;
+	struct caller c[3];
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	submitted(&o, &c[0]);
+	o = store_put("b", ALICE);
+	o.job.timeout_ns = 10 * FM_NS_PER_S;
+	submitted(&o, &c[1]);
+	o = store_put("c", ALICE);
+	o.job.timeout_ns = 10 * FM_NS_PER_S;
+	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	submitted(&o, &c[2]);
+	pass(4 * FM_NS_PER_S);
+	end("a", 0);
+	CU_ASSERT_EQUAL(running("b")->timeout_ns, 6 * FM_NS_PER_S);
+	pass(7 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(c[2].is_done && c[2].result.code == -ETIMEDOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c[2].result.err.text, "within 10 s"));
+	scene_down();
+}
+
+/* The peer may have given the file its name just before it was lost. */
+static void test_a_target_that_an_earlier_try_made_is_done(void)
+{
+	struct fm_entry entry = { .attr = own_attr };
+	struct fm_request_result r = { .entries = &entry, .count = 1 };
+	struct caller c[2];
+
+	scene_up(1);
+	for (unsigned i = 0; i < 2; i++) {
+		detached(store_put("a", ALICE), &c[i]);
+		end("a", -ECONNRESET);
+		pass(2 * FM_NS_PER_S);
+		asked.count = 0;
+		end("a", -EEXIST);
+		CU_ASSERT_TRUE_FATAL(asked.count == 1 && asked.is_far);
+		entry.attr.mtime_ns = own_attr.mtime_ns + i;
+		asked.done(asked.ctx, &r);
+		CU_ASSERT_TRUE_FATAL(asked.count == 2 && !asked.is_far);
+		entry.attr = own_attr;
+		asked.done(asked.ctx, &r);
+		run();
+		CU_ASSERT_EQUAL(state_of(c[i].id), i == 0 ? FM_QUEUE_DONE : FM_QUEUE_FAILED);
+	}
+	/* One that was refused at once was there before. */
+	detached(store_put("a", ALICE), &c[0]);
+	asked.count = 0;
+	end("a", -EEXIST);
+	CU_ASSERT_EQUAL(asked.count, 0);
+	CU_ASSERT_EQUAL(state_of(c[0].id), FM_QUEUE_FAILED);
+	scene_down();
+}
+
+/* ---- cancelling, and who may ---- */
+
+static void test_a_job_can_be_cancelled_in_every_state(void)
+{
+	struct caller c[3], watcher;
+	struct fm_err err;
+
+	scene_up(1);
+	detached(store_put("run", ALICE), &c[0]);
+	detached(store_put("queued", ALICE), &c[1]);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[1].id, ALICE, false, &err), 0);
+	run();
+	CU_ASSERT_EQUAL(state_of(c[1].id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[1].id, ALICE, false, &err), -EALREADY);
+	watcher = (struct caller){ .watch = { .events = &caller_events } };
+	CU_ASSERT_EQUAL(fm_queue_watch_id(q, c[0].id, ALICE, &watcher.watch, &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[0].id, ALICE, true, &err), 0);
+	CU_ASSERT_EQUAL(running("run")->cancelled, -ECANCELED);
+	CU_ASSERT_TRUE(running("run")->is_kept);
+	CU_ASSERT_EQUAL(state_of(c[0].id), FM_QUEUE_RUNNING);
+	end("run", -ECANCELED);
+	CU_ASSERT_EQUAL(state_of(c[0].id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_TRUE(watcher.is_done && watcher.result.code == -ECANCELED);
+	detached(store_put("waits", ALICE), &c[2]);
+	end("waits", -ECONNRESET);
+	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_WAITING);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[2].id, 0, false, &err), 0);
+	run();
+	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_CANCELLED);
+	pass(100 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(running_count(), 0);
+	scene_down();
+}
+
+static void test_a_job_can_be_cancelled_while_it_is_accepted(void)
+{
+	struct fm_queue_opts o;
+	struct fm_err err;
+	struct caller c;
+
+	/* After so many passes of the loop: on its way to the disk, being opened, ... */
+	for (unsigned passes = 0; passes < 8; passes++) {
+		scene_up(1);
+		o = store_put("a", ALICE);
+		o.is_detached = true;
+		o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+		CU_ASSERT_EQUAL_FATAL(submit(&o, &c, &err), 0);
+		for (unsigned i = 0; i < passes; i++)
+			(void)fm_loop_step(loop, 0);
+		fm_queue_end_job(&c.watch, -ECANCELED, false, "never mind");
+		run();
+		if (running("a"))
+			end("a", -ECANCELED);
+		CU_ASSERT_TRUE(c.is_done && c.result.code == -ECANCELED);
+		CU_ASSERT_EQUAL(running_count(), 0);
+		scene_down();
+	}
+}
+
+static void test_jobs_of_others_are_as_if_they_were_not_there(void)
+{
+	struct fm_queue_info info;
+	struct caller c, watcher = { .watch = { .events = &caller_events } };
+	struct fm_err err;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c.id, BOB, false, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, BOB, &info, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, -1, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_watch_id(q, c.id, BOB, &watcher.watch, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, "nothing", ALICE, false, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, 0, &info, &err), 0);
+	scene_down();
+}
+
+/* ---- on disk ---- */
+
+static void spoil(const char *id, const char *text)
+{
+	char name[128];
+	FILE *f;
+
+	(void)snprintf(name, sizeof(name), "%s/%s.json", dir, id);
+	f = fopen(name, "w");
+	if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+		abort();
+}
+
+static void test_jobs_survive_a_restart(void)
+{
+	struct caller between, own, done, failed, w;
+
+	scene_up(4);
+	detached(store_put("between", ALICE), &between);
+	detached(file_put("own", ALICE), &own);
+	detached(store_put("done", BOB), &done);
+	end("done", 0);
+	detached(store_put("failed", BOB), &failed);
+	end("failed", -EACCES);
+	queue_down();
+	started_count = 0;
+	queue_up(4);
+	run();
+	CU_ASSERT_EQUAL(running_count(), 1);
+	CU_ASSERT_EQUAL(state_of(between.id), FM_QUEUE_RUNNING);
+	CU_ASSERT_EQUAL(state_of(own.id), FM_QUEUE_PAUSED);
+	CU_ASSERT_EQUAL(state_of(done.id), FM_QUEUE_DONE);
+	CU_ASSERT_EQUAL(told(own.id, &w), -EAGAIN);
+	CU_ASSERT_EQUAL(told(done.id, &w), 0);
+	CU_ASSERT_TRUE(w.result.size == 1000 && w.result.crc == 77 && strcmp(w.result.why, "asked for") == 0);
+	CU_ASSERT_EQUAL(told(failed.id, &w), -EACCES);
+	CU_ASSERT_STRING_EQUAL(w.result.err.text, "it ended so");
+	end("between", 0);
+	CU_ASSERT_EQUAL(state_of(between.id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+/* Nothing was told to the queue: what is on the disk is all there is. */
+static void test_jobs_survive_a_crash(void)
+{
+	struct caller waiting, running_one;
+	struct fm_queue *crashed;
+	char moved[80], command[256];
+
+	scene_up(1);
+	detached(store_put("run", ALICE), &running_one);
+	detached(store_put("wait", ALICE), &waiting);
+	/* Its lock goes with its process; here another directory with the same files does. */
+	(void)snprintf(moved, sizeof(moved), "%s.2", dir);
+	(void)snprintf(command, sizeof(command), "cp -r %s %s", dir, moved);
+	if (system(command) != 0)
+		abort();
+	queue_down();
+	(void)snprintf(command, sizeof(command), "rm -rf %s && mv %s %s", dir, moved, dir);
+	if (system(command) != 0)
+		abort();
+	started_count = 0;
+	queue_up(1);
+	crashed = q;
+	run();
+	CU_ASSERT_EQUAL(state_of(running_one.id), FM_QUEUE_RUNNING);
+	CU_ASSERT_EQUAL(state_of(waiting.id), FM_QUEUE_QUEUED);
+	CU_ASSERT_PTR_EQUAL(crashed, q);
+	scene_down();
+}
+
+static void test_torn_and_strange_files_are_set_aside(void)
+{
+	static const char *const bad[] = {
+		"", "{", "[]", "{}", "nonsense",
+		"{\"version\":2,\"node\":\"n1\"}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":0,\"state\":\"queued\",\"end\":\"store\"}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"flying\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"file\",\"peer\":\"n2\",\"store\":\"s\","
+		"\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"uid\":-1,\"created_ms\":0,\"ended_ms\":0}",
+		"{\"version\":1,\"node\":\"n1\",\"seq\":1,\"state\":\"queued\",\"end\":\"store\",\"peer\":\"n2\",\"store\":\"s\","
+		"\"own_store\":\"s\",\"excludes\":[1],\"created_ms\":0,\"ended_ms\":0}",
+	};
+	char id[FM_QUEUE_ID_LEN + 1];
+	struct caller good;
+
+	scene_up(1);
+	detached(store_put("good", ALICE), &good);
+	queue_down();
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(id, sizeof(id), "aaaaaaa%c", 'a' + i);
+		spoil(id, bad[i]);
+	}
+	spoil("zzzzzzzz", "{\"version\":1,\"node\":\"n9\"}");
+	spoil("UPPERCAS", "{");
+	started_count = 0;
+	queue_up(1);
+	run();
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(id, sizeof(id), "aaaaaaa%c", 'a' + i);
+		CU_ASSERT_FALSE(is_known(id));
+		CU_ASSERT_TRUE(has_file(id, ".json.bad") && !has_file(id, ".json"));
+	}
+	CU_ASSERT_TRUE(has_file("zzzzzzzz", ".json"));	/* another node's, and none of our business */
+	CU_ASSERT_TRUE(has_file("UPPERCAS", ".json"));
+	CU_ASSERT_EQUAL(state_of(good.id), FM_QUEUE_RUNNING);
+	scene_down();
+}
+
+/* Goal: any cut of a file is a job, or is set aside; nothing else. Method: every length of a real one. */
+static void test_any_part_of_a_file_does_no_harm(void)
+{
+	char name[128], text[4096];
+	struct caller c;
+	ssize_t len;
+	int fd;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	(void)snprintf(name, sizeof(name), "%s/%s.json", dir, c.id);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	len = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	queue_down();
+	for (ssize_t cut = 0; cut < len; cut++) {
+		char saved = text[cut];
+
+		text[cut] = '\0';
+		spoil(c.id, text);
+		text[cut] = saved;
+		started_count = 0;
+		queue_up(1);
+		run();
+		CU_ASSERT_FALSE(is_known(c.id));
+		queue_down();
+	}
+	queue_up(1);
+	scene_down();
+}
+
+static void test_two_daemons_do_not_share_a_directory(void)
+{
+	struct fm_queue_opts o;
+	struct fm_queue *first;
+	struct caller c;
+	struct fm_err err;
+
+	scene_up(1);
+	first = q;
+	queue_up(1);
+	o = store_put("a", ALICE);
+	o.is_detached = true;
+	CU_ASSERT_EQUAL(submit(&o, &c, &err), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another fmoved"));
+	o.is_detached = false;
+	CU_ASSERT_EQUAL(submit(&o, &c, &err), 0);
+	run();
+	queue_down();
+	q = first;
+	started_count = 0;
+	scene_down();
+}
+
+static void test_a_paused_job_goes_on_with_its_file(void)
+{
+	struct fm_queue_opts o;
+	struct fm_err err;
+	struct caller c;
+
+	scene_up(1);
+	detached(file_put("own", ALICE), &c);
+	CU_ASSERT_PTR_NOT_NULL(running("own"));
+	queue_down();
+	started_count = 0;
+	queue_up(1);
+	run();
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), -EINVAL);
+	o = file_put("own", ALICE);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, dup(o.fd), &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, o.fd, &err), 0);
+	run();
+	CU_ASSERT_PTR_NOT_NULL(running("own"));
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), -EALREADY);
+	end("own", -ECONNRESET);	/* it still has the file */
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), 0);
+	run();
+	end("own", 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+static void test_a_failed_job_can_be_tried_again(void)
+{
+	struct fm_err err;
+	struct caller c;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	end("a", -ENOSPC);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), 0);
+	run();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
+	queue_down();
+	started_count = 0;
+	queue_up(1);
+	run();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
+	end("a", 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+static void test_only_the_last_that_ended_are_kept(void)
+{
+	static struct caller c[FM_QUEUE_KEPT_USER_MAX + 5];
+	struct caller bob;
+
+	scene_up(1);
+	detached(store_put("b", BOB), &bob);
+	end("b", 0);
+	for (unsigned i = 0; i < FM_QUEUE_KEPT_USER_MAX + 5; i++) {
+		detached(store_put("a", ALICE), &c[i]);
+		end("a", 0);
+	}
+	for (unsigned i = 0; i < FM_QUEUE_KEPT_USER_MAX + 5; i++) {
+		CU_ASSERT_EQUAL(is_known(c[i].id), i >= 5);
+		CU_ASSERT_EQUAL(has_file(c[i].id, ".json"), i >= 5);
+	}
+	CU_ASSERT_TRUE(is_known(bob.id));
+	scene_down();
+}
+
+/* What could not be written down as done must not be done twice. */
+static void test_an_end_that_cannot_be_written_down_is_not_begun_again(void)
+{
+	struct caller c;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	fm_fault_arm("queue.write", 1);
+	end("a", 0);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	CU_ASSERT_FALSE(has_file(c.id, ".json"));
+	scene_down();
+}
+
+static void test_what_a_lost_caller_wanted_is_paused(void)
+{
+	struct fm_queue_opts o;
+	struct caller c[2];
+	struct fm_err err;
+	char id[2][FM_QUEUE_ID_LEN + 1];
+
+	scene_up(1);
+	/* One that runs, one that is queued. */
+	for (unsigned i = 0; i < 2; i++) {
+		o = file_put(i ? "second" : "first", ALICE);
+		submitted(&o, &c[i]);
+		memcpy(id[i], c[i].id, sizeof(id[i]));
+	}
+	for (unsigned i = 0; i < 2; i++)
+		fm_queue_abandon(&c[i].watch);
+	CU_ASSERT_TRUE(running("first")->is_kept);
+	end("first", -ECANCELED);
+	run();
+	CU_ASSERT_FALSE(c[0].is_done || c[1].is_done);
+	CU_ASSERT_EQUAL(state_of(id[0]), FM_QUEUE_PAUSED);
+	CU_ASSERT_EQUAL(state_of(id[1]), FM_QUEUE_PAUSED);
+	queue_down();
+	queue_up(1);
+	run();
+	CU_ASSERT_EQUAL(state_of(id[0]), FM_QUEUE_PAUSED);
+	/* The same again takes the place of the one; the other is handed its file. */
+	o = file_put("first", ALICE);
+	submitted(&o, &c[0]);
+	CU_ASSERT_FALSE(is_known(id[0]));
+	CU_ASSERT_FALSE(has_file(id[0], ".json"));
+	o = file_put("second", ALICE);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id[1], ALICE, o.fd, &err), 0);
+	run();
+	end("first", 0);
+	CU_ASSERT_TRUE(c[0].is_done);
+	end("second", 0);
+	CU_ASSERT_EQUAL(state_of(id[1]), FM_QUEUE_DONE);
+	/* What cannot be handed again just ends. */
+	o = file_put("third", ALICE);
+	o.file_len = 0;
+	submitted(&o, &c[0]);
+	memcpy(id[0], c[0].id, sizeof(id[0]));
+	fm_queue_abandon(&c[0].watch);
+	end("third", -ECANCELED);
+	CU_ASSERT_FALSE(is_known(id[0]));
+	scene_down();
+}
+
+static void test_a_paused_job_of_a_lost_caller_can_be_cancelled(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+	struct fm_err err;
+	char id[FM_QUEUE_ID_LEN + 1];
+
+	scene_up(1);
+	o = file_put("a", ALICE);
+	submitted(&o, &c);
+	memcpy(id, c.id, sizeof(id));
+	fm_queue_abandon(&c.watch);
+	end("a", -ECANCELED);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, id, ALICE, false, &err), 0);
+	run();
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(told(id, &c), -ECANCELED);
+	queue_down();
+	queue_up(1);
+	run();
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_CANCELLED);
+	scene_down();
+}
+
+/* Goal: who asks for a paused job in the same pass in which its place is taken is not told that it is done. */
+static void test_whose_place_was_taken_is_not_done(void)
+{
+	struct fm_queue_opts o;
+	struct caller c[2];
+	struct fm_err err;
+	char id[FM_QUEUE_ID_LEN + 1];
+
+	scene_up(1);
+	o = file_put("a", ALICE);
+	submitted(&o, &c[0]);
+	memcpy(id, c[0].id, sizeof(id));
+	fm_queue_abandon(&c[0].watch);
+	end("a", -ECANCELED);
+	c[0] = (struct caller){ .watch = { .events = &caller_events } };
+	CU_ASSERT_EQUAL(fm_queue_watch_id(q, id, ALICE, &c[0].watch, &err), 0);
+	o = file_put("a", ALICE);
+	submitted(&o, &c[1]);
+	CU_ASSERT_TRUE(c[0].is_done);
+	CU_ASSERT_EQUAL(c[0].result.code, -ECANCELED);
+	CU_ASSERT_FALSE(is_known(id));
+	end("a", 0);
+	scene_down();
+}
+
+/* ---- what a process of the caller attends to ---- */
+
+static void test_what_is_received_is_done_when_it_has_its_name(void)
+{
+	const struct fm_err exists = { -EEXIST, "it appeared meanwhile" };
+	char id[2][FM_QUEUE_ID_LEN + 1];
+	struct fm_queue_info info;
+	struct fm_queue_opts o;
+	struct caller c[2];
+	struct fm_err err;
+
+	scene_up(1);
+	for (unsigned i = 0; i < 2; i++) {
+		o = attended_get(i ? "second" : "first", ALICE);
+		submitted(&o, &c[i]);
+		memcpy(id[i], c[i].id, sizeof(id[i]));
+		CU_ASSERT_TRUE(c[i].is_accepted && has_file(id[i], ".json"));
+		end(i ? "second" : "first", 0);
+		CU_ASSERT_TRUE(c[i].is_prepared && !c[i].is_done);
+		CU_ASSERT_EQUAL(c[i].result.size, 1000);
+		CU_ASSERT_EQUAL(state_of(id[i]), FM_QUEUE_RUNNING);
+	}
+	CU_ASSERT_EQUAL(fm_queue_find(q, id[0], ALICE, &info, &err), 0);
+	CU_ASSERT_STRING_EQUAL(info.progress.job.state, "committing");
+	CU_ASSERT_EQUAL(info.progress.job.bytes_done, 1000);
+	/* It may have its name already. */
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, id[0], ALICE, false, &err), -EALREADY);
+	fm_queue_commit(&c[0].watch, NULL);
+	fm_queue_commit(&c[1].watch, &exists);
+	run();
+	CU_ASSERT_TRUE(c[0].is_done && c[0].result.code == 0 && c[0].result.crc == 77);
+	CU_ASSERT_TRUE(c[1].is_done && c[1].result.code == -EEXIST);
+	queue_down();
+	queue_up(1);
+	CU_ASSERT_EQUAL(told(id[0], &c[0]), 0);
+	CU_ASSERT_EQUAL(c[0].result.size, 1000);
+	CU_ASSERT_EQUAL(told(id[1], &c[1]), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c[1].result.err.text, "appeared"));
+	scene_down();
+}
+
+/* It goes away while it waits, while bytes move, and while it gives the file its name. */
+static void test_who_attended_and_went_away_is_waited_for(void)
+{
+	char id[FM_QUEUE_ID_LEN + 1];
+	struct fm_queue_opts o;
+	struct caller c, other;
+	struct fm_err err;
+
+	scene_up(1);
+	for (unsigned i = 0; i < 3; i++) {
+		o = attended_get("a", ALICE);
+		submitted(&o, &c);
+		/* The same again is the same job. */
+		CU_ASSERT_TRUE(i == 0 || strcmp(id, c.id) == 0);
+		memcpy(id, c.id, sizeof(id));
+		if (i == 2)
+			end("a", 0);
+		CU_ASSERT_EQUAL(c.is_prepared, i == 2);
+		fm_queue_abandon(&c.watch);
+		if (running("a"))
+			end("a", i == 1 ? 0 : -ECANCELED);	/* too late is too late, too */
+		run();
+		CU_ASSERT_FALSE(c.is_done);
+		CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+		CU_ASSERT_EQUAL(told(id, &other), -EAGAIN);
+		CU_ASSERT_PTR_NOT_NULL(strstr(other.result.err.text, i == 2 ? "see if it is there" : "its command has gone away"));
+	}
+	o = file_put("a", ALICE);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, &err), -EINVAL);
+	queue_down();
+	queue_up(1);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+	o = attended_get("a", ALICE);
+	submitted(&o, &c);
+	CU_ASSERT_STRING_EQUAL(c.id, id);
+	end("a", 0);
+	fm_queue_commit(&c.watch, NULL);
+	run();
+	CU_ASSERT_TRUE(c.is_done);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+static void test_an_attended_job_is_begun_again_by_its_id(void)
+{
+	char id[FM_QUEUE_ID_LEN + 1];
+	struct fm_queue_opts o;
+	struct caller c, other;
+	struct fm_err err;
+
+	scene_up(1);
+	o = attended_get("a", ALICE);
+	submitted(&o, &c);
+	memcpy(id, c.id, sizeof(id));
+	o = attended_get("a", ALICE);
+	o.again = id;
+	CU_ASSERT_EQUAL(submit(&o, &other, &err), -EALREADY);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, id, ALICE, true, &err), 0);
+	end("a", -ECANCELED);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECANCELED);
+	o = attended_get("b", ALICE);
+	o.again = id;
+	CU_ASSERT_EQUAL(submit(&o, &other, &err), -EINVAL);
+	o = attended_get("a", BOB);
+	o.again = id;
+	CU_ASSERT_EQUAL(submit(&o, &other, &err), -ENOENT);
+	o = attended_get("a", ALICE);
+	o.again = id;
+	o.file = "/somewhere/else";
+	o.file_len = strlen(o.file);
+	submitted(&o, &c);
+	CU_ASSERT_STRING_EQUAL(c.id, id);
+	end("a", 0);
+	fm_queue_commit(&c.watch, NULL);
+	run();
+	CU_ASSERT_TRUE(c.is_done && c.result.code == 0);
+	scene_down();
+}
+
+static void test_a_directory_whose_client_went_away_waits(void)
+{
+	char id[FM_QUEUE_ID_LEN + 1];
+	struct fm_queue_opts o;
+	struct caller c;
+
+	scene_up(1);
+	o = attended_tree("a", ALICE);
+	submitted(&o, &c);
+	memcpy(id, c.id, sizeof(id));
+	/* That it does not answer may be seen before its connection ends. */
+	end("a", -EPIPE);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -EAGAIN);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+	queue_down();
+	queue_up(1);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+	for (unsigned i = 0; i < 2; i++) {
+		o = attended_tree("a", ALICE);
+		submitted(&o, &c);
+		CU_ASSERT_STRING_EQUAL(c.id, id);
+		if (i == 0) {
+			fm_queue_abandon(&c.watch);
+			end("a", -ECANCELED);
+		}
+	}
+	/* It had its name before. */
+	end("a", 0);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == 0 && !c.is_prepared);
+	scene_down();
+}
+
+static void test_what_is_attended_is_limited(void)
+{
+	static struct caller c[FM_QUEUE_ATTENDED_MAX];
+	struct fm_queue_opts o;
+	struct caller more;
+	struct fm_err err;
+	unsigned n = 0;
+
+	scene_up(1);
+	while (n < FM_QUEUE_ATTENDED_MAX) {
+		o = attended_get("a", ALICE);
+		if (submit(&o, &c[n], &err) < 0)
+			break;
+		n++;
+	}
+	CU_ASSERT_EQUAL(n, FM_QUEUE_ATTENDED_MAX - FM_QUEUE_ATTENDED_MAX / 8);
+	CU_ASSERT_EQUAL(err.code, -EBUSY);
+	o = attended_get("b", BOB);
+	submitted(&o, &more);
+	CU_ASSERT_TRUE(more.is_accepted);
+	o = attended_get("c", BOB);
+	o.file_len = 0;
+	CU_ASSERT_EQUAL(submit(&o, &c[n], &err), -EINVAL);
+	o = file_put("c", BOB);
+	o.is_detached = o.is_attended = true;
+	CU_ASSERT_EQUAL(submit(&o, &c[n], &err), -EINVAL);
+	fm_queue_unwatch(&more.watch);
+	for (unsigned i = 0; i < n; i++)
+		fm_queue_unwatch(&c[i].watch);
+	scene_down();
+}
+
+/* The time that its file says it ended at. */
+static void set_ended(const char *id, const char *ms)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "sed -i 's/\"ended_ms\":[0-9]*/\"ended_ms\":%s/' %s/%s.json", ms, dir, id);
+	if (system(command) != 0)
+		abort();
+}
+
+static bool visit_none(void *ctx, const struct fm_queue_info *info)
+{
+	(void)info;
+	*(unsigned *)ctx += 1;
+	return true;
+}
+
+static void test_what_ended_long_ago_is_forgotten_without_another_end(void)
+{
+	unsigned count = 0;
+	struct caller c;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	end("a", 0);
+	queue_down();
+	set_ended(c.id, "1000");
+	started_count = 0;
+	queue_up(1);
+	run();
+	fm_queue_visit(q, 0, true, 0, visit_none, &count);
+	CU_ASSERT_EQUAL(count, 0);
+	run();
+	CU_ASSERT_FALSE(has_file(c.id, ".json"));
+	scene_down();
+}
+
+/* Goal: what is left in a pipe after a try that failed is never taken for the whole. */
+static void test_a_job_cannot_be_resumed_with_a_pipe(void)
+{
+	struct fm_err err;
+	struct caller c;
+	int fds[2];
+
+	scene_up(1);
+	detached(file_put("own", ALICE), &c);
+	end("own", -ENOSPC);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, fds[0], &err), 0);
+	run();
+	CU_ASSERT_PTR_NULL(running("own"));
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
+	(void)close(fds[1]);
+	scene_down();
+}
+
+/* Goal: a peer that was removed while a job waited costs the job, not what an earlier try left. */
+static void test_what_an_earlier_try_left_survives_a_refusal(void)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct fm_err err;
+	struct caller c;
+
+	scene_up(1);
+	kept = closed = 0;
+	o.job.is_put = false;
+	o.own_path = "partial";
+	o.own_path_len = strlen(o.own_path);
+	CU_ASSERT_EQUAL(submit(&o, &c, &err), 0);
+	check_answer = -ENOENT;
+	run();
+	CU_ASSERT_TRUE(c.is_done);
+	CU_ASSERT_EQUAL(c.result.code, -ENOENT);
+	CU_ASSERT_EQUAL(started_count, 0);
+	CU_ASSERT_EQUAL(kept, 1);
+	CU_ASSERT_EQUAL(closed, 1);
+	scene_down();
+}
+
+/* ---- one user does not get all ---- */
+
+static void test_one_user_does_not_get_all_the_pipes(void)
+{
+	static struct caller c[FM_QUEUE_PROMPT_MAX];
+	struct fm_queue_opts o;
+	struct caller bob;
+	unsigned running = 0;
+	int fds[2];
+
+	scene_up(1);
+	for (unsigned i = 0; i <= FM_QUEUE_PROMPT_MAX; i++) {
+		bool is_bob = i == FM_QUEUE_PROMPT_MAX;
+
+		if (pipe2(fds, O_CLOEXEC) < 0)
+			abort();
+		o = file_put("pipe", is_bob ? BOB : ALICE);
+		(void)close(o.fd);
+		(void)close(fds[1]);
+		o.fd = fds[0];
+		submitted(&o, is_bob ? &bob : &c[i]);
+		if (!is_bob && c[i].is_done)
+			CU_ASSERT_EQUAL(c[i].result.code, -EBUSY);
+		running += !is_bob && !c[i].is_done;
+	}
+	CU_ASSERT_EQUAL(running, FM_QUEUE_PROMPT_MAX - FM_QUEUE_PROMPT_MAX / 8);
+	CU_ASSERT_FALSE(bob.is_done);
+	scene_down();
+}
+
+static void test_one_user_does_not_get_all_the_memory(void)
+{
+	static struct caller c[FM_QUEUE_JOBS_USER_MAX];
+	static char pattern[FM_TREE_EXCLUDE_LEN_MAX + 1];
+	const char *excludes[FM_TREE_EXCLUDES_MAX + 1] = { NULL };
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct fm_err err = { 0 };
+	struct caller bob;
+	unsigned i = 0;
+
+	memset(pattern, 'x', sizeof(pattern) - 1);
+	for (unsigned e = 0; e < FM_TREE_EXCLUDES_MAX; e++)
+		excludes[e] = pattern;
+	o.job.excludes = excludes;
+	o.is_tree = true;
+	scene_up(1);
+	while (i < FM_QUEUE_JOBS_USER_MAX && submit(&o, &c[i], &err) == 0)
+		i++;
+	CU_ASSERT_TRUE(i < FM_QUEUE_JOBS_USER_MAX);
+	CU_ASSERT_EQUAL(err.code, -EBUSY);
+	o.job.who.uid = BOB;
+	CU_ASSERT_EQUAL(submit(&o, &bob, &err), 0);
+	run();
+	scene_down();
+}
+
+/* ---- the n-th failure ---- */
+
+static void visit(void)
+{
+	struct caller c[4] = { { .is_done = false } };
+	struct fm_queue_opts o[4] = { store_put("a", ALICE), file_put("b", ALICE), store_put("c", BOB), attended_get("d", BOB) };
+	struct fm_err err;
+	struct fm_job *j;
+
+	o[0].is_detached = o[1].is_detached = true;
+	o[0].retry_ns = o[1].retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	for (unsigned i = 0; i < 4; i++) {
+		if (submit(&o[i], &c[i], &err) < 0)
+			c[i].is_done = true;
+		run();
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		static const char *const paths[] = { "a", "b", "c", "d" };
+
+		pass(2 * FM_NS_PER_S);
+		j = running(paths[i]);
+		if (j)
+			end(paths[i], i == 1 ? -ECONNRESET : 0);
+	}
+	pass(3 * FM_NS_PER_S);
+	if (running("b"))
+		end("b", 0);
+	if (c[3].is_prepared)
+		fm_queue_commit(&c[3].watch, NULL);
+	run();
+	for (unsigned i = 0; i < 4; i++)
+		fm_queue_unwatch(&c[i].watch);
+	/* Every one of them ended, is known, or was refused. */
+	CU_ASSERT_TRUE(c[2].is_done && c[3].is_done);
+}
+
+static void test_the_nth_failure_costs_nothing_but_itself(void)
+{
+	unsigned fired = 0;
+	bool was_fired = true;
+
+	for (unsigned i = 1; was_fired && i < 500; i++) {
+		scene_up(2);
+		fm_fault_arm(NULL, i);
+		visit();
+		was_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		fired += was_fired;
+		scene_down();
+	}
+	CU_ASSERT_TRUE(fired > 15);
+}
+
+static const struct fm_test tests[] = {
+	{ "the oldest is next, and no more than the limit run", test_the_oldest_is_next_and_no_more_than_the_limit_run },
+	{ "the limit can be changed", test_the_limit_can_be_changed },
+	{ "priority comes before age", test_priority_comes_before_age },
+	{ "users take turns", test_users_take_turns },
+	{ "one user does not get every place", test_one_user_does_not_get_every_place },
+	{ "a pipe does not wait", test_a_pipe_does_not_wait },
+	{ "the places before a job are counted", test_places_before_it_are_counted },
+	{ "limits are refused politely", test_limits_are_refused_politely },
+	{ "what cannot go on alone is not detached", test_what_cannot_go_on_alone_is_not_detached },
+	{ "a full directory is told at once", test_a_full_directory_is_told_at_once },
+	{ "a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again },
+	{ "other failures are final", test_other_failures_are_final },
+	{ "a caller who waits says how long", test_a_caller_who_waits_says_how_long },
+	{ "the timeout counts from the beginning", test_the_timeout_counts_from_the_beginning },
+	{ "a target that an earlier try made is done", test_a_target_that_an_earlier_try_made_is_done },
+	{ "a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state },
+	{ "a job can be cancelled while it is accepted", test_a_job_can_be_cancelled_while_it_is_accepted },
+	{ "jobs of others are as if they were not there", test_jobs_of_others_are_as_if_they_were_not_there },
+	{ "jobs survive a restart", test_jobs_survive_a_restart },
+	{ "jobs survive a crash", test_jobs_survive_a_crash },
+	{ "torn and strange files are set aside", test_torn_and_strange_files_are_set_aside },
+	{ "any part of a file does no harm", test_any_part_of_a_file_does_no_harm },
+	{ "two daemons do not share a directory", test_two_daemons_do_not_share_a_directory },
+	{ "a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file },
+	{ "a failed job can be tried again", test_a_failed_job_can_be_tried_again },
+	{ "only the last that ended are kept", test_only_the_last_that_ended_are_kept },
+	{ "an end that cannot be written down is not begun again",
+	  test_an_end_that_cannot_be_written_down_is_not_begun_again },
+	{ "what a lost caller wanted is paused", test_what_a_lost_caller_wanted_is_paused },
+	{ "a paused job of a lost caller can be cancelled", test_a_paused_job_of_a_lost_caller_can_be_cancelled },
+	{ "whose place was taken is not done", test_whose_place_was_taken_is_not_done },
+	{ "what is received is done when it has its name", test_what_is_received_is_done_when_it_has_its_name },
+	{ "who attended and went away is waited for", test_who_attended_and_went_away_is_waited_for },
+	{ "an attended job is begun again by its id", test_an_attended_job_is_begun_again_by_its_id },
+	{ "a directory whose client went away waits", test_a_directory_whose_client_went_away_waits },
+	{ "what is attended is limited", test_what_is_attended_is_limited },
+	{ "what ended long ago is forgotten without another end", test_what_ended_long_ago_is_forgotten_without_another_end },
+	{ "a job cannot be resumed with a pipe", test_a_job_cannot_be_resumed_with_a_pipe },
+	{ "what an earlier try left survives a refusal", test_what_an_earlier_try_left_survives_a_refusal },
+	{ "one user does not get all the pipes", test_one_user_does_not_get_all_the_pipes },
+	{ "one user does not get all the memory", test_one_user_does_not_get_all_the_memory },
+	{ "the n-th failure costs nothing but itself", test_the_nth_failure_costs_nothing_but_itself },
+};
+FM_TEST_MAIN("queue", tests)

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rails over a clock and a network of the test: what is dialled when, and how long it takes until all is back. links: fm_engine
+ */
+#include "tests/fm_test.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/list.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/engine.h"
+#include "mover/wire/wire.h"
+
+#define SLAB (64u << 10)
+#define STEP_NS (100 * FM_NS_PER_MS)
+#define PORTS 2
+#define DIALS_MAX 64
+
+struct fm_ctl {
+	bool is_closed;
+};
+
+struct fm_domain {
+	int unused;
+};
+
+/* A connection that does nothing but break when it is told to. */
+struct conn {
+	struct fm_conn conn;
+	struct fm_conn_info info;
+	const struct fm_conn_events *events;
+	void *ctx;
+	struct fm_task closed;
+	unsigned port;
+};
+
+struct dial {
+	struct fm_data_dial dial;
+	uint64_t until_ns;
+};
+
+static uint64_t clock_ns;
+static struct fm_ctl ctl;
+static struct fm_domain domain;
+static const struct fm_ctl_events *ctl_events;
+static void *ctl_ctx;
+static struct fm_loop *loop;
+static struct fm_worker *worker;
+static struct fm_engine *engine;
+static char arena[2 * SLAB];
+
+static bool is_well;			/* the network: from port i to port i, frames arrive */
+static bool is_asked;			/* TOKENS_WANT came */
+static unsigned asked_count;
+static struct dial dials[DIALS_MAX];
+static unsigned dial_count, crosses_dialled;
+static struct conn *up[PORTS];
+
+/* ---- the clock ---- */
+
+static uint64_t test_now(void *ctx)
+{
+	(void)ctx;
+	return clock_ns;
+}
+
+static const struct fm_clock test_clock = { .now_ns = test_now };
+
+static void spin(void)
+{
+	while (fm_loop_step(loop, 0))
+		;
+}
+
+/* ---- connections ---- */
+
+static void conn_attach(struct fm_conn *conn, struct fm_loop *lane, const struct fm_conn_events *events, void *ctx)
+{
+	struct conn *c = fm_container_of(conn, struct conn, conn);
+
+	(void)lane;
+	c->events = events;
+	c->ctx = ctx;
+}
+
+static void conn_closed(struct fm_task *task)
+{
+	struct conn *c = fm_container_of(task, struct conn, closed);
+
+	if (up[c->port] == c)
+		up[c->port] = NULL;
+	c->events->closed(c->ctx);
+	free(c);
+}
+
+static void conn_close(struct fm_conn *conn)
+{
+	struct conn *c = fm_container_of(conn, struct conn, conn);
+
+	c->closed.run = conn_closed;
+	fm_loop_post(loop, &c->closed);
+}
+
+static const struct fm_conn_info *conn_info(const struct fm_conn *conn)
+{
+	return &fm_container_of(conn, const struct conn, conn)->info;
+}
+
+static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .close = conn_close, .info = conn_info };
+
+static void conn_break(struct conn *c)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ETIMEDOUT, "the peer does not answer");
+	c->events->failed(c->ctx, &err);
+	spin();
+}
+
+/* ---- the network ---- */
+
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+{
+	(void)net;
+	(void)events;
+	(void)ctx;
+	(void)err;
+	return 0;
+}
+
+static struct fm_ctl *net_ctl_dial(struct fm_net *net, const struct fm_ctl_dial *dial)
+{
+	(void)net;
+	ctl_events = dial->events;
+	ctl_ctx = dial->ctx;
+	return &ctl;
+}
+
+static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
+{
+	static struct fm_wire_msg m;
+
+	(void)c;
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(msg, len, &m), 0);
+	if (m.type == FM_WIRE_TOKENS_WANT) {
+		is_asked = true;
+		asked_count = m.tokens.count;
+	}
+	return 0;
+}
+
+static void ctl_close(struct fm_ctl *c)
+{
+	c->is_closed = true;
+}
+
+static const char *ctl_peer(const struct fm_ctl *c)
+{
+	(void)c;
+	return "test";
+}
+
+/* Ours end in 1, the peer's in 2; each port has a subnet of its own and, as every port has, a link-local address. */
+static void address(unsigned port, bool is_ipv6, unsigned host, struct fm_addr *out)
+{
+	char text[64];
+
+	*out = (struct fm_addr){ .prefix_len = is_ipv6 ? 64 : 24, .is_rdma = true, .speed_mbps = 100000 };
+	(void)snprintf(out->name, sizeof(out->name), "roce%u", port);
+	(void)snprintf(text, sizeof(text), is_ipv6 ? "fe80::%x:%x" : "10.0.%u.%u", port, host);
+	if (is_ipv6) {
+		out->sa.ss_family = AF_INET6;
+		inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)(void *)&out->sa)->sin6_addr);
+	} else {
+		out->sa.ss_family = AF_INET;
+		inet_pton(AF_INET, text, &((struct sockaddr_in *)(void *)&out->sa)->sin_addr);
+	}
+}
+
+static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
+{
+	size_t n = 0;
+
+	(void)net;
+	assert(max >= 2 * PORTS);
+	for (unsigned port = 0; port < PORTS; port++) {
+		address(port, false, 1, &out[n++]);
+		address(port, true, 1, &out[n++]);
+	}
+	return n;
+}
+
+static uint16_t net_port(struct fm_net *net, enum fm_kind kind, const char **why)
+{
+	(void)net;
+	*why = "a test";
+	return kind == FM_KIND_RDMA ? 7471 : 0;
+}
+
+static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
+{
+	(void)net;
+	assert(dial_count < DIALS_MAX);
+	dials[dial_count++] = (struct dial){ *dial, clock_ns + dial->timeout_ns };
+	crosses_dialled += strcmp(dial->local.name, dial->remote.name) != 0;
+}
+
+static void dial_end(struct dial *d)
+{
+	struct fm_data_dial dial = d->dial;
+	struct fm_err err = { 0 };
+	struct conn *c;
+
+	*d = dials[--dial_count];
+	if (!is_well || strcmp(dial.local.name, dial.remote.name) != 0) {
+		(void)fm_err_set(&err, -ETIMEDOUT, "timed out");
+		dial.done(dial.ctx, -ETIMEDOUT, NULL, &err);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	assert(c);
+	c->conn.ops = &conn_ops;
+	c->info.kind = FM_KIND_RDMA;
+	c->info.note = "test";
+	c->port = (unsigned)(dial.local.name[4] - '0');
+	CU_ASSERT_PTR_NULL(up[c->port]);
+	up[c->port] = c;
+	dial.done(dial.ctx, 0, &c->conn, &err);
+}
+
+static int domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)
+{
+	(void)net;
+	(void)err;
+	*out = &domain;
+	return 0;
+}
+
+static void domain_free(struct fm_domain *d)
+{
+	(void)d;
+}
+
+/* As the contract has it: what is being dialled ends. */
+static void net_stop(struct fm_net *net)
+{
+	(void)net;
+	is_well = false;
+	while (dial_count > 0)
+		dial_end(&dials[0]);
+}
+
+static const struct fm_net_ops net_ops = {
+	.start = net_start,
+	.stop = net_stop,
+	.ctl_dial = net_ctl_dial,
+	.ctl_send = ctl_send,
+	.ctl_close = ctl_close,
+	.ctl_peer = ctl_peer,
+	.addrs = net_addrs,
+	.data_port = net_port,
+	.data_dial = net_data_dial,
+	.domain_new = domain_new,
+	.domain_free = domain_free,
+};
+static struct fm_net net = { .ops = &net_ops };
+
+/* ---- a node "a" that dialled "b" ---- */
+
+static void say(const struct fm_wire_msg *m)
+{
+	static uint8_t buf[FM_WIRE_MSG_MAX];
+
+	ctl_events->message(ctl_ctx, buf, fm_wire_encode(m, buf));
+	spin();
+}
+
+static void answer_tokens(void)
+{
+	static struct fm_wire_msg m;
+
+	m = (struct fm_wire_msg){ .type = FM_WIRE_TOKENS };
+	m.tokens.count = (uint16_t)asked_count;
+	is_asked = false;
+	say(&m);
+}
+
+/* Time goes by. The peer is alive and hands out tokens; dials end as the network is. */
+static void pass(uint64_t ns)
+{
+	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
+
+	for (uint64_t end = clock_ns + ns; clock_ns < end;) {
+		clock_ns += STEP_NS;
+		spin();
+		say(&pong);
+		if (is_asked)
+			answer_tokens();
+		for (unsigned i = dial_count; i-- > 0;) {
+			const struct fm_data_dial *d = &dials[i].dial;
+
+			if (clock_ns >= dials[i].until_ns || (is_well && strcmp(d->local.name, d->remote.name) == 0))
+				dial_end(&dials[i]);
+		}
+		spin();
+	}
+}
+
+static void say_addrs(void)
+{
+	static struct fm_wire_msg m;
+	struct fm_addr a;
+
+	m = (struct fm_wire_msg){ .type = FM_WIRE_ADDRS };
+	m.addrs.rdma_port = 7471;
+	for (unsigned i = 0; i < 2 * PORTS; i++) {
+		struct fm_wire_addr *w = &m.addrs.addr[m.addrs.count++];
+
+		address(i / 2, i % 2, 2, &a);
+		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len, .is_rdma = true, .speed_mbps = 100000 };
+		if (i % 2)
+			memcpy(w->address, &((struct sockaddr_in6 *)(void *)&a.sa)->sin6_addr, 16);
+		else
+			memcpy(w->address, &((struct sockaddr_in *)(void *)&a.sa)->sin_addr, 4);
+		memcpy(w->name, a.name, strlen(a.name) + 1);
+	}
+	say(&m);
+}
+
+static void begin(void)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
+	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
+				    .key = { 1 } };
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
+				     .arena_len = sizeof(arena) };
+	struct fm_peer_opts peer = { .name = "b", .host = "b", .port = 7471, .key = { 2 } };
+	struct fm_wire_msg hello = { .type = FM_WIRE_HELLO };
+
+	fm_log_set_level(FM_LOG_ERROR);		/* each rail says when it comes and goes: thousands of lines */
+	clock_ns = FM_NS_PER_S;
+	ctl.is_closed = is_asked = is_well = false;
+	dial_count = crosses_dialled = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &loop, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &worker, NULL), 0);
+	env.loop = loop;
+	env.lane_loops[0] = loop;
+	env.worker = worker;
+	CU_ASSERT_EQUAL_FATAL(fm_engine_new(&o, &env, &engine, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &peer, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
+	ctl_events->opened(ctl_ctx);
+	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 },
+					      .name = fm_wire_str("b") };
+	say(&hello);
+	say_addrs();
+}
+
+static void stopped(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+static void end(void)
+{
+	bool is_stopped = false;
+
+	fm_engine_stop(engine, stopped, &is_stopped);
+	spin();
+	CU_ASSERT_TRUE(is_stopped);
+	fm_engine_free(engine);
+	fm_worker_free(worker);
+	fm_loop_free(loop);
+}
+
+static bool are_all_up(void)
+{
+	return up[0] && up[1];
+}
+
+/* How long until all rails are up; gives up after a minute. */
+static uint64_t until_up(void)
+{
+	uint64_t begin_ns = clock_ns;
+
+	while (!are_all_up() && clock_ns < begin_ns + 60 * FM_NS_PER_S)
+		pass(STEP_NS);
+	return clock_ns - begin_ns;
+}
+
+/*
+ * Goal:   however long RDMA was away, and whatever was being dialled when it came back, every rail is soon back: the many
+ *         pairs that lead nowhere are not in the way of those that lead somewhere.
+ * Method: outages that end at every point of a minute.
+ */
+static void test_back_in_time(void)
+{
+	uint64_t longest_ns = 0;
+	unsigned crosses;
+
+	begin();
+	is_well = true;
+	CU_ASSERT_TRUE(until_up() <= FM_NS_PER_S);
+	for (unsigned i = 0; i < 120; i++) {
+		uint64_t took_ns;
+
+		pass(21 * FM_NS_PER_S);		/* they last */
+		crosses = crosses_dialled;
+		is_well = false;
+		conn_break(up[0]);
+		conn_break(up[1]);
+		pass((60 * FM_NS_PER_S) + i * 500 * FM_NS_PER_MS);
+		CU_ASSERT_FALSE(up[0] || up[1]);
+		CU_ASSERT_TRUE(crosses_dialled > crosses);	/* the others get their turn */
+		is_well = true;
+		took_ns = until_up();
+		longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+	}
+	printf("(at most %llu ms) ... ", (unsigned long long)(longest_ns / FM_NS_PER_MS));
+	CU_ASSERT_TRUE(longest_ns <= 20 * FM_NS_PER_S);
+	end();
+}
+
+/* Goal: a rail that comes up and breaks, again and again, is left alone for longer and longer, but for half a minute at most. */
+static void test_breaks_young(void)
+{
+	uint64_t pause_ns = 0, last_ns = 0;
+
+	begin();
+	is_well = true;
+	(void)until_up();
+	for (unsigned i = 0; i < 10; i++) {
+		last_ns = pause_ns;
+		pause_ns = clock_ns;
+		conn_break(up[1]);
+		(void)until_up();
+		pause_ns = clock_ns - pause_ns;
+		CU_ASSERT_TRUE(pause_ns + FM_NS_PER_S >= last_ns);
+		CU_ASSERT_TRUE(pause_ns <= 31 * FM_NS_PER_S);
+	}
+	CU_ASSERT_TRUE(pause_ns >= 29 * FM_NS_PER_S);
+	pass(21 * FM_NS_PER_S);
+	conn_break(up[1]);
+	CU_ASSERT_TRUE(until_up() <= 2 * FM_NS_PER_S);	/* it had lasted */
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
+	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
+};
+FM_TEST_MAIN("rail", tests)

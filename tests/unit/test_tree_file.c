@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/* A tree as a file, over a tree that does what the test says. links: fm_store */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/loop.h"
+#include "mover/store/done_list.h"
+#include "mover/store/store.h"
+#include "mover/store/tree_file.h"
+#include "tests/fm_test.h"
+
+#define LEN 4096u
+
+/* What the tree answers, and what it was asked. */
+static struct {
+	int64_t res;
+	const char *text;
+	size_t offers;
+	atomic_ulong called_on;
+	atomic_uint fills, applies, acks, begins, prepares, publishes, keeps, discards, stops, closes;
+	atomic_uint_fast64_t seq;
+} tree_is;
+
+static struct fm_tree tree;
+static struct fm_loop *loop;
+static struct fm_done_list done_list;
+static struct fm_lane_io lane;
+static struct fm_file *file;
+static unsigned told, closed, dones;
+static _Alignas(4096) uint8_t buf[LEN];
+
+static int64_t tree_fill(struct fm_tree *t, uint64_t seq, void *to, size_t len, struct fm_err *err)
+{
+	CU_ASSERT_PTR_EQUAL(t, &tree);
+	CU_ASSERT_EQUAL(len, LEN);
+	tree_is.called_on = (unsigned long)pthread_self();
+	tree_is.seq = seq;
+	tree_is.fills++;
+	if (tree_is.res > 0 && tree_is.res <= (int64_t)len)
+		memset(to, 7, (size_t)tree_is.res);
+	if (tree_is.text)
+		(void)fm_err_set(err, (int)tree_is.res, "%s", tree_is.text);
+	return tree_is.res;
+}
+
+static int tree_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+{
+	(void)pack;
+	(void)len;
+	CU_ASSERT_PTR_EQUAL(t, &tree);
+	tree_is.applies++;
+	*count = tree_is.offers;
+	if (tree_is.offers > 0)
+		bits[0] = 5;
+	if (tree_is.text)
+		(void)fm_err_set(err, (int)tree_is.res, "%s", tree_is.text);
+	return (int)tree_is.res;
+}
+
+static void tree_acked(struct fm_tree *t, uint64_t seq)
+{
+	(void)t;
+	tree_is.acks++;
+	tree_is.seq = seq;
+}
+
+static int tree_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct fm_err *err)
+{
+	(void)err;
+	CU_ASSERT_STRING_EQUAL(how->source.node, "n1");
+	t->is_partial = true;
+	t->note = "a note";
+	tree_is.begins++;
+	return 0;
+}
+
+static int tree_log(struct fm_tree *t, struct fm_err *err)
+{
+	(void)t;
+	return fm_err_set(err, -EROFS, "a read-only disk");
+}
+
+static int tree_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
+{
+	(void)t;
+	(void)err;
+	CU_ASSERT_TRUE(is_durable);
+	tree_is.prepares++;
+	return 0;
+}
+
+static int tree_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
+{
+	(void)t;
+	(void)err;
+	CU_ASSERT_TRUE(is_durable && tree_is.prepares == 1);
+	tree_is.publishes++;
+	return 0;
+}
+
+static void tree_keep(struct fm_tree *t)
+{
+	(void)t;
+	tree_is.keeps++;
+}
+
+static void tree_discard(struct fm_tree *t)
+{
+	(void)t;
+	tree_is.discards++;
+}
+
+static void tree_stop(struct fm_tree *t)
+{
+	(void)t;
+	tree_is.stops++;
+}
+
+static void tree_close(struct fm_tree *t)
+{
+	(void)t;
+	tree_is.closes++;
+}
+
+static const struct fm_tree_ops tree_ops = {
+	.begin = tree_begin,
+	.fill = tree_fill,
+	.acked = tree_acked,
+	.apply = tree_apply,
+	.log = tree_log,
+	.prepare = tree_prepare,
+	.publish = tree_publish,
+	.keep = tree_keep,
+	.discard = tree_discard,
+	.stop = tree_stop,
+	.close = tree_close,
+};
+
+static void on_told(void *ctx)
+{
+	CU_ASSERT_PTR_EQUAL(ctx, &told);
+	told++;
+}
+
+static void on_closed(void *ctx)
+{
+	CU_ASSERT_PTR_EQUAL(ctx, &closed);
+	CU_ASSERT_EQUAL(tree_is.closes, 1);
+	closed++;
+}
+
+static void io_done(struct fm_io *io)
+{
+	(void)io;
+	dones++;
+}
+
+static void begin(bool is_source, unsigned threads)
+{
+	const struct fm_tree_file_opts o = { .tree = &tree, .threads = threads, .closed = on_closed, .ctx = &closed };
+
+	memset(&tree_is, 0, sizeof(tree_is));
+	tree = (struct fm_tree){ .ops = &tree_ops, .is_source = is_source };
+	told = closed = dones = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&(struct fm_loop_opts){ .is_simulated = threads == 0 }, &loop, NULL), 0);
+	fm_done_list_init(&done_list, loop);
+	lane = (struct fm_lane_io){ .loop = loop, .done = &done_list };
+	CU_ASSERT_EQUAL_FATAL(fm_tree_file_new(&o, &file, NULL), 0);
+	CU_ASSERT_PTR_EQUAL(file->tree, &tree);
+	fm_tree_file_listen(file, loop, on_told, &told);
+}
+
+static void end(void)
+{
+	while (fm_loop_step(loop, 0))
+		;
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(closed, 1);
+	fm_loop_free(loop);
+}
+
+/* The loop is both the lane's and the control thread's. */
+static void wait_for(const unsigned *what, unsigned count)
+{
+	while (*what < count)
+		(void)fm_loop_step(loop, FM_NS_PER_S);
+}
+
+static int64_t read_one(uint64_t seq)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = LEN, .offset = seq };
+	unsigned want = dones + 1;
+
+	file->ops->read(file, &lane, &io);
+	CU_ASSERT_EQUAL(dones, want - 1);	/* never from inside the call */
+	wait_for(&dones, want);
+	return io.res;
+}
+
+static int64_t write_one(uint64_t seq, uint32_t len)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = len, .offset = seq };
+	unsigned want = dones + 1;
+
+	file->ops->write(file, &lane, &io);
+	wait_for(&dones, want);
+	return io.res;
+}
+
+static void read_with(unsigned threads)
+{
+	begin(true, threads);
+	tree_is.res = 100;
+	CU_ASSERT_EQUAL(read_one(41), 100);
+	CU_ASSERT_EQUAL(tree_is.seq, 41);
+	CU_ASSERT_EQUAL(buf[99], 7);
+	CU_ASSERT_EQUAL(tree_is.called_on != (unsigned long)pthread_self(), threads > 0);
+	wait_for(&told, 1);
+	tree_is.res = -EAGAIN;
+	CU_ASSERT_EQUAL(read_one(42), -EAGAIN);
+	tree_is.res = 0;
+	CU_ASSERT_EQUAL(read_one(43), 0);
+	file->ops->acked(file, 41);
+	CU_ASSERT_EQUAL(tree_is.seq, 41);
+	CU_ASSERT_EQUAL(tree_is.acks, 1);
+	end();
+}
+
+static void test_read(void)
+{
+	read_with(2);
+}
+
+static void test_read_simulated(void)
+{
+	read_with(0);
+}
+
+static void test_first_error(void)
+{
+	struct fm_err why = { 0 };
+
+	begin(true, 2);
+	file->ops->why(file, &why);
+	CU_ASSERT_EQUAL(why.code, 0);
+	tree_is.res = -EACCES;
+	tree_is.text = "\"a/b\" may not be read";
+	CU_ASSERT_EQUAL(read_one(0), -EACCES);
+	tree_is.res = -EIO;
+	tree_is.text = "another one";
+	CU_ASSERT_EQUAL(read_one(1), -EIO);
+	file->ops->why(file, &why);
+	CU_ASSERT_EQUAL(why.code, -EACCES);
+	CU_ASSERT_STRING_EQUAL(why.text, "\"a/b\" may not be read");
+	end();
+}
+
+/* Codes that mean something else to the lanes, and lengths that cannot be. */
+static void test_odd_results(void)
+{
+	struct fm_err why = { 0 };
+
+	begin(true, 2);
+	tree_is.res = -ECANCELED;
+	CU_ASSERT_EQUAL(read_one(0), -EIO);
+	file->ops->why(file, &why);
+	CU_ASSERT_EQUAL(why.code, -EIO);
+	tree_is.res = LEN + 1;
+	CU_ASSERT_EQUAL(read_one(1), -EIO);
+	end();
+	begin(false, 2);
+	tree_is.res = -EAGAIN;
+	CU_ASSERT_EQUAL(write_one(0, 64), -EIO);
+	tree_is.res = 0;
+	tree_is.offers = FM_TREE_OFFERS_MAX + 1;
+	CU_ASSERT_EQUAL(write_one(1, 64), -EIO);
+	end();
+}
+
+static void answer_with(unsigned threads)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = 64, .offset = 9 };
+	struct fm_tree_answer a;
+
+	begin(false, threads);
+	CU_ASSERT_EQUAL(write_one(8, 72), 72);
+	CU_ASSERT_FALSE(fm_tree_file_pop_answer(file, &a));
+	tree_is.offers = 3;
+	file->ops->write(file, &lane, &io);
+	wait_for(&told, 1);
+	for (unsigned i = 0; i < 10; i++)
+		(void)fm_loop_step(loop, 0);
+	CU_ASSERT_EQUAL(dones, 1);
+	CU_ASSERT_TRUE(fm_tree_file_pop_answer(file, &a));
+	CU_ASSERT_EQUAL(a.seq, 9);
+	CU_ASSERT_EQUAL(a.count, 3);
+	CU_ASSERT_EQUAL(a.bits[0], 5);
+	CU_ASSERT_EQUAL(a.bits[1], 0);
+	CU_ASSERT_FALSE(fm_tree_file_pop_answer(file, &a));
+	wait_for(&dones, 2);
+	CU_ASSERT_EQUAL(io.res, 64);
+	end();
+}
+
+static void test_answer(void)
+{
+	answer_with(2);
+}
+
+static void test_answer_simulated(void)
+{
+	answer_with(0);
+}
+
+static void test_stop(void)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = 64 };
+	struct fm_tree_answer a;
+
+	begin(false, 2);
+	tree_is.offers = 1;
+	file->ops->write(file, &lane, &io);
+	wait_for(&told, 1);
+	fm_tree_file_stop(file);
+	CU_ASSERT_EQUAL(tree_is.stops, 1);
+	CU_ASSERT_FALSE(fm_tree_file_pop_answer(file, &a));
+	wait_for(&dones, 1);
+	CU_ASSERT_EQUAL(write_one(1, 64), -ECANCELED);
+	CU_ASSERT_EQUAL(tree_is.applies, 1);
+	file->ops->keep(file);
+	CU_ASSERT_EQUAL(tree_is.keeps, 1);
+	end();
+}
+
+/* An answer that comes when nobody takes answers any more does not hold its write up. */
+static void test_stop_first(void)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = 64 };
+
+	begin(false, 0);
+	tree_is.offers = 1;
+	file->ops->write(file, &lane, &io);
+	fm_tree_file_stop(file);
+	wait_for(&dones, 1);
+	CU_ASSERT_EQUAL(io.res, -ECANCELED);
+	end();
+}
+
+static void test_worker_calls(void)
+{
+	const struct fm_identity source = { .node = "n1" };
+	struct fm_have have = { .crc = 0 };
+	struct fm_attr attr = { .type = FM_NODE_DIR };
+	struct fm_err err = { 0 };
+
+	begin(false, 1);
+	CU_ASSERT_EQUAL(file->ops->begin(file, &source, &have, &err), 0);
+	CU_ASSERT_EQUAL(tree_is.begins, 1);
+	CU_ASSERT_STRING_EQUAL(file->note, "a note");
+	CU_ASSERT_EQUAL(file->ops->log(file, NULL, 0, &err), -EROFS);
+	CU_ASSERT_STRING_EQUAL(err.text, "a read-only disk");
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &attr, true, &err), 0);
+	CU_ASSERT_EQUAL(tree_is.publishes, 1);
+	end();
+	begin(false, 1);
+	CU_ASSERT_EQUAL(file->ops->prepare(file, 0, &attr, true, &err), 0);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 0, &attr, true, &err), 0);
+	CU_ASSERT_EQUAL(tree_is.prepares, 1);
+	end();
+	begin(false, 1);
+	file->ops->discard(file);
+	CU_ASSERT_EQUAL(tree_is.discards, 1);
+	end();
+}
+
+static void test_many(void)
+{
+	static struct fm_io io[64];
+	static _Alignas(4096) uint8_t bufs[64][LEN];
+
+	begin(true, 4);
+	tree_is.res = 1;
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < 64; i++) {
+			io[i] = (struct fm_io){ .done = io_done, .buf = bufs[i], .len = LEN, .offset = i };
+			file->ops->read(file, &lane, &io[i]);
+		}
+		wait_for(&dones, (round + 1) * 64);
+	}
+	CU_ASSERT_EQUAL(tree_is.fills, 20 * 64);
+	end();
+}
+
+#ifdef FM_FAULTS
+/* The tree is closed in any case; who made it is not told then. */
+static void test_no_memory(void)
+{
+	const struct fm_tree_file_opts o = { .tree = &tree, .threads = 2, .closed = on_closed, .ctx = &closed };
+	unsigned n = 1;
+
+	for (;; n++) {
+		struct fm_err err = { 0 };
+		int ret;
+
+		memset(&tree_is, 0, sizeof(tree_is));
+		closed = 0;
+		tree = (struct fm_tree){ .ops = &tree_ops, .is_source = true };
+		fm_fault_arm(NULL, n);
+		ret = fm_tree_file_new(&o, &file, &err);
+		fm_fault_arm(NULL, 0);
+		if (ret == 0)
+			break;
+		CU_ASSERT_TRUE(err.text[0]);
+		CU_ASSERT_EQUAL(tree_is.closes, 1);
+		CU_ASSERT_EQUAL(closed, 0);
+	}
+	CU_ASSERT_TRUE(n > 3);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(closed, 1);
+}
+#endif
+
+static const struct fm_test tests[] = {
+	{ "a read is a pack of the tree, made by a thread of its own", test_read },
+	{ "the same without threads", test_read_simulated },
+	{ "the text of the first error is kept", test_first_error },
+	{ "codes and lengths that a tree may not return become errors", test_odd_results },
+	{ "a pack that offers ends when its answer was taken", test_answer },
+	{ "the same without threads", test_answer_simulated },
+	{ "stop ends what waits and begins nothing more", test_stop },
+	{ "what was begun before a stop ends cancelled", test_stop_first },
+	{ "begin, log, prepare, publish and discard are the tree's", test_worker_calls },
+	{ "many packs at once", test_many },
+#ifdef FM_FAULTS
+	{ "a file that cannot be made closes the tree", test_no_memory },
+#endif
+};
+FM_TEST_MAIN("tree_file", tests)

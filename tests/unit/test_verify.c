@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links: fm_store
+ *
+ * test_verify - what is stored is read again and compared with the digests: well, damaged, changed on purpose, without a
+ * digest.
+ */
+#include <pthread.h>
+#include <sys/xattr.h>
+
+#include "mover/base/crc32c.h"
+#include "mover/base/fault.h"
+#include "mover/store/verify.h"
+#include "mover/tree/digest.h"
+#include "tests/unit/store_fixture.h"
+
+#define BIG (9u << 20)		/* three blocks */
+
+static char top[] = ON_DISK "/fm-verify-XXXXXX";
+static uint8_t content[BIG];
+
+static bool has_xattrs(void)
+{
+	char probe[64];
+	int fd;
+	bool is;
+
+	(void)snprintf(probe, sizeof(probe), "%s/probe", top);
+	fd = open(probe, O_CREAT | O_RDWR, 0600);
+	is = fd >= 0 && fsetxattr(fd, "user.x", "y", 1, 0) == 0;
+	if (fd >= 0)
+		close(fd);
+	unlink(probe);
+	return is;
+}
+
+/* A file with what a sink would keep of it. */
+static void make(const char *name, size_t len)
+{
+	uint64_t block_bytes = fm_digest_block_bytes(len);
+	struct fm_digest d = { .crc = fm_crc32c(0, content, len), .size = len };
+	char path[128];
+	struct stat st;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+	CU_ASSERT_EQUAL_FATAL(write(fd, content, len), (ssize_t)len);
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	d.mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	for (uint64_t at = 0; len > block_bytes && at < len; at += block_bytes) {
+		uint64_t n = len - at < block_bytes ? len - at : block_bytes;
+
+		d.block[d.blocks++] = fm_crc32c_part(fm_crc32c(0, content + at, n), at, n);
+	}
+	CU_ASSERT_EQUAL(fm_digest_set(fd, &d), 0);
+	close(fd);
+}
+
+/* One bit, and the time as it was: what a disk would do. */
+static void flip(const char *name, off_t at)
+{
+	struct timespec times[2];
+	char path[128];
+	struct stat st;
+	uint8_t byte;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	fd = open(path, O_RDWR);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(pread(fd, &byte, 1, at), 1);
+	byte ^= 4;
+	CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, at), 1);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	CU_ASSERT_EQUAL(futimens(fd, times), 0);
+	close(fd);
+}
+
+static int run(struct fm_verify *v, const char *name, struct fm_err *err)
+{
+	int dir = open(top, O_RDONLY | O_DIRECTORY);
+	int ret;
+
+	fm_verify_init(v);
+	ret = fm_verify_run(v, dir, name, name[0] == '.' ? "" : name, err);
+	close(dir);
+	return ret;
+}
+
+static void test_well(void)
+{
+	struct fm_verify v;
+	struct fm_err err;
+
+	make("well", 12345);
+	make("empty", 0);
+	make("big", BIG);
+	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(v.count.files, 3);
+	CU_ASSERT_EQUAL(v.count.bytes, BIG + 12345);
+	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
+	CU_ASSERT_PTR_NULL(fm_verify_take(&v));
+	fm_verify_destroy(&v);
+}
+
+/* Goal: unfinished trees, and versions that were replaced, are nobody's files yet or any more. */
+static void test_ours(void)
+{
+	static const char *const dirs[] = { ".fmove.0123456789abcdef.tree", ".fmove.0123456789abcdef.tree/data",
+					    ".fmove.0123456789abcdef.old", "below", "below/.fmove.0123456789abcdef.new" };
+	char path[128];
+	struct fm_verify v;
+	struct fm_err err;
+
+	for (size_t i = 0; i < 5; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", top, dirs[i]);
+		CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+		(void)snprintf(path, sizeof(path), "%s/file", dirs[i]);
+		make(path, 100);
+	}
+	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(v.count.files, 3 + 1);	/* those of test_well, and below/file */
+	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
+	fm_verify_destroy(&v);
+	for (size_t i = 5; i > 0; i--) {
+		(void)snprintf(path, sizeof(path), "%s/%s/file", top, dirs[i - 1]);
+		CU_ASSERT_EQUAL(unlink(path), 0);
+		(void)snprintf(path, sizeof(path), "%s/%s", top, dirs[i - 1]);
+		CU_ASSERT_EQUAL(rmdir(path), 0);
+	}
+}
+
+static void test_damaged(void)
+{
+	struct fm_finding *f;
+	struct fm_verify v;
+	struct fm_err err;
+
+	make("big", BIG);
+	flip("big", (5 << 20) + 17);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	CU_ASSERT_EQUAL(v.count.corrupt, 1);
+	f = fm_verify_take(&v);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_EQUAL(f->kind, FM_FINDING_CORRUPT);
+	CU_ASSERT_EQUAL(f->offset, 4u << 20);
+	CU_ASSERT_STRING_EQUAL(f->path, "big");
+	free(f);
+	fm_verify_destroy(&v);
+	make("big", BIG);
+}
+
+static void test_changed_and_without(void)
+{
+	char path[128], line[] = "more";
+	struct fm_verify v;
+	struct fm_err err;
+	int fd;
+
+	make("changed", 100);
+	(void)snprintf(path, sizeof(path), "%s/changed", top);
+	fd = open(path, O_WRONLY | O_APPEND);
+	CU_ASSERT_EQUAL(write(fd, line, 4), 4);
+	close(fd);
+	(void)snprintf(path, sizeof(path), "%s/without", top);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	(void)snprintf(path, sizeof(path), "%s/.fmove.0123.part", top);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	(void)snprintf(path, sizeof(path), "%s/link", top);
+	CU_ASSERT_EQUAL(symlink("/etc/passwd", path), 0);
+	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(v.count.changed, 1);
+	CU_ASSERT_EQUAL(v.count.without, 1);
+	CU_ASSERT_EQUAL(v.count.files, 5);	/* well, empty, big, changed, without */
+	fm_verify_destroy(&v);
+	CU_ASSERT_EQUAL(run(&v, "link", &err), 0);
+	CU_ASSERT_EQUAL(v.count.files, 0);
+	fm_verify_destroy(&v);
+	CU_ASSERT_EQUAL(run(&v, "nowhere", &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nowhere"));
+	fm_verify_destroy(&v);
+}
+
+struct meanwhile {
+	struct fm_verify v;
+	bool is_cut;			/* else written to */
+};
+
+/* As soon as some of it was read: the end is written to, or goes. */
+static void *change_meanwhile(void *arg)
+{
+	struct meanwhile *m = arg;
+	struct fm_verify_count count;
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/big", top);
+	fd = open(path, O_WRONLY);
+	do {
+		fm_verify_look(&m->v, &count);
+	} while (count.bytes == 0);
+	CU_ASSERT_EQUAL(m->is_cut ? ftruncate(fd, BIG - 100) : pwrite(fd, "another", 7, BIG - 7), m->is_cut ? 0 : 7);
+	close(fd);
+	return NULL;
+}
+
+/* Goal: what is written to while it is read is no finding. (If it was read to its end before, it is well.) */
+static void test_changed_meanwhile(void)
+{
+	struct meanwhile m = { .is_cut = false };
+	int dir = open(top, O_RDONLY | O_DIRECTORY);
+	struct fm_err err;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 20; i++) {
+		make("big", BIG);
+		fm_verify_init(&m.v);
+		m.is_cut = i % 2;
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, change_meanwhile, &m), 0);
+		CU_ASSERT_EQUAL(fm_verify_run(&m.v, dir, "big", "big", &err), 0);
+		CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+		CU_ASSERT_EQUAL(m.v.count.corrupt + m.v.count.unreadable, 0);
+		CU_ASSERT_TRUE(m.v.count.changed <= 1);
+		fm_verify_destroy(&m.v);
+	}
+	close(dir);
+	make("big", BIG);
+}
+
+static void test_unreadable(void)
+{
+#ifdef FM_FAULTS
+	struct fm_finding *f;
+	struct fm_verify v;
+	struct fm_err err;
+
+	fm_fault_arm("verify.read", 2);		/* the second buffer */
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(v.count.unreadable, 1);
+	f = fm_verify_take(&v);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_EQUAL(f->kind, FM_FINDING_UNREADABLE);
+	CU_ASSERT_TRUE(f->offset >= 4u << 20);
+	free(f);
+	fm_verify_destroy(&v);
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+/* Goal: what went meanwhile, or cannot be opened for a reason of ours, is no finding. */
+static void test_not_opened(void)
+{
+#ifdef FM_FAULTS
+	struct fm_verify v;
+	struct fm_err err;
+
+	fm_fault_arm("verify.gone", 1);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	CU_ASSERT_EQUAL(v.count.files + v.count.unreadable, 0);
+	CU_ASSERT_PTR_NULL(fm_verify_take(&v));
+	fm_verify_destroy(&v);
+	fm_fault_arm("verify.open", 1);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), -EMFILE);
+	CU_ASSERT_EQUAL(v.count.files + v.count.unreadable, 0);
+	CU_ASSERT_PTR_NULL(fm_verify_take(&v));
+	fm_verify_destroy(&v);
+	fm_fault_arm(NULL, 0);
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+static void *stop_soon(void *arg)
+{
+	fm_verify_stop(arg);
+	return NULL;
+}
+
+static void test_stopped(void)
+{
+	struct fm_verify v;
+	struct fm_err err;
+	pthread_t thread;
+	int dir = open(top, O_RDONLY | O_DIRECTORY);
+
+	fm_verify_init(&v);
+	CU_ASSERT_EQUAL(pthread_create(&thread, NULL, stop_soon, &v), 0);
+	CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+	CU_ASSERT_EQUAL(fm_verify_run(&v, dir, ".", "", &err), -ECANCELED);
+	close(dir);
+	fm_verify_destroy(&v);
+}
+
+static const struct fm_test tests[] = {
+	{ "what is well is found well", test_well },
+	{ "what is fmove's own is not looked at", test_ours },
+	{ "a flipped bit is found, and in which block", test_damaged },
+	{ "what was changed on purpose, and what has no digest, is counted apart", test_changed_and_without },
+	{ "what is changed while it is read is no finding", test_changed_meanwhile },
+	{ "what cannot be read is a finding", test_unreadable },
+	{ "what is not opened is no finding", test_not_opened },
+	{ "it can be stopped", test_stopped },
+};
+
+int main(void)
+{
+	char command[128];
+	uint32_t x = 1;
+	int ret;
+
+	for (size_t i = 0; i < sizeof(content); i++) {
+		x = x * 1664525 + 1013904223;
+		content[i] = (uint8_t)(x >> 24);
+	}
+	if (!mkdtemp(top))
+		return 1;
+	(void)snprintf(command, sizeof(command), "rm -rf %s", top);
+	if (!has_xattrs()) {
+		(void)system(command);
+		fm_test_skip(ON_DISK " keeps no extended attributes");
+	}
+	ret = fm_test_main("verify", tests, sizeof(tests) / sizeof(tests[0]));
+	return system(command) == 0 ? ret : 1;
+}
