@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api - see api.h. A request is answered at once, or waits: for the supervisor to reach what was asked, or for a helper
+ * process that discovers. It ends exactly once, by its answer or with its connection.
+ */
+#include "nvmetcp/daemon/api.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "mover/base/packet_conn.h"
+#include "mover/base/packet_listener.h"
+#include "nvmetcp/connection.h"
+#include "nvmetcp/daemon/host.h"
+#include "nvmetcp/daemon/second_owner.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/libnvme.h"
+#include "nvmetcp/owned.h"
+#include "nvmetcp/supervisor.h"
+
+#define DISCOVER_NS (30 * FM_NS_PER_S)
+#define UP_MS 60000
+#define DOWN_MS 20000
+#define TIMEOUT_MS_MAX 86400000
+
+static const struct fm_packet_limits limits = {
+	.receive_max = FM_NVMED_REQUEST_BYTES_MAX, .send_max = FM_NVMED_MSG_MAX, .queue_max = 2u << 20, .queue_total_max = 16u << 20,
+	.unread_ms = 10000,
+};
+
+struct fm_nvmed_api {
+	struct fm_loop *loop;
+	struct fm_helpers *helpers;
+	const struct fm_host *host;
+	struct fm_supervisor *sup;	/* NULL: not yet */
+	struct fm_packet_listener listener;
+	struct fm_packet_shared shared;
+	struct fm_list clients;
+	unsigned client_count, discoveries;
+	uint64_t serial;
+	bool is_stopped;
+};
+
+struct client {
+	struct fm_list link;
+	struct fm_nvmed_api *api;
+	struct fm_packet_conn *conn;
+	bool is_root;
+	struct fm_list waiting;		/* struct request */
+	unsigned waiting_count;
+};
+
+struct request {
+	struct fm_list link;
+	struct client *client;		/* NULL: it has gone; only a discovery lives on */
+	struct fm_nvmed_api *api;
+	json_int_t id;
+	char volume[FM_VOLUME_NAME_MAX + 1];
+	enum fm_plan_want want;
+	struct fm_timer deadline;
+	struct fm_helper helper;
+	bool is_discovery;
+	char address[FM_CONNECTION_ADDRESS_MAX];
+};
+
+/* ---- answers ---- */
+
+static void send_json(struct client *c, json_t *message)
+{
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (len > 0 && len <= FM_NVMED_MSG_MAX)
+		fm_packet_conn_send(c->conn, text, len);
+	else
+		fm_log_warn("local API: an answer could not be made");
+	free(text);
+	json_decref(message);
+}
+
+/* id: NULL if it could not be read. */
+static void reply_error(struct client *c, const json_int_t *id, int code, const char *text)
+{
+	const char *name = strerrorname_np(-code);
+	json_t *message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", text);
+
+	/* Text that was cut in the midst of a character is no UTF-8. */
+	if (!message)
+		message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", fm_err_name(code));
+	if (message && id)
+		(void)json_object_set_new(message, "id", json_integer(*id));
+	send_json(c, message);
+}
+
+/* more is taken over; NULL is no memory. */
+static void reply_done(struct client *c, json_int_t id, json_t *more)
+{
+	char *text;
+
+	if (!more || json_object_set_new(more, "id", json_integer(id)) < 0 ||
+	    json_object_set_new(more, "event", json_string("done")) < 0) {
+		json_decref(more);
+		reply_error(c, &id, -ENOMEM, "no memory for the answer");
+		return;
+	}
+	text = json_dumps(more, JSON_COMPACT);
+	if (text && strlen(text) > FM_NVMED_MSG_MAX)
+		reply_error(c, &id, -EMSGSIZE, "the answer is longer than 256 KiB: ask for volumes by name");
+	else
+		send_json(c, json_incref(more));
+	free(text);
+	json_decref(more);
+}
+
+static json_t *show_volume(const struct fm_nvmed_api *api, const char *volume)
+{
+	return json_pack("{s:o}", "volume", fm_supervisor_show(api->sup, volume));
+}
+
+/* ---- waiting ---- */
+
+static void free_request(struct request *r)
+{
+	fm_timer_clear(r->api->loop, &r->deadline);
+	if (r->client) {
+		fm_list_del(&r->link);
+		r->client->waiting_count--;
+	}
+	free(r);
+}
+
+static struct request *new_request(struct client *c, json_int_t id, struct fm_err *err)
+{
+	struct request *r = NULL;
+
+	if (c->waiting_count >= FM_NVMED_REQUESTS_MAX) {
+		(void)fm_err_set(err, -EBUSY, "%d requests are under way on this connection", FM_NVMED_REQUESTS_MAX);
+		return NULL;
+	}
+	r = FM_FAULT("nvmed.request") ? NULL : calloc(1, sizeof(*r));
+	if (!r) {
+		(void)fm_err_set(err, -ENOMEM, "no memory for a request");
+		return NULL;
+	}
+	r->client = c;
+	r->api = c->api;
+	r->id = id;
+	fm_list_append(&c->waiting, &r->link);
+	c->waiting_count++;
+	return r;
+}
+
+/* Whether it has ended. */
+static bool check_waiting(struct request *r)
+{
+	enum fm_supervisor_progress progress = FM_PROGRESS_UNDER_WAY;
+	const char *why = "";
+	int ret = fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
+
+	if (ret < 0)
+		reply_error(r->client, &r->id, -ENOENT, "it is no longer configured");
+	else if (!fm_supervisor_wants(r->api->sup, r->volume, r->want))
+		reply_error(r->client, &r->id, -ECANCELED, "somebody has wished something else meanwhile");
+	else if (progress == FM_PROGRESS_REFUSED)
+		reply_error(r->client, &r->id, -EACCES, why);
+	else if (progress == FM_PROGRESS_REACHED)
+		reply_done(r->client, r->id, show_volume(r->api, r->volume));
+	else
+		return false;
+	free_request(r);
+	return true;
+}
+
+static void deadline_fired(struct fm_timer *timer)
+{
+	struct request *r = fm_container_of(timer, struct request, deadline);
+	enum fm_supervisor_progress progress;
+	const char *why = "";
+	char text[FM_ERR_TEXT_MAX];
+
+	(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
+	(void)snprintf(text, sizeof(text), "not yet: %s; it goes on", why[0] ? why : "it is under way");
+	reply_error(r->client, &r->id, -ETIMEDOUT, text);
+	free_request(r);
+}
+
+void fm_nvmed_api_changed(struct fm_nvmed_api *api)
+{
+	fm_list_each(at, next, &api->clients) {
+		struct client *c = fm_container_of(at, struct client, link);
+
+		fm_list_each(waiting, after, &c->waiting) {
+			struct request *r = fm_container_of(waiting, struct request, link);
+
+			if (!r->is_discovery)
+				(void)check_waiting(r);
+		}
+	}
+}
+
+/* ---- the requests ---- */
+
+struct order {
+	struct client *client;
+	json_t *request;
+	json_int_t id;
+	const char *op;
+};
+
+static int unpack(const struct order *o, struct fm_err *err, const char *format, ...)
+{
+	json_error_t where;
+	va_list ap;
+	int ret;
+
+	va_start(ap, format);
+	ret = json_vunpack_ex(o->request, &where, JSON_STRICT, format, ap);
+	va_end(ap);
+	return ret < 0 ? fm_err_set(err, -EINVAL, "%s: %s", o->op, where.text) : 0;
+}
+
+static int do_ping(const struct order *o, struct fm_err *err)
+{
+	int ret = unpack(o, err, "{}");
+
+	if (ret == 0)
+		reply_done(o->client, o->id, json_pack("{s:s, s:i}", "version", FM_VERSION, "api", FM_NVMED_API_VERSION));
+	return ret;
+}
+
+static int do_status(const struct order *o, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	const char *volume = NULL;
+	json_t *volumes;
+	int ret = unpack(o, err, "{s?s}", "volume", &volume);
+
+	if (ret < 0)
+		return ret;
+	volumes = fm_supervisor_show(api->sup, volume);
+	if (!volumes && volume)
+		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
+	if (volume)
+		volumes = json_pack("[o]", volumes);
+	reply_done(o->client, o->id,
+		   json_pack("{s:o, s:i, s:s, s:{s:s, s:s}}", "volumes", volumes, "stuck", (int)fm_helpers_stuck(api->helpers),
+			     "second_owner", fm_nvmed_second_owner(), "libnvme", "built", fm_libnvme_built(), "running",
+			     fm_libnvme_loaded()));
+	return 0;
+}
+
+static const struct wish_op {
+	const char *op;
+	enum fm_plan_want want;
+	int timeout_ms;
+	bool has_force, is_busy_refused;
+} wish_ops[] = {
+	{ "up", FM_WANT_UP, UP_MS, false, false },
+	{ "connect", FM_WANT_CONNECTED, UP_MS, false, false },
+	{ "down", FM_WANT_DOWN, DOWN_MS, true, false },
+	{ "disconnect", FM_WANT_DOWN, DOWN_MS, true, true },
+};
+
+static int check_wish(const struct order *o, const struct wish_op *op, const char *volume, int timeout_ms, bool is_forced,
+		      struct fm_err *err)
+{
+	const struct fm_supervisor *sup = o->client->api->sup;
+	enum fm_supervisor_progress progress;
+	const char *why;
+
+	if (!o->client->is_root)
+		return fm_err_set(err, -EPERM, "%s is for root", op->op);
+	if (timeout_ms < 0 || timeout_ms > TIMEOUT_MS_MAX)
+		return fm_err_set(err, -EINVAL, "%s: timeout_ms is 0 to %d", op->op, TIMEOUT_MS_MAX);
+	if (is_forced && !op->has_force)
+		return fm_err_set(err, -EINVAL, "%s takes no \"force\"", op->op);
+	if (fm_supervisor_progress(sup, volume, &progress, &why) < 0)
+		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
+	if (op->is_busy_refused && !is_forced && fm_supervisor_is_mounted(sup, volume))
+		return fm_err_set(err, -EBUSY, "%s is mounted: take it down, or disconnect it with force", volume);
+	return 0;
+}
+
+static int do_wish(const struct order *o, const struct wish_op *op, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	int timeout_ms = op->timeout_ms, is_forced = 0, ret;
+	const char *volume;
+	struct request *r;
+	struct fm_err why = { 0 };
+
+	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced);
+	if (ret == 0)
+		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
+	if (ret < 0)
+		return ret;
+	r = new_request(o->client, o->id, err);
+	if (!r)
+		return err->code;
+	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
+	r->want = op->want;
+	r->deadline.fire = deadline_fired;
+	if (fm_supervisor_wish(api->sup, volume, op->want, is_forced, &why) < 0)
+		fm_log_error("volume %s: %s", volume, why.text);
+	if (timeout_ms == 0) {
+		reply_done(o->client, o->id, show_volume(api, volume));
+		free_request(r);
+	} else if (!check_waiting(r)) {
+		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
+	}
+	return 0;
+}
+
+/* ---- discover ---- */
+
+static json_t *entry_of(const struct request *r, json_t *from)
+{
+	const char *subsystem = "", *address = "", *port = "", *family = "";
+	int is_secure = 0;
+
+	(void)json_unpack(from, "{s:s, s:s, s:s, s:s, s:b}", "subsystem", &subsystem, "address", &address, "port", &port, "family", &family,
+			  "secure", &is_secure);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "subsystem", subsystem, "address", address, "port", port, "family", family,
+			 "treq", is_secure ? "required" : "not required", "is_same_address",
+			 fm_owned_is_same_address(address, r->address));
+}
+
+static void discover_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+{
+	struct request *r = fm_container_of(helper, struct request, helper);
+	json_t *entries, *at;
+	size_t i;
+
+	r->api->discoveries--;
+	if (r->client && code < 0) {
+		reply_error(r->client, &r->id, code, text);
+	} else if (r->client) {
+		entries = json_array();
+		json_array_foreach(json_object_get(answer, "entries"), i, at)
+			(void)json_array_append_new(entries, entry_of(r, at));
+		reply_done(r->client, r->id, json_pack("{s:o}", "entries", entries));
+	}
+	free_request(r);
+}
+
+static int do_discover(const struct order *o, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	const char *address, *port = "8009", *host_address = "", *host_interface = "";
+	struct request *r;
+	json_t *request;
+	char key[64];
+	int ret;
+
+	ret = unpack(o, err, "{s:s, s?s, s?s, s?s}", "address", &address, "port", &port, "host_address", &host_address, "host_interface",
+		     &host_interface);
+	if (ret < 0)
+		return ret;
+	/* No mere look: the kernel connects, to whatever address is said, under the name of this host. */
+	if (!o->client->is_root)
+		return fm_err_set(err, -EPERM, "discover is for root");
+	if (api->discoveries >= FM_NVMED_DISCOVERIES_MAX)
+		return fm_err_set(err, -EBUSY, "%d discoveries are under way: try again", FM_NVMED_DISCOVERIES_MAX);
+	r = new_request(o->client, o->id, err);
+	if (!r)
+		return err->code;
+	if (fm_connection_address(address, r->address) < 0) {
+		free_request(r);
+		return fm_err_set(err, -EINVAL, "\"%.100s\" is no IPv4 or IPv6 address", address);
+	}
+	r->is_discovery = true;
+	r->helper.done = discover_done;
+	(void)snprintf(key, sizeof(key), "discover %llu", (unsigned long long)api->serial++);
+	request = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address", r->address, "port", port, "host_nqn",
+			    api->host->nqn, "host_id", api->host->id, "host_address", host_address, "host_interface", host_interface);
+	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err) : fm_err_set(err, -ENOMEM, "no memory");
+	json_decref(request);
+	if (ret < 0)
+		free_request(r);
+	else
+		api->discoveries++;
+	return ret;
+}
+
+/* ---- which request goes where ---- */
+
+static int do_request(const struct order *o, struct fm_err *err)
+{
+	if (!o->client->api->sup)
+		return fm_err_set(err, -EAGAIN, "fmove-nvmed is starting");
+	if (strcmp(o->op, "ping") == 0)
+		return do_ping(o, err);
+	if (strcmp(o->op, "status") == 0)
+		return do_status(o, err);
+	if (strcmp(o->op, "discover") == 0)
+		return do_discover(o, err);
+	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
+		if (strcmp(o->op, wish_ops[i].op) == 0)
+			return do_wish(o, &wish_ops[i], err);
+	return fm_err_set(err, -EINVAL, "no request is called \"%.32s\"", o->op);
+}
+
+static void client_message(void *ctx, const struct fm_packet *msg)
+{
+	struct client *c = ctx;
+	struct fm_err err = { 0 };
+	json_error_t where;
+	json_t *request, *id;
+	char op[64];
+	struct order o;
+
+	for (unsigned i = 0; i < msg->fd_count; i++)
+		(void)close(msg->fds[i]);	/* none is wanted */
+	if (msg->why[0]) {
+		reply_error(c, NULL, -EMSGSIZE, msg->why);
+		return;
+	}
+	request = json_loadb(msg->text, msg->len, JSON_REJECT_DUPLICATES, &where);
+	id = json_object_get(request, "id");
+	if (!json_is_integer(id) || !json_is_string(json_object_get(request, "op"))) {
+		reply_error(c, NULL, -EINVAL, request ? "a request is an object with an integer \"id\" and a text \"op\"" : where.text);
+		json_decref(request);
+		return;
+	}
+	(void)snprintf(op, sizeof(op), "%s", json_string_value(json_object_get(request, "op")));
+	o = (struct order){ .client = c, .request = request, .id = json_integer_value(id), .op = op };
+	/* Each request reads its keys strictly. */
+	(void)json_object_del(request, "id");
+	(void)json_object_del(request, "op");
+	if (do_request(&o, &err) < 0)
+		reply_error(c, &o.id, err.code, err.text);
+	json_decref(request);
+}
+
+/* ---- clients ---- */
+
+static void client_free(struct client *c)
+{
+	fm_list_each(at, next, &c->waiting) {
+		struct request *r = fm_container_of(at, struct request, link);
+
+		if (!r->is_discovery) {
+			free_request(r);
+			continue;
+		}
+		/* Its helper has it. */
+		fm_list_del(&r->link);
+		r->client = NULL;
+	}
+	fm_packet_conn_free(c->conn);
+	fm_list_del(&c->link);
+	c->api->client_count--;
+	free(c);
+}
+
+static void client_closed(void *ctx, const char *reason)
+{
+	if (reason)
+		fm_log_warn("local client closed: it %s", reason);
+	client_free(ctx);
+}
+
+static int client_new(struct fm_nvmed_api *api, int fd, bool is_root, struct fm_err *err)
+{
+	static const struct fm_packet_events events = { client_message, client_closed };
+	struct client *c = FM_FAULT("nvmed.client") ? NULL : calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c) {
+		(void)close(fd);
+		return fm_err_set(err, -ENOMEM, "no memory for a client");
+	}
+	c->api = api;
+	c->is_root = is_root;
+	fm_list_init(&c->waiting);
+	ret = fm_packet_conn_new(&api->shared, fd, &events, c, &c->conn, err);
+	if (ret < 0) {
+		free(c);
+		return ret;
+	}
+	fm_list_append(&api->clients, &c->link);
+	api->client_count++;
+	return 0;
+}
+
+/* Some are kept for root: nobody else shall keep it from taking a volume down. */
+static bool has_room(const struct fm_nvmed_api *api, bool is_root)
+{
+	unsigned others = 0;
+
+	fm_list_each(at, next, &api->clients)
+		others += !fm_container_of(at, struct client, link)->is_root;
+	return api->client_count < FM_NVMED_CONNS_MAX && (is_root || others < FM_NVMED_CONNS_OTHERS_MAX);
+}
+
+static void client_accepted(void *ctx, int fd, const struct ucred *who)
+{
+	static const char full[] = "{\"event\":\"error\",\"code\":\"EBUSY\",\"text\":\"too many connections to fmove-nvmed: try again\"}";
+	struct fm_nvmed_api *api = ctx;
+	struct fm_err err;
+
+	if (!has_room(api, who->uid == 0)) {
+		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);	/* a courtesy */
+		(void)close(fd);
+		return;
+	}
+	if (client_new(api, fd, who->uid == 0, &err) < 0)
+		fm_log_warn("local client refused: %s", err.text);
+}
+
+/* ---- its life ---- */
+
+int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api **out, struct fm_err *err)
+{
+	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
+						     .backlog = FM_NVMED_CONNS_MAX, .daemon = "fmove-nvmed",
+						     .accepted = client_accepted };
+	struct fm_nvmed_api *api = FM_FAULT("nvmed.alloc") ? NULL : calloc(1, sizeof(*api));
+	int ret = -ENOMEM;
+
+	if (!api)
+		return fm_err_set(err, -ENOMEM, "no memory for the local API");
+	api->loop = opts->loop;
+	api->helpers = opts->helpers;
+	api->host = opts->host;
+	fm_list_init(&api->clients);
+	api->shared = (struct fm_packet_shared){ .loop = opts->loop, .limits = &limits, .rx = malloc(FM_NVMED_REQUEST_BYTES_MAX) };
+	if (!api->shared.rx) {
+		(void)fm_err_set(err, -ENOMEM, "no memory for the local API");
+		goto free_api;
+	}
+	listening.ctx = api;
+	ret = fm_packet_listener_open(&api->listener, opts->loop, &listening, err);
+	if (ret < 0)
+		goto free_api;
+	*out = api;
+	return 0;
+
+free_api:
+	free(api->shared.rx);
+	free(api);
+	return ret;
+}
+
+void fm_nvmed_api_set_supervisor(struct fm_nvmed_api *api, struct fm_supervisor *sup)
+{
+	api->sup = sup;
+}
+
+void fm_nvmed_api_stop(struct fm_nvmed_api *api)
+{
+	if (api->is_stopped)
+		return;
+	api->is_stopped = true;
+	fm_packet_listener_close(&api->listener);
+	fm_list_each(at, next, &api->clients)
+		client_free(fm_container_of(at, struct client, link));
+}
+
+void fm_nvmed_api_free(struct fm_nvmed_api *api)
+{
+	if (!api)
+		return;
+	assert(api->is_stopped && api->discoveries == 0);
+	free(api->shared.rx);
+	free(api);
+}

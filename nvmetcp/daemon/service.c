@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * service - see service.h.
+ *
+ * Start: loop, signals, helpers, state, socket, events, supervisor. The socket comes before anything is done: a second
+ * daemon ends there. Stop: the supervisor starts nothing more, helpers are killed, volumes stay as they are: the units take
+ * them down, and the next start finds its own by its state.
+ */
+#include "nvmetcp/daemon/service.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/files.h"
+#include "config/options.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "nvmetcp/daemon/api.h"
+#include "nvmetcp/daemon/second_owner.h"
+#include "nvmetcp/daemon/volumes.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/libnvme.h"
+#include "nvmetcp/supervisor.h"
+#include "nvmetcp/uevent.h"
+
+#define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
+
+/* ---- what happens ---- */
+
+static void say_status(struct fm_nvmed *n)
+{
+	struct fm_supervisor_count count = fm_supervisor_count(n->sup);
+	unsigned stuck = fm_helpers_stuck(n->helpers);
+	char text[sizeof(n->status)], more[64] = "";
+
+	if (count.refused || stuck)
+		(void)snprintf(more, sizeof(more), ", %u refused, %u calls hang", count.refused, stuck);
+	(void)snprintf(text, sizeof(text), "%u of %u volumes as wanted%s", count.as_wanted, count.volumes, more);
+	if (strcmp(text, n->status) == 0)
+		return;
+	memcpy(n->status, text, sizeof(text));
+	(void)sd_notifyf(0, "STATUS=%s", text);
+}
+
+static void supervisor_changed(void *ctx)
+{
+	struct fm_nvmed *n = ctx;
+
+	fm_nvmed_api_changed(n->api);
+	say_status(n);
+}
+
+static void kernel_changed(void *ctx)
+{
+	fm_supervisor_wake(((struct fm_nvmed *)ctx)->sup);
+}
+
+static void watchdog_fire(struct fm_timer *timer)
+{
+	struct fm_nvmed *n = fm_container_of(timer, struct fm_nvmed, watchdog);
+
+	(void)sd_notify(0, "WATCHDOG=1");
+	fm_timer_set(n->loop, timer, fm_loop_now(n->loop) + n->watchdog_ns);
+}
+
+/* ---- the configuration ---- */
+
+static int apply_config(struct fm_nvmed *n, const struct fm_config *cfg, struct fm_err *err)
+{
+	struct fm_supervisor_config config = { .node = cfg->node.name, .host_nqn = n->host.nqn, .host_id = n->host.id };
+	struct fm_volumes volumes;
+	int ret = fm_volumes_make(cfg, &volumes, err);
+
+	if (ret < 0)
+		return ret;
+	config.volumes = volumes.volume;
+	config.count = volumes.count;
+	ret = fm_supervisor_set(n->sup, &config, err);
+	fm_volumes_clear(&volumes);
+	return ret;
+}
+
+static void say_restarts(const struct fm_nvmed *n, const struct fm_config *cfg)
+{
+	for (unsigned i = 0; i < fm_option_count; i++) {
+		const struct fm_option *o = &fm_options[i];
+
+		if (fm_option_is_in(o, "nvme") && !o->is_live && !fm_option_is_equal(o, n->cfg, cfg))
+			fm_log_warn("reload: %s changed; it takes a restart", o->path);
+	}
+}
+
+static int reload(struct fm_nvmed *n, struct fm_err *err)
+{
+	struct fm_config *cfg;
+	int ret = fm_config_load(n->opts.config_file, &cfg, err);
+
+	if (ret < 0)
+		return ret;
+	ret = apply_config(n, cfg, err);
+	if (ret < 0) {
+		fm_config_free(cfg);
+		return ret;
+	}
+	say_restarts(n, cfg);
+	if (n->opts.log_level < 0)
+		fm_log_set_level((enum fm_log_level)cfg->node.log_level);
+	fm_config_free(n->cfg);
+	n->cfg = cfg;
+	fm_log_info("reloaded %s", n->opts.config_file);
+	return 0;
+}
+
+static void reload_and_say(struct fm_nvmed *n)
+{
+	struct fm_err err = { 0 };
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	if (reload(n, &err) < 0)
+		fm_log_error("reload: %s; nothing is changed", err.text);
+	(void)sd_notify(0, "READY=1");
+}
+
+static void signals_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_nvmed *n = fm_container_of(watch, struct fm_nvmed, signals);
+	struct signalfd_siginfo si;
+
+	(void)events;
+	while (read(watch->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (si.ssi_signo == SIGHUP) {
+			reload_and_say(n);
+			continue;
+		}
+		fm_log_info("%s: stopping; volumes stay as they are", si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+		(void)sd_notify(0, "STOPPING=1");
+		fm_loop_stop(n->loop);
+	}
+}
+
+/* ---- starting ---- */
+
+static int start_signals(struct fm_nvmed *n, struct fm_err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	n->signals.fd = FM_FAULT("nvmed.signalfd") ? (errno = EMFILE, -1) : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (n->signals.fd < 0)
+		return fm_err_sys(err, -errno, "signalfd");
+	n->signals.ready = signals_ready;
+	n->signals.events = EPOLLIN;
+	return fm_watch_add(n->loop, &n->signals, err);
+}
+
+/* What stands there says which controllers may be removed and what is wanted up: nobody else shall write it. */
+static int open_state(const char *directory, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_dir_make(directory, 0700, (uid_t)-1, err);
+
+	if (ret < 0)
+		return ret;
+	if (stat(directory, &st) < 0)
+		return fm_err_sys(err, -errno, "%s", directory);
+	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return fm_err_set(err, -EACCES, "others than root may write to %s (user %u, mode %04o): chown root it and chmod 700 it",
+				  directory, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+	return 0;
+}
+
+static int start_world(struct fm_nvmed *n, struct fm_err *err)
+{
+	struct fm_helpers_opts opts = { .loop = n->loop, .program = "/proc/self/exe" };
+	const char *directory = n->cfg->nvme.state_directory;
+	bool has_state = strcmp(directory, "null:") != 0;
+	int ret = fm_helpers_new(&opts, &n->helpers, err);
+
+	if (ret < 0)
+		return ret;
+	if (has_state && open_state(directory, err) < 0) {
+		fm_log_warn("nvme.state_directory: %s; what is connected will be taken for others' after a restart", err->text);
+		has_state = false;
+	}
+	fm_world_init(&n->world, n->helpers, has_state ? directory : NULL);
+	return 0;
+}
+
+static int start_api(struct fm_nvmed *n, struct fm_err *err)
+{
+	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
+	const struct fm_config_nvme *cfg = &n->cfg->nvme;
+	struct fm_nvmed_api_opts opts = { .loop = n->loop, .socket_path = cfg->socket, .mode = modes[cfg->socket_mode],
+					  .gid = (gid_t)-1, .helpers = n->helpers, .host = &n->host };
+	const struct group *group;
+	char dir[PATH_MAX];
+	int ret = 0;
+
+	if (cfg->socket_group[0]) {
+		group = getgrnam(cfg->socket_group);
+		if (!group)
+			return fm_err_set(err, -ENOENT, "nvme.socket_group: this machine has no group \"%s\"", cfg->socket_group);
+		opts.gid = group->gr_gid;
+	}
+	/* /run is empty after a boot; without systemd nobody else makes it. */
+	(void)snprintf(dir, sizeof(dir), "%s", cfg->socket);
+	*strrchr(dir, '/') = '\0';
+	if (dir[0])
+		ret = fm_dir_make(dir, 0755, (uid_t)-1, err);
+	return ret < 0 ? ret : fm_nvmed_api_new(&opts, &n->api, err);
+}
+
+static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
+{
+	struct fm_supervisor_opts opts = { .loop = n->loop, .world = &n->world.table, .random = &fm_random_real,
+					   .changed = supervisor_changed, .ctx = n };
+	struct fm_err why = { 0 };
+	int ret = fm_supervisor_new(&opts, &n->sup, err);
+
+	if (ret < 0)
+		return ret;
+	fm_nvmed_api_set_supervisor(n->api, n->sup);
+	if (fm_uevent_new(n->loop, kernel_changed, n, &n->uevent, &why) < 0)
+		fm_log_warn("%s; what happens is seen every 10 s only", why.text);
+	return apply_config(n, n->cfg, err);
+}
+
+static void start_watchdog(struct fm_nvmed *n)
+{
+	uint64_t watchdog_us = 0;
+
+	if (sd_watchdog_enabled(0, &watchdog_us) <= 0)
+		return;
+	n->watchdog_ns = watchdog_us * 1000 / 2;
+	n->watchdog.fire = watchdog_fire;
+	fm_timer_set(n->loop, &n->watchdog, fm_loop_now(n->loop) + n->watchdog_ns);
+}
+
+static void say_start(const struct fm_nvmed *n)
+{
+	struct fm_err why = { 0 };
+
+	fm_log_info("node %s: %u volume%s, as %s", n->cfg->node.name, n->cfg->volume_count, n->cfg->volume_count == 1 ? "" : "s",
+		    n->host.nqn);
+	if (fm_libnvme_check(&why) < 0)
+		fm_log_warn("%s; discovery will be refused", why.text);
+	if (fm_nvmed_second_owner()[0])
+		fm_log_warn("%s is enabled and connects too: systemctl disable it, or leave to it what it connects",
+			    fm_nvmed_second_owner());
+}
+
+int fm_nvmed_start(struct fm_nvmed *n, const struct fm_nvmed_opts *opts, struct fm_config *cfg, struct fm_err *err)
+{
+	struct fm_loop_opts loop_opts = { 0 };
+	int ret;
+
+	*n = (struct fm_nvmed){ .opts = *opts, .cfg = cfg, .signals = { .fd = -1 } };
+	ret = fm_host_read(&cfg->nvme, &n->host, err);
+	if (ret == 0)
+		ret = fm_loop_new(&loop_opts, &n->loop, err);
+	if (ret == 0)
+		ret = start_signals(n, err);
+	if (ret == 0)
+		ret = start_world(n, err);
+	if (ret == 0)
+		ret = start_api(n, err);
+	if (ret == 0)
+		ret = start_supervisor(n, err);
+	if (ret < 0) {
+		fm_nvmed_end(n);
+		return ret;
+	}
+	start_watchdog(n);
+	say_start(n);
+	return 0;
+}
+
+void fm_nvmed_run(struct fm_nvmed *n)
+{
+	(void)sd_notify(0, "READY=1");
+	fm_loop_run(n->loop);
+}
+
+/* Also after half a start: what was not made is NULL. */
+void fm_nvmed_end(struct fm_nvmed *n)
+{
+	if (n->sup)
+		fm_supervisor_stop(n->sup);
+	if (n->api)
+		fm_nvmed_api_stop(n->api);
+	fm_uevent_free(n->uevent);
+	fm_helpers_free(n->helpers);
+	if (n->loop) {
+		fm_timer_clear(n->loop, &n->watchdog);
+		if (n->signals.is_added)
+			fm_watch_del(n->loop, &n->signals);
+		for (unsigned i = 0; i < DRAIN_PASSES_MAX && fm_loop_step(n->loop, 0); i++)
+			;
+	}
+	fm_nvmed_api_free(n->api);
+	fm_supervisor_free(n->sup);
+	fm_loop_free(n->loop);
+	fm_config_free(n->cfg);
+	if (n->signals.fd >= 0)
+		close(n->signals.fd);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* world - see world.h. */
+#include "nvmetcp/daemon/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/files.h"
+#include "mover/base/err.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/inventory.h"
+#include "nvmetcp/mounts.h"
+
+#define STATE_BYTES_MAX (4u << 20)
+
+static int read_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
+{
+	(void)ctx;
+	return fm_inventory_read("", out, err);
+}
+
+static int read_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
+{
+	(void)ctx;
+	return fm_mounts_read("", out, err);
+}
+
+static int start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+{
+	return fm_helper_start(((struct fm_world *)ctx)->helpers, helper, key, request, timeout_ns, err);
+}
+
+static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
+{
+	char path[128];
+	int fd, ret = 0;
+
+	(void)ctx;
+	(void)snprintf(path, sizeof(path), "/sys/class/nvme-subsystem/%.32s/iopolicy", subsystem);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "%s", path);
+	if (write(fd, policy, strlen(policy)) < 0)
+		ret = errno == EINVAL ? fm_err_set(err, -EINVAL, "this kernel does not know it") : fm_err_sys(err, -errno, "%s", path);
+	close(fd);
+	return ret;
+}
+
+/* Up to max bytes and a NUL. */
+static int read_text(const char *path, size_t max, char **text, struct fm_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	size_t len = 0;
+	ssize_t got = 1;
+	char *to;
+
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "%s", path);
+	to = malloc(max + 1);
+	while (to && got > 0 && len < max) {
+		got = read(fd, to + len, max - len);
+		len += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	if (!to || got < 0 || len == max) {
+		free(to);
+		return fm_err_set(err, !to ? -ENOMEM : -EIO, "%s cannot be read, or is too long", path);
+	}
+	to[len] = '\0';
+	*text = to;
+	return 0;
+}
+
+static int load(void *ctx, const char *name, char **text, struct fm_err *err)
+{
+	const struct fm_world *world = ctx;
+	char path[PATH_MAX];
+	int ret;
+
+	if (!world->directory[0])
+		return -ENOENT;
+	ret = fm_path_join(world->directory, name, path, err);
+	return ret < 0 ? ret : read_text(path, STATE_BYTES_MAX, text, err);
+}
+
+static int save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)
+{
+	const struct fm_world *world = ctx;
+	char path[PATH_MAX];
+	struct fm_file_write how = { .path = path, .mode = 0600, .may_replace = true, .is_volatile = !is_durable };
+	int ret;
+
+	if (!world->directory[0])
+		return 0;
+	ret = fm_path_join(world->directory, name, path, err);
+	return ret < 0 ? ret : fm_file_write(&how, text, err);
+}
+
+static uint64_t wall_ms(void *ctx)
+{
+	struct timespec now;
+
+	(void)ctx;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, const char *directory)
+{
+	char *boot = NULL;
+
+	*world = (struct fm_world){ .helpers = helpers };
+	if (directory && strlen(directory) < sizeof(world->directory))
+		strcpy(world->directory, directory);
+	/* Without it what an earlier boot connected could be taken for this one's: it would not be there. */
+	if (read_text("/proc/sys/kernel/random/boot_id", sizeof(world->boot), &boot, NULL) == 0)
+		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"), boot);
+	free(boot);
+	world->table = (struct fm_supervisor_world){
+		.read_inventory = read_inventory, .read_mounts = read_mounts, .start = start, .set_iopolicy = set_iopolicy,
+		.load = load, .save = save, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
+	};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * world - this machine as the supervisor sees it: the kernel's files, helper processes, a directory of state. What is done
+ * on the loop's own thread reads and writes the kernel's memory and the local disk, never a volume.
+ */
+#ifndef FM_NVMETCP_DAEMON_WORLD_H
+#define FM_NVMETCP_DAEMON_WORLD_H
+
+#include <limits.h>
+
+#include "nvmetcp/supervisor.h"
+
+struct fm_err;
+struct fm_helpers;
+
+struct fm_world {
+	struct fm_supervisor_world table;
+	struct fm_helpers *helpers;
+	char directory[PATH_MAX];	/* of state; "": none, and nothing survives the process */
+	char boot[64];
+};
+
+/* helpers are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload. */
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, const char *directory);
+
+#endif

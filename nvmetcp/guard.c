@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* guard - see guard.h. Each rule is a function that refuses or lets pass; the table at the end is their order. */
+#include "nvmetcp/guard.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/base/show.h"
+#include "nvmetcp/identity.h"
+#include "nvmetcp/mounts.h"
+
+bool fm_guard_is_writer(const struct fm_volume *volume, const char *node)
+{
+	return volume->mode != FM_VOLUME_READ_ONLY && strcmp(volume->writer, node) == 0;
+}
+
+static bool refuse(struct fm_guard_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Always true. What peers and file systems call themselves may hold anything; it must not reach a terminal as it is. */
+static bool refuse(struct fm_guard_answer *answer, const char *fmt, ...)
+{
+	va_list args;
+
+	answer->verdict = FM_GUARD_REFUSED;
+	answer->options = NULL;
+	va_start(args, fmt);
+	vsnprintf(answer->why, sizeof(answer->why), fmt, args);
+	va_end(args);
+	for (char *c = answer->why; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return true;
+}
+
+static bool is_writable(const struct fm_guard_facts *f)
+{
+	return fm_guard_is_writer(f->volume, f->node) && !f->is_sealed;
+}
+
+/* "ext2", "ext3" and "ext4" are one family, with one driver. */
+static bool is_ext(const char *type)
+{
+	return strncmp(type, "ext", 3) == 0;
+}
+
+/* ---- the rules: true if the answer is a refusal ---- */
+
+static bool is_another_namespace(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	char why[FM_IDENTITY_WHY_MAX];
+
+	if (fm_identity_check(f->volume, f->ns, why) == FM_IDENTITY_SAME)
+		return false;
+	return refuse(answer, "%s; it is not mounted", why);
+}
+
+/* Less than there was is always wrong. More is fine, if it is known to be the same namespace by a name that is its own. */
+static bool is_another_size(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	uint64_t was = f->last_size_bytes, is = f->ns->size_bytes;
+
+	if (was == 0 || is == was)
+		return false;
+	if (is < was)
+		return refuse(answer, "%s has %" PRIu64 " bytes, fewer than the %" PRIu64 " when it was mounted last: a part "
+			      "of the file system would be missing; look at the target", f->ns->name, is, was);
+	if (f->volume->uuid[0] || f->volume->nguid[0])
+		return false;
+	return refuse(answer, "%s has %" PRIu64 " bytes, when it was mounted last %" PRIu64 ": it may be another namespace; if "
+		      "it was enlarged, say its uuid or nguid in the configuration", f->ns->name, is, was);
+}
+
+static bool is_mode_against(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const struct fm_volume *v = f->volume;
+
+	if (v->mode == FM_VOLUME_READ_ONLY)
+		return false;
+	if (!v->writer[0])
+		return refuse(answer, "the configuration names no writer for \"%s\"; say writer = NODE, the same on every node",
+			      v->name);
+	if (v->mode == FM_VOLUME_EXCLUSIVE && !fm_guard_is_writer(v, f->node))
+		return refuse(answer, "\"%s\" is exclusive to node %s and this is %s: two nodes with one file system destroy it; "
+			      "for several readers mode = \"shared-read\" and fmove nvme seal", v->name, v->writer, f->node);
+	return false;
+}
+
+static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
+{
+	const struct fm_volume *v = f->volume;
+	const char *writer = v->mode == FM_VOLUME_READ_ONLY ? "" : v->writer;
+
+	if (strcmp(p->node, f->node) == 0)
+		return refuse(answer, "another node calls itself %s too: both would be the writer; give each its own node.name",
+			      f->node);
+	if (p->writer[0] && strcmp(p->writer, writer) != 0)
+		return refuse(answer, "the configuration of %s names \"%s\" as the writer of \"%s\", this one \"%s\"; make them "
+			      "agree", p->node, p->writer, v->name, writer);
+	if (p->is_mounted && p->is_read_write)
+		return refuse(answer, "%s has it mounted read-write; unmount it there first", p->node);
+	if (p->is_mounted && is_writable(f))
+		return refuse(answer, "%s has it mounted read-only and would not see what is written, but a mixture of old and "
+			      "new; unmount it there first", p->node);
+	return false;
+}
+
+static bool is_any_peer_against(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	for (unsigned i = 0; i < f->peer_count; i++)
+		if (is_peer_against(f, &f->peers[i], answer))
+			return true;
+	return false;
+}
+
+static bool is_mounted_already(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const struct fm_mount *there = fm_mounts_at(f->mounts, f->volume->mount_point);
+	const struct fm_mount *mine = fm_mounts_of(f->mounts, f->ns->dev, NULL);
+	struct fm_path_shown point, source;
+
+	if (mine)
+		return refuse(answer, "%s is mounted already, at %s", f->ns->name, fm_path_show(mine->point, &point));
+	if (there)
+		return refuse(answer, "something else is mounted at %s: %s, %s; unmount it or choose another mount point",
+			      fm_path_show(there->point, &point), fm_path_show(there->source, &source), there->fs_type);
+	return false;
+}
+
+static bool is_file_system_wrong(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const char *wanted = f->volume->fs_type, *is = f->sb->type;
+
+	if (!is[0] && !wanted[0])
+		return refuse(answer, "no known file system is on %s; make one on the writer (mkfs), or say which it is with type",
+			      f->ns->name);
+	if (is[0] && wanted[0] && strcmp(is, wanted) != 0 && !(is_ext(is) && strcmp(wanted, "ext4") == 0))
+		return refuse(answer, "%s is on %s, the configuration says %s", is, f->ns->name, wanted);
+	if (f->sb->has_errors)
+		return refuse(answer, "the file system on %s is marked as damaged; on the writer, unmounted: e2fsck -f /dev/%s",
+			      f->ns->name, f->ns->name);
+	return false;
+}
+
+/* A peer that knows the volume may reach it, whatever the mode says here. */
+static bool is_reached_by_several(const struct fm_guard_facts *f)
+{
+	bool is_known = f->volume->mode == FM_VOLUME_SHARED_READ;
+
+	for (unsigned i = 0; i < f->peer_count; i++)
+		is_known = is_known || f->peers[i].writer[0];
+	return is_known;
+}
+
+static bool is_writing_unsafe(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const char *type = f->sb->type;
+
+	if (!is_writable(f))
+		return false;
+	if (f->ns->is_read_only)
+		return refuse(answer, "%s is read-only: the target protects it, or it was set so here (blockdev --setrw /dev/%s)",
+			      f->ns->name, f->ns->name);
+	if (strcmp(type, "squashfs") == 0 || strcmp(type, "erofs") == 0)
+		return refuse(answer, "%s is on %s, which nobody can write; say mode = \"read-only\"", type, f->ns->name);
+	if (is_ext(type) && !f->sb->has_mmp && is_reached_by_several(f))
+		return refuse(answer, "%s without multiple mount protection on a volume that several nodes may reach; once, "
+			      "unmounted everywhere: tune2fs -O mmp /dev/%s", type, f->ns->name);
+	return false;
+}
+
+/* Mounted read-only, ext4 and XFS replay their journal all the same, below the feet of whoever else has it. */
+static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const char *type = f->sb->type;
+
+	if (is_writable(f) || !(is_ext(type) || strcmp(type, "xfs") == 0) || f->sb->clean == FM_CLEAN)
+		return false;
+	return refuse(answer, "the %s on %s %s cleanly unmounted: without a replay of its journal it cannot be read safely, and a "
+		      "reader must not replay it; let the writer mount and unmount it", type, f->ns->name,
+		      f->sb->clean == FM_UNCLEAN ? "was not" : "cannot be told to have been");
+}
+
+/* Without a journal (ext2, squashfs, erofs) there is nothing to leave alone; others must do with a read-only device. */
+static const char *options_of_reader(const char *type)
+{
+	if (strcmp(type, "ext4") == 0 || strcmp(type, "ext3") == 0)
+		return "ro,noload";
+	if (strcmp(type, "xfs") == 0)
+		return "ro,norecovery";
+	return "ro";
+}
+
+void fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer)
+{
+	/* Who may comes before what is there: the most telling reason is the first. */
+	static bool (*const rules[])(const struct fm_guard_facts *, struct fm_guard_answer *) = {
+		is_mode_against,      is_another_namespace, is_any_peer_against, is_mounted_already,
+		is_file_system_wrong, is_another_size,      is_writing_unsafe,   is_reading_unsafe,
+	};
+
+	assert(facts->volume->mount_point[0]);
+	*answer = (struct fm_guard_answer){ .verdict = FM_GUARD_REFUSED };
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i](facts, answer))
+			return;
+	answer->verdict = is_writable(facts) ? FM_GUARD_READ_WRITE : FM_GUARD_READ_ONLY;
+	answer->options = is_writable(facts) ? "rw" : options_of_reader(facts->sb->type);
+}

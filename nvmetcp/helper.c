@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The side of the supervisor.
+ *
+ * Happy path:  the request is written into a pipe that holds it whole (so nothing waits for the helper and no SIGPIPE can
+ *              come of it), the program is started on it, its answer is collected until its pidfd says that it has ended.
+ * Past its deadline it is killed; done() is called when it has died or, at the latest, KILL_GRACE_NS later: then it is
+ * stuck, keeps its key, and is freed when the kernel lets go of it.
+ */
+#include "nvmetcp/helper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+
+#define KILL_GRACE_NS FM_NS_PER_S	/* for a SIGKILL to take effect on a busy machine */
+#define FREE_WAIT_MS 1000		/* fm_helpers_free(): for those that were killed */
+#define KEY_MAX 512
+
+extern char **environ;
+
+struct fm_helper_run {
+	struct fm_helpers *helpers;
+	struct fm_helper *helper;	/* NULL: its owner has been told */
+	struct fm_list link;
+	struct fm_watch answer_watch, exit_watch;
+	struct fm_timer timer;
+	pid_t pid;
+	int answer_fd, pid_fd;
+	bool is_killed;			/* its deadline passed, or it said too much */
+	bool is_stuck;
+	int code;			/* of the kill */
+	char key[KEY_MAX];
+	char *answer;
+	size_t answer_len;
+	struct fm_err err;
+};
+
+struct fm_helpers {
+	struct fm_loop *loop;
+	char *program;
+	struct fm_list runs;
+	unsigned count, stuck;
+};
+
+int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err)
+{
+	struct fm_helpers *helpers;
+
+	assert(opts && opts->loop && opts->program && out);
+	helpers = FM_FAULT("helpers.alloc") ? NULL : calloc(1, sizeof(*helpers));
+	if (helpers)
+		helpers->program = FM_FAULT("helpers.program") ? NULL : strdup(opts->program);
+	if (!helpers || !helpers->program) {
+		free(helpers);
+		return fm_err_set(err, -ENOMEM, "no memory for helper processes");
+	}
+	helpers->loop = opts->loop;
+	fm_list_init(&helpers->runs);
+	*out = helpers;
+	return 0;
+}
+
+unsigned fm_helpers_stuck(const struct fm_helpers *helpers)
+{
+	return helpers->stuck;
+}
+
+/* ------------------------------------------------------------------------------------------------------- its end */
+
+/* {"code": 0, "answer": {...}} or {"code": -5, "text": "...", "answer": {...}}: what fm_helper_main() writes. */
+static json_t *parse_answer(struct fm_helper_run *run, int *code, const char **text)
+{
+	json_error_t where;
+	json_t *whole = json_loadb(run->answer, run->answer_len, JSON_REJECT_DUPLICATES, &where), *answer = NULL;
+
+	*text = "";
+	if (!whole || json_unpack_ex(whole, &where, JSON_STRICT, "{s:i, s?s, s?o}", "code", code, "text", text, "answer", &answer) < 0 ||
+	    *code > 0 || (*code == 0 && !json_is_object(answer)) || (*code < 0 && !(*text)[0])) {
+		json_decref(whole);
+		*code = fm_err_set(&run->err, -EBADMSG, "the helper process answered something that is no answer");
+		*text = run->err.text;
+		return NULL;
+	}
+	return whole;
+}
+
+static void free_run(struct fm_helper_run *run)
+{
+	struct fm_helpers *helpers = run->helpers;
+
+	fm_timer_clear(helpers->loop, &run->timer);
+	if (run->answer_watch.is_added)
+		fm_watch_del(helpers->loop, &run->answer_watch);
+	if (run->exit_watch.is_added)
+		fm_watch_del(helpers->loop, &run->exit_watch);
+	close(run->answer_fd);
+	close(run->pid_fd);
+	helpers->stuck -= run->is_stuck;
+	helpers->count--;
+	fm_list_del(&run->link);
+	free(run->answer);
+	free(run);
+}
+
+/* The owner is told; it may free its struct or start the next call from there. */
+static void tell(struct fm_helper_run *run, int code, const char *text, json_t *answer)
+{
+	struct fm_helper *helper = run->helper;
+
+	run->helper = NULL;
+	if (!helper)
+		return;
+	helper->run = NULL;
+	helper->done(helper, code, text, answer);
+}
+
+static void take_answer(struct fm_helper_run *run);
+
+/* How the process ended, if that is all that is known. */
+static void explain_end(struct fm_helper_run *run, const siginfo_t *how)
+{
+	if (how->si_code == CLD_EXITED)
+		(void)fm_err_set(&run->err, -EPROTO, "the helper process ended without an answer, with status %d", how->si_status);
+	else
+		(void)fm_err_set(&run->err, -EPROTO, "the helper process died of signal %d without an answer", how->si_status);
+}
+
+static void finish(struct fm_helper_run *run, const siginfo_t *how)
+{
+	struct fm_err err = { 0 };
+	struct fm_helper *helper = run->helper;
+	json_t *whole = NULL;
+	const char *text = "";
+	int code;
+
+	if (run->is_killed) {
+		code = run->code;
+	} else if (run->answer_len == 0) {
+		explain_end(run, how);
+		code = run->err.code;
+	} else {
+		whole = parse_answer(run, &code, &text);
+	}
+	if (!whole) {
+		err = run->err;
+		text = err.text;
+	}
+	run->helper = NULL;
+	/* Freed first: done() may start the next call for the same key. */
+	free_run(run);
+	if (helper) {
+		helper->run = NULL;
+		helper->done(helper, code, text, whole ? json_object_get(whole, "answer") : NULL);
+	}
+	json_decref(whole);
+}
+
+static void exit_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct fm_helper_run *run = fm_container_of(watch, struct fm_helper_run, exit_watch);
+	siginfo_t how = { 0 };
+
+	(void)events;
+	/* Before it is reaped: an answer that is too long has its group killed, and then the number must still be its own. */
+	if (run->answer_watch.is_added)
+		take_answer(run);
+	if (waitid(P_PIDFD, (id_t)run->pid_fd, &how, WEXITED | WNOHANG) < 0 && errno != ECHILD)
+		return;
+	finish(run, &how);
+}
+
+/* Its group too: what it started. It is not reaped yet, so the number is still its own. */
+static void kill_run(struct fm_helper_run *run)
+{
+	if (FM_FAULT("helper.kill"))		/* as in the D state */
+		return;
+	(void)kill(-run->pid, SIGKILL);
+	(void)pidfd_send_signal(run->pid_fd, SIGKILL, NULL, 0);
+}
+
+static void end_early(struct fm_helper_run *run, int code)
+{
+	run->is_killed = true;
+	run->code = code;
+	kill_run(run);
+	if (run->answer_watch.is_added)
+		fm_watch_del(run->helpers->loop, &run->answer_watch);
+	fm_timer_set(run->helpers->loop, &run->timer, fm_loop_now(run->helpers->loop) + KILL_GRACE_NS);
+}
+
+static void time_is_up(struct fm_timer *timer)
+{
+	struct fm_helper_run *run = fm_container_of(timer, struct fm_helper_run, timer);
+
+	if (!run->is_killed) {
+		end_early(run, fm_err_set(&run->err, -ETIMEDOUT, "no answer in time"));
+		return;
+	}
+	run->is_stuck = true;
+	run->helpers->stuck++;
+	(void)fm_err_set(&run->err, run->code, "no answer in time, and the call hangs in the kernel: it can be tried again when that "
+			 "lets go");
+	tell(run, run->code, run->err.text, NULL);
+}
+
+/* --------------------------------------------------------------------------------------------------------- answer */
+
+/* What is there by now. Past the limit it is no answer but a fault, and the process has no reason to live. */
+static void take_answer(struct fm_helper_run *run)
+{
+	for (;;) {
+		ssize_t got = read(run->answer_fd, run->answer + run->answer_len, FM_HELPER_MSG_MAX + 1 - run->answer_len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			return;
+		if (got <= 0) {
+			fm_watch_del(run->helpers->loop, &run->answer_watch);
+			return;
+		}
+		run->answer_len += (size_t)got;
+		if (run->answer_len > FM_HELPER_MSG_MAX) {
+			end_early(run, fm_err_set(&run->err, -EMSGSIZE, "the helper process answered more than %u bytes",
+						  FM_HELPER_MSG_MAX));
+			return;
+		}
+	}
+}
+
+static void answer_ready(struct fm_watch *watch, uint32_t events)
+{
+	(void)events;
+	take_answer(fm_container_of(watch, struct fm_helper_run, answer_watch));
+}
+
+/* ------------------------------------------------------------------------------------------------------- starting */
+
+/* A pipe with the whole request in it; its read end, for the helper. */
+static int request_pipe(json_t *request, int *out, struct fm_err *err)
+{
+	char *text = FM_FAULT("helper.dumps") ? NULL : json_dumps(request, JSON_COMPACT);
+	size_t len = text ? strlen(text) : 0;
+	ssize_t wrote = -1;
+	int fds[2], ret = 0;
+
+	if (!text)
+		return fm_err_set(err, -ENOMEM, "no memory for a request to a helper process");
+	if (len > FM_HELPER_MSG_MAX)
+		ret = fm_err_set(err, -E2BIG, "a request of %zu bytes is too long for a helper process", len);
+	else if (FM_FAULT("helper.pipe") || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "make a pipe for a helper process");
+	if (ret == 0) {
+		/* Room for all of it, so that it is written in one go. Where that is not granted the write says so. */
+		(void)fcntl(fds[1], F_SETPIPE_SZ, FM_HELPER_MSG_MAX);
+		wrote = FM_FAULT("helper.request") ? -1 : write(fds[1], text, len);
+		close(fds[1]);
+		/* The other end must wait for more, or for the end. */
+		(void)fcntl(fds[0], F_SETFL, 0);
+		*out = fds[0];
+		if (wrote != (ssize_t)len) {
+			close(fds[0]);
+			ret = fm_err_set(err, -EAGAIN, "the request did not fit into a pipe (fs.pipe-user-pages-soft?)");
+		}
+	}
+	/* It names files and no secrets, but that is the callers' affair. */
+	explicit_bzero(text, len);
+	free(text);
+	return ret;
+}
+
+/* No descriptor but 0, 1 and our standard error; no signal blocked or ignored; a group of its own. */
+static int spawn(const char *program, int in, int out, pid_t *pid)
+{
+	char flag[] = "--helper", *argv[] = { (char *)program, flag, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int ret;
+
+	assert(in > STDERR_FILENO && out > STDERR_FILENO);
+	if (FM_FAULT("helper.spawn"))
+		return -EAGAIN;
+	sigemptyset(&none);
+	sigfillset(&all);
+	ret = posix_spawn_file_actions_init(&actions);
+	if (ret != 0)
+		return -ret;
+	ret = posix_spawnattr_init(&attr);
+	if (ret != 0)
+		goto destroy_actions;
+	ret = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	if (ret == 0)
+		ret = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	if (ret == 0)
+		ret = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	(void)posix_spawnattr_setsigmask(&attr, &none);
+	(void)posix_spawnattr_setsigdefault(&attr, &all);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	if (ret == 0)
+		ret = posix_spawn(pid, program, &actions, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+destroy_actions:
+	posix_spawn_file_actions_destroy(&actions);
+	return -ret;
+}
+
+static int start_process(struct fm_helper_run *run, json_t *request, struct fm_err *err)
+{
+	int ret, in = -1, fds[2];
+
+	ret = request_pipe(request, &in, err);
+	if (ret < 0)
+		return ret;
+	if (FM_FAULT("helper.answer_pipe") || pipe2(fds, O_CLOEXEC) < 0) {
+		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "make a pipe for a helper process");
+		goto close_in;
+	}
+	ret = spawn(run->helpers->program, in, fds[1], &run->pid);
+	close(fds[1]);
+	if (ret < 0) {
+		(void)fm_err_sys(err, ret, "start a helper process");
+		goto close_answer;
+	}
+	/* Ours and not reaped, so the number cannot mean another process. */
+	run->pid_fd = FM_FAULT("helper.pidfd") ? -1 : pidfd_open(run->pid, 0);
+	if (run->pid_fd < 0) {
+		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "watch a helper process");
+		(void)kill(-run->pid, SIGKILL);
+		(void)kill(run->pid, SIGKILL);
+		(void)waitpid(run->pid, NULL, 0);	/* it has only just begun */
+		goto close_answer;
+	}
+	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	run->answer_fd = fds[0];
+	close(in);
+	return 0;
+
+close_answer:
+	close(fds[0]);
+close_in:
+	close(in);
+	return ret;
+}
+
+static int watch_process(struct fm_helper_run *run, struct fm_err *err)
+{
+	struct fm_loop *loop = run->helpers->loop;
+	int ret;
+
+	run->answer_watch = (struct fm_watch){ .ready = answer_ready, .fd = run->answer_fd, .events = EPOLLIN };
+	run->exit_watch = (struct fm_watch){ .ready = exit_ready, .fd = run->pid_fd, .events = EPOLLIN };
+	ret = fm_watch_add(loop, &run->answer_watch, err);
+	if (ret < 0)
+		return ret;
+	ret = fm_watch_add(loop, &run->exit_watch, err);
+	if (ret < 0)
+		fm_watch_del(loop, &run->answer_watch);
+	return ret;
+}
+
+static int check_key(const struct fm_helpers *helpers, const char *key, struct fm_err *err)
+{
+	if (strlen(key) >= KEY_MAX)
+		return fm_err_set(err, -EINVAL, "the name of what a helper process is for is too long");
+	for (const struct fm_list *at = helpers->runs.next; at != &helpers->runs; at = at->next) {
+		const struct fm_helper_run *run = fm_container_of(at, struct fm_helper_run, link);
+
+		if (strcmp(run->key, key) == 0)
+			return fm_err_set(err, -EBUSY, run->is_stuck ? "%s: an earlier call still hangs in the kernel" :
+						       "%s: an earlier call is still under way", key);
+	}
+	if (helpers->count >= FM_HELPERS_MAX)
+		return fm_err_set(err, -EAGAIN, "%u helper processes are under way, %u of them stuck", helpers->count, helpers->stuck);
+	return 0;
+}
+
+int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
+		    uint64_t timeout_ns, struct fm_err *err)
+{
+	struct fm_helper_run *run;
+	int ret;
+
+	assert(helpers && helper && helper->done && !helper->run && key && request && timeout_ns > 0);
+	ret = check_key(helpers, key, err);
+	if (ret < 0)
+		return ret;
+	run = FM_FAULT("helper.alloc") ? NULL : calloc(1, sizeof(*run));
+	if (run)
+		run->answer = FM_FAULT("helper.answer") ? NULL : malloc(FM_HELPER_MSG_MAX + 1);
+	if (!run || !run->answer) {
+		ret = fm_err_set(err, -ENOMEM, "no memory for a helper process");
+		goto free_memory;
+	}
+	run->helpers = helpers;
+	(void)snprintf(run->key, sizeof(run->key), "%s", key);
+	ret = start_process(run, request, err);
+	if (ret < 0)
+		goto free_memory;
+	ret = watch_process(run, err);
+	if (ret < 0)
+		goto end_process;
+	run->helper = helper;
+	run->timer.fire = time_is_up;
+	fm_timer_set(helpers->loop, &run->timer, fm_loop_now(helpers->loop) + timeout_ns);
+	fm_list_append(&helpers->runs, &run->link);
+	helpers->count++;
+	helper->run = run;
+	return 0;
+
+end_process:
+	(void)kill(-run->pid, SIGKILL);
+	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);	/* it has only just begun */
+	close(run->answer_fd);
+	close(run->pid_fd);
+free_memory:
+	if (run)
+		free(run->answer);
+	free(run);
+	return ret;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the end */
+
+void fm_helpers_free(struct fm_helpers *helpers)
+{
+	struct fm_list *at;
+	int left_ms = FREE_WAIT_MS;
+
+	if (!helpers)
+		return;
+	for (at = helpers->runs.next; at != &helpers->runs; at = at->next)
+		kill_run(fm_container_of(at, struct fm_helper_run, link));
+	while (!fm_list_is_empty(&helpers->runs)) {
+		struct fm_helper_run *run = fm_container_of(helpers->runs.next, struct fm_helper_run, link);
+		struct pollfd pfd = { .fd = run->pid_fd, .events = POLLIN };
+
+		/* One that does not die is left to whoever inherits it. */
+		while (!run->is_stuck && left_ms > 0 && poll(&pfd, 1, 10) == 0)
+			left_ms -= 10;
+		(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+		tell(run, -ECANCELED, "cancelled", NULL);
+		free_run(run);
+	}
+	free(helpers->program);
+	free(helpers);
+}

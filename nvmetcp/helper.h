@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * helper - calls that can hang in the kernel (connect, disconnect, mount, a read of a device whose target is gone), each
+ * in a process of its own with a deadline, so that the supervisor never blocks.
+ *
+ * A helper is this program again (`fmove-nvmed --helper`, no thread, no descriptor but its two pipes), told what to do
+ * in one JSON message and answering in one. Past its deadline it gets SIGKILL; one that does not even die then (D state)
+ * is left to the kernel, counted, and its volume's next call waits until it has gone, so that there is never a second
+ * call for the same device beside a stuck one. A helper dies with the supervisor. Loop thread only; the program must not
+ * ignore SIGCHLD nor wait for children that it has not made, and must have 0, 1 and 2 open.
+ *
+ * What calls there are, and what each is asked and answers, is in helper_calls.h.
+ */
+#ifndef FM_NVMETCP_HELPER_H
+#define FM_NVMETCP_HELPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct fm_err;
+struct fm_loop;
+struct fm_helpers;
+
+#define FM_HELPERS_MAX 64		/* at once, stuck ones included */
+#define FM_HELPER_MSG_MAX (256u << 10)
+
+/*
+ * The owner's, zero-initialised with `done` set; it must stay until done() was called, which happens exactly once for
+ * each fm_helper_start() that returned 0. `code` is 0 or a negative errno with `text` one line; -ETIMEDOUT is the
+ * deadline, called up to a second after it (the SIGKILL is given time), -EPROTO a helper that died, -EBADMSG and
+ * -EMSGSIZE one that answered nonsense. `answer` is a borrowed JSON object; unless code is 0 it may be NULL.
+ */
+struct fm_helper {
+	void (*done)(struct fm_helper *helper, int code, const char *text, json_t *answer);
+	/* The helpers': */
+	struct fm_helper_run *run;
+};
+
+struct fm_helpers_opts {
+	struct fm_loop *loop;
+	const char *program;		/* what to run as a helper: absolute; "/proc/self/exe" */
+};
+
+int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
+
+/*
+ * Those under way are killed; their done() is called with -ECANCELED before this returns, and must start nothing. Waits
+ * for their end, a second at most. NULL is allowed.
+ */
+void fm_helpers_free(struct fm_helpers *helpers);
+
+/*
+ * `key` names what the call is about (a controller, a volume): a second call for one whose helper is under way or stuck
+ * is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN: FM_HELPERS_MAX are under way. -E2BIG: the
+ * request is longer than FM_HELPER_MSG_MAX.
+ */
+int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
+		    uint64_t timeout_ns, struct fm_err *err);
+
+/* How many have not died of their SIGKILL. */
+unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
+
+/* What `--helper` runs: reads one request from stdin, does it, answers on stdout. Returns the exit status. */
+int fm_helper_main(void);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * helper_calls - what a helper process can do. Each call reads its request strictly (an unknown key is an error), works,
+ * and fills the answer; 0 or a negative errno with one line. Private to helper*.c; a helper has one thread.
+ *
+ * A device is named by its path and, as "rdev", by [major, minor]: a name may mean another device by the time it is
+ * used. It is opened first and its number compared, and held open until the end: as long as it is open the kernel
+ * gives neither name nor number to another.
+ */
+#ifndef FM_NVMETCP_HELPER_CALLS_H
+#define FM_NVMETCP_HELPER_CALLS_H
+
+#include <sys/types.h>
+
+#include <jansson.h>
+
+struct fm_err;
+
+/*
+ * "connect": {"subsystem", "address", "port", "host_nqn", "host_id", ["host_address", "host_interface", "queues",
+ * "queue_size", "keep_alive_s", "reconnect_delay_s", "ctrl_loss_s", "fast_io_fail_s", "header_digest", "data_digest",
+ * "tls", "secret_file", "controller_secret_file"]}
+ * answers {"controller", "cntlid", "was_there"}; an error answers {"trouble"}, a word of connection.h. Secrets are read
+ * by the helper and go from there into the kernel: no message, argument or environment has them.
+ */
+int fm_helper_connect(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "discover": as "connect", without a subsystem. Answers {"entries": [{"subsystem", "address", "port", "family", "secure"}],
+ * "left_out", "cut"}. The discovery controller that it makes is removed before it answers.
+ */
+int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "resolve": {"host"} answers {"addresses": [...]}, each once, as fm_connection_address() writes them, in the resolver's
+ * order. -ENOENT: there is no such name; -EAGAIN: nobody could be asked.
+ */
+int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err);
+
+/* "disconnect": {"controller", "subsystem", "wait_ms"} answers {}. See fm_connection_close(). */
+int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "probe": {"device", ["rdev", "wwid"]} reads the first FM_SUPERBLOCK_BYTES from the device itself, not from the page
+ * cache. Answers {"superblock": BASE64, "rdev", "size", "read_only", "wwid", "uuid", "nguid", "nsid"}. -ESTALE: the
+ * device is another one.
+ */
+int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err);
+
+/* "flush": {"device", ["rdev"]}: writes out and drops what the page cache has of the device. Answers {}. */
+int fm_helper_flush(json_t *request, json_t *answer, struct fm_err *err);
+
+/* "xfs_state": {"device", ["rdev"]} answers {"clean": bool}, as xfs_logprint says. -ENOENT: it is not installed. */
+int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "mount": {"device", "rdev", "point", "type", "options", ["read_only_device", "wwid"]}. The point is a directory,
+ * empty, no mount point, without a symbolic link on the way there. read_only_device: sets the device read-only (true)
+ * or writable (false) before, and back if it cannot be mounted. -EBUSY: the device is mounted, or somebody has it for
+ * himself. Before a read-only mount what the page cache has of the device is dropped. Answers {"device",
+ * "set_read_only"}: the name it was mounted by, and whether the device was writable and was set read-only for that.
+ */
+int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "unmount": {"point", ["rdev", "force", "lazy", "sync", "device", "read_write_device"]}: what is mounted at the point, if
+ * it is of that device (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which can
+ * hang. read_write_device: the device, which was set read-only here, is writable afterwards. Answers {["sync_error",
+ * "still_read_only"]}: texts, what of these two went wrong though it is unmounted. -EBUSY: in use.
+ */
+int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
+
+/* ------------------------------------------------------------------------------------------------- shared by them */
+
+/*
+ * Opens a block device read-only (flags: O_DIRECT and the like beside) and checks what was asked about it. rdev and
+ * wwid may be NULL. A descriptor, or -ESTALE, -ENOTBLK, -errno.
+ */
+int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags, struct fm_err *err);
+
+/* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
+int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);
+
+/* The request's keys by a format of json_unpack(); "call" is no longer among them. What it gives is the request's. -EINVAL. */
+int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...);
+
+/* A number pair for the answer. */
+json_t *fm_helper_rdev(dev_t dev);
+
+/* Adds to the answer; -ENOMEM. value is taken over, NULL is no memory. */
+int fm_helper_put(json_t *answer, const char *key, json_t *value, struct fm_err *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The side of the helper process: one request, one call, one answer. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/helper_calls.h"
+
+static const struct call {
+	const char *name;
+	int (*run)(json_t *request, json_t *answer, struct fm_err *err);
+} calls[] = {
+	{ "connect", fm_helper_connect },	{ "discover", fm_helper_discover },   { "disconnect", fm_helper_disconnect },
+	{ "probe", fm_helper_probe },		{ "flush", fm_helper_flush },	      { "xfs_state", fm_helper_xfs_state },
+	{ "mount", fm_helper_mount },		{ "unmount", fm_helper_unmount },     { "resolve", fm_helper_resolve },
+};
+
+int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...)
+{
+	json_error_t where;
+	va_list ap;
+	int ret;
+
+	va_start(ap, format);
+	ret = json_vunpack_ex(request, &where, JSON_STRICT, format, ap);
+	va_end(ap);
+	return ret < 0 ? fm_err_set(err, -EINVAL, "the request to the helper process is wrong: %s", where.text) : 0;
+}
+
+json_t *fm_helper_rdev(dev_t dev)
+{
+	return json_pack("[i, i]", (int)major(dev), (int)minor(dev));
+}
+
+int fm_helper_put(json_t *answer, const char *key, json_t *value, struct fm_err *err)
+{
+	if (!value || json_object_set_new(answer, key, value) < 0)
+		return fm_err_set(err, -ENOMEM, "no memory for the answer");
+	return 0;
+}
+
+/* stdin to its end. */
+static json_t *read_request(struct fm_err *err)
+{
+	static char text[FM_HELPER_MSG_MAX + 1];
+	json_error_t where;
+	json_t *request;
+	size_t len = 0;
+	ssize_t got = 1;
+
+	while (got != 0 && len < sizeof(text)) {
+		got = read(STDIN_FILENO, text + len, sizeof(text) - len);
+		if (got < 0 && errno != EINTR) {
+			(void)fm_err_sys(err, -errno, "read the request to the helper process");
+			return NULL;
+		}
+		len += got > 0 ? (size_t)got : 0;
+	}
+	request = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+	if (!json_is_object(request)) {
+		json_decref(request);
+		(void)fm_err_set(err, -EINVAL, "the request to the helper process is no JSON object: %s", where.text);
+		return NULL;
+	}
+	return request;
+}
+
+static int run_call(json_t *request, json_t *answer, struct fm_err *err)
+{
+	const char *name = json_string_value(json_object_get(request, "call"));
+
+	for (size_t i = 0; name && i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (strcmp(calls[i].name, name) != 0)
+			continue;
+		/* Each call reads its keys strictly. */
+		(void)json_object_del(request, "call");
+		return calls[i].run(request, answer, err);
+	}
+	return fm_err_set(err, -EINVAL, "the helper process knows no call \"%.64s\"", name ? name : "");
+}
+
+static int write_answer(const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left > 0) {
+		ssize_t wrote = write(STDOUT_FILENO, text, left);
+
+		if (wrote < 0 && errno != EINTR)
+			return -errno;
+		text += wrote > 0 ? wrote : 0;
+		left -= wrote > 0 ? (size_t)wrote : 0;
+	}
+	return 0;
+}
+
+static int answer_with(int code, const char *text, json_t *answer)
+{
+	json_t *whole = json_pack("{s:i, s:s, s:O}", "code", code, "text", text, "answer", answer);
+	char *line;
+	int ret;
+
+	/* A text that was cut in the middle of a character is no UTF-8. */
+	if (!whole)
+		whole = json_pack("{s:i, s:s, s:O}", "code", code, "text", fm_err_name(code), "answer", answer);
+	line = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+	ret = line ? write_answer(line) : -ENOMEM;
+	free(line);
+	json_decref(whole);
+	return ret;
+}
+
+/* Nobody is there any more who would read the answer: then nothing must be done. */
+static bool is_orphan(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+int fm_helper_main(void)
+{
+	struct fm_err err = { 0 };
+	json_t *answer = json_object(), *request;
+	sigset_t all;
+	int code;
+
+	/* A signal would break off the connect in the kernel. SIGKILL comes through, from the supervisor or with its death. */
+	sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });	/* it may hold secrets */
+	if (is_orphan() || !answer) {
+		json_decref(answer);
+		return EXIT_FAILURE;
+	}
+	request = read_request(&err);
+	code = request ? run_call(request, answer, &err) : err.code;
+	json_decref(request);
+	code = answer_with(code, code < 0 && !err.text[0] ? fm_err_name(code) : err.text, answer);
+	json_decref(answer);
+	return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * identity - whether a namespace is the one that a volume names. Used when it is looked for and again right before it
+ * is mounted. A pure function; any thread.
+ */
+#ifndef FM_NVMETCP_IDENTITY_H
+#define FM_NVMETCP_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fm_inv_namespace;
+struct fm_volume;
+
+#define FM_IDENTITY_WHY_MAX 320
+
+enum fm_identity {
+	FM_IDENTITY_SAME,
+	FM_IDENTITY_UNKNOWN,		/* the kernel has not filled in yet what is needed to tell */
+	FM_IDENTITY_OTHER,
+};
+
+/* Whether the volume says which namespace it is; if not, it is the only one that there is. */
+bool fm_identity_is_named(const struct fm_volume *volume);
+
+/*
+ * Each of nsid, uuid and nguid that the volume names must be the namespace's. If that is not so, why is one line:
+ * what is there and what was expected.
+ */
+enum fm_identity fm_identity_check(const struct fm_volume *volume, const struct fm_inv_namespace *ns,
+				   char why[static FM_IDENTITY_WHY_MAX]);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mounts - what is mounted where: /proc/self/mountinfo, read whole and taken apart. Any thread; a table is its owner's.
+ */
+#ifndef FM_NVMETCP_MOUNTS_H
+#define FM_NVMETCP_MOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct fm_err;
+
+#define FM_MOUNTS_MAX 16384
+#define FM_MOUNTS_BYTES_MAX (16u << 20)
+
+struct fm_mount {
+	int id, parent;		/* of the mount, and of the one that it is mounted on */
+	dev_t dev;
+	char *root;		/* of the file system, "/" unless it is a bind mount; escapes undone */
+	char *point;		/* escapes undone */
+	char *fs_type;
+	char *source;		/* escapes undone; may be "" */
+	char *options;		/* of the mount, then a comma, then of the file system; as the kernel writes them */
+	bool is_read_only;	/* either of them */
+};
+
+struct fm_mounts {
+	struct fm_mount *mounts;	/* as the kernel lists them; see fm_mounts_at() for what lies on top */
+	size_t count;
+	char *text;			/* what their strings point into */
+};
+
+/*
+ * text is mountinfo's, len bytes; proc_pid_mountinfo(5). -EINVAL with the line's number, -E2BIG beyond the limits above,
+ * -ENOMEM; *out is empty then.
+ */
+int fm_mounts_parse(const char *text, size_t len, struct fm_mounts *out, struct fm_err *err);
+
+/*
+ * root as in inventory.h: ROOT/proc/self/mountinfo. As it was at one moment: read again as long as something was mounted
+ * or unmounted meanwhile, and -EAGAIN if that does not end.
+ */
+int fm_mounts_read(const char *root, struct fm_mounts *out, struct fm_err *err);
+
+/* A zeroed one is allowed; it is zeroed again. */
+void fm_mounts_free(struct fm_mounts *mounts);
+
+/*
+ * The one that is seen at this point, an absolute path without a slash at its end; NULL: nothing is mounted just there,
+ * or what is lies hidden below another mount.
+ */
+const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *point);
+
+/* The next one of this device after `after` (NULL: the first), or NULL. Hidden ones as well. */
+const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev, const struct fm_mount *after);
+
+#endif

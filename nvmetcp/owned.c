@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* owned - see owned.h. */
+#include "nvmetcp/owned.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "nvmetcp/connection.h"
+
+#define OWNED_MAX 4096		/* of a file; more than there can be controllers */
+
+bool fm_owned_is_same_address(const char *a, const char *b)
+{
+	char one[FM_CONNECTION_ADDRESS_MAX], other[FM_CONNECTION_ADDRESS_MAX];
+
+	if (fm_connection_address(a, one) < 0 || fm_connection_address(b, other) < 0)
+		return strcmp(a, b) == 0;
+	return strcmp(one, other) == 0;
+}
+
+static bool is_path(const struct fm_owned *o, const char *subsystem, const char *address, const char *port)
+{
+	return strcmp(o->path.subsystem, subsystem) == 0 && strcmp(o->path.port, port) == 0 &&
+	       fm_owned_is_same_address(o->path.address, address);
+}
+
+static void drop(struct fm_owned_list *list, unsigned i)
+{
+	list->entry[i] = list->entry[--list->count];
+}
+
+static struct fm_owned *add(struct fm_owned_list *list)
+{
+	struct fm_owned *grown;
+
+	grown = FM_FAULT("owned.alloc") ? NULL : realloc(list->entry, (list->count + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	list->entry = grown;
+	grown[list->count] = (struct fm_owned){ 0 };
+	return &grown[list->count++];
+}
+
+static bool set_path(struct fm_owned *o, const char *subsystem, const char *address, const char *port)
+{
+	struct fm_owned_path *p = &o->path;
+
+	return snprintf(p->subsystem, sizeof(p->subsystem), "%s", subsystem) < (int)sizeof(p->subsystem) &&
+	       snprintf(p->address, sizeof(p->address), "%s", address) < (int)sizeof(p->address) &&
+	       snprintf(p->port, sizeof(p->port), "%s", port) < (int)sizeof(p->port);
+}
+
+/* The one of this path that is in doubt. */
+static struct fm_owned *expected(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port)
+{
+	for (unsigned i = 0; i < list->count; i++)
+		if (list->entry[i].is_expected && is_path(&list->entry[i], subsystem, address, port))
+			return &list->entry[i];
+	return NULL;
+}
+
+int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port, struct fm_err *err)
+{
+	struct fm_owned *o;
+
+	if (expected(list, subsystem, address, port))
+		return 0;
+	o = add(list);
+	if (!o)
+		return fm_err_set(err, -ENOMEM, "no memory to remember a connection");
+	o->is_expected = true;
+	if (set_path(o, subsystem, address, port))
+		return 0;
+	list->count--;
+	return fm_err_set(err, -EINVAL, "the name of a subsystem or its address is too long");
+}
+
+void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port,
+		   const char *controller, int cntlid)
+{
+	struct fm_owned *o = expected(list, subsystem, address, port);
+
+	if (!o)
+		return;
+	/* It may have been seen, and named, before the helper process said so. */
+	if (strcmp(o->controller, controller) != 0)
+		o->id = 0;
+	(void)snprintf(o->controller, sizeof(o->controller), "%s", controller);
+	o->cntlid = cntlid;
+	o->is_expected = false;
+}
+
+void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address, const char *port)
+{
+	struct fm_owned *o = expected(list, subsystem, address, port);
+
+	if (o)
+		drop(list, (unsigned)(o - list->entry));
+}
+
+/* ---- compared with what there is ---- */
+
+/* During its first connect a kernel may not say where a controller leads to. */
+static bool leads_to(const struct fm_inv_controller *c, const struct fm_owned *o, const char *host_nqn)
+{
+	bool is_said = c->subsysnqn[0] && c->subsysnqn[0] != '(';
+
+	return strcmp(c->transport, "tcp") == 0 && (!c->hostnqn[0] || strcmp(c->hostnqn, host_nqn) == 0) &&
+	       (!is_said || strcmp(c->subsysnqn, o->path.subsystem) == 0) && strcmp(c->trsvcid, o->path.port) == 0 &&
+	       fm_owned_is_same_address(c->traddr, o->path.address);
+}
+
+static const struct fm_inv_controller *find_named(const struct fm_inventory *inv, const struct fm_owned *o, const char *host_nqn)
+{
+	for (unsigned i = 0; i < inv->controller_count; i++) {
+		const struct fm_inv_controller *c = &inv->controllers[i];
+
+		if (strcmp(c->name, o->controller) == 0)
+			return (!o->id || !c->id || o->id == c->id) && leads_to(c, o, host_nqn) ? c : NULL;
+	}
+	return NULL;
+}
+
+const struct fm_owned *fm_owned_find(const struct fm_owned_list *list, const struct fm_inv_controller *c)
+{
+	for (unsigned i = 0; i < list->count; i++)
+		if (strcmp(list->entry[i].controller, c->name) == 0)
+			return &list->entry[i];
+	return NULL;
+}
+
+static bool settle_expected(struct fm_owned_list *list, struct fm_owned *o, const struct fm_inventory *inv, const char *host_nqn)
+{
+	for (unsigned i = 0; i < inv->controller_count; i++) {
+		const struct fm_inv_controller *c = &inv->controllers[i];
+
+		if (!leads_to(c, o, host_nqn) || fm_owned_find(list, c))
+			continue;
+		memcpy(o->controller, c->name, sizeof(o->controller));
+		o->id = c->id;
+		o->cntlid = c->cntlid;
+		return true;
+	}
+	return false;
+}
+
+bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv, const char *host_nqn)
+{
+	bool has_changed = false;
+
+	for (unsigned i = list->count; i-- > 0;) {
+		struct fm_owned *o = &list->entry[i];
+		const struct fm_inv_controller *c;
+
+		if (!o->controller[0]) {
+			has_changed = settle_expected(list, o, inv, host_nqn) || has_changed;
+			continue;
+		}
+		c = find_named(inv, o, host_nqn);
+		if (!c && !inv->is_cut) {
+			/* In doubt still: what was seen was given up, and another try may be under way. */
+			if (o->is_expected)
+				*o = (struct fm_owned){ .path = o->path, .is_expected = true };
+			else
+				drop(list, i);
+			has_changed = true;
+		} else if (c && o->id != c->id) {
+			o->id = c->id;
+			has_changed = true;
+		}
+	}
+	return has_changed;
+}
+
+/* ---- as a text ---- */
+
+char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
+{
+	json_t *all = json_array(), *whole;
+	char *text;
+
+	for (unsigned i = 0; i < list->count; i++) {
+		const struct fm_owned *o = &list->entry[i];
+		json_t *one = json_pack("{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", o->controller, "id", (json_int_t)o->id, "cntlid",
+					o->cntlid, "subsystem", o->path.subsystem, "address", o->path.address, "port", o->path.port);
+
+		if (!one || json_array_append_new(all, one) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	whole = json_pack("{s:s, s:o}", "boot", boot, "controllers", all);
+	text = whole ? json_dumps(whole, JSON_INDENT(1)) : NULL;
+	json_decref(whole);
+	return text;
+}
+
+static int read_one(struct fm_owned_list *list, json_t *from)
+{
+	const char *controller, *subsystem, *address, *port;
+	json_int_t id;
+	int cntlid;
+	struct fm_owned *o;
+
+	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", &controller, "id", &id, "cntlid",
+			   &cntlid, "subsystem", &subsystem, "address", &address, "port", &port) < 0)
+		return -EINVAL;
+	o = add(list);
+	if (!o)
+		return -ENOMEM;
+	o->id = (uint64_t)id;
+	o->cntlid = cntlid;
+	o->is_expected = !controller[0];
+	if (snprintf(o->controller, sizeof(o->controller), "%s", controller) >= (int)sizeof(o->controller))
+		return -EINVAL;
+	return set_path(o, subsystem, address, port) ? 0 : -EINVAL;
+}
+
+int fm_owned_read(struct fm_owned_list *list, const char *text, const char *boot, struct fm_err *err)
+{
+	json_t *whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *all = NULL;
+	const char *of_boot = "";
+	int ret = 0;
+
+	*list = (struct fm_owned_list){ 0 };
+	if (!whole || json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:o}", "boot", &of_boot, "controllers", &all) < 0 ||
+	    !json_is_array(all) || json_array_size(all) > OWNED_MAX)
+		ret = -EINVAL;
+	if (ret == 0 && strcmp(of_boot, boot) == 0)
+		for (size_t i = 0; i < json_array_size(all) && ret == 0; i++)
+			ret = read_one(list, json_array_get(all, i));
+	json_decref(whole);
+	if (ret < 0)
+		fm_owned_clear(list);
+	if (ret == -ENOMEM)
+		return fm_err_set(err, ret, "no memory to remember connections");
+	return ret < 0 ? fm_err_set(err, ret, "it is no list of connections") : 0;
+}
+
+void fm_owned_clear(struct fm_owned_list *list)
+{
+	free(list->entry);
+	*list = (struct fm_owned_list){ 0 };
+}

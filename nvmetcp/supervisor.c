@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supervisor - see supervisor.h. Here: the look, which is all that ever starts anything, and what makes it happen.
+ *
+ * A look reads mounts and inventory once, has the plan of each volume made from them, starts at most one call for each
+ * and sets the time of the next look: when a call ends, when something that is held may be tried, when the kernel says
+ * that something happened, and at the latest at the audit.
+ */
+#include "nvmetcp/supervisor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+#define AUDIT_NS (10 * FM_NS_PER_S)
+#define AUDIT_BUSY_NS FM_NS_PER_S		/* while something is under way */
+#define BUSY_NS (30 * FM_NS_PER_S)		/* what does not change for so long is not under way any more */
+#define WAKE_NS (50 * FM_NS_PER_MS)		/* events come in bunches */
+#define HOLD_MAX_S 60
+#define HOLD_BUSY_MAX_S 10			/* of an unmount: somebody will close his file */
+
+/* ---- patience ---- */
+
+static uint64_t random_below(struct fm_supervisor *sup, uint64_t bound)
+{
+	uint64_t n;
+
+	sup->random->fill(sup->random->ctx, &n, sizeof(n));
+	return n % bound;
+}
+
+/* Doubled each time, and a quarter more or less, so that many nodes do not come at once. */
+void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned min_s, unsigned max_s)
+{
+	uint64_t s = hold->failures < 6 ? UINT64_C(1) << hold->failures : HOLD_MAX_S, ns;
+
+	s = s < min_s ? min_s : s > max_s ? max_s : s;
+	hold->failures++;
+	ns = s * FM_NS_PER_S;
+	ns = ns * 3 / 4 + random_below(sup, ns / 2);
+	if (ns > max_s * FM_NS_PER_S)
+		ns = max_s * FM_NS_PER_S;
+	if (ns < FM_NS_PER_S)
+		ns = FM_NS_PER_S;
+	hold->until_ns = fm_loop_now(sup->loop) + ns;
+}
+
+void fm_hold_worked(struct fm_supervisor *sup, struct fm_hold *hold)
+{
+	*hold = (struct fm_hold){ .until_ns = fm_loop_now(sup->loop) + FM_NS_PER_S };
+}
+
+bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold)
+{
+	return fm_loop_now(sup->loop) < hold->until_ns;
+}
+
+static void release_holds(struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < v->path_count; i++)
+		v->path[i].hold = (struct fm_hold){ 0 };
+	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->where.hold = (struct fm_hold){ 0 };
+	v->is_refused = false;
+	v->is_iopolicy_refused = false;
+	v->hung_unmounts = 0;
+	v->is_sync_tried = false;
+}
+
+void fm_supervised_error(struct fm_supervised *v, const char *text)
+{
+	v->tries++;
+	v->error_ms = v->sup->world->wall_ms(v->sup->world->ctx);
+	if (strcmp(v->error, text) == 0)
+		return;
+	(void)snprintf(v->error, sizeof(v->error), "%s", text);
+	fm_log_warn("volume %s: %s", v->volume->name, v->error);
+}
+
+void fm_supervised_worked(struct fm_supervised *v)
+{
+	v->tries = 0;
+	v->error[0] = '\0';
+	v->error_ms = 0;
+}
+
+/* ---- the plan ---- */
+
+/* What plan.h wants to know, and how its addresses are numbered here. */
+struct view {
+	struct fm_plan_volume pv;
+	struct fm_volume_address address[FM_VOLUME_PATHS_MAX];
+	bool is_held[FM_VOLUME_PATHS_MAX];
+	unsigned path_of[FM_VOLUME_PATHS_MAX];
+	char owned[FM_SUPERVISED_OWNED_MAX][32];
+};
+
+static bool has_path(const struct fm_supervised *v, const struct fm_owned_path *path)
+{
+	for (unsigned i = 0; i < v->path_count; i++) {
+		/* Not known yet: it may be that one. */
+		if (!v->path[i].host[0])
+			return true;
+		if (strcmp(v->path[i].port, path->port) == 0 && fm_owned_is_same_address(v->path[i].host, path->address))
+			return true;
+	}
+	return v->path_count == 0;
+}
+
+static bool is_needed_by_another(const struct fm_supervised *v, const struct fm_owned *o)
+{
+	fm_list_each(at, next, &v->sup->volumes) {
+		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
+
+		if (other != v && other->want != FM_WANT_DOWN && strcmp(other->volume->subsystem, o->path.subsystem) == 0 &&
+		    has_path(other, &o->path))
+			return true;
+	}
+	return false;
+}
+
+static void view_owned(const struct fm_supervised *v, struct view *view)
+{
+	const struct fm_owned_list *owned = &v->sup->owned;
+
+	for (unsigned i = 0; i < owned->count && view->pv.owned_count < FM_SUPERVISED_OWNED_MAX; i++) {
+		const struct fm_owned *o = &owned->entry[i];
+
+		if (o->controller[0] && strcmp(o->path.subsystem, v->volume->subsystem) == 0 && !is_needed_by_another(v, o))
+			memcpy(view->owned[view->pv.owned_count++], o->controller, sizeof(o->controller));
+	}
+}
+
+static void view_make(const struct fm_supervised *v, struct view *view)
+{
+	const struct fm_supervisor *sup = v->sup;
+	unsigned count = 0;
+
+	*view = (struct view){ .pv = { .volume = v->volume, .want = v->want, .host_nqn = sup->host_nqn } };
+	for (unsigned i = 0; i < v->path_count; i++) {
+		if (!v->path[i].host[0])
+			continue;
+		view->address[count] = (struct fm_volume_address){ v->path[i].host, v->path[i].port };
+		view->is_held[count] = fm_hold_is_on(sup, &v->path[i].hold);
+		view->path_of[count++] = i;
+	}
+	view->pv.address = view->address;
+	view->pv.address_count = count;
+	view->pv.is_held = view->is_held;
+	view->pv.is_writable = fm_guard_is_writer(v->volume, sup->node);
+	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
+	view_owned(v, view);
+	view->pv.owned = (const char(*)[32])view->owned;
+}
+
+/* What a refusal rested on is different now: look again at once. */
+static bool is_refusal_outdated(struct fm_supervised *v)
+{
+	const struct fm_supervised_facts *f = &v->refused_facts;
+	const struct fm_inv_namespace *ns;
+
+	if (!v->is_refused)
+		return false;
+	if (v->plan.ns < 0)
+		return true;
+	ns = &v->sup->inv->namespaces[v->plan.ns];
+	return ns->dev != f->dev || ns->size_bytes != f->size_bytes || ns->is_read_only != f->is_read_only ||
+	       strcmp(ns->wwid, f->wwid) != 0;
+}
+
+static void make_plan(struct fm_supervised *v)
+{
+	struct view view;
+
+	view_make(v, &view);
+	fm_plan_make(&view.pv, v->sup->inv, &v->sup->mounts, &v->plan);
+	if (is_refusal_outdated(v)) {
+		v->is_refused = false;
+		v->mount_hold = (struct fm_hold){ 0 };
+		view.pv.is_mount_held = false;
+		fm_plan_make(&view.pv, v->sup->inv, &v->sup->mounts, &v->plan);
+	}
+	v->plan_path = v->plan.address >= 0 ? view.path_of[v->plan.address] : 0;
+}
+
+/* ---- steps ---- */
+
+bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem, const struct fm_supervised_path *path)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->call == FM_CALL_CONNECT && strcmp(v->connecting.subsystem, subsystem) == 0 &&
+		    strcmp(v->connecting.port, path->port) == 0 && fm_owned_is_same_address(v->connecting.address, path->host))
+			return true;
+	}
+	return false;
+}
+
+/* A former volume of this name is still there; of several, each waits for those before it only. */
+static const struct fm_supervised *blocker(const struct fm_supervised *v)
+{
+	fm_list_each(at, next, &v->sup->volumes) {
+		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
+
+		if (other == v)
+			return NULL;
+		if ( other->is_retired && strcmp(other->volume->name, v->volume->name) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+/* Of subsystems that somebody else connected it is his to say. */
+static void set_iopolicy(struct fm_supervised *v)
+{
+	const struct fm_supervisor *sup = v->sup;
+	struct fm_err err = { 0 };
+	bool is_ours = false;
+	int ret;
+
+	for (unsigned i = 0; i < sup->owned.count; i++)
+		is_ours = is_ours || strcmp(sup->owned.entry[i].path.subsystem, v->volume->subsystem) == 0;
+	if (!is_ours || !v->volume->iopolicy || !v->volume->iopolicy[0] || v->is_iopolicy_refused)
+		return;
+	for (unsigned i = 0; i < sup->inv->subsystem_count; i++) {
+		const struct fm_inv_subsystem *s = &sup->inv->subsystems[i];
+
+		if (strcmp(s->nqn, v->volume->subsystem) != 0 || !s->iopolicy[0] || strcmp(s->iopolicy, v->volume->iopolicy) == 0)
+			continue;
+		ret = sup->world->set_iopolicy(sup->world->ctx, s->name, v->volume->iopolicy, &err);
+		v->is_iopolicy_refused = ret < 0;
+		if (ret < 0)
+			fm_log_warn("volume %s: iopolicy %s: %s; it stays \"%s\"", v->volume->name, v->volume->iopolicy, err.text,
+				    s->iopolicy);
+	}
+}
+
+static void take_step(struct fm_supervised *v)
+{
+	const struct fm_supervisor *sup = v->sup;
+	const struct fm_plan *plan = &v->plan;
+
+	if (v->call != FM_CALL_NONE || blocker(v))
+		return;
+	switch (plan->step) {
+	case FM_STEP_NONE:
+	case FM_STEP_WAIT:
+		set_iopolicy(v);
+		return;
+	case FM_STEP_CONNECT:
+		if (!fm_supervisor_is_connecting(sup, v->volume->subsystem, &v->path[v->plan_path]))
+			fm_supervised_connect(v, v->plan_path);
+		return;
+	case FM_STEP_MOUNT:
+		set_iopolicy(v);
+		fm_supervised_mount(v, &sup->inv->namespaces[plan->ns]);
+		return;
+	case FM_STEP_UNMOUNT:
+		if (!fm_hold_is_on(sup, &v->unmount_hold))
+			fm_supervised_unmount(v, fm_mounts_at(&sup->mounts, v->volume->mount_point));
+		return;
+	case FM_STEP_DISCONNECT:
+		if (!fm_hold_is_on(sup, &v->disconnect_hold))
+			fm_supervised_disconnect(v, &sup->inv->controllers[plan->controller]);
+		return;
+	case FM_STEP_REFUSE:
+		return;
+	}
+}
+
+/* ---- the look ---- */
+
+static int take_snapshot(struct fm_supervisor *sup, struct fm_err *err)
+{
+	const struct fm_supervisor_world *world = sup->world;
+	struct fm_inventory *inv = NULL;
+	struct fm_mounts mounts = { 0 };
+	int ret;
+
+	/* In this order: see plan.h. */
+	ret = world->read_mounts(world->ctx, &mounts, err);
+	if (ret == 0)
+		ret = world->read_inventory(world->ctx, &inv, err);
+	if (ret < 0) {
+		fm_mounts_free(&mounts);
+		return ret;
+	}
+	fm_mounts_free(&sup->mounts);
+	fm_inventory_free(sup->inv);
+	sup->mounts = mounts;
+	sup->inv = inv;
+	return 0;
+}
+
+static uint64_t sooner(const struct fm_supervisor *sup, const struct fm_hold *hold, uint64_t at)
+{
+	return fm_hold_is_on(sup, hold) && hold->until_ns < at ? hold->until_ns : at;
+}
+
+static bool is_busy(const struct fm_supervised *v)
+{
+	return v->call != FM_CALL_NONE ||
+	       (!fm_supervised_is_as_wanted(v) && fm_loop_now(v->sup->loop) < v->since_ns + BUSY_NS);
+}
+
+static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
+{
+	const struct fm_supervisor *sup = v->sup;
+	uint64_t at = fm_loop_now(sup->loop) + (is_busy(v) ? AUDIT_BUSY_NS : AUDIT_NS);
+
+	at = where_ns < at ? where_ns : at;
+	for (unsigned i = 0; i < v->path_count; i++)
+		at = sooner(sup, &v->path[i].hold, at);
+	at = sooner(sup, &v->mount_hold, at);
+	at = sooner(sup, &v->unmount_hold, at);
+	return sooner(sup, &v->disconnect_hold, at);
+}
+
+static void free_volume(struct fm_supervised *v)
+{
+	fm_list_del(&v->link);
+	free(v->volume);
+	free(v);
+}
+
+static bool is_forgettable(const struct fm_supervised *v)
+{
+	return v->is_retired && v->call == FM_CALL_NONE && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
+}
+
+static uint64_t look_at(struct fm_supervised *v)
+{
+	const struct fm_supervised *before = blocker(v);
+	uint64_t where_ns = fm_supervised_where_ask(v);
+
+	make_plan(v);
+	take_step(v);
+	v->is_fresh = false;
+	fm_supervised_update(v);
+	if (before)
+		(void)snprintf(v->text, sizeof(v->text), "what it was configured as before is taken down first (%s)",
+			       fm_supervised_state_name(before->state));
+	return next_look(v, where_ns);
+}
+
+static void look(struct fm_supervisor *sup)
+{
+	uint64_t now = fm_loop_now(sup->loop), next = now + AUDIT_NS;
+	struct fm_err err = { 0 };
+	int ret = take_snapshot(sup, &err);
+
+	if (ret < 0 && !sup->has_world_error)
+		fm_log_error("what is connected and mounted cannot be seen: %s", err.text);
+	sup->has_world_error = ret < 0;
+	if (ret < 0) {
+		fm_timer_set(sup->loop, &sup->timer, now + AUDIT_BUSY_NS);
+		return;
+	}
+	if (fm_owned_settle(&sup->owned, sup->inv, sup->host_nqn))
+		fm_supervisor_save_owned(sup);
+	fm_list_each(at, after, &sup->volumes) {
+		uint64_t wanted = look_at(fm_container_of(at, struct fm_supervised, link));
+
+		next = wanted < next ? wanted : next;
+	}
+	fm_list_each(at, after, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!is_forgettable(v))
+			continue;
+		fm_log_info("volume %s: taken down, as it is no longer configured like that", v->volume->name);
+		free_volume(v);
+		next = now;	/* what waited for it */
+	}
+	fm_timer_set(sup->loop, &sup->timer, next);
+	if (sup->changed)
+		sup->changed(sup->ctx);
+}
+
+static void look_run(struct fm_task *task)
+{
+	struct fm_supervisor *sup = fm_container_of(task, struct fm_supervisor, look);
+
+	if (!sup->is_stopped && sup->host_nqn)
+		look(sup);
+}
+
+static void look_timer(struct fm_timer *timer)
+{
+	look(fm_container_of(timer, struct fm_supervisor, timer));
+}
+
+void fm_supervisor_look_soon(struct fm_supervisor *sup)
+{
+	if (!sup->is_stopped)
+		fm_loop_post(sup->loop, &sup->look);
+}
+
+void fm_supervisor_wake(struct fm_supervisor *sup)
+{
+	uint64_t at = fm_loop_now(sup->loop) + WAKE_NS;
+
+	if (sup->is_stopped || !sup->host_nqn || (fm_timer_is_set(&sup->timer) && sup->timer.at_ns <= at))
+		return;
+	fm_timer_set(sup->loop, &sup->timer, at);
+}
+
+/* ---- what is wanted ---- */
+
+static struct fm_supervised *find(const struct fm_supervisor *sup, const char *name)
+{
+	struct fm_supervised *found = NULL;
+
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (strcmp(v->volume->name, name) == 0 && (!found || found->is_retired))
+			found = v;
+	}
+	return found;
+}
+
+static void retire(struct fm_supervised *v)
+{
+	v->is_retired = true;
+	v->want = FM_WANT_DOWN;
+	release_holds(v);
+}
+
+/* v is zeroed; the volume is taken over. */
+static void add_volume(struct fm_supervisor *sup, struct fm_supervised *v, struct fm_volume *volume)
+{
+	v->sup = sup;
+	v->volume = volume;
+	v->want = FM_WANT_UP;
+	v->is_fresh = true;
+	v->state = FM_STATE_WAITING;
+	v->since_ms = sup->world->wall_ms(sup->world->ctx);
+	v->since_ns = fm_loop_now(sup->loop);
+	v->plan = (struct fm_plan){ .address = -1, .controller = -1, .ns = -1 };
+	fm_supervised_recall(v);
+	fm_supervised_where_set(v, NULL);
+	fm_list_append(&sup->volumes, &v->link);
+}
+
+static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
+{
+	struct fm_volume *before = v->volume;
+
+	v->volume = volume;
+	v->is_fresh = true;
+	release_holds(v);
+	fm_supervised_where_set(v, before);
+	free(before);
+}
+
+static int set_strings(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	char *node = strdup(config->node), *nqn = strdup(config->host_nqn), *id = strdup(config->host_id);
+
+	if (!node || !nqn || !id) {
+		free(node);
+		free(nqn);
+		free(id);
+		return -ENOMEM;
+	}
+	free(sup->node);
+	free(sup->host_nqn);
+	free(sup->host_id);
+	sup->node = node;
+	sup->host_nqn = nqn;
+	sup->host_id = id;
+	return 0;
+}
+
+static bool is_configured(const struct fm_supervisor_config *config, const char *name)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (strcmp(config->volumes[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* What a new volume needs, made before anything is changed. */
+struct fresh {
+	struct fm_volume *volume;
+	struct fm_supervised *room;
+};
+
+static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
+{
+	fresh->volume = fm_volume_copy(from);
+	fresh->room = FM_FAULT("supervisor.room") ? NULL : calloc(1, sizeof(*fresh->room));
+	return fresh->volume && fresh->room ? 0 : -ENOMEM;
+}
+
+static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
+{
+	struct fm_supervised *v = find(sup, fresh->volume->name);
+
+	if (v && !v->is_retired && fm_volume_is_same_thing(v->volume, fresh->volume)) {
+		replace_volume(v, fresh->volume);
+	} else {
+		if (v && !v->is_retired)
+			retire(v);
+		add_volume(sup, fresh->room, fresh->volume);
+		fresh->room = NULL;
+	}
+	fresh->volume = NULL;
+}
+
+static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fresh *fresh)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired && !is_configured(config, v->volume->name))
+			retire(v);
+	}
+	for (unsigned i = 0; i < config->count; i++)
+		set_volume(sup, &fresh[i]);
+}
+
+int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fm_err *err)
+{
+	struct fresh *fresh = calloc(config->count + 1, sizeof(*fresh));
+	int ret = fresh ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < config->count && ret == 0; i++)
+		ret = fresh_make(&fresh[i], &config->volumes[i]);
+	if (ret == 0)
+		ret = set_strings(sup, config);
+	if (ret == 0)
+		set_volumes(sup, config, fresh);
+	for (unsigned i = 0; fresh && i < config->count; i++) {
+		free(fresh[i].volume);
+		free(fresh[i].room);
+	}
+	free(fresh);
+	fm_supervisor_look_soon(sup);
+	return ret < 0 ? fm_err_set(err, ret, "no memory for the volumes") : 0;
+}
+
+int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
+{
+	struct fm_supervised *v = find(sup, volume);
+
+	if (!v || v->is_retired)
+		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
+	if (v->want != want)
+		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
+	v->want = want;
+	v->is_forced = is_forced && want != FM_WANT_UP;
+	v->is_fresh = true;
+	release_holds(v);
+	fm_supervised_worked(v);
+	fm_supervisor_look_soon(sup);
+	return fm_supervisor_save_wish(sup, v, err);
+}
+
+int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
+			   const char **why)
+{
+	const struct fm_supervised *v = find(sup, volume);
+
+	if (!v)
+		return -ENOENT;
+	*why = v->error[0] && !fm_supervised_is_as_wanted(v) && v->state != FM_STATE_REFUSED ? v->error : v->text;
+	*progress = v->is_fresh				 ? FM_PROGRESS_UNDER_WAY :
+		    fm_supervised_is_as_wanted(v)	 ? FM_PROGRESS_REACHED :
+		    v->state == FM_STATE_REFUSED	 ? FM_PROGRESS_REFUSED :
+							   FM_PROGRESS_UNDER_WAY;
+	return 0;
+}
+
+bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want)
+{
+	const struct fm_supervised *v = find(sup, volume);
+
+	return v && !v->is_retired && v->want == want;
+}
+
+bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume)
+{
+	const struct fm_supervised *v = find(sup, volume);
+
+	return v && v->plan.is_mounted;
+}
+
+struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)
+{
+	struct fm_supervisor_count count = { 0 };
+
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		count.volumes++;
+		count.as_wanted += fm_supervised_is_as_wanted(v);
+		count.refused += v->state == FM_STATE_REFUSED;
+	}
+	return count;
+}
+
+/* ---- its life ---- */
+
+int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out, struct fm_err *err)
+{
+	struct fm_supervisor *sup = FM_FAULT("supervisor.alloc") ? NULL : calloc(1, sizeof(*sup));
+	int ret;
+
+	if (!sup)
+		return fm_err_set(err, -ENOMEM, "no memory for the supervisor");
+	sup->loop = opts->loop;
+	sup->world = opts->world;
+	sup->random = opts->random;
+	sup->changed = opts->changed;
+	sup->ctx = opts->ctx;
+	sup->timer.fire = look_timer;
+	sup->look.run = look_run;
+	fm_list_init(&sup->volumes);
+	ret = fm_supervisor_load(sup, err);
+	if (ret < 0) {
+		sup->is_stopped = true;
+		fm_supervisor_free(sup);
+		return ret;
+	}
+	*out = sup;
+	return 0;
+}
+
+void fm_supervisor_stop(struct fm_supervisor *sup)
+{
+	sup->is_stopped = true;
+	fm_timer_clear(sup->loop, &sup->timer);
+}
+
+void fm_supervisor_free(struct fm_supervisor *sup)
+{
+	if (!sup)
+		return;
+	assert(sup->is_stopped && !sup->look.is_posted);
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		assert(v->call == FM_CALL_NONE && !v->where.is_busy);
+		free_volume(v);
+	}
+	fm_inventory_free(sup->inv);
+	fm_mounts_free(&sup->mounts);
+	fm_owned_clear(&sup->owned);
+	fm_supervisor_forget_state(sup);
+	free(sup->node);
+	free(sup->host_nqn);
+	free(sup->host_id);
+	free(sup);
+}

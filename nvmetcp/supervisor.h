@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supervisor - keeps volumes as they are wanted: looks at what there is, has the plan made, takes one step for each volume
+ * and looks again.
+ *
+ * It decides little itself: plan.h says what is missing, guard.h whether a volume may be mounted, the kernel reconnects.
+ * Its own are patience (how soon what failed is tried again), ownership (owned.h) and what people are told. It never
+ * makes a call that can block on a device: it sees the machine through struct fm_supervisor_world, whose calls either
+ * only read the kernel's memory or are done by a helper process. Loop thread only.
+ */
+#ifndef FM_NVMETCP_SUPERVISOR_H
+#define FM_NVMETCP_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "nvmetcp/plan.h"
+#include "nvmetcp/volume.h"
+
+struct fm_err;
+struct fm_helper;
+struct fm_inventory;
+struct fm_loop;
+struct fm_mounts;
+struct fm_random;
+struct fm_supervisor;
+
+/* Files of state, each written whole. */
+#define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
+#define FM_SUPERVISOR_WISHES "wishes.json"
+#define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
+
+/* All that it knows of the machine. */
+struct fm_supervisor_world {
+	int (*read_inventory)(void *ctx, struct fm_inventory **out, struct fm_err *err);
+	int (*read_mounts)(void *ctx, struct fm_mounts *out, struct fm_err *err);
+	/* As fm_helper_start(). */
+	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
+	/* -EINVAL: this kernel does not know that policy. */
+	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
+	/* *text is malloc()ed. -ENOENT: there is none. */
+	int (*load)(void *ctx, const char *name, char **text, struct fm_err *err);
+	int (*save)(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err);
+	uint64_t (*wall_ms)(void *ctx);		/* Unix time, for people only */
+	const char *boot;			/* the kernel's id of this boot */
+	void *ctx;
+};
+
+struct fm_supervisor_opts {
+	struct fm_loop *loop;
+	const struct fm_supervisor_world *world;	/* outlives it */
+	const struct fm_random *random;
+	void (*changed)(void *ctx);	/* after each look, never from inside a call; may be NULL */
+	void *ctx;
+};
+
+/* What the configuration says. Copied. */
+struct fm_supervisor_config {
+	const char *node;
+	const char *host_nqn, *host_id;		/* a pair */
+	const struct fm_volume *volumes;
+	unsigned count;
+};
+
+/* Reads the files of state; one that makes no sense is said in the log and taken for empty. */
+int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_supervisor **out, struct fm_err *err);
+
+/*
+ * Takes the place of what was configured before. A volume that is no longer named, or has become another one (subsystem,
+ * namespace, mount point), is taken down first. -ENOMEM: nothing is changed.
+ */
+int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fm_err *err);
+
+/* Something may have changed: look soon. */
+void fm_supervisor_wake(struct fm_supervisor *sup);
+
+/*
+ * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even what is in use. -ENOENT; what
+ * cannot be written down is an error, and in force all the same.
+ */
+int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err);
+
+enum fm_supervisor_progress {
+	FM_PROGRESS_UNDER_WAY,
+	FM_PROGRESS_REACHED,		/* it is as wished */
+	FM_PROGRESS_REFUSED,		/* it will not be before somebody changes something */
+};
+
+/* As of the last look; a wish is under way until there was one. *why: one line, borrowed until the next look. -ENOENT. */
+int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
+			   const char **why);
+
+/* Whether that is the wish in force. */
+bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want);
+
+bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume);
+
+/* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or there is no such volume. */
+json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
+
+struct fm_supervisor_count {
+	unsigned volumes, as_wanted, refused;
+};
+
+struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup);
+
+/* Starts nothing more, and leaves everything as it is. The helpers' owner ends those under way, then fm_supervisor_free(). */
+void fm_supervisor_stop(struct fm_supervisor *sup);
+
+/* Stopped, and no call under way. NULL is allowed. */
+void fm_supervisor_free(struct fm_supervisor *sup);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps of the supervisor, each a call of a helper process: begun, and what follows from its end.
+ *
+ * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read xfs_state as well, the
+ * guard, mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mover/base/base64.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "nvmetcp/connection.h"
+#include "nvmetcp/supervisor_priv.h"
+
+#define CONNECT_NS (30 * FM_NS_PER_S)
+#define DISCONNECT_NS (30 * FM_NS_PER_S)
+#define DISCONNECT_WAIT_MS 25000		/* less, so that the helper can say what it waits for */
+#define PROBE_NS (20 * FM_NS_PER_S)
+#define XFS_STATE_NS (60 * FM_NS_PER_S)
+#define MOUNT_NS (180 * FM_NS_PER_S)		/* a journal may be replayed */
+#define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
+#define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
+#define HOLD_MAX_S 60
+#define HOLD_BUSY_MAX_S 10
+#define REFUSAL_NS (10 * FM_NS_PER_S)
+#define KEY_MAX 400
+
+static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
+
+/* request is taken over; NULL is no memory for it. The key says what the call is about: see helper.h. */
+static int begin(struct fm_supervised *v, enum fm_supervised_call call, const char *key, json_t *request, uint64_t timeout_ns)
+{
+	const struct fm_supervisor_world *world = v->sup->world;
+	struct fm_err err = { 0 };
+	int ret;
+
+	v->helper.done = call_done;
+	if (request)
+		ret = world->start(world->ctx, &v->helper, key, request, timeout_ns, &err);
+	else
+		ret = fm_err_set(&err, -ENOMEM, "no memory for a request to a helper process");
+	json_decref(request);
+	if (ret == 0)
+		v->call = call;
+	else
+		fm_supervised_error(v, err.text);
+	return ret;
+}
+
+static void key_of_device(const struct fm_supervised *v, dev_t dev, char key[static KEY_MAX])
+{
+	(void)snprintf(key, KEY_MAX, "%s: device %u:%u", v->volume->name, major(dev), minor(dev));
+}
+
+/* ---- connect ---- */
+
+static json_t *connect_request(const struct fm_supervised *v, const struct fm_supervised_path *path)
+{
+	const struct fm_volume *vol = v->volume;
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:s}", "call",
+			 "connect", "subsystem", vol->subsystem, "address", path->host, "port", path->port, "host_nqn",
+			 v->sup->host_nqn, "host_id", v->sup->host_id, "host_address", vol->host_address, "host_interface",
+			 vol->host_interface, "queues", (int)vol->queues, "queue_size", (int)vol->queue_size, "keep_alive_s",
+			 vol->keep_alive_s, "reconnect_delay_s", vol->reconnect_delay_s, "ctrl_loss_s", vol->ctrl_loss_s,
+			 "fast_io_fail_s", vol->fast_io_fail_s, "header_digest", vol->has_header_digest, "data_digest",
+			 vol->has_data_digest, "tls", vol->has_tls, "secret_file", vol->secret_file, "controller_secret_file",
+			 vol->controller_secret_file);
+}
+
+void fm_supervised_connect(struct fm_supervised *v, unsigned path)
+{
+	struct fm_supervised_path *p = &v->path[path];
+	struct fm_supervisor *sup = v->sup;
+	struct fm_err err = { 0 };
+	char key[KEY_MAX];
+
+	/* Before, so that one that a killed supervisor leaves is known to be its own. */
+	if (fm_owned_expect(&sup->owned, v->volume->subsystem, p->host, p->port, &err) < 0) {
+		fm_supervised_error(v, err.text);
+		fm_hold_failed(sup, &p->hold, 1, HOLD_MAX_S);
+		return;
+	}
+	fm_supervisor_save_owned(sup);
+	v->connecting = (struct fm_owned_path){ 0 };
+	(void)snprintf(v->connecting.subsystem, sizeof(v->connecting.subsystem), "%s", v->volume->subsystem);
+	memcpy(v->connecting.address, p->host, sizeof(p->host));
+	memcpy(v->connecting.port, p->port, sizeof(p->port));
+	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
+	if (begin(v, FM_CALL_CONNECT, key, connect_request(v, p), CONNECT_NS) < 0)
+		fm_hold_failed(sup, &p->hold, 1, HOLD_MAX_S);
+}
+
+/* Nothing but a change there or here will help, so there is no hurry. */
+static bool is_slow_trouble(const char *trouble)
+{
+	static const enum fm_connection_trouble slow[] = { FM_TROUBLE_NOT_ALLOWED, FM_TROUBLE_SECRET, FM_TROUBLE_REFUSED,
+							   FM_TROUBLE_KERNEL, FM_TROUBLE_PERMISSION, FM_TROUBLE_VALUE };
+
+	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
+		if (strcmp(trouble, fm_connection_trouble_name(slow[i])) == 0)
+			return true;
+	return false;
+}
+
+/* NULL: the volume has this path no more. */
+static struct fm_supervised_path *connecting_path(struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < v->path_count; i++)
+		if (strcmp(v->path[i].port, v->connecting.port) == 0 && strcmp(v->path[i].host, v->connecting.address) == 0)
+			return &v->path[i];
+	return NULL;
+}
+
+static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *path, const char *text, json_t *answer)
+{
+	const char *trouble = json_string_value(json_object_get(answer, "trouble"));
+	const struct fm_owned_path *to = &v->connecting;
+	char line[FM_SUPERVISED_WHY_MAX];
+
+	/* A helper that was killed, or died, cannot say what it has done; then it stays in doubt. */
+	if (trouble)
+		fm_owned_forget(&v->sup->owned, to->subsystem, to->address, to->port);
+	(void)snprintf(line, sizeof(line), "%s port %s: %s", to->address, to->port, text);
+	fm_supervised_error(v, trouble ? text : line);	/* its own text names the target, where that matters */
+	if (path)
+		fm_hold_failed(v->sup, &path->hold, trouble && is_slow_trouble(trouble) ? HOLD_MAX_S : 1, HOLD_MAX_S);
+}
+
+static void connect_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	struct fm_supervised_path *path = connecting_path(v);
+	const struct fm_owned_path *to = &v->connecting;
+	struct fm_owned_list *owned = &v->sup->owned;
+	int cntlid = 0, was_there = 0;
+	const char *name = "";
+
+	if (code == 0 && json_unpack(answer, "{s:s, s:i, s:b}", "controller", &name, "cntlid", &cntlid, "was_there", &was_there) < 0) {
+		code = -EBADMSG;
+		text = "the helper process answered something that is no connection";
+		answer = NULL;
+	}
+	if (code < 0) {
+		connect_failed(v, path, text, answer);
+		fm_supervisor_save_owned(v->sup);
+		return;
+	}
+	if (was_there)
+		fm_owned_forget(owned, to->subsystem, to->address, to->port);
+	else
+		fm_owned_made(owned, to->subsystem, to->address, to->port, name, cntlid);
+	fm_supervisor_save_owned(v->sup);
+	fm_log_info("volume %s: %s:%s: %s is %s", v->volume->name, to->address, to->port, name,
+		    was_there ? "there already" : "connected");
+	fm_supervised_worked(v);
+	if (path)
+		fm_hold_worked(v->sup, &path->hold);
+}
+
+/* ---- disconnect ---- */
+
+void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_controller *c)
+{
+	char key[KEY_MAX];
+
+	if (v->disconnect_hold.failures == 0)
+		fm_log_info("volume %s: disconnecting %s (%s)", v->volume->name, c->name, v->plan.why);
+	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
+	if (begin(v, FM_CALL_DISCONNECT, key,
+		  json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", c->name, "subsystem", v->volume->subsystem,
+			    "wait_ms", DISCONNECT_WAIT_MS), DISCONNECT_NS) < 0)
+		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
+}
+
+static void disconnect_done(struct fm_supervised *v, int code, const char *text)
+{
+	if (code == 0) {
+		fm_supervised_worked(v);
+		v->disconnect_hold = (struct fm_hold){ 0 };
+		return;
+	}
+	fm_supervised_error(v, text);
+	fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
+}
+
+/* ---- mount: probe, xfs_state, guard, mount ---- */
+
+static void mount_failed(struct fm_supervised *v, const char *text)
+{
+	fm_supervised_error(v, text);
+	v->is_refused = false;
+	fm_hold_failed(v->sup, &v->mount_hold, 1, HOLD_MAX_S);
+}
+
+static void mount_refused(struct fm_supervised *v, const char *why)
+{
+	const struct fm_inv_namespace *ns = &v->ns;
+
+	if (!v->is_refused || strcmp(v->refusal, why) != 0)
+		fm_log_warn("volume %s: not mounted: %s", v->volume->name, why);
+	v->is_refused = true;
+	(void)snprintf(v->refusal, sizeof(v->refusal), "%s", why);
+	v->refused_facts = (struct fm_supervised_facts){ .dev = ns->dev, .size_bytes = ns->size_bytes, .is_read_only = ns->is_read_only };
+	memcpy(v->refused_facts.wwid, ns->wwid, sizeof(ns->wwid));
+	v->mount_hold.until_ns = fm_loop_now(v->sup->loop) + REFUSAL_NS;
+}
+
+/* {"call": CALL, "device", "rdev", and the wwid if there is one}. */
+static json_t *device_request(const struct fm_inv_namespace *ns, const char *call, bool has_wwid)
+{
+	char device[64];
+
+	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
+	return json_pack("{s:s, s:s, s:[i, i], s:s*}", "call", call, "device", device, "rdev", (int)major(ns->dev), (int)minor(ns->dev),
+			 "wwid", has_wwid && ns->wwid[0] ? ns->wwid : NULL);
+}
+
+static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call, json_t *request, uint64_t timeout_ns)
+{
+	char key[KEY_MAX];
+	int ret;
+
+	key_of_device(v, v->ns.dev, key);
+	ret = begin(v, call, key, request, timeout_ns);
+	if (ret < 0)
+		fm_hold_failed(v->sup, &v->mount_hold, 1, HOLD_MAX_S);
+	return ret;
+}
+
+void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	v->ns = *ns;
+	v->has_sb = false;
+	(void)begin_on_device(v, FM_CALL_PROBE, device_request(ns, "probe", true), PROBE_NS);
+}
+
+/* The open device's own word on who it is takes the place of what the look saw. */
+static int take_identity(struct fm_inv_namespace *ns, json_t *answer)
+{
+	const char *wwid, *uuid, *nguid;
+	json_int_t size;
+	int nsid, is_ro;
+
+	if (json_unpack(answer, "{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", &wwid, "uuid", &uuid, "nguid", &nguid, "nsid", &nsid, "size",
+			&size, "read_only", &is_ro) < 0)
+		return -EBADMSG;
+	if (strlen(wwid) >= sizeof(ns->wwid) || strlen(uuid) >= sizeof(ns->uuid) || strlen(nguid) >= sizeof(ns->nguid))
+		return -EBADMSG;
+	strcpy(ns->wwid, wwid);
+	strcpy(ns->uuid, uuid);
+	strcpy(ns->nguid, nguid);
+	ns->nsid = (uint32_t)nsid;
+	ns->size_bytes = (uint64_t)size;
+	ns->is_read_only = is_ro;
+	return 0;
+}
+
+static int take_superblock(struct fm_superblock *sb, json_t *answer)
+{
+	const char *text = json_string_value(json_object_get(answer, "superblock"));
+	uint8_t bytes[FM_SUPERBLOCK_BYTES];
+
+	if (!text || fm_base64_decode(FM_BASE64, text, bytes, sizeof(bytes)) < 0)
+		return -EBADMSG;
+	return fm_superblock_parse(bytes, sizeof(bytes), sb);
+}
+
+static json_t *mount_request(const struct fm_supervised *v, const struct fm_guard_answer *how)
+{
+	const struct fm_volume *vol = v->volume;
+	json_t *request = device_request(&v->ns, "mount", true);
+	char *options;
+	int ret;
+
+	if (asprintf(&options, "%s%s%s", vol->mount_options, vol->mount_options[0] ? "," : "", how->options) < 0)
+		options = NULL;
+	ret = options && request ? json_object_update_new(request, json_pack("{s:s, s:s, s:s}", "point", vol->mount_point, "type",
+									      vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
+									      options)) :
+				   -1;
+	if (ret == 0 && how->verdict == FM_GUARD_READ_ONLY)
+		ret = json_object_set_new(request, "read_only_device", json_true());
+	free(options);
+	if (ret == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+/* The last look is seconds old by now: what is mounted is read again. */
+static void decide(struct fm_supervised *v)
+{
+	const struct fm_supervisor *sup = v->sup;
+	struct fm_guard_facts facts = { .node = sup->node, .volume = v->volume, .ns = &v->ns, .sb = &v->sb };
+	struct fm_guard_answer how;
+	struct fm_mounts mounts = { 0 };
+	struct fm_err err = { 0 };
+
+	if (sup->world->read_mounts(sup->world->ctx, &mounts, &err) < 0) {
+		mount_failed(v, err.text);
+		return;
+	}
+	facts.mounts = &mounts;
+	facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
+	fm_guard_decide(&facts, &how);
+	fm_mounts_free(&mounts);
+	if (how.verdict == FM_GUARD_REFUSED) {
+		mount_refused(v, how.why);
+		return;
+	}
+	v->is_refused = false;
+	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v, &how), MOUNT_NS);
+}
+
+static void probe_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	bool is_writer = fm_guard_is_writer(v->volume, v->sup->node);
+
+	if (code == 0 && (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
+		code = -EBADMSG;
+		text = "the helper process answered something that is no device";
+	}
+	if (code < 0) {
+		mount_failed(v, text);
+		return;
+	}
+	v->has_sb = true;
+	if (v->want != FM_WANT_UP || !v->volume->mount_point[0])
+		return;
+	if (!is_writer && strcmp(v->sb.type, "xfs") == 0 && v->sb.clean == FM_CLEAN_UNKNOWN)
+		(void)begin_on_device(v, FM_CALL_XFS_STATE, device_request(&v->ns, "xfs_state", false), XFS_STATE_NS);
+	else
+		decide(v);
+}
+
+/* Where nobody can say (xfs_logprint is not installed) it stays unknown, and the guard refuses. */
+static void xfs_state_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	const json_t *clean = json_object_get(answer, "clean");
+
+	if (code < 0 && code != -ENOENT) {
+		mount_failed(v, text);
+		return;
+	}
+	if (code < 0)
+		fm_log_warn("volume %s: %s", v->volume->name, text);
+	else
+		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
+	if (v->want == FM_WANT_UP && v->volume->mount_point[0])
+		decide(v);
+}
+
+static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	bool is_same = strcmp(v->last_wwid, v->ns.wwid) == 0;
+
+	if (code < 0) {
+		mount_failed(v, text);
+		return;
+	}
+	/* Found read-only it is so from the last time, if it was unmounted by somebody else. */
+	v->has_set_read_only = json_is_true(json_object_get(answer, "set_read_only")) ||
+			       (is_same && v->has_set_read_only && v->ns.is_read_only);
+	v->is_sync_tried = false;
+	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid, v->volume->mount_point);
+	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
+	v->last_size_bytes = v->ns.size_bytes;
+	fm_supervisor_save_mounted(v->sup, v);
+	fm_supervised_worked(v);
+	fm_hold_worked(v->sup, &v->mount_hold);
+}
+
+/* ---- unmount ---- */
+
+/* NULL: it is gone. */
+static const struct fm_inv_namespace *find_device(const struct fm_supervisor *sup, dev_t dev)
+{
+	for (unsigned i = 0; i < sup->inv->namespace_count; i++)
+		if (sup->inv->namespaces[i].dev == dev)
+			return &sup->inv->namespaces[i];
+	return NULL;
+}
+
+/* Of a device that is disconnected next, what is dirty would be lost: written first, if it can be. That is tried once. */
+static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *mount, const struct fm_inv_namespace *ns, bool is_synced)
+{
+	json_t *request = json_pack("{s:s, s:s, s:[i, i], s:b, s:b}", "call", "unmount", "point", v->volume->mount_point, "rdev",
+				    (int)major(mount->dev), (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
+	char device[64];
+
+	v->is_read_write_asked = ns && v->has_set_read_only && !v->is_lazy;
+	if (!v->is_read_write_asked || !request)
+		return request;
+	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
+	if (json_object_update_new(request, json_pack("{s:s, s:b}", "device", device, "read_write_device", 1)) == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+/* Lazily only what is lost anyway, or by order: a lazy unmount says nothing of what was written. */
+void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount)
+{
+	const struct fm_inv_namespace *ns;
+	char key[KEY_MAX];
+	bool is_synced;
+
+	if (!mount)
+		return;
+	ns = find_device(v->sup, mount->dev);
+	v->is_gone = !ns;
+	v->is_lazy = (v->is_gone || v->is_forced) && v->hung_unmounts > 0;
+	is_synced = v->is_lazy && ns && v->plan.paths_live > 0 && !v->is_sync_tried;
+	v->is_sync_tried = v->is_sync_tried || is_synced;
+	key_of_device(v, mount->dev, key);
+	if (v->is_lazy)	/* beside the one that hangs */
+		(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name, is_synced ? "sync" : "mount point");
+	if (v->unmount_hold.failures == 0 || v->is_lazy)
+		fm_log_info("volume %s: unmounting %s%s (%s)", v->volume->name, v->volume->mount_point, v->is_lazy ? " lazily" : "",
+			    v->plan.why);
+	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced), v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
+		v->hung_unmounts++;
+		fm_hold_failed(v->sup, &v->unmount_hold, 1, HOLD_BUSY_MAX_S);
+	}
+}
+
+static void unmounted(struct fm_supervised *v, json_t *answer)
+{
+	const char *lost = json_string_value(json_object_get(answer, "sync_error"));
+	const char *left = json_string_value(json_object_get(answer, "still_read_only"));
+
+	if (lost)
+		fm_log_warn("volume %s: what was still to be written is lost: %s", v->volume->name, lost);
+	if (left)
+		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, left);
+	v->is_sync_tried = false;
+	if (!v->is_read_write_asked || left)
+		return;
+	v->has_set_read_only = false;
+	fm_supervisor_save_mounted(v->sup, v);
+}
+
+static void unmount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	if (code == 0) {
+		unmounted(v, answer);
+		fm_supervised_worked(v);
+		v->unmount_hold = (struct fm_hold){ 0 };
+		v->hung_unmounts = 0;
+		return;
+	}
+	v->hung_unmounts++;
+	v->is_sync_tried = v->is_sync_tried || code == -ETIMEDOUT;	/* that was at writing it */
+	/* With the lazy one to come there is nothing to wait for. */
+	if ((v->is_gone || v->is_forced) && !v->is_lazy)
+		return;
+	fm_supervised_error(v, text);
+	fm_hold_failed(v->sup, &v->unmount_hold, 1, HOLD_BUSY_MAX_S);
+}
+
+/* ---- the end of each ---- */
+
+static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+{
+	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, helper);
+	enum fm_supervised_call call = v->call;
+
+	v->call = FM_CALL_NONE;
+	if (v->sup->is_stopped)
+		return;
+	switch (call) {
+	case FM_CALL_CONNECT:
+		connect_done(v, code, text, answer);
+		break;
+	case FM_CALL_DISCONNECT:
+		disconnect_done(v, code, text);
+		break;
+	case FM_CALL_PROBE:
+		probe_done(v, code, text, answer);
+		break;
+	case FM_CALL_XFS_STATE:
+		xfs_state_done(v, code, text, answer);
+		break;
+	case FM_CALL_MOUNT:
+		mount_done(v, code, text, answer);
+		break;
+	case FM_CALL_UNMOUNT:
+		unmount_done(v, code, text, answer);
+		break;
+	case FM_CALL_NONE:
+		break;
+	}
+	fm_supervisor_look_soon(v->sup);
+}

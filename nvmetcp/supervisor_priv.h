@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
+ * them out, supervisor_where.c knows where volumes are, supervisor_state.c keeps files, supervisor_show.c tells.
+ */
+#ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
+#define FM_NVMETCP_SUPERVISOR_PRIV_H
+
+#include "mover/base/env.h"
+#include "mover/base/list.h"
+#include "mover/base/loop.h"
+#include "nvmetcp/guard.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/owned.h"
+#include "nvmetcp/supervisor.h"
+
+#define FM_SUPERVISED_WHY_MAX 512
+#define FM_SUPERVISED_OWNED_MAX 32
+
+/* How long a thing that failed is left alone. */
+struct fm_hold {
+	unsigned failures;		/* in a row */
+	uint64_t until_ns;
+};
+
+struct fm_supervised_path {
+	char host[80];			/* literal; "": not resolved yet */
+	char port[8];
+	struct fm_hold hold;
+};
+
+enum fm_supervised_call {
+	FM_CALL_NONE,
+	FM_CALL_CONNECT,
+	FM_CALL_DISCONNECT,
+	FM_CALL_PROBE,			/* these three are one mount */
+	FM_CALL_XFS_STATE,
+	FM_CALL_MOUNT,
+	FM_CALL_UNMOUNT,
+};
+
+/* Where a volume is, asked by a helper beside its steps. */
+struct fm_supervised_where {
+	struct fm_helper helper;
+	bool is_busy;
+	bool is_discovering;		/* else a name is looked up */
+	bool is_outdated;		/* the addresses were configured anew meanwhile */
+	unsigned at;			/* which of the configured addresses */
+	struct fm_hold hold;
+	char literal[80];		/* of the discovery controller that is asked */
+};
+
+enum fm_supervised_state {
+	FM_STATE_DOWN, FM_STATE_WAITING, FM_STATE_CONNECTING, FM_STATE_CONNECTED, FM_STATE_MOUNTING, FM_STATE_MOUNTED,
+	FM_STATE_UNMOUNTING, FM_STATE_DISCONNECTING, FM_STATE_REFUSED, FM_STATE_DEGRADED,
+};
+
+/* What a refusal rests on besides the configuration: looked at again when it changes. */
+struct fm_supervised_facts {
+	dev_t dev;
+	uint64_t size_bytes;
+	bool is_read_only;
+	char wwid[160];
+};
+
+struct fm_supervised {
+	struct fm_list link;
+	struct fm_supervisor *sup;
+	struct fm_volume *volume;	/* a copy of its own */
+	bool is_retired;		/* no longer configured: taken down, then forgotten */
+	enum fm_plan_want want;
+	bool is_forced;
+	bool is_fresh;			/* its wish or configuration is newer than the last look */
+
+	struct fm_supervised_where where;
+	struct fm_supervised_path path[FM_VOLUME_PATHS_MAX];
+	unsigned path_count;
+
+	struct fm_plan plan;		/* of the last look */
+	unsigned plan_path;		/* index into path of plan.address */
+
+	struct fm_helper helper;
+	enum fm_supervised_call call;
+	struct fm_owned_path connecting;	/* FM_CALL_CONNECT */
+	bool is_lazy;			/* FM_CALL_UNMOUNT */
+	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
+	bool is_read_write_asked;	/* FM_CALL_UNMOUNT: the device is to be writable afterwards */
+	bool is_sync_tried;		/* what is dirty was written out before a lazy unmount, or could not be */
+	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
+	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
+	bool has_sb;
+
+	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
+	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
+	bool is_refused;		/* by the guard */
+	struct fm_supervised_facts refused_facts;
+	char refusal[FM_SUPERVISED_WHY_MAX];
+	bool is_iopolicy_refused;	/* this kernel does not know it */
+
+	/* What people are told. */
+	enum fm_supervised_state state;
+	char text[FM_SUPERVISED_WHY_MAX];
+	uint64_t since_ms, since_ns;
+	char error[FM_SUPERVISED_WHY_MAX];	/* the last one; "" after success */
+	uint64_t error_ms;
+	unsigned tries;			/* failures in a row */
+
+	/* mounted.json */
+	char last_wwid[160];
+	uint64_t last_size_bytes;
+	bool has_set_read_only;		/* the device, which was writable before */
+};
+
+struct fm_supervisor {
+	struct fm_loop *loop;
+	const struct fm_supervisor_world *world;
+	const struct fm_random *random;
+	void (*changed)(void *ctx);
+	void *ctx;
+	char *node, *host_nqn, *host_id;
+	struct fm_list volumes;		/* struct fm_supervised */
+	struct fm_owned_list owned;
+	char *owned_text;		/* as it is in the file; NULL: not known */
+	json_t *wishes, *mounted;	/* as in the files; also of volumes that are not configured at present */
+	struct fm_inventory *inv;	/* of the last look; NULL before */
+	struct fm_mounts mounts;
+	bool has_world_error;
+	struct fm_timer timer;		/* the next look */
+	struct fm_task look;
+	bool is_stopped;
+};
+
+/* ---- supervisor.c ---- */
+
+/* Look as soon as the loop comes round. */
+void fm_supervisor_look_soon(struct fm_supervisor *sup);
+
+/* It failed: left alone for a while, longer each time, at most max_s; never shorter than min_s. */
+void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned min_s, unsigned max_s);
+/* It worked: and should it be wanted again at once, then not within a second. */
+void fm_hold_worked(struct fm_supervisor *sup, struct fm_hold *hold);
+bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold);
+
+/* Keeps the error for people, and says it in the log unless it is the same as before. */
+void fm_supervised_error(struct fm_supervised *v, const char *text);
+void fm_supervised_worked(struct fm_supervised *v);
+
+/* Whether another volume's connect of this path is under way. */
+bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem, const struct fm_supervised_path *path);
+
+/* ---- supervisor_calls.c: each starts a call, or holds what could not be started ---- */
+
+void fm_supervised_connect(struct fm_supervised *v, unsigned path);
+void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_controller *c);
+void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns);
+void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
+
+/* ---- supervisor_where.c ---- */
+
+/* The paths that are known without asking. before (NULL: new): what is known stays if the addresses are the same. */
+void fm_supervised_where_set(struct fm_supervised *v, const struct fm_volume *before);
+
+/* Asks if it is time to. Returns when the next time is, FM_NEVER if an answer is awaited or nothing is to be asked. */
+uint64_t fm_supervised_where_ask(struct fm_supervised *v);
+
+/* ---- supervisor_state.c ---- */
+
+int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
+/* What cannot be written is said in the log. */
+void fm_supervisor_save_owned(struct fm_supervisor *sup);
+int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
+/* Wish and last mount, from what the files say. */
+void fm_supervised_recall(struct fm_supervised *v);
+void fm_supervisor_forget_state(struct fm_supervisor *sup);
+
+/* A copy in one block, to be free()d; NULL: no memory. */
+struct fm_volume *fm_volume_copy(const struct fm_volume *from);
+/* Whether they mean the same namespace at the same place. */
+bool fm_volume_is_same_thing(const struct fm_volume *a, const struct fm_volume *b);
+
+/* ---- supervisor_show.c ---- */
+
+const char *fm_supervised_state_name(enum fm_supervised_state state);
+/* State and text, from the plan, the call under way and what is held. */
+void fm_supervised_update(struct fm_supervised *v);
+bool fm_supervised_is_as_wanted(const struct fm_supervised *v);
+
+#endif

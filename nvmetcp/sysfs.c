@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sysfs - reading what the kernel says of itself.
+ */
+#include "nvmetcp/sysfs.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+
+#define NAMES_FIRST 8u
+
+/* Of the process, not of the object that is looked at: what cannot be read for it may well be there. */
+static bool is_ours(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
+
+static int open_at(int fd, const char *path, int flags)
+{
+	int got;
+
+	if (FM_FAULT("sysfs.open"))
+		return -EMFILE;
+	if (FM_FAULT("sysfs.gone"))
+		return -ENOENT;
+	/* O_NONBLOCK: for the tree of a test; /sys has nothing that waits to be opened. */
+	got = openat(fd, path, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return got < 0 ? -errno : got;
+}
+
+int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	assert(root && out);
+	if ((size_t)snprintf(path, sizeof(path), "%s/sys", strcmp(root, "/") == 0 ? "" : root) >= sizeof(path))
+		return fm_err_sys(err, -ENAMETOOLONG, "open sys/ below \"%.64s...\"", root);
+	fd = open_at(AT_FDCWD, path, O_DIRECTORY);
+	if (fd < 0)
+		return fm_err_sys(err, fd, "open %s", path);
+	*out = (struct fm_sysfs_dir){ .fd = fd };
+	return 0;
+}
+
+int fm_sysfs_open(const struct fm_sysfs_dir *at, const char *path, struct fm_sysfs_dir *out)
+{
+	int fd = open_at(at->fd, path, O_DIRECTORY);
+
+	if (fd == -ENODEV || fd == -ENXIO || fd == -ENOTDIR)
+		return -ENOENT;
+	if (fd < 0)
+		return fd;
+	*out = (struct fm_sysfs_dir){ .fd = fd };
+	return 0;
+}
+
+void fm_sysfs_close(struct fm_sysfs_dir *dir)
+{
+	if (dir->fd >= 0)
+		close(dir->fd);
+	dir->fd = -1;
+}
+
+/* ------------------------------------------------------------------------------------------ attributes */
+
+/* All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. */
+static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEXT_MAX + 1])
+{
+	int fd = open_at(dir, attr, 0);
+	size_t len = 0;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return fd;
+	/* The kernel makes the text once, at offset 0, and gives it in one piece; files elsewhere might not. */
+	while (got > 0 && len <= FM_SYSFS_TEXT_MAX) {
+		got = FM_FAULT("sysfs.read") ? -ENODEV : read(fd, buf + len, FM_SYSFS_TEXT_MAX + 1 - len);
+		if (got == -1)
+			got = -errno;
+		if (got == -EINTR)
+			got = 1;
+		else if (got > 0)
+			len += (size_t)got;
+	}
+	close(fd);
+	if (got < 0)
+		return got;
+	return len > FM_SYSFS_TEXT_MAX ? -EMSGSIZE : (ssize_t)len;
+}
+
+/* "(efault)", "(einval)", "(null)": what the kernel prints for a pointer that leads nowhere. */
+static bool is_no_text(const char *text)
+{
+	return strcmp(text, "(efault)") == 0 || strcmp(text, "(einval)") == 0 || strcmp(text, "(null)") == 0;
+}
+
+bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size)
+{
+	char buf[FM_SYSFS_TEXT_MAX + 1];
+	ssize_t len = dir->error < 0 ? dir->error : read_attr(dir->fd, attr, buf);
+
+	assert(size > 0);
+	out[0] = '\0';
+	if (len < 0 && is_ours((int)len))
+		dir->error = (int)len;
+	while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == ' ' || buf[len - 1] == '\0'))
+		len--;
+	if (len <= 0 || (size_t)len >= size)
+		return false;
+	for (ssize_t i = 0; i < len; i++)
+		if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f)
+			buf[i] = '?';
+	buf[len] = '\0';
+	if (is_no_text(buf))
+		return false;
+	memcpy(out, buf, (size_t)len + 1);
+	return true;
+}
+
+bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out)
+{
+	char text[24], *end;
+	unsigned long long value;
+
+	*out = 0;
+	if (!fm_sysfs_text(dir, attr, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno != 0 || *end != '\0')
+		return false;
+	*out = value;
+	return true;
+}
+
+int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX])
+{
+	char target[PATH_MAX];
+	ssize_t len = FM_FAULT("sysfs.gone") ? -1 : readlinkat(at->fd, path, target, sizeof(target) - 1);
+	const char *name;
+
+	if (len < 0)
+		return -ENOENT;
+	target[len] = '\0';
+	name = strrchr(target, '/');
+	name = name ? name + 1 : target;
+	if (strlen(name) >= FM_SYSFS_NAME_MAX)
+		return -ENOENT;
+	memcpy(out, name, strlen(name) + 1);
+	return 0;
+}
+
+/* -------------------------------------------------------------------------------------------- children */
+
+static int add_name(struct fm_sysfs_names *names, unsigned *room, const char *name)
+{
+	unsigned want = *room ? *room * 2 : NAMES_FIRST;
+	void *grown;
+
+	if (names->count == *room) {
+		grown = FM_FAULT("sysfs.names") ? NULL : realloc(names->name, want * sizeof(names->name[0]));
+		if (!grown)
+			return -ENOMEM;
+		names->name = grown;
+		*room = want;
+	}
+	memcpy(names->name[names->count++], name, strlen(name) + 1);
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strverscmp(a, b);
+}
+
+/* Takes over the stream. */
+static int list_stream(DIR *stream, bool (*wanted)(const char *name), unsigned max, struct fm_sysfs_names *out)
+{
+	struct dirent *entry;
+	unsigned room = 0;
+	int ret = 0;
+
+	while (ret == 0 && !out->is_cut) {
+		errno = 0;
+		entry = FM_FAULT("sysfs.list") ? (errno = ENOMEM, NULL) : readdir(stream);
+		if (!entry) {
+			ret = -errno;
+			break;
+		}
+		if (strlen(entry->d_name) >= FM_SYSFS_NAME_MAX || !wanted(entry->d_name))
+			continue;
+		if (out->count == max)
+			out->is_cut = true;
+		else
+			ret = add_name(out, &room, entry->d_name);
+	}
+	closedir(stream);
+	return ret;
+}
+
+int fm_sysfs_list(const struct fm_sysfs_dir *dir, bool (*wanted)(const char *name), unsigned max,
+		  struct fm_sysfs_names *out)
+{
+	int fd, ret;
+	DIR *stream;
+
+	*out = (struct fm_sysfs_names){ 0 };
+	/* Opened anew: the position is of the open file, and a directory may be listed more than once. */
+	fd = open_at(dir->fd, ".", O_DIRECTORY);
+	if (fd < 0)
+		return fd == -ENODEV ? -ENOENT : fd;
+	stream = FM_FAULT("sysfs.stream") ? NULL : fdopendir(fd);
+	if (!stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	ret = list_stream(stream, wanted, max, out);
+	if (ret < 0)
+		fm_sysfs_names_free(out);
+	else if (out->count > 1)
+		qsort(out->name, out->count, sizeof(out->name[0]), compare_names);
+	return ret;
+}
+
+void fm_sysfs_names_free(struct fm_sysfs_names *names)
+{
+	free(names->name);
+	*names = (struct fm_sysfs_names){ 0 };
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sysfs - attributes of the kernel's objects, bounded, below a directory that is held open.
+ *
+ * Held open, because all that is read through one directory is of one object, even if another one takes its name
+ * meanwhile: what is gone stays gone. What is not there, is going away or makes no sense is "not there"; only what is
+ * wrong with this process (no memory, no descriptors) or with the whole of /sys is an error. Whether a read can block
+ * is a matter of the attribute: this module has no list of good ones, whoever asks has. Any thread.
+ */
+#ifndef FM_NVMETCP_SYSFS_H
+#define FM_NVMETCP_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_err;
+
+#define FM_SYSFS_TEXT_MAX 512		/* bytes of one attribute; a longer one is not there */
+#define FM_SYSFS_NAME_MAX 32		/* with the NUL, of what is listed; the kernel's DISK_NAME_LEN */
+
+struct fm_sysfs_dir {
+	int fd;
+	int error;			/* the first error of a read below it; reads after it find nothing */
+};
+
+/* ROOT/sys; root "" or "/" is this machine. 0 or a negative errno with text. */
+int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err);
+
+/* -ENOENT: not there (any more). Others are errors. Symbolic links are followed: they are the kernel's. */
+int fm_sysfs_open(const struct fm_sysfs_dir *at, const char *path, struct fm_sysfs_dir *out);
+
+void fm_sysfs_close(struct fm_sysfs_dir *dir);
+
+/*
+ * One line without the blanks at its end; control bytes become '?'. False, and "": not there, empty, longer than size
+ * allows (half a name is a wrong name), or a kernel's "(efault)" and its like.
+ */
+bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size);
+
+/* A decimal number; false, and 0, if it is none or not there. */
+bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out);
+
+/* The last component of what the symbolic link `path` leads to: the object's own name. -ENOENT: none, or too long. */
+int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX]);
+
+struct fm_sysfs_names {
+	char (*name)[FM_SYSFS_NAME_MAX];	/* sorted, nvme2 before nvme10 */
+	unsigned count;
+	bool is_cut;			/* there were more than max */
+};
+
+/* What wanted() says yes to, at most max. 0, -ENOENT if the directory has gone, or an error. */
+int fm_sysfs_list(const struct fm_sysfs_dir *dir, bool (*wanted)(const char *name), unsigned max,
+		  struct fm_sysfs_names *out);
+
+void fm_sysfs_names_free(struct fm_sysfs_names *names);
+
+#endif

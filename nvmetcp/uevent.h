@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uevent - the kernel says that something about NVMe or its block devices has changed. A hint only: what has changed is
+ * looked up, and events that were lost are an event. Loop thread.
+ */
+#ifndef FM_NVMETCP_UEVENT_H
+#define FM_NVMETCP_UEVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fm_err;
+struct fm_loop;
+struct fm_uevent;
+
+/* changed() is called from the loop, once for any number of events. */
+int fm_uevent_new(struct fm_loop *loop, void (*changed)(void *ctx), void *ctx, struct fm_uevent **out, struct fm_err *err);
+
+/* NULL is allowed. */
+void fm_uevent_free(struct fm_uevent *uevent);
+
+/* Whether a message of the kernel's ("add@/devices/...", then KEY=VALUE, each ended by a NUL) is about NVMe. */
+bool fm_uevent_is_nvme(const char *text, size_t len);
+
+#endif

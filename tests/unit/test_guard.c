@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard: who may mount what, and how. A list of situations; each begins as one that is fine and says what is different.
+ *
+ * links: fm_nvmetcp
+ */
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "nvmetcp/guard.h"
+#include "nvmetcp/identity.h"
+#include "nvmetcp/mounts.h"
+#include "tests/fm_test.h"
+
+#define UUID_A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+#define UUID_B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
+#define NGUID_A "0123456789abcdef0123456789abcdef"
+#define GIB (UINT64_C(1) << 30)
+
+/* Everything a decision is made of. It begins as: n1 is the writer of an exclusive ext4, alone. */
+struct scene {
+	struct fm_volume volume;
+	struct fm_inv_namespace ns;
+	struct fm_superblock sb;
+	struct fm_mount mount[2];
+	struct fm_mounts mounts;
+	struct fm_guard_peer peer[2];
+	struct fm_guard_facts facts;
+};
+
+static void scene_begin(struct scene *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->volume = (struct fm_volume){
+		.name = "data", .subsystem = "disk1", .uuid = UUID_A, .nguid = "", .mount_point = "/srv/data", .fs_type = "",
+		.mount_options = "", .mode = FM_VOLUME_EXCLUSIVE, .writer = "n1",
+	};
+	s->ns = (struct fm_inv_namespace){
+		.name = "nvme0n1", .nsid = 1, .wwid = "uuid." UUID_A, .uuid = UUID_A, .nguid = NGUID_A, .size_bytes = GIB,
+		.dev = makedev(259, 1),
+	};
+	s->sb = (struct fm_superblock){ .type = "ext4", .clean = FM_CLEAN };
+	s->mounts.mounts = s->mount;
+	s->facts = (struct fm_guard_facts){ .node = "n1", .volume = &s->volume, .ns = &s->ns, .sb = &s->sb, .mounts = &s->mounts,
+					    .peers = s->peer };
+}
+
+static void file_system(struct scene *s, const char *type, enum fm_superblock_clean clean)
+{
+	snprintf(s->sb.type, sizeof(s->sb.type), "%s", type);
+	s->sb.clean = clean;
+}
+
+static void peer(struct scene *s, const char *node, const char *writer, const char *mounted)
+{
+	s->peer[s->facts.peer_count++] = (struct fm_guard_peer){ .node = node, .writer = writer, .is_mounted = mounted[0] != '\0',
+								 .is_read_write = strcmp(mounted, "rw") == 0 };
+}
+
+static void mounted(struct scene *s, unsigned minor, char *point)
+{
+	static char root[] = "/", type[] = "ext4", source[] = "/dev/x\n", options[] = "rw";
+
+	s->mount[s->mounts.count++] = (struct fm_mount){ .dev = makedev(259, minor), .root = root, .point = point, .fs_type = type,
+							 .source = source, .options = options };
+}
+
+/* ---- what is different ---- */
+
+/* clang-format off */
+static void nothing(struct scene *s) { (void)s; }
+static void another_node(struct scene *s) { s->facts.node = "n2"; }
+static void no_writer(struct scene *s) { s->volume.writer = ""; }
+static void shared(struct scene *s) { s->volume.mode = FM_VOLUME_SHARED_READ; }
+static void shared_mmp(struct scene *s) { shared(s); s->sb.has_mmp = true; }
+static void shared_xfs(struct scene *s) { shared(s); file_system(s, "xfs", FM_CLEAN_UNKNOWN); }
+static void sealed(struct scene *s) { shared_mmp(s); s->facts.is_sealed = true; }
+static void sealed_dirty(struct scene *s) { sealed(s); s->sb.clean = FM_UNCLEAN; }
+static void reader(struct scene *s) { shared_mmp(s); another_node(s); }
+static void reader_ext3(struct scene *s) { reader(s); file_system(s, "ext3", FM_CLEAN); }
+static void reader_ext2(struct scene *s) { reader(s); file_system(s, "ext2", FM_CLEAN); }
+static void reader_dirty(struct scene *s) { reader(s); s->sb.clean = FM_UNCLEAN; }
+static void reader_xfs(struct scene *s) { reader(s); file_system(s, "xfs", FM_CLEAN); }
+static void reader_xfs_dirty(struct scene *s) { reader(s); file_system(s, "xfs", FM_UNCLEAN); }
+static void reader_xfs_unknown(struct scene *s) { reader(s); file_system(s, "xfs", FM_CLEAN_UNKNOWN); }
+static void reader_btrfs(struct scene *s) { reader(s); file_system(s, "btrfs", FM_CLEAN_UNKNOWN); }
+static void read_only(struct scene *s) { s->volume.mode = FM_VOLUME_READ_ONLY; s->volume.writer = ""; }
+static void read_only_dirty(struct scene *s) { read_only(s); s->sb.clean = FM_UNCLEAN; }
+static void read_only_squashfs(struct scene *s) { read_only(s); file_system(s, "squashfs", FM_CLEAN); }
+static void read_only_erofs(struct scene *s) { read_only(s); file_system(s, "erofs", FM_CLEAN); }
+static void squashfs(struct scene *s) { file_system(s, "squashfs", FM_CLEAN); }
+static void dirty(struct scene *s) { s->sb.clean = FM_UNCLEAN; }
+static void damaged(struct scene *s) { s->sb.has_errors = true; }
+static void damaged_reader(struct scene *s) { reader(s); s->sb.has_errors = true; }
+static void blank(struct scene *s) { file_system(s, "", FM_CLEAN_UNKNOWN); }
+static void blank_but_named(struct scene *s) { blank(s); s->volume.fs_type = "f2fs"; }
+static void another_type(struct scene *s) { s->volume.fs_type = "xfs"; }
+static void ext3_by_ext4(struct scene *s) { s->volume.fs_type = "ext4"; file_system(s, "ext3", FM_CLEAN); }
+static void protected_device(struct scene *s) { s->ns.is_read_only = true; }
+static void protected_reader(struct scene *s) { reader(s); s->ns.is_read_only = true; }
+static void another_uuid(struct scene *s) { strcpy(s->ns.uuid, UUID_B); }
+static void upper_case(struct scene *s) { s->volume.uuid = "AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA"; }
+static void no_uuid(struct scene *s) { s->ns.uuid[0] = '\0'; }
+static void not_ready(struct scene *s) { s->ns.wwid[0] = s->ns.uuid[0] = '\0'; }
+static void another_number(struct scene *s) { s->volume.nsid = 2; }
+static void nguid_hyphens(struct scene *s) { s->volume.nguid = "01234567-89ab-cdef-0123-456789abcdef"; }
+static void another_nguid(struct scene *s) { s->volume.nguid = "ffffffffffffffffffffffffffffffff"; }
+static void smaller(struct scene *s) { s->facts.last_size_bytes = 2 * GIB; }
+static void same_size(struct scene *s) { s->facts.last_size_bytes = GIB; }
+static void larger(struct scene *s) { s->facts.last_size_bytes = GIB / 2; }
+static void larger_unnamed(struct scene *s) { larger(s); s->volume.uuid = ""; s->volume.nsid = 1; }
+static void peer_silent(struct scene *s) { peer(s, "n2", "", ""); }
+static void peer_agrees(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", ""); }
+static void peer_agrees_no_mmp(struct scene *s) { peer(s, "n2", "n1", ""); }
+static void peer_other_writer(struct scene *s) { s->sb.has_mmp = true; peer(s, "n3", "n1", ""); peer(s, "n2", "n2", ""); }
+static void peer_writes(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", "rw"); }
+static void peer_writes_unknown(struct scene *s) { peer(s, "n2", "", "rw"); }
+static void peer_reads(struct scene *s) { shared_mmp(s); peer(s, "n2", "n1", "ro"); }
+static void peer_same_name(struct scene *s) { peer(s, "n1", "n1", ""); }
+static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
+static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
+static void reader_beside_reader(struct scene *s) { reader(s); peer(s, "n3", "n1", "ro"); }
+static void reader_beside_writer(struct scene *s) { reader(s); peer(s, "n1", "n1", "rw"); }
+static void read_only_beside_writer(struct scene *s) { read_only(s); peer(s, "n2", "", "rw"); }
+static void read_only_here_not_there(struct scene *s) { read_only(s); peer(s, "n2", "n2", ""); }
+static void mounted_elsewhere(struct scene *s) { static char point[] = "/mnt"; mounted(s, 1, point); }
+static void point_in_use(struct scene *s) { static char point[] = "/srv/data"; mounted(s, 7, point); }
+/* clang-format on */
+
+static const struct situation {
+	const char *name;
+	void (*change)(struct scene *s);
+	enum fm_guard_verdict verdict;
+	const char *says;		/* the options, or a part of why */
+} situations[] = {
+	/* who */
+	{ "the writer of an exclusive volume", nothing, FM_GUARD_READ_WRITE, "rw" },
+	{ "another node than the writer", another_node, FM_GUARD_REFUSED, "exclusive to node n1 and this is n2" },
+	{ "no writer at all", no_writer, FM_GUARD_REFUSED, "say writer = NODE" },
+	{ "the writer of a shared volume, with mmp", shared_mmp, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same without mmp", shared, FM_GUARD_REFUSED, "tune2fs -O mmp /dev/nvme0n1" },
+	{ "the same on XFS, which has no mmp", shared_xfs, FM_GUARD_READ_WRITE, "rw" },
+	{ "the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
+	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload" },
+	/* what is on it */
+	{ "an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw" },
+	{ "an unclean ext4: a reader must not", reader_dirty, FM_GUARD_REFUSED, "let the writer mount and unmount it" },
+	{ "an unclean ext4 that nobody writes", read_only_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
+	{ "ext3 for a reader", reader_ext3, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "ext2 for a reader: there is no journal", reader_ext2, FM_GUARD_READ_ONLY, "ro" },
+	{ "a clean XFS for a reader", reader_xfs, FM_GUARD_READ_ONLY, "ro,norecovery" },
+	{ "an unclean XFS for a reader", reader_xfs_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
+	{ "an XFS that could not be asked", reader_xfs_unknown, FM_GUARD_REFUSED, "cannot be told" },
+	{ "btrfs for a reader: the device is read-only", reader_btrfs, FM_GUARD_READ_ONLY, "ro" },
+	{ "squashfs", read_only_squashfs, FM_GUARD_READ_ONLY, "ro" },
+	{ "erofs", read_only_erofs, FM_GUARD_READ_ONLY, "ro" },
+	{ "squashfs with a writer", squashfs, FM_GUARD_REFUSED, "nobody can write" },
+	{ "marked as damaged", damaged, FM_GUARD_REFUSED, "e2fsck -f /dev/nvme0n1" },
+	{ "marked as damaged, for a reader", damaged_reader, FM_GUARD_REFUSED, "e2fsck" },
+	{ "nothing known on it", blank, FM_GUARD_REFUSED, "no known file system" },
+	{ "nothing known on it, but the type was said", blank_but_named, FM_GUARD_READ_WRITE, "rw" },
+	{ "another file system than was said", another_type, FM_GUARD_REFUSED, "ext4 is on nvme0n1, the configuration says xfs" },
+	{ "ext3 where ext4 was said", ext3_by_ext4, FM_GUARD_READ_WRITE, "rw" },
+	/* the device */
+	{ "a read-only device and the writer", protected_device, FM_GUARD_REFUSED, "is read-only" },
+	{ "a read-only device and a reader", protected_reader, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "another UUID", another_uuid, FM_GUARD_REFUSED, "its UUID is " UUID_B ", the configuration says " UUID_A },
+	{ "the UUID in capitals", upper_case, FM_GUARD_READ_WRITE, "rw" },
+	{ "a namespace without UUID", no_uuid, FM_GUARD_REFUSED, "its UUID is not there" },
+	{ "attributes that are not filled in yet", not_ready, FM_GUARD_REFUSED, "is not ready" },
+	{ "another number", another_number, FM_GUARD_REFUSED, "its number is 1, the configuration says 2" },
+	{ "the same NGUID with hyphens", nguid_hyphens, FM_GUARD_READ_WRITE, "rw" },
+	{ "another NGUID", another_nguid, FM_GUARD_REFUSED, "its NGUID is " NGUID_A },
+	{ "smaller than last time", smaller, FM_GUARD_REFUSED, "fewer than the 2147483648" },
+	{ "as large as last time", same_size, FM_GUARD_READ_WRITE, "rw" },
+	{ "larger than last time, known by its UUID", larger, FM_GUARD_READ_WRITE, "rw" },
+	{ "larger than last time, known by its number only", larger_unnamed, FM_GUARD_REFUSED, "may be another namespace" },
+	/* the others */
+	{ "a peer that does not know the volume", peer_silent, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that agrees", peer_agrees, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that agrees: so several reach it", peer_agrees_no_mmp, FM_GUARD_REFUSED, "multiple mount protection" },
+	{ "a peer that names another writer", peer_other_writer, FM_GUARD_REFUSED, "configuration of n2 names \"n2\"" },
+	{ "a peer that has it read-write", peer_writes, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
+	{ "a peer that has it read-write by hand", peer_writes_unknown, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
+	{ "a peer that still reads what is to be written", peer_reads, FM_GUARD_REFUSED, "n2 has it mounted read-only" },
+	{ "a peer that reads what is sealed", sealed_and_read, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "two readers", reader_beside_reader, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "a reader while the writer writes", reader_beside_writer, FM_GUARD_REFUSED, "n1 has it mounted read-write" },
+	{ "read-only while somebody writes", read_only_beside_writer, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
+	{ "read-only here, a writer there", read_only_here_not_there, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
+	{ "a peer with our own name", peer_same_name, FM_GUARD_REFUSED, "another node calls itself n1" },
+	{ "a peer with control characters", peer_escape, FM_GUARD_REFUSED, "\"?[2J\"" },
+	/* here */
+	{ "mounted elsewhere", mounted_elsewhere, FM_GUARD_REFUSED, "is mounted already, at /mnt" },
+	{ "something else at the mount point", point_in_use, FM_GUARD_REFUSED, "something else is mounted at /srv/data" },
+};
+
+static bool is_as_expected(const struct situation *t, const struct fm_guard_answer *a)
+{
+	if (a->verdict != t->verdict || strchr(a->why, '\n'))
+		return false;
+	if (t->verdict == FM_GUARD_REFUSED)
+		return !a->options && strstr(a->why, t->says);
+	return strcmp(a->options, t->says) == 0 && !a->why[0];
+}
+
+static void test_situations(void)
+{
+	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++) {
+		const struct situation *t = &situations[i];
+		struct fm_guard_answer answer;
+		struct scene s;
+
+		scene_begin(&s);
+		t->change(&s);
+		fm_guard_decide(&s.facts, &answer);
+		if (!is_as_expected(t, &answer))
+			printf("\n    %s: gave %d, %s, %s\n", t->name, answer.verdict, answer.options ? answer.options : "-", answer.why);
+		CU_ASSERT_TRUE(is_as_expected(t, &answer));
+	}
+}
+
+/*
+ * Goal:   two nodes never both get read-write, whatever either has heard of the other.
+ * Method: every pair of modes and of named writers (configurations that agree), each node asked with and without an
+ *         answer of the other.
+ */
+static void test_never_two_writers(void)
+{
+	static const char *const nodes[] = { "n1", "n2", "n3" };
+
+	for (int mode = FM_VOLUME_EXCLUSIVE; mode <= FM_VOLUME_SHARED_READ; mode++) {
+		for (unsigned w = 0; w < 3; w++) {
+			unsigned writers = 0;
+
+			for (unsigned n = 0; n < 3; n++) {
+				struct fm_guard_answer answer;
+				struct scene s;
+
+				scene_begin(&s);
+				s.sb.has_mmp = true;
+				s.volume.mode = (enum fm_volume_mode)mode;
+				s.volume.writer = nodes[w];
+				s.facts.node = nodes[n];
+				fm_guard_decide(&s.facts, &answer);
+				writers += answer.verdict == FM_GUARD_READ_WRITE;
+			}
+			CU_ASSERT_EQUAL(writers, mode == FM_VOLUME_READ_ONLY ? 0 : 1);
+		}
+	}
+}
+
+static const struct fm_test tests[] = {
+	{ "every situation has its answer", test_situations },
+	{ "of several nodes one may write at most, without a word between them", test_never_two_writers },
+};
+
+FM_TEST_MAIN("guard", tests)

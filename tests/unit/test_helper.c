@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Helper processes: this program is also the helper (`--helper`), which does what the request says: answers, dies, hangs,
+ * answers nonsense, too much or nothing. links: fm_nvmetcp
+ *
+ * What must be waited for is waited for; a deadline is short only where nothing but the deadline can happen.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/loop.h"
+#include "nvmetcp/helper.h"
+#include "tests/fm_test.h"
+
+#define LONG_NS (60 * FM_NS_PER_S)
+#define SHORT_NS (50 * FM_NS_PER_MS)
+#define POINTS_MAX 50
+
+/* ------------------------------------------------------------------------------------------------- as the helper */
+
+static json_t *stub_request(void)
+{
+	static char text[FM_HELPER_MSG_MAX + 1];
+	size_t len = 0;
+	ssize_t got;
+
+	while ((got = read(0, text + len, sizeof(text) - len)) > 0)
+		len += (size_t)got;
+	return json_loadb(text, len, 0, NULL);
+}
+
+static void stub_say(const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left > 0) {
+		ssize_t wrote = write(1, text, left);
+
+		if (wrote < 0)
+			_exit(3);
+		text += wrote;
+		left -= (size_t)wrote;
+	}
+}
+
+/* Descriptors beyond the standard ones. The listing has one of its own. */
+static unsigned stub_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count - 2 - 3 - 1;
+}
+
+static void stub_echo(json_t *request)
+{
+	json_t *whole = json_pack("{s:i, s:{s:O, s:i, s:i}}", "code", 0, "answer", "request", request, "fds", (int)stub_fds(), "group",
+				  getpgrp() == getpid());
+	char *text = json_dumps(whole, JSON_COMPACT);
+
+	stub_say(text);
+	free(text);
+	json_decref(whole);
+}
+
+static int stub_main(void)
+{
+	json_t *request = stub_request();
+	const char *what = json_string_value(json_object_get(request, "call"));
+
+	if (!what)
+		return 4;
+	if (strcmp(what, "echo") == 0)
+		stub_echo(request);
+	else if (strcmp(what, "error") == 0)
+		stub_say("{\"code\": -5, \"text\": \"the disk is gone\", \"answer\": {\"trouble\": \"other\"}}");
+	else if (strcmp(what, "say") == 0)
+		stub_say(json_string_value(json_object_get(request, "text")));
+	else if (strcmp(what, "flood") == 0)
+		for (;;)
+			stub_say("0123456789012345678901234567890123456789");
+	else if (strcmp(what, "die") == 0)
+		(void)raise(SIGKILL);
+	else if (strcmp(what, "exit") == 0)
+		_exit(7);
+	else if (strcmp(what, "hang") == 0)
+		for (;;)
+			pause();
+	json_decref(request);
+	return 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------- fixture */
+
+static struct fm_loop *loop;
+static struct fm_helpers *helpers;
+static struct fm_err err;
+
+struct call {
+	struct fm_helper helper;
+	unsigned done;
+	int code;
+	char text[FM_ERR_TEXT_MAX];
+	json_t *answer;
+};
+
+static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+{
+	struct call *c = fm_container_of(helper, struct call, helper);
+
+	c->done++;
+	c->code = code;
+	(void)snprintf(c->text, sizeof(c->text), "%s", text);
+	c->answer = json_incref(answer);
+}
+
+static void set_up(const char *program)
+{
+	int ret = fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err);
+
+	CU_ASSERT_EQUAL_FATAL(ret, 0);
+	ret = fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .program = program }, &helpers, &err);
+	CU_ASSERT_EQUAL_FATAL(ret, 0);
+}
+
+static void tear_down(void)
+{
+	fm_helpers_free(helpers);
+	fm_loop_free(loop);
+	helpers = NULL;
+	loop = NULL;
+	CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);	/* no child is left, not even a dead one */
+	CU_ASSERT_EQUAL(errno, ECHILD);
+}
+
+static int start(struct call *c, const char *key, json_t *request, uint64_t timeout_ns)
+{
+	int ret;
+
+	*c = (struct call){ .helper = { .done = call_done } };
+	fm_err_clear(&err);
+	ret = fm_helper_start(helpers, &c->helper, key, request, timeout_ns, &err);
+	json_decref(request);
+	return ret;
+}
+
+static int start_call(struct call *c, const char *key, const char *what, uint64_t timeout_ns)
+{
+	return start(c, key, json_pack("{s:s}", "call", what), timeout_ns);
+}
+
+static void wait_done(struct call *c)
+{
+	while (!c->done)
+		(void)fm_loop_step(loop, FM_NS_PER_S);
+}
+
+static void run_call(struct call *c, const char *what)
+{
+	CU_ASSERT_EQUAL_FATAL(start_call(c, "k", what, LONG_NS), 0);
+	wait_done(c);
+	CU_ASSERT_EQUAL(c->done, 1);
+}
+
+/* --------------------------------------------------------------------------------------------------------- tests */
+
+static void test_answer(void)
+{
+	struct call c;
+	json_t *request = json_pack("{s:s, s:s}", "call", "echo", "name", "b\xc3\xa4r");
+
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_incref(request), LONG_NS), 0);
+	CU_ASSERT_EQUAL(c.done, 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, 0);
+	CU_ASSERT_TRUE(json_equal(json_object_get(c.answer, "request"), request));
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(c.answer, "fds")), 0);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(c.answer, "group")), 1);
+	CU_ASSERT_EQUAL(fm_helpers_stuck(helpers), 0);
+	json_decref(c.answer);
+	json_decref(request);
+	tear_down();
+}
+
+static void test_error(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	run_call(&c, "error");
+	CU_ASSERT_EQUAL(c.code, -EIO);
+	CU_ASSERT_STRING_EQUAL(c.text, "the disk is gone");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(c.answer, "trouble")), "other");
+	json_decref(c.answer);
+	tear_down();
+}
+
+/* The largest request goes over in one go, one byte more is refused. */
+static void test_largest(void)
+{
+	const size_t frame = strlen("{\"call\":\"\",\"x\":\"\"}");
+	char *x = malloc(FM_HELPER_MSG_MAX);
+	struct call c;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+	memset(x, 'x', FM_HELPER_MSG_MAX);
+	x[FM_HELPER_MSG_MAX - frame] = '\0';
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "", "x", x), LONG_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -EPROTO);		/* it has read all of it and says nothing */
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "status 0"));
+	CU_ASSERT_EQUAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "!", "x", x), LONG_NS), -E2BIG);
+	free(x);
+	tear_down();
+}
+
+static void test_end_without_answer(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	run_call(&c, "die");
+	CU_ASSERT_EQUAL(c.code, -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "signal 9"));
+	CU_ASSERT_PTR_NULL(c.answer);
+	run_call(&c, "exit");
+	CU_ASSERT_EQUAL(c.code, -EPROTO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "status 7"));
+	tear_down();
+}
+
+static void test_nonsense(void)
+{
+	static const char *const texts[] = {
+		"{", "[]", "{}", "{\"code\": 0}", "{\"code\": 0, \"answer\": []}", "{\"code\": 1, \"answer\": {}}",
+		"{\"code\": -5}", "{\"code\": -5, \"text\": \"\"}", "{\"code\": -5, \"text\": 3}", "{\"code\": \"0\", \"answer\": {}}",
+		"{\"code\": 0, \"answer\": {}, \"more\": 1}", "{\"code\": 0, \"answer\": {}} x",
+		"{\"code\": 0, \"code\": 0, \"answer\": {}}",
+	};
+	struct call c;
+
+	set_up("/proc/self/exe");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", texts[i]), LONG_NS), 0);
+		wait_done(&c);
+		CU_ASSERT_EQUAL(c.code, -EBADMSG);
+		CU_ASSERT_PTR_NULL(c.answer);
+		CU_ASSERT_TRUE(strlen(c.text) > 10);
+	}
+	tear_down();
+}
+
+static void test_too_much(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	run_call(&c, "flood");
+	CU_ASSERT_EQUAL(c.code, -EMSGSIZE);
+	CU_ASSERT_PTR_NULL(c.answer);
+	tear_down();
+}
+
+static void test_deadline(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", SHORT_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
+	CU_ASSERT_EQUAL(c.done, 1);
+	run_call(&c, "error");			/* the key is free again */
+	json_decref(c.answer);
+	tear_down();
+}
+
+static void test_keys(void)
+{
+	struct call a, b, c;
+
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL_FATAL(start_call(&a, "a", "hang", LONG_NS), 0);
+	CU_ASSERT_EQUAL(start_call(&b, "a", "error", LONG_NS), -EBUSY);
+	CU_ASSERT_EQUAL(err.code, -EBUSY);
+	CU_ASSERT_EQUAL_FATAL(start_call(&c, "b", "error", LONG_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -EIO);
+	json_decref(c.answer);
+	CU_ASSERT_EQUAL(a.done, 0);
+	tear_down();
+	CU_ASSERT_EQUAL(a.done, 1);
+	CU_ASSERT_EQUAL(a.code, -ECANCELED);
+}
+
+static void test_many(void)
+{
+	static struct call calls[FM_HELPERS_MAX], more;
+	char key[16];
+
+	set_up("/proc/self/exe");
+	for (unsigned i = 0; i < FM_HELPERS_MAX; i++) {
+		(void)snprintf(key, sizeof(key), "k%u", i);
+		CU_ASSERT_EQUAL_FATAL(start_call(&calls[i], key, "hang", LONG_NS), 0);
+	}
+	CU_ASSERT_EQUAL(start_call(&more, "more", "hang", LONG_NS), -EAGAIN);
+	tear_down();
+	for (unsigned i = 0; i < FM_HELPERS_MAX; i++)
+		CU_ASSERT_EQUAL(calls[i].done, 1);
+}
+
+static void test_no_program(void)
+{
+	struct call c;
+
+	set_up("/nonexistent/program");
+	CU_ASSERT_EQUAL(start_call(&c, "k", "echo", LONG_NS), -ENOENT);
+	CU_ASSERT_EQUAL(c.done, 0);
+	tear_down();
+}
+
+/* done() may start the next call, for the same key. */
+static void again_done(struct fm_helper *helper, int code, const char *text, json_t *answer)
+{
+	struct call *c = fm_container_of(helper, struct call, helper);
+	json_t *request = json_pack("{s:s}", "call", "error");
+
+	(void)text;
+	(void)answer;
+	c->done++;
+	CU_ASSERT_EQUAL(code, -EIO);
+	if (c->done < 3)
+		CU_ASSERT_EQUAL(fm_helper_start(helpers, helper, "k", request, LONG_NS, &err), 0);
+	json_decref(request);
+}
+
+static void test_next_from_done(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "error", LONG_NS), 0);
+	c.helper.done = again_done;
+	while (c.done < 3)
+		(void)fm_loop_step(loop, FM_NS_PER_S);
+	tear_down();
+}
+
+#ifdef FM_FAULTS
+/* The only child of this process. */
+static pid_t only_child(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "r");
+	int pid = 0;
+
+	if (f) {
+		if (fscanf(f, "%d", &pid) != 1)
+			pid = 0;
+		fclose(f);
+	}
+	return pid;
+}
+
+/* Goal: one that does not die is counted, keeps its key, and gives it back when it goes. Method: the kill is left out, as
+ * the D state does. */
+static void test_stuck(void)
+{
+	struct call c, second;
+	pid_t pid;
+
+	set_up("/proc/self/exe");
+	fm_fault_arm("helper.kill", 1);
+	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", SHORT_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "hangs in the kernel"));
+	CU_ASSERT_EQUAL(fm_helpers_stuck(helpers), 1);
+	CU_ASSERT_EQUAL(start_call(&second, "k", "error", LONG_NS), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "hangs in the kernel"));
+	pid = only_child();
+	CU_ASSERT_TRUE_FATAL(pid > 1);
+	CU_ASSERT_EQUAL(kill(pid, SIGKILL), 0);
+	while (fm_helpers_stuck(helpers) > 0)
+		(void)fm_loop_step(loop, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(c.done, 1);
+	run_call(&second, "error");
+	json_decref(second.answer);
+	tear_down();
+}
+
+static unsigned fds_open(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Whatever call fails, there is one error with a text, no descriptor, no child, and the next call works. */
+static void test_faults(void)
+{
+	struct call c;
+	unsigned fds;
+	bool has_fired = true;
+	int ret;
+
+	set_up("/proc/self/exe");
+	fds = fds_open();
+	for (unsigned n = 1; has_fired; n++) {
+		CU_ASSERT_TRUE_FATAL(n < POINTS_MAX);
+		errno = 0;
+		fm_fault_arm(NULL, n);
+		ret = start_call(&c, "k", "error", LONG_NS);
+		if (ret == 0)
+			wait_done(&c);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		if (ret == 0) {
+			json_decref(c.answer);
+		} else {
+			CU_ASSERT_EQUAL(err.code, ret);
+			CU_ASSERT_TRUE(strlen(err.text) > 10);
+			CU_ASSERT_EQUAL(c.done, 0);
+		}
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);
+	}
+	tear_down();
+}
+
+#endif
+
+/* The real helper, in this process' place: what is no request is answered, not met with silence. */
+static void test_real(void)
+{
+	struct call c;
+
+	(void)setenv("TEST_HELPER_REAL", "1", 1);
+	set_up("/proc/self/exe");
+	run_call(&c, "no such call");
+	CU_ASSERT_EQUAL(c.code, -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such call"));
+	json_decref(c.answer);
+	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s, s:i}", "call", "probe", "device", "/dev/null", "x", 1), LONG_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -EINVAL);	/* a key that it does not know */
+	json_decref(c.answer);
+	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "flush", "device", "/dev/null"), LONG_NS), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -ENOTBLK);
+	json_decref(c.answer);
+	tear_down();
+	(void)unsetenv("TEST_HELPER_REAL");
+}
+
+static void run_json(struct call *c, const char *text)
+{
+	CU_ASSERT_EQUAL_FATAL(start(c, "k", json_loads(text, 0, NULL), LONG_NS), 0);
+	wait_done(c);
+}
+
+/* What is mounted is looked up by the name that the kernel gives it, so it must be written like that. */
+static void test_points(void)
+{
+	static const char *const bad[] = { "", "/", "x", "/tmp/", "//tmp", "/tmp/../tmp", "/./tmp", "/tmp/..", "/tmp/." };
+	struct call c;
+	char text[128];
+
+	(void)setenv("TEST_HELPER_REAL", "1", 1);
+	set_up("/proc/self/exe");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(text, sizeof(text), "{\"call\": \"unmount\", \"point\": \"%s\"}", bad[i]);
+		run_json(&c, text);
+		CU_ASSERT_EQUAL(c.code, -EINVAL);
+		json_decref(c.answer);
+	}
+	run_json(&c, "{\"call\": \"unmount\", \"point\": \"/nonexistent/.hidden/..x\"}");
+	CU_ASSERT_EQUAL(c.code, 0);	/* nothing is mounted there */
+	json_decref(c.answer);
+	tear_down();
+	(void)unsetenv("TEST_HELPER_REAL");
+}
+
+static void test_resolve(void)
+{
+	struct call c;
+
+	(void)setenv("TEST_HELPER_REAL", "1", 1);
+	set_up("/proc/self/exe");
+	run_json(&c, "{\"call\": \"resolve\", \"host\": \"FD00:0::1\"}");
+	CU_ASSERT_EQUAL(c.code, 0);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(c.answer, "addresses")), 1);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(c.answer, "addresses"), 0)), "fd00::1");
+	json_decref(c.answer);
+	run_json(&c, "{\"call\": \"resolve\", \"host\": \"no such name\"}");
+	CU_ASSERT_TRUE(c.code == -ENOENT || c.code == -EAGAIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such name: "));
+	json_decref(c.answer);
+	tear_down();
+	(void)unsetenv("TEST_HELPER_REAL");
+}
+
+/* Connect with a secret in a file of that mode; nothing is sent in any of these cases. */
+static void check_secret(const char *content, mode_t mode, int want)
+{
+	char path[] = "/tmp/fm-secret-XXXXXX", text[512];
+	int fd = mkstemp(path);
+	struct call c;
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(write(fd, content, strlen(content)), (ssize_t)strlen(content));
+	CU_ASSERT_EQUAL(fchmod(fd, mode), 0);
+	close(fd);
+	(void)snprintf(text, sizeof(text), "{\"call\": \"connect\", \"subsystem\": \"s\", \"address\": \"127.0.0.1\", \"port\": \"1\", "
+		       "\"host_nqn\": \"nqn.h\", \"host_id\": \"id\", \"secret_file\": \"%s\"}", path);
+	run_json(&c, text);
+	CU_ASSERT_EQUAL(c.code, want);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(c.answer, "trouble")), "value");
+	CU_ASSERT_PTR_NULL(strstr(c.text, "geheim"));
+	json_decref(c.answer);
+	(void)unlink(path);
+}
+
+static void test_secret_files(void)
+{
+	(void)setenv("TEST_HELPER_REAL", "1", 1);
+	set_up("/proc/self/exe");
+	check_secret("geheim\n", 0640, -EACCES);
+	check_secret("geheim\n", 0602, -EACCES);
+	check_secret("geheim\n", 0600, -EINVAL);
+	check_secret("", 0600, -EINVAL);
+	tear_down();
+	(void)unsetenv("TEST_HELPER_REAL");
+}
+
+static const struct fm_test tests[] = {
+	{ "a call is answered, by a process with nothing of ours", test_answer },
+	{ "an error comes with its text", test_error },
+	{ "the largest request is taken, a larger one refused", test_largest },
+	{ "a helper that ends without an answer is an error that says how", test_end_without_answer },
+	{ "nonsense is no answer", test_nonsense },
+	{ "a helper that does not stop talking is ended", test_too_much },
+	{ "a helper past its deadline is ended", test_deadline },
+	{ "one call for one thing at a time; the end cancels what is under way", test_keys },
+	{ "there are no more than may be", test_many },
+	{ "a program that is not there is an error at once", test_no_program },
+	{ "done() may start the next call", test_next_from_done },
+	{ "the real helper answers a bad request", test_real },
+	{ "a mount point must be written as the kernel writes it", test_points },
+	{ "a name is resolved, or the error names it", test_resolve },
+	{ "a secret is taken from a private file only, and not shown", test_secret_files },
+#ifdef FM_FAULTS
+	{ "a helper that does not die is counted until it has gone", test_stuck },
+	{ "each failure is one error and leaves nothing", test_faults },
+#endif
+};
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "--helper") == 0)
+		return getenv("TEST_HELPER_REAL") ? fm_helper_main() : stub_main();
+	return fm_test_main("helper", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nvmed_api: the local API of fmove-nvmed over its real socket, with a supervisor whose machine has nothing and whose helper
+ * processes never come to an end.
+ *
+ * links: fm_nvmed
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "nvmetcp/daemon/api.h"
+#include "nvmetcp/daemon/host.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/inventory.h"
+#include "nvmetcp/mounts.h"
+#include "nvmetcp/supervisor.h"
+#include "tests/fm_test.h"
+
+#define WAIT_MS 20000		/* when to give up; nothing waits for it */
+
+static struct fm_loop *loop;
+static struct fm_helpers *helpers;
+static struct fm_supervisor *sup;
+static struct fm_nvmed_api *api;
+static char dir[64], path[96];
+static char reply[1u << 18];
+static struct fm_err err;
+static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555555555" };
+
+static int no_inventory(void *ctx, struct fm_inventory **out, struct fm_err *e)
+{
+	(void)ctx;
+	(void)e;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *e)
+{
+	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
+
+	(void)ctx;
+	return fm_mounts_parse(text, sizeof(text) - 1, out, e);
+}
+
+static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *e)
+{
+	(void)ctx;
+	(void)helper;
+	(void)key;
+	(void)request;
+	(void)timeout_ns;
+	return fm_err_set(e, -EAGAIN, "no process can be started");
+}
+
+static int no_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *e)
+{
+	(void)ctx;
+	(void)subsystem;
+	(void)policy;
+	return fm_err_set(e, -EINVAL, "not known");
+}
+
+static int no_file(void *ctx, const char *name, char **text, struct fm_err *e)
+{
+	(void)ctx;
+	(void)name;
+	(void)text;
+	(void)e;
+	return -ENOENT;
+}
+
+static int no_save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *e)
+{
+	(void)ctx;
+	(void)name;
+	(void)text;
+	(void)is_durable;
+	(void)e;
+	return 0;
+}
+
+static uint64_t no_time(void *ctx)
+{
+	(void)ctx;
+	return 1000;
+}
+
+static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_mounts = no_mounts, .start = no_start,
+						  .set_iopolicy = no_iopolicy, .load = no_file, .save = no_save, .wall_ms = no_time,
+						  .boot = "boot" };
+
+static void changed(void *ctx)
+{
+	(void)ctx;
+	fm_nvmed_api_changed(api);
+}
+
+static void begin(void)
+{
+	struct fm_volume volume = { .name = "data", .subsystem = "disk1", .address = { { "10.0.0.1", "4420" } }, .address_count = 1,
+				    .host_address = "", .host_interface = "", .uuid = "", .nguid = "", .mount_point = "/srv/data",
+				    .fs_type = "", .mount_options = "", .writer = "n1", .secret_file = "",
+				    .controller_secret_file = "", .iopolicy = "numa" };
+	struct fm_supervisor_config config = { .node = "n1", .host_nqn = host.nqn, .host_id = host.id, .volumes = &volume, .count = 1 };
+	struct fm_loop_opts loop_opts = { 0 };
+	struct fm_helpers_opts helper_opts = { .program = "/nonexistent" };
+	struct fm_nvmed_api_opts api_opts = { .socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host };
+	struct fm_supervisor_opts opts = { .world = &world, .random = &fm_random_real, .changed = changed };
+
+	strcpy(dir, "/tmp/fm-nvmed.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/sock", dir);
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&loop_opts, &loop, &err), 0);
+	api_opts.loop = helper_opts.loop = opts.loop = loop;
+	CU_ASSERT_EQUAL_FATAL(fm_helpers_new(&helper_opts, &helpers, &err), 0);
+	api_opts.helpers = helpers;
+	CU_ASSERT_EQUAL_FATAL(fm_nvmed_api_new(&api_opts, &api, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_supervisor_new(&opts, &sup, &err), 0);
+	fm_nvmed_api_set_supervisor(api, sup);
+	CU_ASSERT_EQUAL_FATAL(fm_supervisor_set(sup, &config, &err), 0);
+}
+
+static void drain(void)
+{
+	for (unsigned i = 0; i < 1000 && fm_loop_step(loop, 0); i++)
+		;
+}
+
+static void end(void)
+{
+	fm_supervisor_stop(sup);
+	fm_nvmed_api_stop(api);
+	fm_helpers_free(helpers);
+	drain();
+	fm_nvmed_api_free(api);
+	fm_supervisor_free(sup);
+	fm_loop_free(loop);
+	CU_ASSERT_EQUAL(rmdir(dir), 0);		/* the socket is gone */
+}
+
+static int dial(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(to.sun_path, path);
+	CU_ASSERT_EQUAL_FATAL(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	drain();
+	return fd;
+}
+
+/* What the daemon says next; "" if it hung up. */
+static const char *hear(int fd)
+{
+	ssize_t got = -1;
+
+	for (unsigned i = 0; i < WAIT_MS && got < 0; i++) {
+		fm_loop_step(loop, FM_NS_PER_MS);
+		got = recv(fd, reply, sizeof(reply) - 1, MSG_DONTWAIT);
+	}
+	CU_ASSERT_TRUE_FATAL(got >= 0);
+	reply[got] = '\0';
+	return reply;
+}
+
+static void tell(int fd, const char *text)
+{
+	CU_ASSERT_EQUAL_FATAL(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static bool has(const char *what)
+{
+	if (strstr(reply, what))
+		return true;
+	printf("\nno %s in %.300s\n", what, reply);
+	return false;
+}
+
+static void test_looking(void)
+{
+	int fd;
+
+	begin();
+	fd = dial();
+	tell(fd, "{\"id\": 1, \"op\": \"ping\"}");
+	hear(fd);
+	CU_ASSERT_TRUE(has("\"id\":1") && has("\"event\":\"done\"") && has("\"api\":1"));
+	tell(fd, "{\"id\": 2, \"op\": \"status\"}");
+	hear(fd);
+	CU_ASSERT_TRUE(has("\"name\":\"data\"") && has("\"state\":\"waiting\"") && has("no process can be started") &&
+		       has("\"stuck\":0") && has("\"second_owner\":") && has("\"built\":"));
+	tell(fd, "{\"id\": 3, \"op\": \"status\", \"volume\": \"data\"}");
+	hear(fd);
+	CU_ASSERT_TRUE(has("\"wanted\":\"up\"") && has("\"controllers\":[]"));
+	close(fd);
+	end();
+}
+
+static void test_bad_requests(void)
+{
+	static const struct { const char *text, *code; } cases[] = {
+		{ "nonsense", "EINVAL" },
+		{ "[]", "EINVAL" },
+		{ "{}", "EINVAL" },
+		{ "{\"id\": \"1\", \"op\": \"ping\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": 2}", "EINVAL" },
+		{ "{\"id\": 1, \"id\": 2, \"op\": \"ping\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"ping\", \"more\": 1}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"ping\"} ", "" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": 1}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"status\", \"volume\": \"none\"}", "ENOENT" },
+		{ "{\"id\": 1, \"op\": \"format\", \"volume\": \"data\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"discover\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"discover\", \"address\": \"a.example\"}", "EINVAL" },
+	};
+	int fd;
+
+	begin();
+	fd = dial();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char code[64];
+
+		tell(fd, cases[i].text);
+		hear(fd);
+		snprintf(code, sizeof(code), "\"code\":\"%s\"", cases[i].code);
+		CU_ASSERT_TRUE(has(cases[i].code[0] ? code : "\"done\""));
+	}
+	close(fd);
+	end();
+}
+
+static void test_wishes(void)
+{
+	static const struct { const char *text, *code; } cases[] = {
+		{ "{\"id\": 1, \"op\": \"up\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"none\"}", "ENOENT" },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"force\": true}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": -1}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
+	};
+	bool is_root = geteuid() == 0;
+	int fd, other;
+
+	begin();
+	fd = dial();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char code[64];
+
+		tell(fd, cases[i].text);
+		hear(fd);
+		snprintf(code, sizeof(code), "\"code\":\"%s\"", is_root || i == 0 ? cases[i].code : "EPERM");
+		CU_ASSERT_TRUE(has(code));
+	}
+	if (is_root) {
+		tell(fd, "{\"id\": 2, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0}");
+		hear(fd);
+		CU_ASSERT_TRUE(has("\"done\"") && has("\"volume\":{"));
+		/* Who waits for one thing is told when another is wished. */
+		tell(fd, "{\"id\": 3, \"op\": \"up\", \"volume\": \"data\"}");
+		drain();
+		other = dial();
+		tell(other, "{\"id\": 4, \"op\": \"down\", \"volume\": \"data\", \"force\": true}");
+		CU_ASSERT_TRUE(hear(other) && has("\"done\"") && has("\"state\":\"down\""));
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":3") && has("ECANCELED"));
+		close(other);
+	}
+	close(fd);
+	end();
+}
+
+/* The kernel says who asks: who may open the socket and is not root may look, and nothing else. */
+static void test_another_user(void)
+{
+	static const char *const ops[] = { "up\", \"volume\": \"data", "connect\", \"volume\": \"data", "down\", \"volume\": \"data",
+					   "disconnect\", \"volume\": \"data", "discover\", \"address\": \"127.0.0.1" };
+	char text[128];
+	int fd;
+
+	begin();
+	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
+	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
+	if (geteuid() == 0)
+		CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	fd = dial();
+	if (getuid() == 0)
+		CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		snprintf(text, sizeof(text), "{\"id\": 1, \"op\": \"%s\"}", ops[i]);
+		tell(fd, text);
+		CU_ASSERT_TRUE(hear(fd) && has("\"EPERM\""));
+	}
+	tell(fd, "{\"id\": 1, \"op\": \"status\"}");
+	CU_ASSERT_TRUE(hear(fd) && has("\"done\""));
+	close(fd);
+	end();
+}
+
+static void test_room_for_root(void)
+{
+	int fds[FM_NVMED_CONNS_OTHERS_MAX], fd;
+
+	begin();
+	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
+	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
+	if (geteuid() == 0)
+		CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	for (unsigned i = 0; i < FM_NVMED_CONNS_OTHERS_MAX; i++)
+		fds[i] = dial();
+	fd = dial();
+	CU_ASSERT_TRUE(hear(fd) && has("EBUSY"));
+	close(fd);
+	if (getuid() == 0) {
+		CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+		fd = dial();
+		tell(fd, "{\"id\": 1, \"op\": \"ping\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"done\""));
+		close(fd);
+	}
+	for (unsigned i = 0; i < FM_NVMED_CONNS_OTHERS_MAX; i++)
+		close(fds[i]);
+	end();
+}
+
+static void test_limits(void)
+{
+	static char longest[(64u << 10) + 1];
+	const unsigned most = geteuid() == 0 ? FM_NVMED_CONNS_MAX : FM_NVMED_CONNS_OTHERS_MAX;
+	int fds[FM_NVMED_CONNS_MAX], fd;
+
+	begin();
+	fd = dial();
+	memset(longest, ' ', sizeof(longest));
+	CU_ASSERT_EQUAL(send(fd, longest, sizeof(longest), MSG_NOSIGNAL), (ssize_t)sizeof(longest));
+	CU_ASSERT_TRUE(hear(fd) && has("EMSGSIZE"));
+	for (int i = 0; geteuid() == 0 && i < FM_NVMED_REQUESTS_MAX; i++)
+		tell(fd, "{\"id\": 5, \"op\": \"up\", \"volume\": \"data\"}");
+	if (geteuid() == 0) {
+		tell(fd, "{\"id\": 6, \"op\": \"up\", \"volume\": \"data\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":6") && has("EBUSY"));
+	}
+	/* It goes with all that it waits for. */
+	close(fd);
+	drain();
+	for (unsigned i = 0; i < most; i++)
+		fds[i] = dial();
+	fd = dial();
+	CU_ASSERT_TRUE(hear(fd) && has("EBUSY"));
+	close(fd);
+	for (unsigned i = 0; i < most; i++)
+		close(fds[i]);
+	drain();
+	fd = dial();
+	tell(fd, "{\"id\": 1, \"op\": \"ping\"}");
+	CU_ASSERT_TRUE(hear(fd) && has("\"done\""));
+	close(fd);
+	end();
+}
+
+static void test_second_daemon(void)
+{
+	struct fm_nvmed_api_opts opts = { .socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host };
+	struct fm_nvmed_api *second;
+	struct stat st;
+
+	begin();
+	opts.loop = loop;
+	opts.helpers = helpers;
+	CU_ASSERT_EQUAL(fm_nvmed_api_new(&opts, &second, &err), -EADDRINUSE);
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
+	end();
+}
+
+int main(void)
+{
+	static const struct fm_test tests[] = {
+		{ "ping and status", test_looking },
+		{ "bad requests", test_bad_requests },
+		{ "wishes: refused, late, undone by others", test_wishes },
+		{ "another user may look and nothing else", test_another_user },
+		{ "however many others ask, root gets in", test_room_for_root },
+		{ "limits of messages, requests and connections", test_limits },
+		{ "a second daemon leaves the first one's socket", test_second_daemon },
+	};
+
+	fm_log_set_level(FM_LOG_ERROR);
+	return fm_test_main("nvmed_api", tests, sizeof(tests) / sizeof(tests[0]));
+}

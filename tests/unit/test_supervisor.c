@@ -1,0 +1,1341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supervisor: a machine of the simulator's, with its own time: targets that go and come, a kernel that reconnects and gives
+ * up, helper processes that take their time, fail, hang and die with the supervisor.
+ *
+ * links: fm_nvmetcp
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mover/base/base64.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/loop.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/inventory.h"
+#include "nvmetcp/mounts.h"
+#include "nvmetcp/superblock.h"
+#include "nvmetcp/supervisor.h"
+#include "tests/fm_test.h"
+
+#define S FM_NS_PER_S
+#define MS FM_NS_PER_MS
+#define HOST "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
+#define HOST_ID "11111111-2222-3333-4444-555555555555"
+#define VOLUMES 2		/* each with a subsystem of its own */
+#define PATHS 2			/* targets of one subsystem */
+#define CONTROLLERS_MAX 16
+#define MOUNTS_MAX 8
+#define CALLS_MAX 64
+#define RIGHT 'a'		/* the letter of the UUID that the configuration names */
+
+struct controller {
+	bool is_there;
+	unsigned volume, path;
+	uint64_t id;
+	uint64_t lost_ns;	/* 0: live */
+	bool is_foreign;	/* made by somebody else */
+};
+
+struct mounted {
+	bool is_there, is_read_only;
+	unsigned dev;
+	unsigned point;		/* the volume's */
+	char letter;
+};
+
+struct call {
+	struct fm_helper *helper;	/* NULL: free, or only stuck */
+	char key[400];
+	json_t *request;
+	uint64_t due_ns, deadline_ns;
+	uint64_t stuck_ns;		/* keeps its key until then */
+	bool was_there;			/* connect: another was there when it began */
+};
+
+/* What the next calls of a kind do. */
+struct mood {
+	const char *trouble;		/* of connects */
+	bool hangs[VOLUMES];		/* every call of that volume */
+	bool is_busy;			/* unmounts say -EBUSY */
+	bool hangs_sync;		/* unmounts that write out first */
+	unsigned hang_percent, fail_percent;
+};
+
+static struct sim {
+	uint64_t now_ns, seed;
+	struct fm_loop *loop;
+	struct fm_supervisor *sup;
+	struct fm_volume volume[VOLUMES];
+	unsigned volume_count;
+	const char *node;
+	bool is_up[VOLUMES][PATHS];
+	char letter[VOLUMES];
+	struct controller controller[CONTROLLERS_MAX];
+	unsigned dev[VOLUMES];		/* minor of the namespace's device; 0: none */
+	unsigned next_dev;
+	uint64_t next_id;
+	struct mounted mounted[MOUNTS_MAX];
+	struct call call[CALLS_MAX];
+	struct mood mood;
+	char *file[3];
+	unsigned connects, mounts, saves, unmounts_lazy, syncs;
+	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
+	uint64_t connect_ns[512];
+	char resolved[64];		/* what the name "target" is */
+	bool can_resolve;
+} sim;
+
+static const char *const nqns[VOLUMES] = { "nqn.2026-01.org.fmove:a", "disk2" };
+static const char *const names[VOLUMES] = { "one", "two" };
+static const char *const points[VOLUMES] = { "/srv/one", "/srv/two" };
+static const char *const hosts[VOLUMES][PATHS] = { { "10.0.0.1", "10.0.1.1" }, { "10.0.0.2", "10.0.1.2" } };
+
+/* ---- time and chance ---- */
+
+static uint64_t sim_now(void *ctx)
+{
+	(void)ctx;
+	return sim.now_ns;
+}
+
+static uint64_t chance(void)
+{
+	sim.seed ^= sim.seed << 13;
+	sim.seed ^= sim.seed >> 7;
+	sim.seed ^= sim.seed << 17;
+	return sim.seed;
+}
+
+static bool is_one_in(unsigned percent)
+{
+	return chance() % 100 < percent;
+}
+
+static void sim_fill(void *ctx, void *buf, size_t len)
+{
+	(void)ctx;
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)(chance() >> 11);
+}
+
+static const struct fm_clock sim_clock = { sim_now, NULL };
+static const struct fm_random sim_random = { sim_fill, NULL };
+
+/* ---- the kernel ---- */
+
+static bool has_controller(unsigned volume)
+{
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		if (sim.controller[i].is_there && sim.controller[i].volume == volume)
+			return true;
+	return false;
+}
+
+static struct controller *make_controller(unsigned volume, unsigned path)
+{
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++) {
+		struct controller *c = &sim.controller[i];
+
+		if (c->is_there)
+			continue;
+		*c = (struct controller){ .is_there = true, .volume = volume, .path = path, .id = ++sim.next_id };
+		if (!sim.dev[volume])
+			sim.dev[volume] = ++sim.next_dev;
+		return c;
+	}
+	abort();
+}
+
+static void remove_controller(struct controller *c)
+{
+	c->is_there = false;
+	if (!has_controller(c->volume))
+		sim.dev[c->volume] = 0;
+}
+
+/* One path never has two. */
+static void check_single(void)
+{
+	unsigned count[VOLUMES][PATHS] = { 0 };
+
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		if (sim.controller[i].is_there)
+			count[sim.controller[i].volume][sim.controller[i].path]++;
+	for (unsigned v = 0; v < VOLUMES; v++)
+		for (unsigned p = 0; p < PATHS; p++)
+			CU_ASSERT_TRUE_FATAL(count[v][p] <= 1);
+}
+
+static void kernel_tick(void)
+{
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++) {
+		struct controller *c = &sim.controller[i];
+		int loss_s = c->is_there ? sim.volume[c->volume].ctrl_loss_s : 0;
+
+		if (!c->is_there)
+			continue;
+		if (sim.is_up[c->volume][c->path])
+			c->lost_ns = 0;
+		else if (!c->lost_ns)
+			c->lost_ns = sim.now_ns;
+		else if (loss_s >= 0 && sim.now_ns >= c->lost_ns + (uint64_t)loss_s * S)
+			remove_controller(c);
+	}
+}
+
+static void show_controller(struct fm_inventory *inv, unsigned i)
+{
+	const struct controller *c = &sim.controller[i];
+	struct fm_inv_controller *to = &inv->controllers[inv->controller_count++];
+
+	snprintf(to->name, sizeof(to->name), "nvme%u", i);
+	to->id = c->id;
+	strcpy(to->state, c->lost_ns ? "connecting" : "live");
+	strcpy(to->transport, "tcp");
+	strcpy(to->subsysnqn, nqns[c->volume]);
+	strcpy(to->hostnqn, HOST);
+	strcpy(to->traddr, hosts[c->volume][c->path]);
+	strcpy(to->trsvcid, "4420");
+	to->subsystem = (int)c->volume;
+}
+
+static void show_namespace(struct fm_inventory *inv, unsigned volume)
+{
+	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
+	char uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+
+	for (char *at = uuid; *at; at++)
+		*at = *at == 'x' ? sim.letter[volume] : *at;
+	snprintf(ns->name, sizeof(ns->name), "nvme%un1", volume);
+	strcpy(ns->uuid, uuid);
+	snprintf(ns->wwid, sizeof(ns->wwid), "uuid.%s", uuid);
+	ns->nsid = 1;
+	ns->size_bytes = 1u << 30;
+	ns->dev = makedev(259, sim.dev[volume]);
+	ns->subsystem = (int)volume;
+	for (unsigned i = 0; i < inv->controller_count; i++)
+		if (inv->controllers[i].subsystem == (int)volume)
+			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
+}
+
+static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
+{
+	struct fm_inventory *inv = calloc(1, sizeof(*inv));
+
+	(void)ctx;
+	(void)err;
+	kernel_tick();
+	inv->controllers = calloc(CONTROLLERS_MAX, sizeof(*inv->controllers));
+	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
+	inv->namespaces = calloc(VOLUMES, sizeof(*inv->namespaces));
+	inv->subsystem_count = VOLUMES;
+	for (unsigned v = 0; v < VOLUMES; v++)
+		strcpy(inv->subsystems[v].nqn, nqns[v]);
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		if (sim.controller[i].is_there)
+			show_controller(inv, i);
+	for (unsigned v = 0; v < VOLUMES; v++)
+		if (sim.dev[v])
+			show_namespace(inv, v);
+	*out = inv;
+	return 0;
+}
+
+static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
+{
+	char text[4096];
+	int len = snprintf(text, sizeof(text), "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+
+	(void)ctx;
+	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+		const struct mounted *m = &sim.mounted[i];
+
+		if (m->is_there)
+			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
+					m->dev, points[m->point], m->is_read_only ? "ro" : "rw", m->point);
+	}
+	return fm_mounts_parse(text, (size_t)len, out, err);
+}
+
+/* ---- helper processes ---- */
+
+static unsigned volume_of_key(const char *key)
+{
+	for (unsigned v = 0; v < VOLUMES; v++)
+		if (strncmp(key, names[v], strlen(names[v])) == 0)
+			return v;
+	abort();
+}
+
+static const char *asked(const struct call *c, const char *key)
+{
+	return json_string_value(json_object_get(c->request, key));
+}
+
+static bool is_call(const struct call *c, const char *name)
+{
+	return strcmp(asked(c, "call"), name) == 0;
+}
+
+static unsigned path_of_request(const struct call *c, unsigned volume)
+{
+	for (unsigned p = 0; p < PATHS; p++)
+		if (strcmp(hosts[volume][p], asked(c, "address")) == 0)
+			return p;
+	abort();
+}
+
+static struct controller *find_controller(unsigned volume, unsigned path)
+{
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		if (sim.controller[i].is_there && sim.controller[i].volume == volume && sim.controller[i].path == path)
+			return &sim.controller[i];
+	return NULL;
+}
+
+static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+{
+	struct call *c = NULL;
+	unsigned volume = volume_of_key(key);
+	bool is_syncing = json_is_true(json_object_get(request, "sync"));
+	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) || (is_syncing && sim.mood.hangs_sync);
+
+	(void)ctx;
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		if (!sim.call[i].request)
+			c = c ? c : &sim.call[i];
+		else if (strcmp(sim.call[i].key, key) == 0)
+			return fm_err_set(err, -EBUSY, "%s: an earlier call still hangs in the kernel", key);
+	}
+	assert(c);
+	*c = (struct call){ .helper = helper, .request = json_incref(request), .deadline_ns = sim.now_ns + timeout_ns };
+	snprintf(c->key, sizeof(c->key), "%s", key);
+	c->due_ns = is_hanging ? FM_NEVER : sim.now_ns + (1 + chance() % 200) * MS;
+	c->stuck_ns = is_hanging && is_one_in(50) ? c->deadline_ns + chance() % (60 * S) : 0;
+	sim.syncs += is_syncing;
+	if (is_call(c, "connect")) {
+		if (sim.connects < 512)
+			sim.connect_ns[sim.connects] = sim.now_ns;
+		sim.connects++;
+		c->was_there = find_controller(volume, path_of_request(c, volume));
+	}
+	return 0;
+}
+
+static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key), path = path_of_request(c, volume);
+	struct controller *there = find_controller(volume, path);
+	char name[32];
+
+	if (sim.mood.trouble || !sim.is_up[volume][path] || is_one_in(sim.mood.fail_percent)) {
+		json_object_set_new(answer, "trouble", json_string(sim.mood.trouble ? sim.mood.trouble : "unreachable"));
+		return fm_err_set(err, -ECONNREFUSED, "nobody answers");
+	}
+	/* As in the kernel: whether there is one is looked at in the beginning only. */
+	if (!c->was_there || !there)
+		there = make_controller(volume, path);
+	check_single();
+	snprintf(name, sizeof(name), "nvme%u", (unsigned)(there - sim.controller));
+	json_object_set_new(answer, "controller", json_string(name));
+	json_object_set_new(answer, "cntlid", json_integer(7));
+	json_object_set_new(answer, "was_there", json_boolean(c->was_there));
+	return 0;
+}
+
+static int do_disconnect(const struct call *c)
+{
+	unsigned i = 0;
+
+	sscanf(asked(c, "controller"), "nvme%u", &i);
+	CU_ASSERT_TRUE(i < CONTROLLERS_MAX && !sim.controller[i].is_foreign);
+	CU_ASSERT_STRING_EQUAL(asked(c, "subsystem"), nqns[sim.controller[i].volume]);
+	if (sim.controller[i].is_there)
+		remove_controller(&sim.controller[i]);
+	return 0;
+}
+
+static unsigned minor_asked(const struct call *c)
+{
+	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
+}
+
+static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	static const uint8_t nothing[FM_SUPERBLOCK_BYTES];
+	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)], uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
+	unsigned volume = volume_of_key(c->key);
+
+	if (sim.dev[volume] != minor_asked(c) || is_one_in(sim.mood.fail_percent))
+		return fm_err_set(err, -ESTALE, "another device");
+	for (char *at = uuid; *at; at++)
+		*at = *at == 'x' ? sim.letter[volume] : *at;
+	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
+	fm_base64_encode(FM_BASE64, nothing, sizeof(nothing), text);
+	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
+						 "nguid", "", "nsid", 1, "size", 1 << 30, "read_only",
+						 sim.read_only_dev[volume] == sim.dev[volume]));
+	return 0;
+}
+
+static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+	bool is_set = json_is_true(json_object_get(c->request, "read_only_device")) && sim.read_only_dev[volume] != sim.dev[volume];
+
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+		return fm_err_set(err, -ESTALE, "another device");
+	/* Never another identity, never twice. */
+	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
+			return fm_err_set(err, -EBUSY, "something is mounted there");
+	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+		if (sim.mounted[i].is_there)
+			continue;
+		sim.mounted[i] = (struct mounted){ true, strncmp(asked(c, "options"), "rw", 2) != 0, sim.dev[volume], volume,
+						   sim.letter[volume] };
+		sim.mounts++;
+		if (is_set)
+			sim.read_only_dev[volume] = sim.dev[volume];
+		json_object_set_new(answer, "set_read_only", json_boolean(is_set));
+		return 0;
+	}
+	abort();
+}
+
+static void make_writable(const struct call *c, unsigned volume)
+{
+	CU_ASSERT_EQUAL(strncmp(asked(c, "device"), "/dev/nvme", 9), 0);
+	CU_ASSERT_EQUAL(minor_asked(c), sim.dev[volume]);
+	sim.read_only_dev[volume] = 0;
+}
+
+static int do_unmount(const struct call *c, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
+
+	CU_ASSERT_TRUE(is_lazy || !json_is_true(json_object_get(c->request, "sync")));
+
+	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+		struct mounted *m = &sim.mounted[i];
+
+		if (!m->is_there || m->point != volume)
+			continue;
+		if (m->dev != minor_asked(c))
+			return fm_err_set(err, -ESTALE, "another device is there");
+		if (!is_lazy && (sim.mood.is_busy || is_one_in(sim.mood.fail_percent)))
+			return fm_err_set(err, -EBUSY, "in use");
+		m->is_there = false;
+		sim.unmounts_lazy += is_lazy;
+	}
+	if (json_is_true(json_object_get(c->request, "read_write_device")))
+		make_writable(c, volume);
+	return 0;
+}
+
+static int do_resolve(json_t *answer, struct fm_err *err)
+{
+	if (!sim.can_resolve)
+		return fm_err_set(err, -EAGAIN, "nobody could be asked");
+	json_object_set_new(answer, "addresses", json_pack("[s]", sim.resolved));
+	return 0;
+}
+
+static int do_discover(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+	json_t *all = json_array();
+
+	if (!sim.can_resolve) {
+		json_decref(all);
+		return fm_err_set(err, -ECONNREFUSED, "nobody listens");
+	}
+	for (unsigned p = 0; p < PATHS; p++)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", nqns[volume], "address", hosts[volume][p], "port",
+						     "4420"));
+	json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "subsystem", "another", "address", "10.9.9.9", "port", "4420"));
+	json_object_set_new(answer, "entries", all);
+	return 0;
+}
+
+static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	if (is_call(c, "connect"))
+		return do_connect(c, answer, err);
+	if (is_call(c, "disconnect"))
+		return do_disconnect(c);
+	if (is_call(c, "probe"))
+		return do_probe(c, answer, err);
+	if (is_call(c, "mount"))
+		return do_mount(c, answer, err);
+	if (is_call(c, "unmount"))
+		return do_unmount(c, err);
+	if (is_call(c, "discover"))
+		return do_discover(c, answer, err);
+	return do_resolve(answer, err);
+}
+
+static void drop_call(struct call *c)
+{
+	json_decref(c->request);
+	*c = (struct call){ 0 };
+}
+
+/* Its slot is free before done() may start the next one. */
+static void end_call(struct call *c)
+{
+	struct fm_helper *helper = c->helper;
+	json_t *answer = json_object();
+	struct fm_err err = { 0 };
+	bool is_late = sim.now_ns >= c->deadline_ns;
+	int code = is_late ? fm_err_set(&err, -ETIMEDOUT, "no answer in time") : do_call(c, answer, &err);
+
+	c->helper = NULL;
+	if (!is_late || c->stuck_ns <= sim.now_ns)
+		drop_call(c);
+	helper->done(helper, code, err.text, is_late ? NULL : answer);
+	json_decref(answer);
+}
+
+static uint64_t when_call(const struct call *c)
+{
+	if (!c->helper)
+		return c->request ? c->stuck_ns : FM_NEVER;
+	return c->due_ns < c->deadline_ns ? c->due_ns : c->deadline_ns;
+}
+
+/* ---- files ---- */
+
+static unsigned file_number(const char *name)
+{
+	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (strcmp(files[i], name) == 0)
+			return i;
+	abort();
+}
+
+static int world_load(void *ctx, const char *name, char **text, struct fm_err *err)
+{
+	const char *file = sim.file[file_number(name)];
+
+	(void)ctx;
+	if (!file)
+		return fm_err_set(err, -ENOENT, "none");
+	*text = strdup(file);
+	return 0;
+}
+
+static int world_save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)
+{
+	unsigned i = file_number(name);
+
+	(void)ctx;
+	(void)is_durable;
+	(void)err;
+	free(sim.file[i]);
+	sim.file[i] = strdup(text);
+	sim.saves++;
+	return 0;
+}
+
+static int world_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
+{
+	(void)ctx;
+	(void)subsystem;
+	(void)policy;
+	return fm_err_set(err, -EINVAL, "not known");
+}
+
+static uint64_t world_wall(void *ctx)
+{
+	(void)ctx;
+	return sim.now_ns / MS;
+}
+
+static const struct fm_supervisor_world world = {
+	.read_inventory = world_inventory, .read_mounts = world_mounts, .start = world_start, .set_iopolicy = world_iopolicy,
+	.load = world_load, .save = world_save, .wall_ms = world_wall, .boot = "this-boot",
+};
+
+/* ---- running it ---- */
+
+static void settle(void)
+{
+	while (fm_loop_step(sim.loop, 0))
+		;
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t end = sim.now_ns + ns;
+
+	for (;;) {
+		struct call *first = NULL;
+		uint64_t next;
+
+		settle();
+		next = fm_loop_next_ns(sim.loop);
+		for (unsigned i = 0; i < CALLS_MAX; i++)
+			if (when_call(&sim.call[i]) < next) {
+				first = &sim.call[i];
+				next = when_call(first);
+			}
+		if (next > end)
+			break;
+		sim.now_ns = next > sim.now_ns ? next : sim.now_ns;
+		(void)fm_loop_step(sim.loop, 0);	/* its clock */
+		if (first && first->helper)
+			end_call(first);
+		else if (first)
+			drop_call(first);
+	}
+	sim.now_ns = end;
+	settle();
+}
+
+static void set_config(void)
+{
+	struct fm_supervisor_config config = { .node = sim.node, .host_nqn = HOST, .host_id = HOST_ID, .volumes = sim.volume,
+					       .count = sim.volume_count };
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL_FATAL(fm_supervisor_set(sim.sup, &config, &err), 0);
+}
+
+static void start_supervisor(void)
+{
+	struct fm_supervisor_opts opts = { .loop = sim.loop, .world = &world, .random = &sim_random };
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL_FATAL(fm_supervisor_new(&opts, &sim.sup, &err), 0);
+	set_config();
+}
+
+static struct fm_volume volume_of(unsigned v)
+{
+	return (struct fm_volume){
+		.name = names[v], .subsystem = nqns[v], .address = { { hosts[v][0], "4420" }, { hosts[v][1], "4420" } },
+		.address_count = 1, .host_address = "", .host_interface = "", .keep_alive_s = 5, .reconnect_delay_s = 2,
+		.ctrl_loss_s = 30, .fast_io_fail_s = -1, .secret_file = "", .controller_secret_file = "", .iopolicy = "numa",
+		.uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", .nguid = "", .mount_point = points[v], .fs_type = "ext4",
+		.mount_options = "", .mode = FM_VOLUME_EXCLUSIVE, .writer = "n1",
+	};
+}
+
+static void begin(unsigned volumes)
+{
+	struct fm_loop_opts opts = { .clock = &sim_clock, .is_simulated = true };
+	struct fm_err err;
+
+	memset(&sim, 0, sizeof(sim));
+	sim.now_ns = S;
+	sim.seed = 88172645463325252u;
+	sim.node = "n1";
+	sim.volume_count = volumes;
+	for (unsigned v = 0; v < VOLUMES; v++) {
+		sim.volume[v] = volume_of(v);
+		sim.letter[v] = RIGHT;
+		for (unsigned p = 0; p < PATHS; p++)
+			sim.is_up[v][p] = true;
+	}
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&opts, &sim.loop, &err), 0);
+}
+
+/* As SIGKILL does it: what the helpers were at may have been done or not. */
+static void kill_supervisor(bool is_done)
+{
+	fm_supervisor_stop(sim.sup);
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		struct call *c = &sim.call[i];
+		struct fm_err err;
+		json_t *answer;
+
+		if (c->helper) {
+			answer = json_object();
+			if (is_done && c->due_ns != FM_NEVER)
+				(void)do_call(c, answer, &err);
+			json_decref(answer);
+			c->helper->done(c->helper, -ECANCELED, "cancelled", NULL);
+		}
+		if (c->request)
+			drop_call(c);
+	}
+	settle();
+	fm_supervisor_free(sim.sup);
+	sim.sup = NULL;
+}
+
+static void end(void)
+{
+	kill_supervisor(false);
+	fm_loop_free(sim.loop);
+	for (unsigned i = 0; i < 3; i++)
+		free(sim.file[i]);
+}
+
+/* ---- what people see ---- */
+
+static const char *shown(unsigned v, const char *key)
+{
+	static char text[512];
+	json_t *volume = fm_supervisor_show(sim.sup, names[v]);
+
+	snprintf(text, sizeof(text), "%s", volume ? json_string_value(json_object_get(volume, key)) : "(none)");
+	json_decref(volume);
+	return text;
+}
+
+static void is_state(unsigned v, const char *state)
+{
+	if (strcmp(shown(v, "state"), state) == 0)
+		return;
+	printf("\nvolume %u is %s, not %s: ", v, shown(v, "state"), state);
+	printf("%s\n", shown(v, "text"));
+	CU_FAIL_FATAL("another state");
+}
+
+static void wish(unsigned v, enum fm_plan_want want, bool is_forced)
+{
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_supervisor_wish(sim.sup, names[v], want, is_forced, &err), 0);
+}
+
+static unsigned controllers(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		count += sim.controller[i].is_there;
+	return count;
+}
+
+static void set_target(unsigned v, bool is_up)
+{
+	for (unsigned p = 0; p < PATHS; p++)
+		sim.is_up[v][p] = is_up;
+	kernel_tick();
+}
+
+/* ---- tests ---- */
+
+static void test_straight(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(3 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 1);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(3 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(controllers(), 0);
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(3 * S);
+	is_state(0, "connected");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
+static void test_late_target(void)
+{
+	begin(1);
+	set_target(0, false);
+	start_supervisor();
+	run_for(300 * S);
+	is_state(0, "waiting");
+	/* 1, 2, 4 ... 60 s, a quarter more or less */
+	CU_ASSERT_TRUE(sim.connects >= 7 && sim.connects <= 16);
+	for (unsigned i = 1; i < sim.connects; i++)
+		CU_ASSERT_TRUE(sim.connect_ns[i] - sim.connect_ns[i - 1] >= S && sim.connect_ns[i] - sim.connect_ns[i - 1] < 62 * S);
+	set_target(0, true);
+	run_for(62 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
+	end();
+}
+
+static void test_short_loss(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	set_target(0, false);
+	run_for(15 * S);
+	is_state(0, "degraded");
+	set_target(0, true);
+	run_for(11 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.connects, 1);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
+static void test_ctrl_loss(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	set_target(0, false);
+	run_for(90 * S);
+	is_state(0, "waiting");
+	CU_ASSERT_EQUAL(controllers(), 0);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	set_target(0, true);
+	run_for(62 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+static void test_gone_in_use(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	set_target(0, false);
+	sim.mood.is_busy = true;
+	run_for(90 * S);
+	set_target(0, true);
+	run_for(62 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+	CU_ASSERT_EQUAL(sim.syncs, 0);
+	/* What is not lost is not given up without force. */
+	wish(0, FM_WANT_DOWN, false);
+	run_for(60 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "in use");
+	wish(0, FM_WANT_DOWN, true);
+	run_for(5 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 2);
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	end();
+}
+
+/* What is dirty is written out before a live device is taken away; once, for that can hang. */
+static void test_force_writes_once(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	sim.mood.is_busy = true;
+	wish(0, FM_WANT_DOWN, false);
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(sim.syncs, 0);
+	sim.mood.hangs_sync = true;
+	wish(0, FM_WANT_DOWN, true);
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	is_state(0, "unmounting");
+	run_for(80 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+	/* Nor where the unmount itself has hung as long. */
+	sim.mood = (struct mood){ .is_busy = true };
+	wish(0, FM_WANT_UP, false);
+	run_for(5 * S);
+	is_state(0, "mounted");
+	sim.mood.hangs[0] = true;
+	wish(0, FM_WANT_DOWN, true);
+	run_for(60 * S);
+	sim.mood.hangs[0] = false;
+	run_for(80 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	end();
+}
+
+/* A reader's device is read-only, and no longer than that: the same node may be the writer next. */
+static void test_reader_becomes_writer(void)
+{
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_TRUE(sim.mounted[0].is_read_only && sim.read_only_dev[0] == sim.dev[0]);
+	/* Known after a restart, and also when somebody else has unmounted it meanwhile. */
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
+	set_config();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_FALSE(sim.mounted[0].is_read_only);
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+	end();
+}
+
+/* The target's protection, or somebody's, is not ours to take away. */
+static void test_read_only_stays(void)
+{
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	start_supervisor();
+	settle();
+	for (unsigned i = 0; i < 100 && sim.dev[0] == 0; i++)
+		run_for(10 * MS);
+	sim.read_only_dev[0] = sim.dev[0];
+	run_for(5 * S);
+	is_state(0, "mounted");
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	is_state(0, "connected");
+	CU_ASSERT_TRUE(sim.dev[0] != 0 && sim.read_only_dev[0] == sim.dev[0]);
+	end();
+}
+
+static void test_one_hangs(void)
+{
+	begin(2);
+	sim.mood.hangs[0] = true;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(1, "mounted");
+	is_state(0, "connecting");
+	run_for(40 * S);
+	CU_ASSERT_TRUE(strstr(shown(0, "error"), "no answer in time") || strstr(shown(0, "error"), "hangs"));
+	sim.mood.hangs[0] = false;
+	run_for(180 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 2);
+	end();
+}
+
+static void test_identity(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	set_target(0, false);
+	run_for(40 * S);
+	sim.letter[0] = 'b';
+	set_target(0, true);
+	run_for(70 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	set_target(0, false);
+	run_for(40 * S);
+	sim.letter[0] = RIGHT;
+	set_target(0, true);
+	run_for(70 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+static void test_not_writer(void)
+{
+	begin(1);
+	sim.node = "n2";
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "exclusive to node n1"));
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	sim.volume[0].writer = "n2";
+	set_config();
+	run_for(3 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+static void test_refused_by_target(void)
+{
+	begin(1);
+	sim.mood.trouble = "not-allowed";
+	start_supervisor();
+	run_for(600 * S);
+	is_state(0, "waiting");
+	CU_ASSERT_TRUE(sim.connects >= 10 && sim.connects <= 14);
+	sim.mood.trouble = NULL;
+	run_for(62 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+static void test_restart(void)
+{
+	begin(2);
+	start_supervisor();
+	run_for(5 * S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 2);
+	CU_ASSERT_EQUAL(sim.connects, 2);
+	/* It still knows that they are its own, and what was wished. */
+	wish(1, FM_WANT_DOWN, false);
+	run_for(5 * S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	is_state(1, "down");
+	CU_ASSERT_EQUAL(controllers(), 1);
+	end();
+}
+
+static void test_killed_while_connecting(void)
+{
+	begin(1);
+	start_supervisor();
+	settle();
+	CU_ASSERT_EQUAL(sim.connects, 1);
+	kill_supervisor(true);
+	CU_ASSERT_EQUAL(controllers(), 1);
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.connects, 1);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(controllers(), 0);
+	end();
+}
+
+static void test_foreign(void)
+{
+	begin(1);
+	make_controller(0, 0)->is_foreign = true;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.connects, 0);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(5 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(controllers(), 1);
+	end();
+}
+
+static void test_down_while_connecting(void)
+{
+	begin(1);
+	start_supervisor();
+	settle();
+	wish(0, FM_WANT_DOWN, false);
+	run_for(5 * S);
+	is_state(0, "down");
+	CU_ASSERT_EQUAL(controllers(), 0);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	end();
+}
+
+static void test_two_paths(void)
+{
+	begin(1);
+	sim.volume[0].address_count = 2;
+	sim.is_up[0][1] = false;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "degraded");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	sim.is_up[0][1] = true;
+	run_for(62 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 2);
+	/* One path less in the configuration. */
+	sim.volume[0].address_count = 1;
+	set_config();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 1);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
+static void test_names(void)
+{
+	begin(1);
+	sim.volume[0].address[0].host = "target";
+	strcpy(sim.resolved, hosts[0][0]);
+	start_supervisor();
+	run_for(10 * S);
+	is_state(0, "waiting");
+	sim.can_resolve = true;
+	run_for(62 * S);
+	is_state(0, "mounted");
+	/* Nobody to ask any more, and nothing is lost by that. */
+	sim.can_resolve = false;
+	run_for(700 * S);
+	is_state(0, "mounted");
+	/* It has moved. */
+	sim.can_resolve = true;
+	strcpy(sim.resolved, hosts[0][1]);
+	sim.is_up[0][0] = false;
+	run_for(700 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_PTR_NULL(find_controller(0, 0));
+	CU_ASSERT_PTR_NOT_NULL(find_controller(0, 1));
+	end();
+}
+
+static void test_discovery(void)
+{
+	begin(1);
+	sim.volume[0].is_discovered = true;
+	sim.volume[0].address[0].host = "10.0.9.9";
+	start_supervisor();
+	run_for(10 * S);
+	is_state(0, "waiting");
+	sim.can_resolve = true;
+	run_for(62 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 2);
+	sim.can_resolve = false;
+	run_for(700 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(controllers(), 2);
+	end();
+}
+
+static void test_reload(void)
+{
+	begin(2);
+	start_supervisor();
+	run_for(5 * S);
+	sim.volume_count = 1;
+	set_config();
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(controllers(), 1);
+	CU_ASSERT_STRING_EQUAL(shown(1, "state"), "(none)");
+	/* Another mount point: first the one goes, then the other comes. */
+	sim.volume[0].mount_point = points[1];
+	sim.volume[0].name = names[1];
+	set_config();
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	end();
+}
+
+/* Configured anew twice while the first still cannot be unmounted: one after the other goes, then the last comes. */
+static void test_reload_twice(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	sim.mood.is_busy = true;
+	sim.volume[0].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+	set_config();
+	run_for(5 * S);
+	sim.volume[0].uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+	set_config();
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 3);
+	sim.mood.is_busy = false;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	is_state(0, "mounted");
+	end();
+}
+
+/* A failure of ours costs a try, never the volume. */
+static void test_faults(void)
+{
+	static const char *const once[] = { "owned.alloc", "supervisor.owned", "supervisor.room", "supervisor.volume" };
+	struct fm_supervisor_config config = { .node = "n1", .host_nqn = HOST, .host_id = HOST_ID, .volumes = sim.volume, .count = 2 };
+	struct fm_err err;
+
+	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+		begin(2);
+		sim.volume_count = 1;
+		start_supervisor();
+		sim.volume_count = 2;
+		fm_fault_arm(once[i], 1);
+		if (fm_supervisor_set(sim.sup, &config, &err) < 0) {
+			CU_ASSERT_EQUAL(err.code, -ENOMEM);
+			CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+			set_config();
+		}
+		run_for(10 * S);
+#ifdef FM_FAULTS
+		CU_ASSERT_TRUE(fm_fault_fired());
+#endif
+		fm_fault_arm(NULL, 0);
+		is_state(0, "mounted");
+		is_state(1, "mounted");
+		end();
+	}
+}
+
+/* What cannot be read is no state; what is of another boot has gone with it. */
+static void test_bad_files(void)
+{
+	static const char *const bad[] = { "", "nonsense", "[]", "{\"boot\": 1}", "{\"boot\": \"other-boot\", \"controllers\": []}",
+					   "{\"boot\": \"this-boot\", \"controllers\": [1]}" };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin(1);
+		for (unsigned f = 0; f < 3; f++)
+			sim.file[f] = strdup(bad[i]);
+		start_supervisor();
+		run_for(5 * S);
+		is_state(0, "mounted");
+		end();
+	}
+}
+
+static void nothing_said(void)
+{
+	fm_log_set_level(FM_LOG_ERROR);
+}
+
+/* ---- chance ---- */
+
+/*
+ * A connect of somebody else's beside ours is the kernel's affair. As long as nobody knows what became of a connect that
+ * was killed, what comes to be there is taken for its work.
+ */
+static bool is_connecting(unsigned volume)
+{
+	if (sim.file[0] && strstr(sim.file[0], "\"controller\": \"\""))
+		return true;
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].request && is_call(&sim.call[i], "connect") && volume_of_key(sim.call[i].key) == volume)
+			return true;
+	return false;
+}
+
+static void chaos(void)
+{
+	unsigned v = (unsigned)(chance() % VOLUMES), p = (unsigned)(chance() % PATHS);
+
+	switch (chance() % 10) {
+	case 0:
+	case 1:
+		sim.is_up[v][p] = !sim.is_up[v][p];
+		break;
+	case 2:
+		sim.letter[v] = sim.dev[v] ? sim.letter[v] : is_one_in(50) ? 'b' : RIGHT;
+		break;
+	case 3:
+		sim.mood.fail_percent = (unsigned)(chance() % 60);
+		break;
+	case 4:
+		sim.mood.hang_percent = (unsigned)(chance() % 30);
+		break;
+	case 5:
+		sim.mood.is_busy = is_one_in(50);
+		break;
+	case 6:
+		kill_supervisor(is_one_in(50));
+		start_supervisor();
+		break;
+	case 7:
+		wish(v, (enum fm_plan_want)(chance() % 3), is_one_in(20));
+		break;
+	case 8:
+		fm_supervisor_wake(sim.sup);
+		break;
+	default:
+		if (!find_controller(v, p) && !is_connecting(v) && is_one_in(20) && sim.is_up[v][p])
+			make_controller(v, p)->is_foreign = true;
+		break;
+	}
+	kernel_tick();
+}
+
+static void make_well(void)
+{
+	/* What is known by another name must go first: the device is made anew. */
+	for (unsigned v = 0; v < VOLUMES; v++) {
+		set_target(v, false);
+		sim.mood = (struct mood){ 0 };
+	}
+	run_for(100 * S);
+	for (unsigned v = 0; v < VOLUMES; v++) {
+		sim.letter[v] = RIGHT;
+		set_target(v, true);
+		wish(v, FM_WANT_UP, false);
+	}
+	run_for(200 * S);
+}
+
+static void run_seed(uint64_t seed)
+{
+	begin(VOLUMES);
+	sim.seed += seed * 0x9e3779b97f4a7c15u;
+	sim.volume[0].address_count = 2;
+	start_supervisor();
+	for (unsigned i = 0; i < 30; i++) {
+		run_for(chance() % (20 * S));
+		chaos();
+	}
+	make_well();
+	for (unsigned v = 0; v < VOLUMES; v++)
+		is_state(v, "mounted");
+	check_single();
+	for (unsigned v = 0; v < VOLUMES; v++)
+		wish(v, FM_WANT_DOWN, false);
+	run_for(100 * S);
+	for (unsigned v = 0; v < VOLUMES; v++)
+		is_state(v, "down");
+	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
+		CU_ASSERT_TRUE(!sim.controller[i].is_there || sim.controller[i].is_foreign);
+	end();
+}
+
+static void test_chance(void)
+{
+	for (uint64_t seed = 1; seed <= 2000; seed++) {
+		unsigned before = CU_get_number_of_failures();
+
+		run_seed(seed);
+		if (CU_get_number_of_failures() != before) {
+			printf("\nseed %" PRIu64 "\n", seed);
+			return;
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct fm_test tests[] = {
+		{ "connects, identifies, mounts, and takes down again", test_straight },
+		{ "a target that is down at the start is awaited with patience", test_late_target },
+		{ "a short loss is the kernel's affair", test_short_loss },
+		{ "a controller that the kernel gave up is made anew, and mounted by identity", test_ctrl_loss },
+		{ "what is lost is unmounted though in use; what is not, only by force", test_gone_in_use },
+		{ "before a lazy unmount by force what is dirty is written, or that is tried once", test_force_writes_once },
+		{ "a device that was set read-only is writable again when it is unmounted", test_reader_becomes_writer },
+		{ "a device that was read-only before stays so", test_read_only_stays },
+		{ "one volume that hangs does not keep another", test_one_hangs },
+		{ "another namespace at the same place is not mounted", test_identity },
+		{ "who is not the named writer is refused, until the configuration changes", test_not_writer },
+		{ "a target that says no is not asked often", test_refused_by_target },
+		{ "after a restart it adopts, and knows its own and the wishes", test_restart },
+		{ "killed while connecting, it finds what it made", test_killed_while_connecting },
+		{ "what others connected is used and left", test_foreign },
+		{ "a wish for down while connecting", test_down_while_connecting },
+		{ "two paths: degraded with one; one less after a reload", test_two_paths },
+		{ "names are looked up, and what was known is kept", test_names },
+		{ "discovery is asked, and what was known is kept", test_discovery },
+		{ "a volume that is no longer configured is taken down", test_reload },
+		{ "a volume that is configured anew twice in a row", test_reload_twice },
+		{ "a failure of ours costs a try", test_faults },
+		{ "files of state that make no sense are no state", test_bad_files },
+		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
+	};
+
+	nothing_said();
+	return fm_test_main("supervisor", tests, sizeof(tests) / sizeof(tests[0]));
+}
