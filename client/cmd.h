@@ -22,6 +22,9 @@
  *	... args.operands[0 .. args.count - 1]
  *
  * --help, and --socket where the row says so, are dealt with in fm_args_next().
+ *
+ * A group of verbs, "nvme", is a row without run(); its verbs are rows too, named "nvme status" and
+ * so on, each with its own options.
  */
 #ifndef FM_CLIENT_CMD_H
 #define FM_CLIENT_CMD_H
@@ -45,13 +48,13 @@ struct fm_opt {
 };
 
 struct fm_cmd {
-	const char *name;
+	const char *name;	/* "put", "nvme", "nvme status" */
 	const char *args;	/* "SRC... NODE:STORE/PATH" */
 	const char *summary;	/* one line */
 	const char *text;	/* paragraphs below the usage line, or NULL; wrapped */
 	const struct fm_opt *opts;
 	bool has_socket;	/* talks to the daemon: --socket */
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv);	/* NULL: a group of verbs */
 };
 
 /* Ended by a row without name. */
@@ -60,6 +63,15 @@ extern const struct fm_opt fm_opts_global[];
 
 /* By name, or NULL. */
 const struct fm_cmd *fm_cmd_find(const char *name);
+
+/*
+ * What stands for a row within a group ("" is the whole of fmove): "put" within "", "status" within
+ * "nvme". NULL: the row is not one of that group.
+ */
+const char *fm_cmd_word(const struct fm_cmd *cmd, const char *group);
+
+/* Let the verb of that group which argv[0] names do its work, or say that there is none. Its exit status. */
+int fm_dispatch(const char *group, int argc, char **argv);
 
 /* ---- arguments ---- */
 
@@ -131,8 +143,21 @@ int fm_cmd_ls(int argc, char **argv);
 int fm_cmd_stat(int argc, char **argv);
 int fm_cmd_rm(int argc, char **argv);
 int fm_cmd_mkdir(int argc, char **argv);
+int fm_cmd_verify(int argc, char **argv);
 int fm_cmd_status(int argc, char **argv);
+int fm_cmd_jobs(int argc, char **argv);
+int fm_cmd_wait(int argc, char **argv);
+int fm_cmd_cancel(int argc, char **argv);
+int fm_cmd_resume(int argc, char **argv);
 int fm_cmd_keygen(int argc, char **argv);
+int fm_cmd_nvme_discover(int argc, char **argv);
+int fm_cmd_nvme_up(int argc, char **argv);
+int fm_cmd_nvme_connect(int argc, char **argv);
+int fm_cmd_nvme_down(int argc, char **argv);
+int fm_cmd_nvme_disconnect(int argc, char **argv);
+int fm_cmd_nvme_status(int argc, char **argv);
+int fm_cmd_nvme_list(int argc, char **argv);
+int fm_cmd_nvme_units(int argc, char **argv);
 int fm_cmd_init(int argc, char **argv);
 int fm_cmd_invite(int argc, char **argv);
 int fm_cmd_join(int argc, char **argv);
@@ -146,8 +171,19 @@ extern const struct fm_opt fm_opts_ls[];
 extern const struct fm_opt fm_opts_stat[];
 extern const struct fm_opt fm_opts_rm[];
 extern const struct fm_opt fm_opts_mkdir[];
+extern const struct fm_opt fm_opts_verify[];
 extern const struct fm_opt fm_opts_status[];
+extern const struct fm_opt fm_opts_jobs[];
+extern const struct fm_opt fm_opts_wait[];
+extern const struct fm_opt fm_opts_cancel[];
+extern const struct fm_opt fm_opts_resume[];
 extern const struct fm_opt fm_opts_keygen[];
+extern const struct fm_opt fm_opts_nvme_discover[];
+extern const struct fm_opt fm_opts_nvme_up[];		/* and of connect */
+extern const struct fm_opt fm_opts_nvme_down[];		/* and of disconnect */
+extern const struct fm_opt fm_opts_nvme_status[];
+extern const struct fm_opt fm_opts_nvme_list[];
+extern const struct fm_opt fm_opts_nvme_units[];
 extern const struct fm_opt fm_opts_init[];
 extern const struct fm_opt fm_opts_invite[];
 extern const struct fm_opt fm_opts_join[];

@@ -20,8 +20,9 @@ static int check(const char *file)
 
 	if (fm_config_load(file, &cfg, &err) < 0)
 		return fm_fail("config check", &err);
-	printf("%s: ok: node %s, %u store%s, %u peer%s\n", file, cfg->node.name, cfg->store_count,
-	       cfg->store_count == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s");
+	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name, cfg->store_count,
+	       cfg->store_count == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s", cfg->volume_count,
+	       cfg->volume_count == 1 ? "" : "s");
 	fm_config_free(cfg);
 	return FM_EXIT_DONE;
 }

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/background.h"
+#include "client/interrupt.h"
 #include "client/name.h"
 #include "client/part.h"
 #include "client/pump.h"
@@ -36,6 +38,7 @@ static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
 	fm_transfer_end(t);
 	if (ret == 0)
 		return 0;
+	one->is_kept = why.is_kept;
 	(void)fm_transfer_error(&one->err, &why);
 	return fm_err_wrap(&one->err, "%s", one->source);
 }
@@ -79,6 +82,7 @@ static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struc
 	else
 		ret = get_pumped(t, source, one);
 	one->result.is_durable = false;		/* nobody synced what is behind it */
+	one->is_kept = false;
 	return ret;
 }
 
@@ -105,18 +109,49 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
 	return 0;
 }
 
+/*
+ * Whether a file that was not received whole may be gone on with. The daemon empties the journal of one that may not; this
+ * only says it without waiting for that.
+ */
+static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcome *one)
+{
+	switch (one->err.code) {
+	case -ECANCELED:
+		return fm_is_interrupted() ? t->opts.keep_partial : one->is_kept;
+	case -EBADMSG:
+	case -ESTALE:
+	case -EPROTO:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+		return one->is_kept;
+	default:
+		return true;
+	}
+}
+
 static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,
 		    struct fm_outcome *one)
 {
+	struct fm_part_opts opts = { t->opts.may_replace, t->opts.keep_partial };
 	struct fm_part part;
+	bool is_published;
 	int ret;
 
-	ret = fm_part_open(dst, t->opts.may_replace, &part, &one->err);
+	ret = fm_part_open(dst, &opts, &part, &one->err);
 	if (ret < 0)
 		return ret;
-	ret = receive(t, part.fd, source, one);
+	t->opts.journal_fd = part.file.journal > 0 ? part.file.journal : 0;
+	fm_background_part(t, &part);
+	ret = receive(t, part.file.fd, source, one);
+	t->opts.journal_fd = 0;
+	if (fm_background_is_over(t, &is_published))
+		return is_published ? 0 : ret;
 	if (ret < 0) {
-		fm_part_discard(&part);
+		if (is_worth_keeping(t, one))
+			one->is_kept = fm_part_leave(&part);
+		else
+			fm_part_discard(&part);
 		return ret;
 	}
 	return fm_part_publish(&part,
@@ -125,24 +160,117 @@ static int get_file(struct fm_transfer *t, const struct fm_name *source, const c
 			       &one->err);
 }
 
-static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
+struct file_get {
+	const struct fm_name *source;
+	const char *path;
+};
+
+static int get_in_background(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 {
-	char text[SOURCE_TEXT_MAX], path[DST_MAX];
-	struct fm_outcome one = { .source = text, .target = dst };
-	bool is_stdout = strcmp(dst, "-") == 0;
+	const struct file_get *get = ctx;
+
+	return get_file(t, get->source, get->path, one);
+}
+
+int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one)
+{
+	struct file_get get = { source, path };
+
+	if (!t->is_detached)
+		return get_file(t, source, path, one);
+	return fm_background_run(t, path, true, get_in_background, &get, one);
+}
+
+/* ---- a store of this node ---- */
+
+/* The daemon makes it and gives it its name. */
+static int get_own(struct fm_transfer *t, const struct fm_name *source, struct fm_name *own,
+		   struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(source), own_parts;
+	const char *last = fm_name_last(source->path);
+	struct fmove_error why;
 	int ret = 0;
 
-	(void)fm_name_text(source, text, sizeof(text));
-	if (!is_stdout) {
-		ret = dst_resolve(dst, source, path, &one.err);
-		one.target = ret == 0 ? path : dst;
-	}
+	if (own->is_dir && !*last)
+		ret = fm_err_set(&one->err, -EISDIR, "a whole store has no name of its own: say which directory to make of it");
+	else if (own->is_dir)
+		ret = fm_name_append(own, last, &one->err);
 	if (ret == 0)
-		ret = fm_transfer_open(t, &one.err);
+		ret = fm_transfer_is_tree(t, source, one);
+	if (ret < 0)
+		return ret;
+	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
+	own_parts = fm_name_parts(own);
+	fm_transfer_begin(t, source->path);
+	if (t->is_detached)
+		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job, &why);
+	else
+		ret = fmove_get_store(t->conn, &parts, &own_parts, &t->opts, &one->result, &why);
+	fm_transfer_end(t);
+	one->is_handed_over = t->is_detached;
+	if (ret == 0)
+		return 0;
+	one->is_kept = why.is_kept;
+	(void)fm_transfer_error(&one->err, &why);
+	return fm_err_wrap(&one->err, "%s", one->source);
+}
+
+/* With --update or --dry-run: a file that is not to be moved. */
+static bool is_spared(const struct fm_transfer *t, const struct fmove_entry *file, const char *path, struct fm_outcome *one)
+{
+	struct fmove_entry there = { .type = FMOVE_OTHER };
+	struct stat st;
+
+	if (lstat(path, &st) == 0)
+		there = fm_dir_entry(&st);
+	return fm_dir_file(&t->dir, file, &there, one) > 0;
+}
+
+static int get_into(struct fm_transfer *t, const struct fm_name *source, const char *dst,
+		    struct fm_outcome *one)
+{
+	static char path[DST_MAX];	/* one->target stays */
+	struct fmove_entry entry;
+	struct fm_name own;
+	int ret = fm_transfer_is_own(t, dst, &own, &one->err);
+
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		return get_own(t, source, &own, one);
+	if (t->dir.is_recursive) {
+		ret = fm_dir_is_source(t, source, &entry, one);
+		if (ret != 0)
+			return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
+	}
+	if (strcmp(dst, "-") == 0 && t->is_detached)
+		return fm_err_set(&one->err, -EINVAL, "standard output ends with this command: leave out --detach, or say a file");
+	if (strcmp(dst, "-") == 0)
+		return get_stdout(t, source, one);
+	ret = dst_resolve(dst, source, path, &one->err);
+	if (ret < 0)
+		return ret;
+	one->target = path;
+	if (t->dir.is_recursive && is_spared(t, &entry, path, one))
+		return 0;
+	ret = fm_transfer_get_file(t, source, path, one);
+	if (ret == -EISDIR && !t->dir.is_recursive)
+		return fm_err_set(&one->err, ret, "%s is a directory; -r receives it with all that is in it", one->source);
+	return ret;
+}
+
+static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
+{
+	char text[SOURCE_TEXT_MAX];
+	struct fm_outcome one = { .source = text, .target = dst };
+	int ret;
+
+	(void)fm_name_text(source, text, sizeof(text));
+	ret = fm_transfer_open(t, &one.err);
 	fm_outcomes_begin(&t->outcomes);
 	if (ret == 0)
-		/* one.err has it */
-		(void)(is_stdout ? get_stdout(t, source, &one) : get_file(t, source, path, &one));
+		(void)get_into(t, source, dst, &one);	/* one.err has it */
 	fm_outcomes_add(&t->outcomes, &one);
 	fm_transfer_close(t);
 	return fm_outcomes_end(&t->outcomes);
@@ -161,8 +289,8 @@ int fm_cmd_get(int argc, char **argv)
 		return args.status;
 	if (fm_name_parse(args.operands[0], &source, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
-	if (source.path[0] == '\0' || source.is_dir)
-		return fm_usage(&args, "\"%s\" is a directory; get receives one file",
+	if (!t.dir.is_recursive && (source.path[0] == '\0' || source.is_dir))
+		return fm_usage(&args, "\"%s\" is a directory; -r receives it with all that is in it",
 				args.operands[0]);
 	if (t.outcomes.is_json && strcmp(args.operands[1], "-") == 0)
 		return fm_usage(&args, "--json and - both want standard output");

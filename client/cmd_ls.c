@@ -16,13 +16,16 @@
 #include "mover/api_json.h"
 #include "mover/base/err.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL };
 
 const struct fm_opt fm_opts_ls[] = {
 	{ "long", 'l', OPT_LONG, NULL, "mode, size and time before each name", NULL },
 	{ "after", 0, OPT_AFTER, "NAME",
 	  "only names that come after this one in the order of their bytes", NULL },
 	{ "max", 0, OPT_MAX, "COUNT", "at most this many names; with --after page by page", NULL },
+	{ "partial", 0, OPT_PARTIAL, NULL,
+	  "unfinished transfers into the directory: what is there of each, of how much, since when; the same put again "
+	  "goes on from there", NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -30,6 +33,7 @@ const struct fm_opt fm_opts_ls[] = {
 struct listing {
 	bool is_json;
 	bool is_long;
+	bool is_partial;
 	bool is_raw;		/* names as they are: nobody looks at them on a terminal */
 	const char *after;
 	uint64_t max;		/* 0: all */
@@ -45,6 +49,10 @@ static void print_json(struct listing *l, const struct fmove_entry *e)
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "name", e->name, strlen(e->name));
 	fm_ask_entry_json(&w, e);
+	if (l->is_partial && e->whole == UINT64_MAX)
+		fm_jw_null(&w, "whole");
+	else if (l->is_partial)
+		fm_jw_u64(&w, "whole", e->whole);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
 		/* fm_stdout_end() looks for errors */
@@ -67,12 +75,29 @@ static void print_text(const struct listing *l, const struct fmove_entry *e)
 	(void)printf("%s %15" PRIu64 " %s %s%s\n", mode, e->size, time_text, name, slash);
 }
 
+/* "  1500000000 of   3000000000   50 % 2026-03-01 12:00:00 NAME" */
+static void print_partial(const struct listing *l, const struct fmove_entry *e)
+{
+	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], whole[24] = "?", part[8] = "    -";
+	const char *name = l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
+
+	if (e->whole > 0 && e->whole < UINT64_MAX) {
+		(void)snprintf(whole, sizeof(whole), "%" PRIu64, e->whole);	/* fits, as the next */
+		(void)snprintf(part, sizeof(part), "%3.0f %%", 100.0 * (double)e->size / (double)e->whole);
+	}
+	fm_ask_time_text(e, time_text);
+	(void)printf("%15" PRIu64 " of %15s %s %s %s%s\n", e->size, whole, part, time_text, name,
+		     e->type == FMOVE_DIRECTORY ? "/" : "");
+}
+
 static bool print_entry(void *ctx, const struct fmove_entry *e)
 {
 	struct listing *l = ctx;
 
 	if (l->is_json)
 		print_json(l, e);
+	else if (l->is_partial)
+		print_partial(l, e);
 	else
 		print_text(l, e);
 	l->count++;
@@ -106,8 +131,8 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 		return status;
 	if (l->is_json)
 		(void)printf("{\"entries\":[");
-	ret = fmove_list(c, &parts, l->after, print_entry, l, &why);
-	if (ret == -ENOTDIR)
+	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l, &why);
+	if (ret == -ENOTDIR && !l->is_partial)
 		ret = list_file(c, name, l, &why);
 	fmove_close(c);
 	if (ret < 0)
@@ -147,6 +172,9 @@ int fm_cmd_ls(int argc, char **argv)
 			break;
 		case OPT_AFTER:
 			l.after = args.value;
+			break;
+		case OPT_PARTIAL:
+			l.is_partial = true;
 			break;
 		case OPT_MAX:
 			if (take_max(&args, &l.max) != 0)

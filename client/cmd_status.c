@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/fields.h"
 #include "client/show.h"
 #include "mover/api_json.h"
 #include "mover/base/env.h"
@@ -31,32 +32,6 @@ struct look {
 	uint64_t at_ns;
 };
 
-/* ---- reading: what is missing is empty or 0 ---- */
-
-static const char *text_of(const struct fm_json *json, const char *key)
-{
-	const char *text = "";
-
-	(void)fm_json_text(fm_json_get(json, key), &text);
-	return text;
-}
-
-static uint64_t number_of(const struct fm_json *json, const char *key)
-{
-	uint64_t n = 0;
-
-	(void)fm_json_u64(fm_json_get(json, key), &n);
-	return n;
-}
-
-static bool is_true(const struct fm_json *json, const char *key)
-{
-	bool is = false;
-
-	(void)fm_json_bool(fm_json_get(json, key), &is);
-	return is;
-}
-
 /* The element of an array whose texts under both keys are these, or NULL. */
 static const struct fm_json *find(const struct fm_json *array, const char *key_a, const char *a,
 				  const char *key_b, const char *b)
@@ -64,7 +39,7 @@ static const struct fm_json *find(const struct fm_json *array, const char *key_a
 	for (size_t i = 0; i < fm_json_count(array); i++) {
 		const struct fm_json *at = fm_json_at(array, i);
 
-		if (strcmp(text_of(at, key_a), a) == 0 && strcmp(text_of(at, key_b), b) == 0)
+		if (strcmp(fm_field_text(at, key_a), a) == 0 && strcmp(fm_field_text(at, key_b), b) == 0)
 			return at;
 	}
 	return NULL;
@@ -80,25 +55,25 @@ static void print_node(const struct fm_json *s)
 	const char *io = "";
 
 	(void)fm_json_text(fm_json_at(lanes, 0), &io);	/* "" if there is no lane */
-	(void)printf("node    %s, fmove %s, up %s\n", text_of(s, "node"), text_of(s, "version"),
-		     fm_show_time(number_of(s, "uptime_ms") / 1000, up));
+	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"), fm_field_text(s, "version"),
+		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
 	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
 	(void)printf("memory  %s, %" PRIu64 " of %" PRIu64 " slabs free\n",
-		     fm_show_bytes(number_of(s, "arena_bytes"), arena), number_of(s, "slabs_free"),
-		     number_of(s, "slabs"));
-	(void)printf("RDMA    %s\n", text_of(s, "rdma"));
-	(void)printf("TCP     %s\n", text_of(s, "tcp"));
+		     fm_show_bytes(fm_field_u64(s, "arena_bytes"), arena), fm_field_u64(s, "slabs_free"),
+		     fm_field_u64(s, "slabs"));
+	(void)printf("RDMA    %s\n", fm_field_text(s, "rdma"));
+	(void)printf("TCP     %s\n", fm_field_text(s, "tcp"));
 	(void)printf("stores ");
 	for (size_t i = 0; i < fm_json_count(stores); i++)
-		(void)printf("%s %s%s", i > 0 ? "," : "", text_of(fm_json_at(stores, i), "name"),
-			     is_true(fm_json_at(stores, i), "durable") ? "" : " (memory)");
+		(void)printf("%s %s%s", i > 0 ? "," : "", fm_field_text(fm_json_at(stores, i), "name"),
+			     fm_field_is(fm_json_at(stores, i), "durable") ? "" : " (memory)");
 	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
 }
 
 static double rate(const struct fm_json *now, const struct fm_json *before, const char *key,
 		   double seconds)
 {
-	uint64_t a = number_of(before, key), b = number_of(now, key);
+	uint64_t a = fm_field_u64(before, key), b = fm_field_u64(now, key);
 
 	return before && b > a && seconds > 0 ? (double)(b - a) / seconds : 0;
 }
@@ -107,39 +82,39 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 {
 	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX];
 
-	(void)printf("    %-4s %s %s -> %s, %s, %" PRIu64 " connection%s", text_of(rail, "kind"),
-		     text_of(rail, "device"), text_of(rail, "local"), text_of(rail, "remote"),
-		     is_true(rail, "up") ? "up" : "down", number_of(rail, "connections"),
-		     number_of(rail, "connections") == 1 ? "" : "s");
-	if (number_of(rail, "speed_mbps") > 0)
-		(void)printf(", %" PRIu64 " Mb/s", number_of(rail, "speed_mbps"));
-	if (number_of(rail, "mtu") > 0)
-		(void)printf(", MTU %" PRIu64, number_of(rail, "mtu"));
+	(void)printf("    %-4s %s %s -> %s, %s, %" PRIu64 " connection%s", fm_field_text(rail, "kind"),
+		     fm_field_text(rail, "device"), fm_field_text(rail, "local"), fm_field_text(rail, "remote"),
+		     fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
+		     fm_field_u64(rail, "connections") == 1 ? "" : "s");
+	if (fm_field_u64(rail, "speed_mbps") > 0)
+		(void)printf(", %" PRIu64 " Mb/s", fm_field_u64(rail, "speed_mbps"));
+	if (fm_field_u64(rail, "mtu") > 0)
+		(void)printf(", MTU %" PRIu64, fm_field_u64(rail, "mtu"));
 	(void)printf("\n         out %s, in %s; sent %s, received %s\n",
 		     fm_show_rate(rate(rail, before, "sent_bytes", seconds), out),
 		     fm_show_rate(rate(rail, before, "received_bytes", seconds), in),
-		     fm_show_bytes(number_of(rail, "sent_bytes"), sent),
-		     fm_show_bytes(number_of(rail, "received_bytes"), received));
+		     fm_show_bytes(fm_field_u64(rail, "sent_bytes"), sent),
+		     fm_show_bytes(fm_field_u64(rail, "received_bytes"), received));
 }
 
 static void print_peer(const struct fm_json *peer, const struct fm_json *before, double seconds)
 {
 	const struct fm_json *rails = fm_json_get(peer, "rails");
-	const char *error = text_of(peer, "error");
+	const char *error = fm_field_text(peer, "error");
 	char since[FM_SHOW_MAX];
 
-	(void)printf("  %s", text_of(peer, "name"));
-	if (*text_of(peer, "address"))
-		(void)printf(" at %s", text_of(peer, "address"));
+	(void)printf("  %s", fm_field_text(peer, "name"));
+	if (*fm_field_text(peer, "address"))
+		(void)printf(" at %s", fm_field_text(peer, "address"));
 	(void)printf(
-		": %s for %s%s%s\n", is_true(peer, "connected") ? "connected" : "not connected",
-		fm_show_time(number_of(peer, "since_ms") / 1000, since), *error ? "; " : "", error);
+		": %s for %s%s%s\n", fm_field_is(peer, "connected") ? "connected" : "not connected",
+		fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "", error);
 	for (size_t i = 0; i < fm_json_count(rails); i++) {
 		const struct fm_json *rail = fm_json_at(rails, i);
 
 		print_rail(rail,
-			   find(fm_json_get(before, "rails"), "local", text_of(rail, "local"),
-				"remote", text_of(rail, "remote")),
+			   find(fm_json_get(before, "rails"), "local", fm_field_text(rail, "local"),
+				"remote", fm_field_text(rail, "remote")),
 			   seconds);
 	}
 }
@@ -152,14 +127,14 @@ static void print_job(const struct fm_json *job)
 
 	/* "" if it is missing */
 	(void)fm_json_name(fm_json_get(job, "path"), path, sizeof(path), &len);
-	(void)printf("  %s %s:%s/%s%s, %s, %s", text_of(job, "op"), text_of(job, "peer"),
-		     text_of(job, "store"), fm_show(path, len, shown, sizeof(shown)),
-		     is_true(job, "ours") ? "" : " (for the peer)", text_of(job, "state"),
-		     fm_show_bytes(number_of(job, "bytes"), bytes));
+	(void)printf("  %s %s:%s/%s%s, %s, %s", fm_field_text(job, "op"), fm_field_text(job, "peer"),
+		     fm_field_text(job, "store"), fm_show(path, len, shown, sizeof(shown)),
+		     fm_field_is(job, "ours") ? "" : " (for the peer)", fm_field_text(job, "state"),
+		     fm_show_bytes(fm_field_u64(job, "bytes"), bytes));
 	if (fm_json_u64(fm_json_get(job, "size"), &total) == 0)
 		(void)printf(" of %s", fm_show_bytes(total, size));
-	(void)printf(", %" PRIu64 " rail%s\n", number_of(job, "rails"),
-		     number_of(job, "rails") == 1 ? "" : "s");
+	(void)printf(", %" PRIu64 " rail%s\n", fm_field_u64(job, "rails"),
+		     fm_field_u64(job, "rails") == 1 ? "" : "s");
 }
 
 static void print_all(const struct look *now, const struct look *before)
@@ -174,16 +149,16 @@ static void print_all(const struct look *now, const struct look *before)
 		const struct fm_json *peer = fm_json_at(peers, i);
 
 		print_peer(peer,
-			   find(fm_json_get(before->json, "peers"), "name", text_of(peer, "name"),
-				"address", text_of(peer, "address")),
+			   find(fm_json_get(before->json, "peers"), "name", fm_field_text(peer, "name"),
+				"address", fm_field_text(peer, "address")),
 			   seconds);
 	}
 	(void)printf("transfers%s\n", fm_json_count(jobs) == 0 ? "  none" : "");
 	for (size_t i = 0; i < fm_json_count(jobs); i++)
 		print_job(fm_json_at(jobs, i));
-	if (number_of(now->json, "left_out") > 0)
+	if (fm_field_u64(now->json, "left_out") > 0)
 		(void)printf("(and %" PRIu64 " more things than fit one answer)\n",
-			     number_of(now->json, "left_out"));
+			     fm_field_u64(now->json, "left_out"));
 }
 
 /* ---- asking ---- */

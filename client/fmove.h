@@ -28,6 +28,8 @@ struct fmove;
 struct fmove_error {
 	int code;			/* negative errno */
 	int exit;			/* the exit status that fmove(1) would end with */
+	/* of a transfer: what has arrived stays, and the same transfer again goes on from there */
+	bool is_kept;
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
 };
 
@@ -52,29 +54,78 @@ struct fmove_name {
 
 enum fmove_transport { FMOVE_AUTO, FMOVE_RDMA, FMOVE_TCP };
 enum fmove_durability { FMOVE_DEFAULT, FMOVE_DISK, FMOVE_MEMORY };
+enum fmove_priority { FMOVE_NORMAL, FMOVE_LOW, FMOVE_HIGH };
 
 struct fmove_progress {
-	/* "connecting", "opening", "copying", "committing"; valid during the call */
+	/*
+	 * "queued", "connecting", "opening", "copying", "committing", "waiting"; valid during the
+	 * call
+	 */
 	const char *state;
+	uint64_t before;		/* "queued": about how many are before it */
+	uint64_t again_ms;		/* "waiting": until the next try ... */
+	const char *text;		/* ... and why the last one failed */
 	uint64_t size;			/* UINT64_MAX: not known */
 	uint64_t bytes;
+	uint64_t files;			/* of a tree: found or made so far */
+	uint64_t resumed_bytes;		/* there from an earlier try, and not moved again */
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
 	unsigned rails;
 };
 
+struct fmove_tree_options;
+struct fmove_result;
+
 /* Zero-initialise; what is zero is the default. */
 struct fmove_options {
 	enum fmove_transport transport;
 	enum fmove_durability durability;
-	bool may_replace;		/* put: an existing file */
+	bool may_replace;		/* an existing file; not of fmove_get() */
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t timeout_ms;		/* for the whole transfer; 0: none */
+	enum fmove_priority priority;	/* which of those that wait is next */
+	/* try again for so long after failures that may pass; 0: not, detached: without end */
+	uint64_t retry_ms;
+	const char *file;		/* the path of fd, for fmove_jobs(); NULL: not said */
+	/* between stores: it is a directory, moved like this; NULL: a file */
+	const struct fmove_tree_options *tree;
 	uint64_t progress_ms;		/* how often progress is called; 0: never */
 	void (*progress)(void *ctx, const struct fmove_progress *p);
 	void *ctx;
 	/* > 0: the transfer is cancelled when this becomes readable (e.g. a signalfd) */
 	int cancel_fd;
+	bool keep_partial;		/* when it is cancelled, what has arrived stays for a later try */
+	bool is_readback;		/* put: every chunk is read back from the far disk and compared */
+	/* put: read fd through the page cache, so that several puts of one file at once read the disk once */
+	bool is_buffered;
+	/*
+	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When this becomes readable,
+	 * decide() is: true: it gets its name (as soon as it is prepared); false: it is cancelled, what has arrived stays
+	 * for a later try. All called from within fmove_put().
+	 */
+	int hold_fd;
+	void (*prepared)(void *ctx);	/* may be NULL */
+	bool (*decide)(void *ctx);
+	/*
+	 * fmove_get(): > 0: an empty regular file in which is noted what of fd is there, or the one
+	 * of an earlier try to get the same into fd, which then holds what came; both open for
+	 * reading and writing. After an error, both may be tried again unless the journal is empty.
+	 */
+	int journal_fd;
+	/*
+	 * fmove_get() and trees: the job is listed, and kept after its end, as a detached one. `file` is the absolute path of
+	 * our end. If this process goes away before the end, the job is paused, and goes on when the same is asked for again.
+	 */
+	bool is_attended;
+	const char *again;		/* is_attended: the id of a job that is paused, failed or was cancelled, to go on as; or NULL */
+	/* It has its place in the queue; may be NULL. Only if is_attended, or progress is wanted. */
+	void (*accepted)(void *ctx, const char *job);
+	/*
+	 * fmove_get(), is_attended: all of it is in fd, and what comes is not changed any more: give it its name. 0, or a
+	 * negative errno and *err, which is the end of the job then. Must not be NULL.
+	 */
+	int (*publish)(void *ctx, const struct fmove_result *result, struct fmove_error *err);
 };
 
 struct fmove_result {
@@ -93,6 +144,19 @@ struct fmove_result {
 	unsigned corrupt_chunks;
 	unsigned mode;			/* of the source */
 	int64_t mtime_ns;		/* of the source, since 1970 */
+	uint64_t resumed_bytes;		/* were there from an earlier try */
+	/* A tree; `bytes` is the sum of its files then, and crc32c, mode and mtime_ns say nothing: */
+	bool is_tree;
+	uint64_t files;
+	uint64_t dirs;			/* below its root */
+	uint64_t links;			/* symbolic */
+	uint64_t hard_links;		/* further names of files */
+	uint64_t reused_files;		/* taken from the version that was replaced ... */
+	uint64_t reused_bytes;
+	bool is_reflinked;		/* ... by reflink, else by hard link */
+	uint64_t resumed_files;		/* were there from an earlier try */
+	uint64_t wanted_files;		/* dry run: would be sent */
+	uint64_t wanted_bytes;
 	char note[160];			/* what was not as asked; may be empty */
 };
 
@@ -120,6 +184,146 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 			const struct fmove_options *opts, struct fmove_result *result,
 			struct fmove_error *err);
 
+/* ---- trees: directories with all that is in them, published as a whole ---- */
+
+#define FMOVE_EXCLUDES_MAX 64
+#define FMOVE_EXCLUDE_MAX 255		/* bytes of a pattern */
+
+/* Zero-initialise. */
+struct fmove_tree_options {
+	bool is_update;			/* move what differs (size, time) from the version that is replaced ... */
+	bool has_checksums;		/* ... or differs in content; implies is_update */
+	bool is_dry_run;		/* say what would be moved, change nothing */
+	/* what to leave out, as in fnmatch(3): with a '/' the path below the root, else any name; NULL-terminated, or NULL */
+	const char *const *excludes;
+};
+
+/*
+ * Send the directory dir_fd (open for reading) to name, which becomes its copy. The directory is read by threads of
+ * this process while the call lasts. name must not exist, unless may_replace or is_update. A process that stands still
+ * (SIGSTOP) for 8 s meanwhile: -ETIMEDOUT when it goes on.
+ */
+int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
+		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
+		   struct fmove_result *result, struct fmove_error *err);
+
+/*
+ * Receive the directory name as `as` in the directory parent_fd. It appears there complete, by one rename; after an
+ * error whose is_kept is set, what arrived stays in a hidden directory beside it.
+ */
+int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name,
+		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
+		   struct fmove_result *result, struct fmove_error *err);
+
+/*
+ * The same between a store of this node (own->node is not looked at) and one of another: nothing of
+ * it is in our hands.
+ */
+int fmove_put_store(struct fmove *c, const struct fmove_name *own, const struct fmove_name *name,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err);
+int fmove_get_store(struct fmove *c, const struct fmove_name *name, const struct fmove_name *own,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err);
+
+/* ---- jobs: transfers that go on without their caller ---- */
+
+#define FMOVE_JOB_MAX 16		/* bytes of a job's id, terminator included */
+
+/*
+ * Hand a transfer over to the daemon and be told its id as soon as it is on disk. fd is a regular
+ * file.
+ */
+int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
+		       const struct fmove_options *opts, char job[FMOVE_JOB_MAX],
+		       struct fmove_error *err);
+int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,
+			     const struct fmove_name *name, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err);
+int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
+			     const struct fmove_name *own, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err);
+
+enum fmove_job_state {
+	FMOVE_JOB_QUEUED,
+	FMOVE_JOB_RUNNING,
+	FMOVE_JOB_WAITING,		/* for its next try */
+	FMOVE_JOB_PAUSED,		/* for its file: fmove_resume(); or, is_attended, for its caller */
+	FMOVE_JOB_DONE,
+	FMOVE_JOB_FAILED,
+	FMOVE_JOB_CANCELLED
+};
+
+struct fmove_job {
+	char id[FMOVE_JOB_MAX];
+	unsigned user;			/* numeric user id of who asked */
+	bool is_put;
+	bool is_detached;
+	enum fmove_job_state state;
+	enum fmove_priority priority;
+	char phase[16];			/* RUNNING: "connecting", "opening", "copying", "committing" */
+	char node[FMOVE_NAME_MAX + 1];
+	char store[FMOVE_NAME_MAX + 1];
+	char path[FMOVE_PATH_MAX + 1];
+	/* our end: a store of this node, or (local_store "") a file of who asked */
+	char local_node[FMOVE_NAME_MAX + 1];	/* our name */
+	char local_store[FMOVE_NAME_MAX + 1];
+	char local_path[FMOVE_PATH_MAX + 1];
+	uint64_t size;			/* UINT64_MAX: not known */
+	uint64_t bytes;
+	uint64_t before;		/* QUEUED: about how many are before it */
+	uint64_t again_ms;		/* WAITING: until the next try */
+	uint64_t tries;
+	int64_t created_ms;		/* since 1970 */
+	int64_t ended_ms;		/* 0: not yet */
+	int exit;			/* of the last failure */
+	char text[FMOVE_TEXT_MAX];	/* why it waits, is paused or has failed */
+	bool is_tree;
+	/*
+	 * On what only its caller can touch: it is paused when the process that attended to it went away, and to let it go on is to
+	 * ask for the same again. What that was, from fmove_find_job():
+	 */
+	bool is_attended;
+	enum fmove_transport transport;
+	enum fmove_durability durability;
+	bool may_replace;
+	bool is_readback;
+	bool is_update;
+	bool has_checksums;
+	bool is_dry_run;
+	uint64_t rate_bytes;
+	uint64_t timeout_ms;
+	uint64_t retry_ms;
+	unsigned excludes_count;
+	char excludes[FMOVE_EXCLUDES_MAX][FMOVE_EXCLUDE_MAX + 1];
+};
+
+/* Call each() for our jobs, the oldest first, until it returns false; is_all: those of all users (root). */
+int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struct fmove_job *job),
+	       void *ctx, struct fmove_error *err);
+
+/* One of them. -ENOENT. */
+int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err);
+
+/*
+ * Until it has ended, and what became of it, as the transfer itself would have said. opts (progress,
+ * cancel_fd, which ends the waiting and not the job) may be NULL. -EAGAIN: it is paused.
+ */
+int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
+	       struct fmove_result *result, struct fmove_error *err);
+
+/* is_kept: what has arrived stays for a later try. -EALREADY: it has ended. */
+int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_error *err);
+
+/*
+ * Let a job that is paused, failed or was cancelled go on, fd being its file again (-1: it needs
+ * none), or one that waits begin its next try now. -EALREADY: there is nothing to resume. -EINVAL: it is attended; see
+ * struct fmove_options.
+ */
+int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err);
+
+/* ---- requests about stores ---- */
+
 enum fmove_type { FMOVE_FILE, FMOVE_DIRECTORY, FMOVE_LINK, FMOVE_OTHER };
 
 struct fmove_entry {
@@ -128,6 +332,7 @@ struct fmove_entry {
 	uint64_t size;
 	unsigned mode;
 	int64_t mtime_ns;
+	uint64_t whole;			/* fmove_partials(): bytes it will have; UINT64_MAX: not known; else 0 */
 };
 
 int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
@@ -141,14 +346,56 @@ int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after
 	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
 	       struct fmove_error *err);
 
+/*
+ * The same for unfinished transfers into the directory, by the names they would get; size: bytes that
+ * are there, mtime_ns: when the last of them was written down. The same put again goes on from there.
+ */
+int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *after,
+		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+		   struct fmove_error *err);
+
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err);
 
 /* Missing parents are made. */
 int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err);
 
-/* The daemon's version, terminated, cut to cap. */
+/* ---- reading again what is stored ---- */
 
+struct fmove_verified {
+	uint64_t files;			/* looked at: all of the following, and those that are well */
+	uint64_t bytes;			/* read */
+	uint64_t corrupt;
+	uint64_t unreadable;
+	uint64_t changed;		/* other size or time than when they came: not compared */
+	uint64_t without;		/* nothing was kept to compare with */
+};
+
+struct fmove_finding {
+	bool is_corrupt;		/* else it cannot be read */
+	uint64_t offset;		/* where the block begins that differs; what cannot be read */
+	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
+};
+
+/* Zero-initialise; each of the functions may be NULL. */
+struct fmove_verify_options {
+	void (*finding)(void *ctx, const struct fmove_finding *finding);
+	void (*progress)(void *ctx, const struct fmove_verified *so_far);	/* about once a second */
+	void *ctx;
+	int cancel_fd;			/* as in struct fmove_options */
+};
+
+/*
+ * Read a file, or all files below a directory, from the disk of the node that has it, and compare with the digests that
+ * were kept when they came. 0: all of it was looked at; what was found is in *out and was told by finding().
+ */
+int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
+		 struct fmove_verified *out, struct fmove_error *err);
+
+/* The name of this node, terminated, cut to cap. */
+int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
+
+/* The daemon's version, terminated, cut to cap. */
 int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
 
 /* The daemon's whole status as the JSON object that fmove-api(7) describes; free() it. */

@@ -57,6 +57,19 @@ static void help_option(const struct fm_opt *o)
 	wrap(o->help, (size_t)len, OPTION_COLUMN);
 }
 
+/* The verbs of a group, "" being the whole. */
+static void help_commands(const char *group)
+{
+	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
+		const char *word = fm_cmd_word(c, group);
+
+		if (!word)
+			continue;
+		(void)printf("  %s", word);
+		wrap(c->summary, 2 + strlen(word), OPTION_COLUMN - 8);
+	}
+}
+
 void fm_help_cmd(const struct fm_cmd *cmd)
 {
 	char usage[256];
@@ -70,6 +83,10 @@ void fm_help_cmd(const struct fm_cmd *cmd)
 	if (cmd->text) {
 		(void)putchar('\n');
 		wrap(cmd->text, 0, 0);
+	}
+	if (!cmd->run) {
+		(void)printf("\nCommands:\n");
+		help_commands(cmd->name);
 	}
 	(void)printf("\nOptions:\n");
 	for (const struct fm_opt *o = cmd->opts; o->name; o++)
@@ -87,10 +104,7 @@ void fm_help_all(void)
 	     "to end, over RDMA or TCP.",
 	     0, 0);
 	(void)printf("\nCommands:\n");
-	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
-		(void)printf("  %s", c->name);
-		wrap(c->summary, 2 + strlen(c->name), OPTION_COLUMN - 8);
-	}
+	help_commands("");
 	(void)printf("\nOptions:\n");
 	for (const struct fm_opt *o = fm_opts_global; o->name; o++)
 		help_option(o);

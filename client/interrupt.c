@@ -23,7 +23,7 @@ static int pipe_fds[2] = { -1, -1 };
 static volatile sig_atomic_t signal_count;
 static volatile sig_atomic_t has_partial;
 static int partial_dir;
-static char partial_name[256];
+static char partial_name[256], partial_journal[256];
 
 static void on_signal(int number)
 {
@@ -32,9 +32,11 @@ static void on_signal(int number)
 	(void)number;
 	signal_count++;
 	if (signal_count > 1) {
-		if (has_partial)
+		if (has_partial) {
 			/* nobody is left to be told */
 			(void)unlinkat(partial_dir, partial_name, 0);
+			(void)unlinkat(partial_dir, partial_journal, 0);
+		}
 		_exit(FM_EXIT_CANCELLED);
 	}
 	fm_interrupt_raise();
@@ -58,6 +60,18 @@ int fm_interrupt_start(struct fm_err *err)
 	return 0;
 }
 
+void fm_interrupt_stop(void)
+{
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+
+	for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+		struct sigaction now;
+
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+			(void)sigaction(signals[i], &action, NULL);	/* as above */
+	}
+}
+
 int fm_interrupt_fd(void)
 {
 	return pipe_fds[0];
@@ -74,7 +88,7 @@ void fm_interrupt_raise(void)
 	(void)!write(pipe_fds[1], "", 1);
 }
 
-void fm_interrupt_partial(int dir_fd, const char *name)
+void fm_interrupt_partial(int dir_fd, const char *name, const char *journal_name)
 {
 	sigset_t all, before;
 
@@ -86,6 +100,7 @@ void fm_interrupt_partial(int dir_fd, const char *name)
 		assert(strlen(name) < sizeof(partial_name));
 		partial_dir = dir_fd;
 		(void)snprintf(partial_name, sizeof(partial_name), "%s", name);
+		(void)snprintf(partial_journal, sizeof(partial_journal), "%s", journal_name ? journal_name : "");
 	}
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 }

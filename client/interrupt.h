@@ -16,6 +16,9 @@ struct fm_err;
 /* Signals that were ignored stay so (nohup). */
 int fm_interrupt_start(struct fm_err *err);
 
+/* From here on a signal ends the process at once, and nothing is removed. */
+void fm_interrupt_stop(void);
+
 /* Readable from the first signal on. */
 int fm_interrupt_fd(void);
 
@@ -24,7 +27,7 @@ bool fm_is_interrupted(void);
 /* As a signal would. Any thread. */
 void fm_interrupt_raise(void);
 
-/* Remove this file before ending at once; NULL: none. dir_fd must stay open until then. */
-void fm_interrupt_partial(int dir_fd, const char *name);
+/* Remove these files before ending at once; NULL or "": none. dir_fd must stay open until then. */
+void fm_interrupt_partial(int dir_fd, const char *name, const char *journal_name);
 
 #endif

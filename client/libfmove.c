@@ -19,15 +19,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/libfmove_tree.h"
 #include "mover/api.h"
 #include "mover/api_exit.h"
 #include "mover/api_json.h"
 #include "mover/base/err.h"
 
-/* a path of 4095 bytes, each escaped as six, and the rest */
-#define REQUEST_MAX (32u << 10)
+/* two paths of 4095 bytes, each escaped as six, and the rest */
+#define REQUEST_MAX (60u << 10)
 #define REQUEST_WAIT_MS 60000		/* longer than the daemon itself waits for a peer */
-#define CANCEL_WAIT_MS 3000		/* for the daemon's word that a cancelled transfer ended */
+/* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/job.c). */
+#define CANCEL_WAIT_MS 8000
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
 
 struct fmove {
@@ -49,6 +51,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct fmove_error *err, i
 		return code;
 	err->code = code;
 	err->exit = (int)fm_api_exit(code);
+	err->is_kept = false;
 	va_start(args, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, args);	/* cut if it is too long */
 	va_end(args);
@@ -57,7 +60,11 @@ __attribute__((format(printf, 3, 4))) static int fail(struct fmove_error *err, i
 
 static int fail_gone(struct fmove_error *err)
 {
-	return fail(err, -ECONNRESET, "fmoved closed the connection: it was stopped or restarted");
+	int ret = fail(err, -ECONNRESET, "fmoved closed the connection: it was stopped or restarted");
+
+	if (err)
+		err->is_kept = true;	/* nobody removed it */
+	return ret;
 }
 
 /* ---- connecting ---- */
@@ -164,26 +171,28 @@ static void request_name(struct fm_json_writer *w, const struct fmove_name *name
 	fm_jw_name(w, "path", name->path, strlen(name->path));
 }
 
-/* Close the object and send it, fd (or -1) beside it. */
-static int request_send(struct fmove *c, struct fm_json_writer *w, int fd, struct fmove_error *err)
+/* Close the object and send it, descriptors beside it. */
+static int request_send_with(struct fmove *c, struct fm_json_writer *w, const int *fds, unsigned count, struct fmove_error *err)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(FM_API_FDS_MAX * sizeof(int))];
 	} control = { .room = { 0 } };
 	struct iovec iov = { .iov_base = c->tx };
 	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
+	assert(count <= FM_API_FDS_MAX);
 	fm_jw_object_end(w);
 	if (fm_jw_end(w) < 0)
-		return fail(err, -ENAMETOOLONG, "the path is longer than %d bytes", FMOVE_PATH_MAX);
+		return fail(err, -ENAMETOOLONG, "the paths and the patterns to exclude are together longer than a request may be (%u "
+					       "bytes, of which a character that must be escaped takes up to six)", REQUEST_MAX);
 	iov.iov_len = w->len;
-	if (fd >= 0) {
+	if (count > 0) {
 		hdr.msg_control = &control;
-		hdr.msg_controllen = sizeof(control);
-		control.align = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+		hdr.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.align = (struct cmsghdr){ CMSG_LEN(count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
 	}
 	do {
 		n = sendmsg(c->fd, &hdr, MSG_NOSIGNAL);
@@ -195,6 +204,12 @@ static int request_send(struct fmove *c, struct fm_json_writer *w, int fd, struc
 	return errno == EPIPE || errno == ECONNRESET
 		       ? fail_gone(err)
 		       : fail(err, -errno, "ask fmoved: %s", fm_err_name(errno));
+}
+
+/* The same with fd (or -1). */
+static int request_send(struct fmove *c, struct fm_json_writer *w, int fd, struct fmove_error *err)
+{
+	return request_send_with(c, w, &fd, fd >= 0 ? 1 : 0, err);
 }
 
 /* One message, parsed. */
@@ -227,6 +242,8 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
 	(void)fm_json_text(fm_json_get(event, "code"), &code);	/* the defaults stay */
 	(void)fm_json_text(fm_json_get(event, "text"), &text);
 	ret = fail(err, fm_api_errno(code), "%s", text);
+	if (err)
+		(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
 	if (err && fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
 		err->exit = (int)exit_status;
 	return ret;
@@ -238,15 +255,59 @@ struct waiting {
 	uint64_t id;
 	const struct fmove_options *opts;	/* may be NULL */
 	bool is_cancelled;
+	bool is_prepared;			/* a put that is held, an attended get: only its name is missing */
+	bool is_decided;			/* what becomes of it */
+	/* Events between the first and the last, if the request is no transfer. */
+	void (*between)(void *ctx, const char *event, const struct fm_json *json);
+	void *ctx;
 };
 
-static int cancel_send(struct fmove *c, uint64_t job, struct fmove_error *err)
+static int cancel_send(struct fmove *c, uint64_t job, bool is_kept, struct fmove_error *err)
 {
 	struct fm_json_writer w;
 
 	request_begin(c, &w, "cancel");
 	fm_jw_u64(&w, "job", job);
+	if (is_kept)
+		fm_jw_bool(&w, "keep", true);
 	return request_send(c, &w, -1, err);	/* its own answer is not waited for */
+}
+
+/* why: it could not be given its name; NULL: it may have it, or has it. */
+static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *why, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	request_begin(c, &w, "commit");
+	fm_jw_u64(&w, "job", job);
+	if (why) {
+		fm_jw_text(&w, "code", fm_api_errno_name(why->code));
+		fm_jw_text(&w, "text", why->text);
+	}
+	return request_send(c, &w, -1, err);	/* as above */
+}
+
+static int cancel_now(struct fmove *c, struct waiting *w, bool is_kept, struct fmove_error *err)
+{
+	w->is_cancelled = true;
+	return cancel_send(c, w->id, is_kept, err);
+}
+
+/* Whoever holds the put knows now. */
+static int decide(struct fmove *c, struct waiting *w, struct fmove_error *err)
+{
+	w->is_decided = true;
+	if (!w->opts->decide(w->opts->ctx))
+		return cancel_now(c, w, true, err);
+	return w->is_prepared ? commit_send(c, w->id, NULL, err) : 0;
+}
+
+static int event_prepared(struct fmove *c, struct waiting *w, struct fmove_error *err)
+{
+	w->is_prepared = true;
+	if (w->opts->prepared)
+		w->opts->prepared(w->opts->ctx);
+	return w->is_decided && !w->is_cancelled ? commit_send(c, w->id, NULL, err) : 0;
 }
 
 /* How long the daemon may say nothing; -1: for ever. */
@@ -269,30 +330,36 @@ static int fail_silent(const struct waiting *w, struct fmove_error *err)
 	return fail(err, -ETIMEDOUT, "fmoved does not answer");
 }
 
-/* Until there is a message to read; cancels when cancel_fd says so. */
+/* A descriptor of the caller's that is waited for, or what poll() skips. */
+static int caller_fd(const struct waiting *w, int fd)
+{
+	return fd > 0 && !w->is_cancelled ? fd : -1;
+}
+
+/* Until there is a message to read; cancels when cancel_fd says so, decides when hold_fd does. */
 static int message_wait(struct fmove *c, struct waiting *w, struct fmove_error *err)
 {
-	/* poll() skips what is -1 */
-	struct pollfd fds[2] = { { c->fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
-	int n, ret;
+	static const struct fmove_options none;
+	const struct fmove_options *o = w->opts ? w->opts : &none;
+	struct pollfd fds[3] = { { c->fd, POLLIN, 0 }, { -1, POLLIN, 0 }, { -1, POLLIN, 0 } };
+	int n, ret = 0;
 
 	for (;;) {
-		fds[1].fd = w->opts && w->opts->cancel_fd > 0 && !w->is_cancelled
-				    ? w->opts->cancel_fd
-				    : -1;
-		n = poll(fds, 2, wait_ms(w));
+		fds[1].fd = caller_fd(w, o->cancel_fd);
+		fds[2].fd = w->is_decided ? -1 : caller_fd(w, o->hold_fd);
+		n = poll(fds, 3, wait_ms(w));
 		if (n < 0 && errno != EINTR)
 			return fail(err, -errno, "wait for fmoved: %s", fm_err_name(errno));
 		if (n == 0)
 			return fail_silent(w, err);
 		if (n > 0 && fds[0].revents)
 			return 0;
-		if (n > 0 && fds[1].revents) {
-			w->is_cancelled = true;
-			ret = cancel_send(c, w->id, err);
-			if (ret < 0)
-				return ret;
-		}
+		if (n > 0 && fds[1].revents)
+			ret = cancel_now(c, w, o->keep_partial, err);
+		else if (n > 0)
+			ret = decide(c, w, err);
+		if (ret < 0)
+			return ret;
 	}
 }
 
@@ -301,30 +368,75 @@ static void event_progress(const struct fm_json *event, const struct fmove_optio
 	struct fmove_progress p = { .state = "", .size = UINT64_MAX };
 	uint64_t corrupt = 0, rails = 0;
 
+	p.text = "";
 	/* What is missing or of another type keeps its default. */
 	(void)fm_json_text(fm_json_get(event, "state"), &p.state);
 	(void)fm_json_u64(fm_json_get(event, "size"), &p.size);
 	(void)fm_json_u64(fm_json_get(event, "bytes"), &p.bytes);
+	(void)fm_json_u64(fm_json_get(event, "files"), &p.files);
+	(void)fm_json_u64(fm_json_get(event, "resumed_bytes"), &p.resumed_bytes);
 	(void)fm_json_u64(fm_json_get(event, "resent_bytes"), &p.resent_bytes);
 	(void)fm_json_u64(fm_json_get(event, "corrupt_chunks"), &corrupt);
 	(void)fm_json_u64(fm_json_get(event, "rails"), &rails);
+	(void)fm_json_u64(fm_json_get(event, "before"), &p.before);
+	(void)fm_json_u64(fm_json_get(event, "again_ms"), &p.again_ms);
+	(void)fm_json_text(fm_json_get(event, "text"), &p.text);
 	p.corrupt_chunks = (unsigned)corrupt;
 	p.rails = (unsigned)rails;
 	if (opts->progress)
 		opts->progress(opts->ctx, &p);
 }
 
-/* The "done" of the request sent last into *out, or its error. opts may be NULL. */
-static int request_wait(struct fmove *c, const struct fmove_options *opts, struct fm_json **out,
-			struct fmove_error *err)
+static void event_accepted(const struct fm_json *event, const struct fmove_options *opts)
 {
-	struct waiting w = { .id = c->id, .opts = opts };
+	const char *job = "";
+
+	(void)fm_json_text(fm_json_get(event, "job"), &job);	/* "" if it is missing */
+	if (opts->accepted)
+		opts->accepted(opts->ctx, job);
+}
+
+static void result_read(const struct fm_json *done, struct fmove_result *r);
+
+/* An attended get has come: the caller gives it its name, and the daemon is told. */
+static int event_complete(struct fmove *c, struct waiting *w, const struct fm_json *event, struct fmove_error *err)
+{
+	struct fmove_result result;
+	struct fmove_error why = { .code = 0 };
+
+	if (w->is_cancelled)
+		return 0;
+	w->is_prepared = true;
+	result_read(event, &result);
+	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err) : commit_send(c, w->id, NULL, err);
+}
+
+/* Neither the first nor the last of them. */
+static int event_between(struct fmove *c, struct waiting *w, const char *name, const struct fm_json *event,
+			 struct fmove_error *err)
+{
+	if (w->between)
+		w->between(w->ctx, name, event);
+	else if (strcmp(name, "progress") == 0 && w->opts)
+		event_progress(event, w->opts);
+	else if (strcmp(name, "accepted") == 0 && w->opts)
+		event_accepted(event, w->opts);
+	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->is_attended)
+		return event_complete(c, w, event, err);
+	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->hold_fd > 0)
+		return event_prepared(c, w, err);
+	return 0;
+}
+
+/* The "done" of the request that is waited for into *out, or its error. */
+static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json **out, struct fmove_error *err)
+{
 	const char *name;
 	uint64_t id;
 	int ret;
 
 	for (;;) {
-		ret = message_wait(c, &w, err);
+		ret = message_wait(c, w, err);
 		if (ret == 0)
 			ret = event_receive(c, out, err);
 		if (ret < 0)
@@ -336,17 +448,26 @@ static int request_wait(struct fmove *c, const struct fmove_options *opts, struc
 		 * could not be read.
 		 */
 		if (fm_json_u64(fm_json_get(*out, "id"), &id) < 0)
-			id = strcmp(name, "error") == 0 ? w.id : 0;
-		if (id == w.id && strcmp(name, "done") == 0)
+			id = strcmp(name, "error") == 0 ? w->id : 0;
+		if (id == w->id && strcmp(name, "done") == 0)
 			return 0;
-		if (id == w.id && strcmp(name, "error") == 0)
+		if (id == w->id && strcmp(name, "error") == 0)
 			ret = event_error(*out, err);
-		else if (id == w.id && strcmp(name, "progress") == 0 && opts)
-			event_progress(*out, opts);
+		else if (id == w->id)
+			ret = event_between(c, w, name, *out, err);
 		fm_json_free(*out);
 		if (ret < 0)
 			return ret;
 	}
+}
+
+/* The same of the request sent last. opts may be NULL. */
+static int request_wait(struct fmove *c, const struct fmove_options *opts, struct fm_json **out,
+			struct fmove_error *err)
+{
+	struct waiting w = { .id = c->id, .opts = opts };
+
+	return request_wait_for(c, &w, out, err);
 }
 
 /* Send what was begun, and wait. */
@@ -375,13 +496,23 @@ static int request_do_simple(struct fmove *c, struct fm_json_writer *w, struct f
 
 /* ---- transfers ---- */
 
+/* In the order of enum fmove_priority, and of enum fmove_job_state. */
+static const char *const priorities[] = { "normal", "low", "high", NULL };
+static const char *const job_states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", NULL };
+
+static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
+static const char *const durabilities[] = { "default", "disk", "memory", NULL };
+static const char *const readbacks[] = { "none", "readback", NULL };
+
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
-	static const char *const transports[] = { "auto", "rdma", "tcp" };
-	static const char *const durabilities[] = { "default", "disk", "memory" };
-
 	if (!o)
 		return;
+	fm_jw_text(w, "priority", priorities[o->priority]);
+	if (o->retry_ms > 0)
+		fm_jw_u64(w, "retry_ms", o->retry_ms);
+	if (o->file)
+		fm_jw_name(w, "file", o->file, strlen(o->file));
 	fm_jw_text(w, "transport", transports[o->transport]);
 	fm_jw_text(w, "durability", durabilities[o->durability]);
 	if (o->rate_bytes > 0)
@@ -390,6 +521,10 @@ static void transfer_options(struct fm_json_writer *w, const struct fmove_option
 		fm_jw_u64(w, "timeout_ms", o->timeout_ms);
 	if (o->progress_ms > 0 && o->progress)
 		fm_jw_u64(w, "progress_ms", o->progress_ms);
+	if (o->is_attended)
+		fm_jw_bool(w, "attended", true);
+	if (o->is_attended && o->again)
+		fm_jw_text(w, "job", o->again);
 }
 
 static void text_copy(const struct fm_json *json, const char *key, char *out, size_t cap)
@@ -408,6 +543,21 @@ static unsigned mode_read(const struct fm_json *json)
 	return (unsigned)strtoul(text, NULL, 8) & 0777;
 }
 
+static void tree_read(const struct fm_json *done, struct fmove_result *r)
+{
+	(void)fm_json_bool(fm_json_get(done, "tree"), &r->is_tree);
+	(void)fm_json_u64(fm_json_get(done, "files"), &r->files);
+	(void)fm_json_u64(fm_json_get(done, "dirs"), &r->dirs);
+	(void)fm_json_u64(fm_json_get(done, "links"), &r->links);
+	(void)fm_json_u64(fm_json_get(done, "hard_links"), &r->hard_links);
+	(void)fm_json_u64(fm_json_get(done, "reused_files"), &r->reused_files);
+	(void)fm_json_u64(fm_json_get(done, "reused_bytes"), &r->reused_bytes);
+	(void)fm_json_bool(fm_json_get(done, "reflinked"), &r->is_reflinked);
+	(void)fm_json_u64(fm_json_get(done, "resumed_files"), &r->resumed_files);
+	(void)fm_json_u64(fm_json_get(done, "wanted_files"), &r->wanted_files);
+	(void)fm_json_u64(fm_json_get(done, "wanted_bytes"), &r->wanted_bytes);
+}
+
 /* A key that is missing leaves its zero. */
 static void result_read(const struct fm_json *done, struct fmove_result *r)
 {
@@ -423,6 +573,8 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 	(void)fm_json_bool(fm_json_get(done, "durable"), &r->is_durable);
 	(void)fm_json_bool(fm_json_get(done, "checked"), &r->is_checked);
 	(void)fm_json_u64(fm_json_get(done, "resent_bytes"), &r->resent_bytes);
+	(void)fm_json_u64(fm_json_get(done, "resumed_bytes"), &r->resumed_bytes);
+	tree_read(done, r);
 	(void)fm_json_u64(fm_json_get(done, "corrupt_chunks"), &corrupt);
 	(void)fm_json_i64(fm_json_get(done, "mtime_ns"), &r->mtime_ns);
 	text_copy(done, "transport", r->transport, sizeof(r->transport));
@@ -435,22 +587,28 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 	r->corrupt_chunks = (unsigned)corrupt;
 }
 
-static int transfer_do(struct fmove *c, struct fm_json_writer *w, int fd,
-		       const struct fmove_options *opts, struct fmove_result *result,
-		       struct fmove_error *err)
+/* What was sent has been answered. */
+static int transfer_wait(struct fmove *c, const struct fmove_options *opts, struct fmove_result *result,
+			 struct fmove_error *err)
 {
 	static const struct fmove_options none;
 	struct fm_json *done;
-	int ret;
+	int ret = request_wait(c, opts ? opts : &none, &done, err);
 
-	ret = request_send(c, w, fd, err);
-	if (ret == 0)
-		ret = request_wait(c, opts ? opts : &none, &done, err);
 	if (ret < 0)
 		return ret;
 	result_read(done, result);
 	fm_json_free(done);
 	return 0;
+}
+
+static int transfer_do(struct fmove *c, struct fm_json_writer *w, int fd,
+		       const struct fmove_options *opts, struct fmove_result *result,
+		       struct fmove_error *err)
+{
+	int ret = request_send(c, w, fd, err);
+
+	return ret < 0 ? ret : transfer_wait(c, opts, result, err);
 }
 
 static void put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
@@ -461,6 +619,12 @@ static void put_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	transfer_options(w, opts);
 	if (opts && opts->may_replace)
 		fm_jw_bool(w, "force", true);
+	if (opts && opts->is_readback)
+		fm_jw_text(w, "verify", "readback");
+	if (opts && opts->is_buffered)
+		fm_jw_bool(w, "buffered", true);
+	if (opts && opts->hold_fd > 0)
+		fm_jw_bool(w, "hold", true);
 }
 
 static void get_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
@@ -469,6 +633,55 @@ static void get_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	request_begin(c, w, "get");
 	request_name(w, name);
 	transfer_options(w, opts);
+	if (opts && opts->is_attended && opts->may_replace)
+		fm_jw_bool(w, "force", true);	/* our own affair, but what it is begun again with */
+}
+
+static void excludes_add(struct fm_json_writer *w, const char *const *excludes)
+{
+	fm_jw_array(w, "exclude");
+	for (; *excludes; excludes++)
+		fm_jw_name(w, NULL, *excludes, strlen(*excludes));
+	fm_jw_array_end(w);
+}
+
+static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *o)
+{
+	fm_jw_bool(w, "tree", true);
+	if (o && o->is_update)
+		fm_jw_bool(w, "update", true);
+	if (o && o->has_checksums)
+		fm_jw_bool(w, "checksum", true);
+	if (o && o->is_dry_run)
+		fm_jw_bool(w, "dry_run", true);
+}
+
+static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct fm_lib_tree *t)
+{
+	const struct fmove_tree_options *o = t->tree;
+
+	if (t->is_put) {
+		put_begin(c, w, t->name, t->opts);
+		fm_jw_u64(w, "dev", t->dev);
+		fm_jw_u64(w, "ino", t->ino);
+	} else {
+		get_begin(c, w, t->name, t->opts);
+	}
+	/* What is put leaves them out by itself; a job remembers them. */
+	if (o && o->excludes && (!t->is_put || (t->opts && t->opts->is_attended)))
+		excludes_add(w, o->excludes);
+	tree_add(w, o);
+}
+
+int fm_lib_tree_do(struct fmove *c, const struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	int ret;
+
+	tree_begin(c, &w, t);
+	ret = request_send_with(c, &w, t->fds, t->fds_count, err);
+	t->passed(t->ctx);
+	return ret < 0 ? ret : transfer_wait(c, t->opts, result, err);
 }
 
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
@@ -488,9 +701,48 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 {
 	struct fm_json_writer w;
 
+	int fds[2] = { fd, opts ? opts->journal_fd : 0 };
+	int ret;
+
 	assert(fd >= 0);
 	get_begin(c, &w, name, opts);
-	return transfer_do(c, &w, fd, opts, result, err);
+	ret = request_send_with(c, &w, fds, fds[1] > 0 ? 2 : 1, err);
+	return ret < 0 ? ret : transfer_wait(c, opts, result, err);
+}
+
+static void own_add(struct fm_json_writer *w, const struct fmove_name *own, const struct fmove_options *opts)
+{
+	fm_jw_text(w, "local_store", own->store);
+	fm_jw_name(w, "local_path", own->path, strlen(own->path));
+	if (!opts || !opts->tree)
+		return;
+	tree_add(w, opts->tree);
+	if (opts->tree->excludes)
+		excludes_add(w, opts->tree->excludes);
+}
+
+int fmove_put_store(struct fmove *c, const struct fmove_name *own, const struct fmove_name *name,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	put_begin(c, &w, name, opts);
+	own_add(&w, own, opts);
+	return transfer_do(c, &w, -1, opts, result, err);
+}
+
+int fmove_get_store(struct fmove *c, const struct fmove_name *name, const struct fmove_name *own,
+		    const struct fmove_options *opts, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	get_begin(c, &w, name, opts);
+	own_add(&w, own, opts);
+	if (opts && opts->may_replace)
+		fm_jw_bool(&w, "force", true);
+	return transfer_do(c, &w, -1, opts, result, err);
 }
 
 int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name *name,
@@ -513,6 +765,235 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 	get_begin(c, &w, name, opts);
 	fm_jw_bool(&w, "discard", true);
 	return transfer_do(c, &w, -1, opts, result, err);
+}
+
+/* ---- jobs ---- */
+
+static int detach(struct fmove *c, struct fm_json_writer *w, int fd, char job[FMOVE_JOB_MAX],
+		  struct fmove_error *err)
+{
+	struct fm_json *done;
+	int ret;
+
+	fm_jw_bool(w, "detach", true);
+	ret = request_send(c, w, fd, err);
+	if (ret == 0)
+		ret = request_wait(c, NULL, &done, err);
+	if (ret < 0)
+		return ret;
+	text_copy(done, "job", job, FMOVE_JOB_MAX);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
+		       const struct fmove_options *opts, char job[FMOVE_JOB_MAX],
+		       struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	assert(fd >= 0);
+	put_begin(c, &w, name, opts);
+	return detach(c, &w, fd, job, err);
+}
+
+int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,
+			     const struct fmove_name *name, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	put_begin(c, &w, name, opts);
+	own_add(&w, own, opts);
+	return detach(c, &w, -1, job, err);
+}
+
+int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
+			     const struct fmove_name *own, const struct fmove_options *opts,
+			     char job[FMOVE_JOB_MAX], struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	get_begin(c, &w, name, opts);
+	own_add(&w, own, opts);
+	if (opts && opts->may_replace)
+		fm_jw_bool(&w, "force", true);
+	return detach(c, &w, -1, job, err);
+}
+
+/* The place of the text under that key in words, 0 if it is not there. */
+static int word_read(const struct fm_json *json, const char *key, const char *const *words)
+{
+	const char *text = "";
+
+	(void)fm_json_text(fm_json_get(json, key), &text);	/* "" if it is missing */
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], text) == 0)
+			return i;
+	return 0;
+}
+
+/* The same of what an attended job was asked for with. */
+static void job_options_read(const struct fm_json *json, struct fmove_job *j)
+{
+	const struct fm_json *o = fm_json_get(json, "options");
+	const struct fm_json *excludes = fm_json_get(o, "exclude");
+	size_t count = excludes ? fm_json_count(excludes) : 0, len;
+
+	j->transport = (enum fmove_transport)word_read(o, "transport", transports);
+	j->durability = (enum fmove_durability)word_read(o, "durability", durabilities);
+	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
+	j->is_readback = word_read(o, "verify", readbacks) > 0;
+	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
+	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
+	(void)fm_json_bool(fm_json_get(o, "dry_run"), &j->is_dry_run);
+	(void)fm_json_u64(fm_json_get(o, "limit"), &j->rate_bytes);
+	(void)fm_json_u64(fm_json_get(o, "timeout_ms"), &j->timeout_ms);
+	(void)fm_json_u64(fm_json_get(o, "retry_ms"), &j->retry_ms);
+	for (size_t i = 0; i < count && i < FMOVE_EXCLUDES_MAX; i++)
+		if (fm_json_name(fm_json_at(excludes, i), j->excludes[j->excludes_count], sizeof(j->excludes[0]), &len) == 0)
+			j->excludes_count++;
+}
+
+/* A key that is missing leaves its zero. */
+static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *seq)
+{
+	uint64_t user = 0, exit_status = 0;
+	const char *op = "";
+	size_t len;
+
+	memset(j, 0, sizeof(*j));
+	j->size = UINT64_MAX;
+	text_copy(json, "job", j->id, sizeof(j->id));
+	(void)fm_json_u64(fm_json_get(json, "seq"), seq);
+	(void)fm_json_u64(fm_json_get(json, "user"), &user);
+	(void)fm_json_text(fm_json_get(json, "op"), &op);
+	j->user = (unsigned)user;
+	j->is_put = strcmp(op, "put") == 0;
+	(void)fm_json_bool(fm_json_get(json, "detached"), &j->is_detached);
+	(void)fm_json_bool(fm_json_get(json, "attended"), &j->is_attended);
+	(void)fm_json_bool(fm_json_get(json, "tree"), &j->is_tree);
+	if (fm_json_get(json, "options"))
+		job_options_read(json, j);
+	j->state = (enum fmove_job_state)word_read(json, "state", job_states);
+	j->priority = (enum fmove_priority)word_read(json, "priority", priorities);
+	text_copy(json, "phase", j->phase, sizeof(j->phase));
+	text_copy(json, "node", j->node, sizeof(j->node));
+	text_copy(json, "store", j->store, sizeof(j->store));
+	text_copy(json, "local_node", j->local_node, sizeof(j->local_node));
+	text_copy(json, "local_store", j->local_store, sizeof(j->local_store));
+	text_copy(json, "text", j->text, sizeof(j->text));
+	(void)fm_json_name(fm_json_get(json, "path"), j->path, sizeof(j->path), &len);
+	(void)fm_json_name(fm_json_get(json, j->local_store[0] ? "local_path" : "file"), j->local_path,
+			   sizeof(j->local_path), &len);
+	(void)fm_json_u64(fm_json_get(json, "size"), &j->size);
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &j->bytes);
+	(void)fm_json_u64(fm_json_get(json, "before"), &j->before);
+	(void)fm_json_u64(fm_json_get(json, "again_ms"), &j->again_ms);
+	(void)fm_json_u64(fm_json_get(json, "tries"), &j->tries);
+	(void)fm_json_i64(fm_json_get(json, "created_ms"), &j->created_ms);
+	(void)fm_json_i64(fm_json_get(json, "ended_ms"), &j->ended_ms);
+	(void)fm_json_u64(fm_json_get(json, "exit"), &exit_status);
+	j->exit = (int)exit_status;
+}
+
+/* One page; whether there are more, and the last one's number. */
+static bool jobs_show(const struct fm_json *done, bool (*each)(void *ctx, const struct fmove_job *job),
+		      void *ctx, struct fmove_job *job, uint64_t *seq)
+{
+	const struct fm_json *list = fm_json_get(done, "jobs");
+	size_t count = fm_json_count(list);
+	bool is_more = false;
+
+	(void)fm_json_bool(fm_json_get(done, "more"), &is_more);	/* false if it is missing */
+	for (size_t i = 0; i < count; i++) {
+		job_read(fm_json_at(list, i), job, seq);
+		if (!each(ctx, job))
+			return false;
+	}
+	return is_more && count > 0;
+}
+
+int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struct fmove_job *job),
+	       void *ctx, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fmove_job job;
+	struct fm_json *done;
+	uint64_t seq = 0;
+	bool is_more;
+	int ret;
+
+	do {
+		request_begin(c, &w, "jobs");
+		fm_jw_u64(&w, "seq", seq);
+		if (is_all)
+			fm_jw_bool(&w, "all", true);
+		ret = request_do(c, &w, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = jobs_show(done, each, ctx, &job, &seq);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
+}
+
+static void job_begin(struct fmove *c, struct fm_json_writer *w, const char *op, const char *job)
+{
+	request_begin(c, w, op);
+	fm_jw_text(w, "job", job);
+}
+
+int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	uint64_t seq;
+	int ret;
+
+	job_begin(c, &w, "jobs", job);
+	ret = request_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	job_read(fm_json_at(fm_json_get(done, "jobs"), 0), out, &seq);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
+	       struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	job_begin(c, &w, "wait", job);
+	if (opts && opts->progress_ms > 0 && opts->progress)
+		fm_jw_u64(&w, "progress_ms", opts->progress_ms);
+	return transfer_do(c, &w, -1, opts, result, err);
+}
+
+int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	job_begin(c, &w, "cancel", job);
+	if (is_kept)
+		fm_jw_bool(&w, "keep", true);
+	return request_do_simple(c, &w, err);
+}
+
+int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	job_begin(c, &w, "resume", job);
+	ret = request_send(c, &w, fd, err);
+	if (ret == 0)
+		ret = request_wait(c, NULL, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
 }
 
 /* ---- requests about stores ---- */
@@ -542,6 +1023,8 @@ static void entry_read(const struct fm_json *json, struct fmove_entry *e)
 	(void)fm_json_u64(fm_json_get(json, "size"), &e->size);
 	(void)fm_json_i64(fm_json_get(json, "mtime_ns"), &e->mtime_ns);
 	e->mode = mode_read(json);
+	if (fm_json_get(json, "whole") && fm_json_u64(fm_json_get(json, "whole"), &e->whole) < 0)
+		e->whole = UINT64_MAX;
 }
 
 int fmove_stat(struct fmove *c, const struct fmove_name *name, struct fmove_entry *out,
@@ -583,9 +1066,9 @@ static void page_show(struct page *p, const struct fm_json *done)
 	}
 }
 
-int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
-	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
-	       struct fmove_error *err)
+static int list_pages(struct fmove *c, const struct fmove_name *name, bool is_partial, const char *after,
+		      bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+		      struct fmove_error *err)
 {
 	struct page page = { .each = each, .ctx = ctx };
 	struct fm_json_writer w;
@@ -597,6 +1080,8 @@ int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after
 	memcpy(page.last.name, after, strlen(after) + 1);
 	do {
 		store_begin(c, &w, "list", name);
+		if (is_partial)
+			fm_jw_bool(&w, "partial", true);
 		fm_jw_name(&w, "after", page.last.name, strlen(page.last.name));
 		ret = request_do(c, &w, &done, err);
 		if (ret < 0)
@@ -605,6 +1090,20 @@ int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after
 		fm_json_free(done);
 	} while (page.is_more);
 	return 0;
+}
+
+int fmove_list(struct fmove *c, const struct fmove_name *name, const char *after,
+	       bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+	       struct fmove_error *err)
+{
+	return list_pages(c, name, false, after, each, ctx, err);
+}
+
+int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *after,
+		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
+		   struct fmove_error *err)
+{
+	return list_pages(c, name, true, after, each, ctx, err);
 }
 
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
@@ -626,9 +1125,68 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 	return request_do_simple(c, &w, err);
 }
 
+/* ---- verifying ---- */
+
+static void verified_read(const struct fm_json *json, struct fmove_verified *v)
+{
+	*v = (struct fmove_verified){ .files = 0 };
+	/* What is missing keeps its zero. */
+	(void)fm_json_u64(fm_json_get(json, "files"), &v->files);
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &v->bytes);
+	(void)fm_json_u64(fm_json_get(json, "corrupt"), &v->corrupt);
+	(void)fm_json_u64(fm_json_get(json, "unreadable"), &v->unreadable);
+	(void)fm_json_u64(fm_json_get(json, "changed"), &v->changed);
+	(void)fm_json_u64(fm_json_get(json, "without"), &v->without);
+}
+
+static void verify_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const struct fmove_verify_options *o = ctx;
+	struct fmove_finding f = { .offset = 0 };
+	struct fmove_verified so_far;
+	char kind[16];
+	size_t len;
+
+	if (strcmp(event, "progress") == 0 && o->progress) {
+		verified_read(json, &so_far);
+		o->progress(o->ctx, &so_far);
+	} else if (strcmp(event, "finding") == 0 && o->finding) {
+		text_copy(json, "kind", kind, sizeof(kind));
+		f.is_corrupt = strcmp(kind, "corrupt") == 0;
+		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);	/* 0 if it is missing */
+		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
+		o->finding(o->ctx, &f);
+	}
+}
+
+int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
+		 struct fmove_verified *out, struct fmove_error *err)
+{
+	struct fmove_verify_options o = opts ? *opts : (struct fmove_verify_options){ .ctx = NULL };
+	struct fmove_options waits = { .cancel_fd = o.cancel_fd };
+	struct waiting waiting = { .opts = &waits, .between = verify_between, .ctx = &o };
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	request_begin(c, &w, "verify");
+	request_name(&w, name);
+	if (o.progress)
+		fm_jw_u64(&w, "progress_ms", 1000);
+	waiting.id = c->id;
+	ret = request_send(c, &w, -1, err);
+	if (ret == 0)
+		ret = request_wait_for(c, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	verified_read(done, out);
+	fm_json_free(done);
+	return 0;
+}
+
 /* ---- about the daemon ---- */
 
-int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
+static int ping(struct fmove *c, const char *key, char *out, size_t cap, struct fmove_error *err)
 {
 	struct fm_json_writer w;
 	struct fm_json *done;
@@ -638,9 +1196,19 @@ int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *er
 	ret = request_do(c, &w, &done, err);
 	if (ret < 0)
 		return ret;
-	text_copy(done, "version", out, cap);
+	text_copy(done, key, out, cap);
 	fm_json_free(done);
 	return 0;
+}
+
+int fmove_version(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
+{
+	return ping(c, "version", out, cap, err);
+}
+
+int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err)
+{
+	return ping(c, "node", out, cap, err);
 }
 
 int fmove_status(struct fmove *c, char **json, struct fmove_error *err)

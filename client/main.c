@@ -10,26 +10,6 @@
 
 #include "client/cmd.h"
 
-#define VERBS_MAX 32
-
-static int unknown_verb(const char *verb)
-{
-	const char *names[VERBS_MAX + 1];
-	const char *nearest;
-	size_t n = 0;
-
-	for (const struct fm_cmd *c = fm_cmds; c->name && n < VERBS_MAX; c++)
-		names[n++] = c->name;
-	names[n] = NULL;
-	nearest = fm_nearest(verb, names);
-	if (nearest)
-		fm_say("unknown command \"%s\", did you mean \"%s\"? (fmove --help)", verb,
-		       nearest);
-	else
-		fm_say("unknown command \"%s\" (fmove --help)", verb);
-	return FM_EXIT_USAGE;
-}
-
 /* Options before the verb. The index of the verb, or -1 and *status. */
 static int global_options(int argc, char **argv, int *status)
 {
@@ -77,7 +57,6 @@ static void standard_fds(void)
 
 int main(int argc, char **argv)
 {
-	const struct fm_cmd *cmd;
 	int at, status;
 
 	standard_fds();
@@ -89,8 +68,5 @@ int main(int argc, char **argv)
 		fm_say("a command is missing (fmove --help)");
 		return FM_EXIT_USAGE;
 	}
-	cmd = fm_cmd_find(argv[at]);
-	if (!cmd)
-		return unknown_verb(argv[at]);
-	return cmd->run(argc - at, argv + at);
+	return fm_dispatch("", argc - at, argv + at);
 }

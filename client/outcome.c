@@ -21,16 +21,38 @@ void fm_outcomes_begin(struct fm_outcomes *o)
 		(void)printf("{\"files\":[");	/* fm_stdout_end() looks for errors */
 }
 
-static void json_error(struct fm_json_writer *w, const struct fm_err *err)
+static void json_error(struct fm_json_writer *w, const struct fm_outcome *one)
 {
 	fm_jw_object(w, "error");
-	fm_jw_text(w, "code", fm_api_errno_name(err->code));
-	fm_jw_text(w, "text", err->text);
+	fm_jw_text(w, "code", fm_api_errno_name(one->err.code));
+	fm_jw_text(w, "text", one->err.text);
+	fm_jw_bool(w, "kept", one->is_kept);
 	fm_jw_object_end(w);
 }
 
-static void json_result(struct fm_json_writer *w, const struct fmove_result *r)
+static void json_tree(struct fm_json_writer *w, const struct fm_outcome *one)
 {
+	const struct fmove_result *r = &one->result;
+
+	fm_jw_bool(w, "tree", true);
+	fm_jw_bool(w, "dry_run", one->is_dry);
+	fm_jw_u64(w, "files", r->files);
+	fm_jw_u64(w, "dirs", r->dirs);
+	fm_jw_u64(w, "links", r->links);
+	fm_jw_u64(w, "hard_links", r->hard_links);
+	fm_jw_u64(w, "reused_files", r->reused_files);
+	fm_jw_u64(w, "reused_bytes", r->reused_bytes);
+	fm_jw_bool(w, "reflinked", r->is_reflinked);
+	fm_jw_u64(w, "resumed_files", r->resumed_files);
+	if (one->is_dry) {
+		fm_jw_u64(w, "wanted_files", r->wanted_files);
+		fm_jw_u64(w, "wanted_bytes", r->wanted_bytes);
+	}
+}
+
+static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
 	char text[16];
 
 	fm_jw_u64(w, "bytes", r->bytes);
@@ -40,15 +62,20 @@ static void json_result(struct fm_json_writer *w, const struct fmove_result *r)
 	fm_jw_text(w, "transport", r->transport);
 	fm_jw_text(w, "why", r->why);
 	fm_jw_u64(w, "connections", r->connections);
-	(void)snprintf(text, sizeof(text), "%08" PRIx32, r->crc32c);	/* fits */
-	fm_jw_text(w, "crc32c", text);
 	fm_jw_bool(w, "durable", r->is_durable);
 	fm_jw_bool(w, "checked", r->is_checked);
 	fm_jw_u64(w, "resent_bytes", r->resent_bytes);
+	fm_jw_u64(w, "resumed_bytes", r->resumed_bytes);
 	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);
-	(void)snprintf(text, sizeof(text), "%04o", r->mode & 0777u);	/* fits */
-	fm_jw_text(w, "mode", text);
-	fm_jw_i64(w, "mtime_ns", r->mtime_ns);
+	if (r->is_tree) {
+		json_tree(w, one);
+	} else {
+		(void)snprintf(text, sizeof(text), "%08" PRIx32, r->crc32c);	/* fits */
+		fm_jw_text(w, "crc32c", text);
+		(void)snprintf(text, sizeof(text), "%04o", r->mode & 0777u);	/* fits */
+		fm_jw_text(w, "mode", text);
+		fm_jw_i64(w, "mtime_ns", r->mtime_ns);
+	}
 	fm_jw_text(w, "note", r->note);
 }
 
@@ -63,10 +90,12 @@ static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
 	fm_jw_name(&w, "source", one->source, strlen(one->source));
 	fm_jw_name(&w, "target", one->target, strlen(one->target));
 	fm_jw_u64(&w, "exit", (uint64_t)fm_api_exit(one->err.code));
+	if (one->job[0])
+		fm_jw_text(&w, "job", one->job);
 	if (one->err.code < 0)
-		json_error(&w, &one->err);
-	else
-		json_result(&w, &one->result);
+		json_error(&w, one);
+	else if (!one->is_handed_over)
+		json_result(&w, one);
 	fm_jw_object_end(&w);
 	ret = fm_jw_end(&w);
 	if (ret < 0)	/* names longer than any that can be opened */
@@ -75,15 +104,83 @@ static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
 		     o->is_many ? "" : "\n");
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void say_dry(const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
+	char wanted[FM_SHOW_MAX], files[FM_SHOW_MAX], wanted_bytes[FM_SHOW_MAX], bytes[FM_SHOW_MAX];
+
+	fm_say("%s -> %s: would send %s of %s file%s, %s of %s", one->source, one->target, fm_show_count(r->wanted_files, wanted),
+	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->wanted_bytes, wanted_bytes),
+	       fm_show_bytes(r->bytes, bytes));
+}
+
+/* What of a tree was not sent, and why. */
+static void show_spared(const struct fmove_result *r, char *out, size_t cap)
+{
+	char n[FM_SHOW_MAX], bytes[FM_SHOW_MAX];
+	int len = 0;
+
+	out[0] = '\0';
+	if (r->reused_files > 0)
+		len = snprintf(out, cap, "; %s unchanged (%s)", fm_show_count(r->reused_files, n),
+			       r->is_reflinked ? "reflinks" : "hard links");
+	if (r->resumed_files > 0 || r->resumed_bytes > 0)
+		(void)snprintf(out + len, cap - (size_t)len, "; %s there from an earlier try", fm_show_bytes(r->resumed_bytes, bytes));
+}
+
+static void say_tree(const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], spared[160];
+
+	if (one->is_same) {
+		fm_say("%s -> %s: unchanged", one->source, one->target);
+		return;
+	}
+	show_spared(r, spared, sizeof(spared));
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s%s%s%s, %s%s", one->source, one->target,
+	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s, r->transport,
+	       r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", r->is_checked ? "" : " (not checked)",
+	       r->is_durable ? "durable" : "not durable", spared);
+}
+
+/* ", resumed at 61 %"; or nothing. */
+static void show_resumed(const struct fmove_result *r, char *out, size_t cap)
+{
+	double part = r->data_bytes > 0 ? (double)r->resumed_bytes / (double)r->data_bytes : 0;
+
+	out[0] = '\0';
+	if (r->resumed_bytes > 0)
+		(void)snprintf(out, cap, ", resumed at %.0f %%", 100 * part);
+}
+
+static void say_file(const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
+	char count[FM_SHOW_MAX], resumed[40];
+
+	show_resumed(r, resumed, sizeof(resumed));
+	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s%s%s%s, CRC32C %08" PRIx32 "%s, %s",
+	       one->source, one->target, fm_show_count(r->bytes, count), r->seconds, r->gb_per_s,
+	       r->transport, r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", resumed, r->crc32c,
+	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
+}
+
 static void say_done(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char count[FM_SHOW_MAX];
 
-	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s%s%s, CRC32C %08" PRIx32 "%s, %s",
-	       one->source, one->target, fm_show_count(r->bytes, count), r->seconds, r->gb_per_s,
-	       r->transport, r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", r->crc32c,
-	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
+	if (one->is_dry)
+		say_dry(one);
+	else if (r->is_tree)
+		say_tree(one);
+	else
+		say_file(one);
 	if (r->corrupt_chunks > 0)
 		fm_say("%s: %u chunk%s arrived corrupt and came again", one->source,
 		       r->corrupt_chunks, r->corrupt_chunks == 1 ? "" : "s");
@@ -91,18 +188,32 @@ static void say_done(const struct fm_outcome *one)
 		fm_say("%s: %s", one->source, r->note);
 }
 
+/* One line, what to do next at its end. */
+static int say_failed(const struct fm_outcomes *o, const struct fm_outcome *one)
+{
+	static const char kept[] = "; what came is kept: run the same command again to go on";
+	struct fm_err err = one->err;
+	size_t len = strlen(err.text);
+
+	if (one->is_kept && len + sizeof(kept) <= sizeof(err.text))
+		memcpy(err.text + len, kept, sizeof(kept));
+	return fm_fail(o->verb, &err);
+}
+
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 {
 	if (one->err.code < 0) {
 		if (o->failed++ == 0)
-			o->first_exit = fm_fail(o->verb, &one->err);
-		else
-			(void)fm_fail(o->verb, &one->err);
+			o->first_exit = (int)fm_api_exit(one->err.code);
+		if (!one->is_aside)
+			(void)say_failed(o, one);
 		o->is_cancelled |= one->err.code == -ECANCELED;
 	} else {
 		o->done++;
 		o->bytes += one->result.bytes;
-		if (!o->is_quiet)
+		if (one->is_handed_over && !o->is_json)
+			(void)printf("%s\n", one->job);	/* fm_stdout_end() looks for errors */
+		else if (!one->is_handed_over && !o->is_quiet)
 			say_done(one);
 	}
 	if (o->is_json)

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,6 +17,7 @@
 #include "mover/base/err.h"
 
 #define NAME_TRIES_MAX 16
+#define LOCK_WAIT_MS 3000	/* for the daemon to be through with a get that was killed just now */
 
 static int dir_open(const char *path, int *out, struct fm_err *err)
 {
@@ -41,7 +41,7 @@ static int target_check(const struct fm_part *p, const char *path, struct fm_err
 {
 	struct stat st;
 
-	if (fstatat(p->dir_fd, p->last, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(p->file.dir, p->last, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fm_err_sys(err, -errno, "%s", path);
 	if (S_ISDIR(st.st_mode))
 		return fm_err_set(err, -EISDIR, "%s is a directory", path);
@@ -53,62 +53,70 @@ static int target_check(const struct fm_part *p, const char *path, struct fm_err
 	return 0;
 }
 
-static int temp_open(struct fm_part *p, const char *path, struct fm_err *err)
+/* Under a name that nobody guesses, when there is somebody else's under the one that can be found again. */
+static int random_open(int dir, struct fm_partial *out)
 {
-	uint32_t number = 0;
+	uint64_t number = 0;
+	int ret = -EEXIST;
 
-	for (unsigned i = 0; i < NAME_TRIES_MAX; i++) {
+	for (unsigned i = 0; i < NAME_TRIES_MAX && ret == -EEXIST; i++) {
 		if (getrandom(&number, sizeof(number), 0) < 0)
-			return fm_err_sys(err, -errno, "random number");
-		/* fits */
-		(void)snprintf(p->temp, sizeof(p->temp), ".fmove.%08" PRIx32 ".part", number);
-		fm_interrupt_partial(p->dir_fd, p->temp);
-		p->fd = openat(p->dir_fd, p->temp,
-			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (p->fd >= 0)
-			return 0;
-		fm_interrupt_partial(-1, NULL);
-		if (errno != EEXIST)
-			break;
+			return -errno;
+		ret = fm_partial_open_random(dir, number, out);
 	}
-	return fm_err_sys(err, -errno, "make a file beside %s", path);
+	return ret;
 }
 
-int fm_part_open(const char *path, bool may_replace, struct fm_part *out, struct fm_err *err)
+static int files_open(struct fm_part *p, const char *path, struct fm_err *err)
+{
+	struct fm_partial file;
+	int ret = fm_partial_open(p->file.dir, p->last, LOCK_WAIT_MS, &file);
+
+	if (ret == -EAGAIN || ret == -EPERM || ret == -EACCES || ret == -ENOLCK || ret == -EOPNOTSUPP)
+		ret = random_open(p->file.dir, &file);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "make a file beside %s", path);
+	p->file = file;
+	return 0;
+}
+
+int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out, struct fm_err *err)
 {
 	const char *last = fm_name_last(path);
 	int ret;
 
-	*out = (struct fm_part){ .fd = -1, .may_replace = may_replace };
+	*out = (struct fm_part){ .file = { .fd = -1, .journal = -1 }, .may_replace = opts->may_replace };
 	if (strlen(last) >= sizeof(out->last))
 		return fm_err_set(err, -ENAMETOOLONG,
 				  "the file name of %zu bytes is longer than %zu", strlen(last),
 				  sizeof(out->last) - 1);
 	(void)snprintf(out->last, sizeof(out->last), "%s", last);
-	ret = dir_open(path, &out->dir_fd, err);
+	ret = dir_open(path, &out->file.dir, err);
 	if (ret < 0)
 		return ret;
 	ret = target_check(out, path, err);
 	if (ret == 0)
-		ret = temp_open(out, path, err);
+		ret = files_open(out, path, err);
 	if (ret < 0)
-		(void)close(out->dir_fd);	/* only read */
+		(void)close(out->file.dir);	/* only read */
+	else if (!opts->is_kept)
+		fm_interrupt_partial(out->file.dir, out->file.name, out->file.journal_name);
 	return ret;
 }
 
 static int part_rename(const struct fm_part *p, struct fm_err *err)
 {
-	int ret;
+	int dir = p->file.dir, ret;
 
 	if (p->may_replace) {
-		ret = renameat(p->dir_fd, p->temp, p->dir_fd, p->last);
+		ret = renameat(dir, p->file.name, dir, p->last);
 	} else {
-		ret = renameat2(p->dir_fd, p->temp, p->dir_fd, p->last, RENAME_NOREPLACE);
+		ret = renameat2(dir, p->file.name, dir, p->last, RENAME_NOREPLACE);
 		/* a file system that cannot: a link never replaces */
 		if (ret < 0 && (errno == EINVAL || errno == ENOSYS)) {
-			ret = linkat(p->dir_fd, p->temp, p->dir_fd, p->last, 0);
+			ret = linkat(dir, p->file.name, dir, p->last, 0);
 			if (ret == 0)
-				ret = unlinkat(p->dir_fd, p->temp, 0);
+				ret = unlinkat(dir, p->file.name, 0);
 		}
 	}
 	if (ret < 0 && errno == EEXIST)
@@ -128,37 +136,75 @@ static int part_finish(const struct fm_part *p, const struct fm_part_attr *attr,
 		rest += (int64_t)FM_NS_PER_S;
 	}
 	times[1] = (struct timespec){ .tv_sec = second, .tv_nsec = rest };
-	if (fchmod(p->fd, attr->mode & 0777) < 0 || futimens(p->fd, times) < 0)
+	if (fchmod(p->file.fd, attr->mode & 0777) < 0 || futimens(p->file.fd, times) < 0)
 		return fm_err_sys(err, -errno, "set mode and time of %s", p->last);
-	if (attr->is_durable && fsync(p->fd) < 0)
+	if (attr->is_durable && fsync(p->file.fd) < 0)
 		return fm_err_sys(err, -errno, "sync %s", p->last);
 	return part_rename(p, err);
 }
 
-int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struct fm_err *err)
+/* Whatever its name is now. */
+static int part_close(struct fm_part *part, struct fm_err *err)
 {
 	int ret;
 
+	fm_interrupt_partial(-1, NULL, NULL);
+	ret = close(part->file.fd) < 0 ? fm_err_sys(err, -errno, "close %s", part->last) : 0;
+	part->file.fd = -1;
+	fm_partial_close(&part->file);
+	(void)close(part->file.dir);	/* only read */
+	return ret;
+}
+
+int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struct fm_err *err)
+{
+	int ret, closed;
+
 	ret = part_finish(part, attr, err);
 	if (ret < 0) {
-		fm_part_discard(part);
+		(void)fm_part_leave(part);
 		return ret;
 	}
-	fm_interrupt_partial(-1, NULL);
-	if (attr->is_durable && fsync(part->dir_fd) < 0)
+	if (part->file.journal_name[0])
+		/* alone it does no harm */
+		(void)unlinkat(part->file.dir, part->file.journal_name, 0);
+	if (attr->is_durable && fsync(part->file.dir) < 0)
 		ret = fm_err_sys(err, -errno, "sync the directory of %s", part->last);
-	if (close(part->fd) < 0 && ret == 0)
-		ret = fm_err_sys(err, -errno, "close %s", part->last);
-	(void)close(part->dir_fd);	/* only read */
-	return ret;
+	closed = part_close(part, ret == 0 ? err : NULL);
+	return ret < 0 ? ret : closed;
+}
+
+void fm_part_forget(const char *path)
+{
+	const char *last = fm_name_last(path);
+	struct fm_partial file;
+	struct fm_err err;
+	int dir;
+
+	if (strlen(last) >= sizeof(((struct fm_part *)0)->last) || dir_open(path, &dir, &err) < 0)
+		return;
+	if (fm_partial_open(dir, last, LOCK_WAIT_MS, &file) == 0) {
+		(void)fm_partial_remove(&file);		/* nobody waits for it */
+		fm_partial_close(&file);
+	}
+	(void)close(dir);	/* only read */
 }
 
 void fm_part_discard(struct fm_part *part)
 {
-	assert(part->fd >= 0);
-	/* the error that led here is the one to report */
-	(void)unlinkat(part->dir_fd, part->temp, 0);
-	fm_interrupt_partial(-1, NULL);
-	(void)close(part->fd);				/* what is in it is dropped */
-	(void)close(part->dir_fd);
+	assert(part->file.fd >= 0);
+	(void)fm_partial_remove(&part->file);	/* the error that led here is the one to report */
+	(void)part_close(part, NULL);		/* what is in it is dropped */
+}
+
+bool fm_part_leave(struct fm_part *part)
+{
+	assert(part->file.fd >= 0);
+	/* The mode may be the final one already, which the next try could not write to. */
+	if (!fm_partial_is_journaled(&part->file) || fchmod(part->file.fd, 0600) < 0) {
+		fm_part_discard(part);
+		return false;
+	}
+	(void)part_close(part, NULL);		/* the journal says what of it counts */
+	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * part - the file that a get writes: ".fmove.XXXXXX.part" beside its final name until it is
- * complete.
+ * part - the file that a get writes, beside its final name until it is complete, and the journal that says what of it is
+ * there: see mover/journal/partial.h. A get that was interrupted leaves both, and the next one to the same name goes on.
  *
  * Made, filled and renamed with the caller's rights only. One at a time; fm_interrupt_start() comes
  * first.
@@ -12,14 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/journal/partial.h"
+
 struct fm_err;
 
-#define FM_PART_NAME_MAX 32
-
 struct fm_part {
-	int fd;			/* empty, for reading and writing */
-	int dir_fd;
-	char temp[FM_PART_NAME_MAX];
+	struct fm_partial file;	/* fd: for reading and writing; journal: -1 if it cannot be gone on with */
 	char last[256];		/* the final name in that directory */
 	bool may_replace;
 };
@@ -30,19 +28,30 @@ struct fm_part_attr {
 	bool is_durable;	/* on disk before it is said to be there */
 };
 
+struct fm_part_opts {
+	bool may_replace;
+	bool is_kept;		/* the second Ctrl-C does not remove it */
+};
+
 /*
  * path is what the caller typed, a directory in its place already resolved. -EEXIST unless
  * may_replace.
  */
-int fm_part_open(const char *path, bool may_replace, struct fm_part *out, struct fm_err *err);
+int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out, struct fm_err *err);
 
 /*
- * All of it is there: mode, time, final name. Afterwards, also after an error, nothing of it is
- * left but the final file.
+ * All of it is there: mode, time, final name. Afterwards nothing of it is left but the final file; after an error it is
+ * there for the next try, or nothing is.
  */
 int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struct fm_err *err);
 
+/* What an earlier try for path left behind goes away, unless somebody uses it. */
+void fm_part_forget(const char *path);
+
 /* Instead of publishing. */
 void fm_part_discard(struct fm_part *part);
+
+/* The same, but leave it for the next try; if that would find nothing, it is discarded: false. */
+bool fm_part_leave(struct fm_part *part);
 
 #endif

@@ -51,7 +51,9 @@ static void show_amount(const struct fmove_progress *now, char *out, size_t cap)
 	char done[FM_SHOW_MAX], size[FM_SHOW_MAX];
 
 	fm_show_bytes(now->bytes, done);
-	if (now->size == UINT64_MAX || now->size == 0)
+	if (now->files > 0)
+		(void)snprintf(out, cap, "%s files, %s", fm_show_count(now->files, size), done);
+	else if (now->size == UINT64_MAX || now->size == 0)
 		(void)snprintf(out, cap, "%s", done);
 	else
 		(void)snprintf(out, cap, "%s of %s  %3.0f%%", done, fm_show_bytes(now->size, size),
@@ -72,10 +74,25 @@ static void show_left(const struct fmove_progress *now, double rate, char *out, 
 		(void)snprintf(out, cap, "  %s left", fm_show_time((uint64_t)seconds, text));
 }
 
+/* The state, for those that say more than their name. */
+static void show_state(const struct fmove_progress *now, char *out, size_t cap)
+{
+	char time[FM_SHOW_MAX], text[100];
+
+	if (strcmp(now->state, "queued") == 0) {
+		(void)snprintf(out, cap, "queued, %" PRIu64 " before it", now->before);
+	} else if (strcmp(now->state, "waiting") == 0) {
+		fm_show(now->text, strlen(now->text), text, sizeof(text));
+		(void)snprintf(out, cap, "again in %s: %s", fm_show_time((now->again_ms + 999) / 1000, time), text);
+	} else {
+		(void)snprintf(out, cap, "%.40s", now->state);
+	}
+}
+
 void fm_progress_line(const char *label, const struct fmove_progress *now, double rate, int width,
 		      char *out, size_t cap)
 {
-	char amount[80], speed[FM_SHOW_MAX], left[48], rest[256];
+	char amount[80], speed[FM_SHOW_MAX], left[48], state[144], rest[256];
 	int len, room;
 
 	show_amount(now, amount, sizeof(amount));
@@ -84,8 +101,10 @@ void fm_progress_line(const char *label, const struct fmove_progress *now, doubl
 		len = snprintf(rest, sizeof(rest), "  %s  %s%s  %u rail%s", amount,
 			       fm_show_rate(rate, speed), left, now->rails,
 			       now->rails == 1 ? "" : "s");
-	else
-		len = snprintf(rest, sizeof(rest), "  %s  %.40s", amount, now->state);
+	else {
+		show_state(now, state, sizeof(state));
+		len = snprintf(rest, sizeof(rest), "  %s  %s", amount, state);
+	}
 	if (now->corrupt_chunks > 0)
 		len += snprintf(rest + len, sizeof(rest) - (size_t)len, "  %u corrupt, sent again",
 				now->corrupt_chunks);

@@ -190,6 +190,8 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 	if (!is_system(dir)) {
 		(void)fm_path_join(dir, "fmoved.sock", path, NULL);	/* as above */
 		add_string(&t, "socket", path);
+		(void)fm_path_join(dir, "state", path, NULL);
+		add_string(&t, "state_directory", path);
 	}
 	add(&t, "};\n");
 	print_stores(&t, setup, dir);

@@ -55,11 +55,23 @@ static int take_timeout(struct fm_transfer *t, struct fm_args *args)
 	return 0;
 }
 
+static int take_retry(struct fm_transfer *t, struct fm_args *args)
+{
+	uint64_t ns;
+
+	if (fm_value_time(args->value, &ns) < 0 || (ns > 0 && ns < FM_NS_PER_MS) ||
+	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
+		return fm_usage(args, "--retry %s: must be " FM_VALUE_TIME_FORM ", up to a year", args->value);
+	t->opts.retry_ms = ns / FM_NS_PER_MS;
+	return 0;
+}
+
 /* 0, or an exit status. */
 static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 {
 	static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
 	static const char *const durabilities[] = { "default", "disk", "memory", NULL };
+	static const char *const priorities[] = { "normal", "low", "high", NULL };
 	int place, ret = 0;
 
 	switch ((enum fm_transfer_key)key) {
@@ -75,8 +87,25 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 		return take_limit(t, args);
 	case FM_TRANSFER_TIMEOUT:
 		return take_timeout(t, args);
+	case FM_TRANSFER_RETRY:
+		return take_retry(t, args);
+	case FM_TRANSFER_PRIORITY:
+		ret = take_choice(args, "priority", priorities, "low, normal or high", &place);
+		t->opts.priority = ret == 0 ? (enum fmove_priority)place : FMOVE_NORMAL;
+		break;
+	case FM_TRANSFER_DETACH:
+		t->is_detached = true;
+		break;
 	case FM_TRANSFER_FORCE:
 		t->opts.may_replace = true;
+		break;
+	case FM_TRANSFER_KEEP:
+		t->opts.keep_partial = true;
+		break;
+	case FM_TRANSFER_VERIFY:
+		if (strcmp(args->value, "readback") != 0)
+			return fm_usage(args, "--verify %s: must be readback", args->value);
+		t->opts.is_readback = true;
 		break;
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;
@@ -93,11 +122,17 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	int key;
 
 	while ((key = fm_args_next(args)) > 0) {
-		args->status = take_option(t, args, key);
+		args->status = key >= FM_DIR_RECURSIVE ? fm_dir_option(&t->dir, args, key) : take_option(t, args, key);
 		if (args->status != 0)
 			return -1;
 	}
-	return fm_args_end(args, min, max);
+	if (fm_args_end(args, min, max) < 0)
+		return -1;
+	args->status = fm_dir_check(&t->dir, args);
+	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
+		args->status = fm_usage(args, "--dry-run says at once what would be done: leave out --detach");
+	t->opts.may_replace |= t->dir.tree.is_update;
+	return args->status != 0 ? -1 : 0;
 }
 
 int fm_transfer_open(struct fm_transfer *t, struct fm_err *err)
@@ -118,6 +153,25 @@ int fm_transfer_open(struct fm_transfer *t, struct fm_err *err)
 void fm_transfer_close(struct fm_transfer *t)
 {
 	fmove_close(t->conn);
+}
+
+int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out, struct fm_err *err)
+{
+	struct fmove_error why;
+	struct fm_err other;
+
+	if (fm_name_parse(text, out, &other) < 0)
+		return 0;
+	if (!t->node[0] && fmove_node(t->conn, t->node, sizeof(t->node), &why) < 0)
+		return fm_transfer_error(err, &why);
+	return strcmp(out->node, t->node) == 0;
+}
+
+int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one)
+{
+	struct fmove_entry entry;
+
+	return t->dir.is_recursive ? fm_dir_is_source(t, name, &entry, one) : 0;
 }
 
 void fm_transfer_begin(struct fm_transfer *t, const char *label)

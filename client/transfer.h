@@ -7,7 +7,9 @@
 #define FM_CLIENT_TRANSFER_H
 
 #include "client/cmd.h"
+#include "client/dir.h"
 #include "client/fmove.h"
+#include "client/name.h"
 #include "client/outcome.h"
 #include "client/progress.h"
 
@@ -17,8 +19,13 @@ enum fm_transfer_key {
 	FM_TRANSFER_DURABILITY,
 	FM_TRANSFER_FORCE,
 	FM_TRANSFER_TIMEOUT,
+	FM_TRANSFER_RETRY,
+	FM_TRANSFER_PRIORITY,
+	FM_TRANSFER_DETACH,
 	FM_TRANSFER_QUIET,
-	FM_TRANSFER_JSON
+	FM_TRANSFER_JSON,
+	FM_TRANSFER_KEEP,
+	FM_TRANSFER_VERIFY
 };
 
 #define FM_TRANSFER_OPTS                                                                           \
@@ -48,6 +55,33 @@ enum fm_transfer_key {
 		  "TIME",                                                                          \
 		  "give up a file after this long, for example 30s or 5min",                       \
 		  NULL },                                                                          \
+		{ "retry",                                                                         \
+		  0,                                                                               \
+		  FM_TRANSFER_RETRY,                                                               \
+		  "TIME",                                                                          \
+		  "try again for so long when the peer or the network fails (0; with --detach "    \
+		  "without end)",                                                                  \
+		  NULL },                                                                          \
+		{ "priority",                                                                      \
+		  0,                                                                               \
+		  FM_TRANSFER_PRIORITY,                                                            \
+		  "low|normal|high",                                                               \
+		  "which of the transfers that wait for a place is next",                          \
+		  "low normal high" },                                                             \
+		{ "detach",                                                                        \
+		  0,                                                                               \
+		  FM_TRANSFER_DETACH,                                                              \
+		  NULL,                                                                            \
+		  "do not wait for the end: print the job's id as soon as it is accepted",         \
+		  NULL },                                                                          \
+		{ "keep-partial",                                                                  \
+		  0,                                                                               \
+		  FM_TRANSFER_KEEP,                                                                \
+		  NULL,                                                                            \
+		  "when cancelled, what has arrived stays, and the same command goes on from "     \
+		  "there",                                                                         \
+		  NULL },                                                                          \
+		FM_DIR_OPTS,                                                                       \
 		{ "quiet",                                                                         \
 		  'q',                                                                             \
 		  FM_TRANSFER_QUIET,                                                               \
@@ -59,11 +93,17 @@ enum fm_transfer_key {
 			"the result as one JSON object on standard output", NULL                   \
 	}
 
+struct fm_background;
+
 struct fm_transfer {
 	struct fmove *conn;
 	struct fmove_options opts;
 	struct fm_outcomes outcomes;
 	struct fm_progress progress;
+	struct fm_dir_args dir;
+	bool is_detached;
+	struct fm_background *background;	/* this is the process that stays: background.h; else NULL */
+	char node[FM_NAME_PART_MAX + 1];	/* our own; "": not asked for yet */
 };
 
 void fm_transfer_init(struct fm_transfer *t, const char *verb);
@@ -74,6 +114,24 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 /* Connect; from here on signals cancel. */
 int fm_transfer_open(struct fm_transfer *t, struct fm_err *err);
 void fm_transfer_close(struct fm_transfer *t);
+
+/*
+ * Whether text names something in a store of this node, which then is *out. What is of the form
+ * NODE:STORE/PATH with our own name is; a file that is called so is written ./NODE:STORE/PATH.
+ * Negative: the daemon could not be asked.
+ */
+int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out, struct fm_err *err);
+
+/*
+ * Whether what name says, the source of a transfer between stores, is to be moved as a directory: with -r, if it is one.
+ * Negative: it cannot be looked at; one->err has it.
+ */
+int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one);
+
+/*
+ * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an error.
+ */
+int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one);
 
 /* Around each file. */
 void fm_transfer_begin(struct fm_transfer *t, const char *label);

@@ -164,9 +164,15 @@ static void test_the_nearest_word_is_suggested(void)
 
 static void test_every_row_is_whole(void)
 {
+	bool has_verbs;
+
 	for (const struct fm_cmd *c = fm_cmds; c->name; c++) {
 		CU_ASSERT_PTR_EQUAL(fm_cmd_find(c->name), c);
-		CU_ASSERT_TRUE(c->args && c->summary && c->opts && c->run);
+		CU_ASSERT_TRUE(c->args && c->summary && c->opts);
+		has_verbs = false;
+		for (const struct fm_cmd *v = fm_cmds; v->name; v++)
+			has_verbs |= fm_cmd_word(v, c->name) != NULL;
+		CU_ASSERT_EQUAL(has_verbs, !c->run);
 		for (const struct fm_opt *o = c->opts; o->name; o++) {
 			CU_ASSERT_TRUE(o->key > 0 && o->help && strlen(o->help) > 0);
 			for (const struct fm_opt *p = c->opts; p != o; p++)
@@ -175,6 +181,10 @@ static void test_every_row_is_whole(void)
 		}
 	}
 	CU_ASSERT_PTR_NULL(fm_cmd_find("frobnicate"));
+	CU_ASSERT_PTR_NULL(fm_cmd_word(fm_cmd_find("nvme status"), ""));
+	CU_ASSERT_PTR_NULL(fm_cmd_word(fm_cmd_find("nvme status"), "nv"));
+	CU_ASSERT_STRING_EQUAL(fm_cmd_word(fm_cmd_find("nvme status"), "nvme"), "status");
+	CU_ASSERT_STRING_EQUAL(fm_cmd_word(fm_cmd_find("nvme"), ""), "nvme");
 }
 
 /* ---- what people read ---- */
@@ -225,7 +235,13 @@ static void test_the_progress_line_says_what_is_known(void)
 	p.rails = 1;
 	fm_progress_line("-", &p, 6.2e9, 80, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "-  12.3 GB  6.20 GB/s  1 rail");
-	p.state = "committing";
+	p = (struct fmove_progress){ .state = "queued", .size = UINT64_MAX, .before = 3 };
+	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "a  0 B  queued, 3 before it");
+	p = (struct fmove_progress){ .state = "waiting", .size = UINT64_MAX, .again_ms = 11500, .text = "n2 is\nnot connected" };
+	fm_progress_line("a", &p, 0, 80, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "a  0 B  again in 0:12: n2 is\\nnot connected");
+	p = (struct fmove_progress){ .state = "committing", .size = UINT64_MAX, .bytes = 12300000000 };
 	fm_progress_line("ckpt.bin", &p, 0, 29, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "ckpt.bi  12.3 GB  committing");
 }
@@ -269,6 +285,8 @@ static void dir_remove(void)
 	CU_ASSERT_EQUAL(system(command), 0);
 }
 
+static const struct fm_part_opts replacing = { .may_replace = true }, careful = { 0 };
+
 static void test_a_part_appears_only_when_published(void)
 {
 	struct fm_part_attr attr = { 0640, -1500000000, true };	/* before 1970 */
@@ -279,10 +297,10 @@ static void test_a_part_appears_only_when_published(void)
 
 	dir_make();
 	path_of("a", path, sizeof(path));
-	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
 	CU_ASSERT_EQUAL(stat(path, &st), -1);
-	CU_ASSERT_EQUAL(files_in_dir(), 1);
-	CU_ASSERT_EQUAL(write(part.fd, "abc", 3), 3);
+	CU_ASSERT_EQUAL(files_in_dir(), 2);	/* a journal is beside it */
+	CU_ASSERT_EQUAL(write(part.file.fd, "abc", 3), 3);
 	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), 0);
 	CU_ASSERT_EQUAL(stat(path, &st), 0);
 	CU_ASSERT_EQUAL(st.st_size, 3);
@@ -291,11 +309,11 @@ static void test_a_part_appears_only_when_published(void)
 	CU_ASSERT_EQUAL(st.st_mtim.tv_nsec, 500000000);
 	CU_ASSERT_EQUAL(files_in_dir(), 1);
 
-	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), -EEXIST);
-	CU_ASSERT_EQUAL(fm_part_open(path, true, &part, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), -EEXIST);
+	CU_ASSERT_EQUAL(fm_part_open(path, &replacing, &part, &err), 0);
 	fm_part_discard(&part);
 	CU_ASSERT_EQUAL(files_in_dir(), 1);
-	CU_ASSERT_EQUAL(fm_part_open(path, true, &part, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &replacing, &part, &err), 0);
 	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), 0);
 	CU_ASSERT_EQUAL(stat(path, &st), 0);
 	CU_ASSERT_EQUAL(st.st_size, 0);
@@ -313,7 +331,7 @@ static void test_a_part_never_replaces_unasked(void)
 
 	dir_make();
 	path_of("a", path, sizeof(path));
-	CU_ASSERT_EQUAL(fm_part_open(path, false, &part, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);	/* somebody was faster */
 	CU_ASSERT_EQUAL(write(fd, "x", 1), 1);
 	CU_ASSERT_EQUAL(close(fd), 0);
@@ -321,10 +339,55 @@ static void test_a_part_never_replaces_unasked(void)
 	CU_ASSERT_EQUAL(stat(path, &st), 0);
 	CU_ASSERT_EQUAL(st.st_size, 1);
 	CU_ASSERT_EQUAL(files_in_dir(), 1);
-	CU_ASSERT_EQUAL(fm_part_open(dir, true, &part, &err), -EISDIR);
+	CU_ASSERT_EQUAL(fm_part_open(dir, &replacing, &part, &err), -EISDIR);
 	path_of("none/a", bad, sizeof(bad));
-	CU_ASSERT_EQUAL(fm_part_open(bad, true, &part, &err), -ENOENT);
-	CU_ASSERT_EQUAL(fm_part_open("/dev/null", true, &part, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_part_open(bad, &replacing, &part, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_part_open("/dev/null", &replacing, &part, &err), -EINVAL);
+	dir_remove();
+}
+
+/* What a daemon writes into a journal, as far as a part is concerned. */
+static void journal_something(const struct fm_part *part)
+{
+	CU_ASSERT_EQUAL(write(part->file.fd, "abc", 3), 3);
+	CU_ASSERT_EQUAL(write(part->file.journal, "x", 1), 1);
+}
+
+/* Goal: a part with something in its journal is there for the next get, which it takes from nobody that is alive. */
+static void test_a_part_is_gone_on_with(void)
+{
+	struct fm_part_attr attr = { 0400, 0, true };
+	struct fm_part part, other;
+	struct fm_err err;
+	char path[128];
+	struct stat st;
+	int fd;
+
+	dir_make();
+	path_of("a", path, sizeof(path));
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
+	CU_ASSERT_FALSE(fm_part_leave(&part));		/* nothing in the journal */
+	CU_ASSERT_EQUAL(files_in_dir(), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
+	CU_ASSERT_FALSE(part.file.has_content);
+	journal_something(&part);
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &other, &err), 0);
+	CU_ASSERT_TRUE(other.file.journal < 0 && !other.file.has_content);
+	fm_part_discard(&other);
+	CU_ASSERT_TRUE(fm_part_leave(&part));
+	CU_ASSERT_EQUAL(files_in_dir(), 2);
+
+	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
+	CU_ASSERT_TRUE(part.file.has_content);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);	/* somebody was faster */
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), -EEXIST);
+	CU_ASSERT_EQUAL(close(fd), 0);
+	CU_ASSERT_EQUAL(files_in_dir(), 3);
+	CU_ASSERT_EQUAL(fm_part_open(path, &replacing, &part, &err), 0);
+	CU_ASSERT_TRUE(part.file.has_content);
+	CU_ASSERT_EQUAL(fm_part_publish(&part, &attr, &err), 0);
+	CU_ASSERT_EQUAL(files_in_dir(), 1);
+	CU_ASSERT_TRUE(stat(path, &st) == 0 && st.st_size == 3 && (st.st_mode & 07777) == 0400);
 	dir_remove();
 }
 
@@ -345,7 +408,7 @@ static void test_the_second_signal_removes_the_part(void)
 		struct fm_part part;
 		struct fm_err err;
 
-		if (fm_interrupt_start(&err) < 0 || fm_part_open(path, false, &part, &err) < 0)
+		if (fm_interrupt_start(&err) < 0 || fm_part_open(path, &careful, &part, &err) < 0)
 			_exit(1);
 		(void)raise(SIGINT);
 		if (!fm_is_interrupted())
@@ -372,6 +435,7 @@ static const struct fm_test tests[] = {
 	{ "a part appears under its name only when published",
 	  test_a_part_appears_only_when_published },
 	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
+	{ "a part is gone on with", test_a_part_is_gone_on_with },
 	{ "the second signal ends at once and removes the part",
 	  test_the_second_signal_removes_the_part },
 };

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libfmove_tree - trees in libfmove: the directory is read or written in this process, by threads that live as long as the call,
+ * for the daemon, which asks over a channel (mover/tree/channel.h).
+ */
+#include "client/libfmove_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/api_exit.h"
+#include "mover/base/err.h"
+#include "mover/tree/channel.h"
+#include "mover/tree/tree.h"
+
+static int fail_as(struct fmove_error *err, const struct fm_err *why)
+{
+	err->code = why->code;
+	err->exit = (int)fm_api_exit(why->code);
+	err->is_kept = false;
+	(void)snprintf(err->text, sizeof(err->text), "%s", why->text);	/* as long at most */
+	return why->code;
+}
+
+/* The caller's descriptor stays the caller's. */
+static int dup_dir(int fd, struct fm_err *err)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return copy < 0 ? fm_err_sys(err, -errno, "the descriptor of the directory") : copy;
+}
+
+static void passed(void *ctx)
+{
+	fm_channel_passed(ctx);
+}
+
+/* Serve the tree until the daemon says how it ended. */
+static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, struct fmove_result *result, struct fm_channel_end *end,
+		 struct fmove_error *err)
+{
+	struct fm_channel *channel;
+	struct fm_err why;
+	int ret;
+
+	*end = (struct fm_channel_end){ .is_begun = false };
+	if (fm_channel_new(tree, &channel, &why) < 0)
+		return fail_as(err, &why);
+	t->fds = fm_channel_to_pass(channel, &t->fds_count);
+	t->passed = passed;
+	t->ctx = channel;
+	ret = fm_lib_tree_do(c, t, result, err);
+	*end = fm_channel_free(channel);
+	return ret;
+}
+
+static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
+{
+	struct fm_tree_source_opts source = { .excludes = o ? o->excludes : NULL };
+	struct stat st;
+
+	if (fstat(dir_fd, &st) < 0)
+		return fm_err_sys(err, -errno, "the directory");
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR, "it is no directory");
+	/* Numbers of the API are below 2^63; what is left of them tells one directory from another as well. */
+	t->dev = st.st_dev & (uint64_t)INT64_MAX;
+	t->ino = st.st_ino & (uint64_t)INT64_MAX;
+	source.root = dup_dir(dir_fd, err);
+	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
+}
+
+static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_tree *tree;
+	struct fm_err why;
+	struct fm_channel_end end;
+	int ret;
+
+	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
+		return fail_as(err, &why);
+	ret = serve(c, t, tree, result, &end, err);
+	tree->ops->close(tree);
+	return ret;
+}
+
+int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
+		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
+	struct fmove_error own;
+
+	return put_tree(c, dir_fd, &t, result, err ? err : &own);
+}
+
+static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
+{
+	const struct fmove_tree_options *o = t->tree;
+	struct fm_tree_sink_opts sink = { .name = as, .path = as };
+
+	sink.is_update = o && (o->is_update || o->has_checksums);
+	sink.has_checksums = o && o->has_checksums;
+	sink.is_dry = o && o->is_dry_run;
+	sink.may_replace = (t->opts && t->opts->may_replace) || sink.is_update;
+	sink.has_owners = geteuid() == 0;
+	sink.is_synced = !t->opts || t->opts->durability != FMOVE_MEMORY;
+	sink.parent = dup_dir(parent_fd, err);
+	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
+}
+
+static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	struct fm_tree *tree;
+	struct fm_err why;
+	struct fm_channel_end end;
+	int ret;
+
+	if (!as[0] || strchr(as, '/') || strcmp(as, ".") == 0 || strcmp(as, "..") == 0) {
+		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
+		return fail_as(err, &why);
+	}
+	if (open_sink(parent_fd, as, t, &tree, &why) < 0)
+		return fail_as(err, &why);
+	ret = serve(c, t, tree, result, &end, err);
+	if (ret < 0)
+		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
+	if (ret < 0 && err->is_kept)
+		tree->ops->keep(tree);
+	tree->ops->close(tree);		/* discards what is neither published nor kept */
+	return ret;
+}
+
+int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,
+		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
+	struct fmove_error own;
+
+	return get_tree(c, parent_fd, as, &t, result, err ? err : &own);
+}
