@@ -23,6 +23,12 @@
 #define KEY1 "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw="
 #define KEY2 "Lz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw="
 
+/* A volume that is complete, and what else is said in its entry. */
+#define V(more) "{ name = \"v\"; subsystem = \"disk1\"; address = \"h:4420\"; mount = \"/v\"; " more " }"
+#define VOLUME(more) NODE "volumes = ( " V("writer = \"n1\"; " more) " );"
+#define UUID_A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+#define UUID_B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
+
 static int load(const char *text, struct fm_config **cfg, struct fm_err *err)
 {
 	return fm_config_load_string(text, strlen(text), "f.conf", cfg, err);
@@ -60,8 +66,16 @@ static void test_defaults(void)
 	CU_ASSERT_EQUAL(cfg->mover.transports, FM_CONFIG_TRANSPORT_RDMA | FM_CONFIG_TRANSPORT_TCP);
 	CU_ASSERT_EQUAL(cfg->mover.stall_ns, 10 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(cfg->mover.rate_bytes, 0);
+	CU_ASSERT_EQUAL(cfg->jobs.running, 16);
+	CU_ASSERT_STRING_EQUAL(cfg->node.state_directory, "/var/lib/fmove");
 	CU_ASSERT_EQUAL(cfg->store_count, 0);
 	CU_ASSERT_EQUAL(cfg->peer_count, 0);
+	CU_ASSERT_EQUAL(cfg->volume_count, 0);
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.host_nqn, "");
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.host_nqn_file, "/etc/nvme/hostnqn");
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.host_id_file, "/etc/nvme/hostid");
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.socket, "/run/fmove-nvmed/nvmed.sock");
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.state_directory, "/var/lib/fmove-nvmed");
 	fm_config_free(cfg);
 }
 
@@ -78,7 +92,16 @@ static const char full[] =
 	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; buffered = true; },\n"
 	"  { name = \"b\"; directory = \"null:\"; write = []; } );\n"
 	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; key = \"" KEY1 "\"; },\n"
-	"  { name = \"n3\"; key = \"" KEY2 "\"; } );\n";
+	"  { name = \"n3\"; key = \"" KEY2 "\"; } );\n"
+	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A "\"; socket = \"/tmp/n\";\n"
+	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\"; };\n"
+	"volumes = ( { name = \"data\"; subsystem = \"usb1 part 2\"; address = \"h:4420\"; paths = [ \"[fe80::9%eth0]:4421\" ];\n"
+	"  host_address = \"fe80::1%eth0\"; interface = \"eth0.100\"; queues = 4; queue_size = 64; keep_alive = \"3s\";\n"
+	"  reconnect_delay = \"4s\"; ctrl_loss_timeout = \"10min\"; fast_io_fail = \"1min\"; header_digest = true; data_digest = true;\n"
+	"  secret_file = \"s.key\"; controller_secret_file = \"/c.key\"; tls = true; iopolicy = \"round-robin\"; namespace = 3;\n"
+	"  uuid = \"AAAAAAAA-aaaa-aaaa-aaaa-aaaaaaaaaaaa\"; nguid = \"01234567-89AB-cdef-0123-456789abcdef\"; mount = \"/srv/data\";\n"
+	"  type = \"xfs\"; options = \"noatime,logbufs=8\"; mode = \"shared-read\"; writer = \"n2\"; },\n"
+	"  { name = \"raw\"; subsystem = \"disk2\"; discovery = \"h:8009\"; } );\n";
 
 static void test_everything_said(void)
 {
@@ -110,6 +133,36 @@ static void test_everything_said(void)
 	CU_ASSERT_EQUAL_FATAL(cfg->peer_count, 2);
 	CU_ASSERT_EQUAL(cfg->peers[0].key[0], 0x2b);
 	CU_ASSERT_STRING_EQUAL(cfg->peers[1].address, "");
+	fm_config_free(cfg);
+}
+
+static void test_volumes_said(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config_volume *v;
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL_FATAL(load(full, &cfg, &err), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.host_id, UUID_A);
+	CU_ASSERT_STRING_EQUAL(cfg->nvme.state_directory, "null:");
+	CU_ASSERT_EQUAL_FATAL(cfg->volume_count, 2);
+	v = &cfg->volumes[0];
+	CU_ASSERT_STRING_EQUAL(v->subsystem, "usb1 part 2");
+	CU_ASSERT_STRING_EQUAL(v->paths[0], "[fe80::9%eth0]:4421");
+	CU_ASSERT_PTR_NULL(v->paths[1]);
+	CU_ASSERT_STRING_EQUAL(v->host_address, "fe80::1%eth0");
+	CU_ASSERT_TRUE(v->keep_alive_s == 3 && v->reconnect_delay_s == 4 && v->ctrl_loss_s == 600 && v->fast_io_fail_s == 60);
+	CU_ASSERT_TRUE(v->has_header_digest && v->has_data_digest && v->has_tls);
+	CU_ASSERT_STRING_EQUAL(v->secret_file, "s.key");
+	CU_ASSERT_STRING_EQUAL(v->uuid, UUID_A);
+	CU_ASSERT_STRING_EQUAL(v->nguid, "0123456789abcdef0123456789abcdef");
+	CU_ASSERT_TRUE(v->nsid == 3 && v->mode == FM_CONFIG_VOLUME_SHARED_READ && v->iopolicy == FM_CONFIG_IOPOLICY_ROUND_ROBIN);
+	v++;
+	CU_ASSERT_STRING_EQUAL(v->discovery, "h:8009");
+	CU_ASSERT_TRUE(!v->address[0] && !v->paths[0] && !v->secret_file[0] && !v->mount_point[0] && !v->writer[0]);
+	CU_ASSERT_TRUE(v->keep_alive_s == 5 && v->reconnect_delay_s == 2);
+	CU_ASSERT_TRUE(v->ctrl_loss_s == FM_CONFIG_NEVER && v->fast_io_fail_s == FM_CONFIG_NEVER);
+	CU_ASSERT_TRUE(v->queues == 0 && v->queue_size == 128 && v->nsid == 0 && v->mode == FM_CONFIG_VOLUME_EXCLUSIVE);
 	fm_config_free(cfg);
 }
 
@@ -179,6 +232,130 @@ static void test_mistakes_in_lists(void)
 		"f.conf:2: peers.key: ", "have the same key");
 }
 
+static void test_mistakes_in_volumes(void)
+{
+	refused(NODE "volumes = {};", "f.conf:2: volumes: ", "must be a list of groups");
+	refused(NODE "volume = ( );", "f.conf:2: volume: ", "did you mean volumes?");
+	refused(NODE "volumes = (\n { name = \"v\"; } );", "f.conf:3: volumes.subsystem: ", "missing; it must be 1 to 223 bytes");
+	refused(VOLUME("adress = 3;"), "f.conf:2: volumes.adress: ", "did you mean volumes.address?");
+	refused(VOLUME("keep_alive = \"500ms\";"), "f.conf:2: volumes.keep_alive: ", "whole seconds");
+	refused(VOLUME("keep_alive = \"never\";"), "f.conf:2: volumes.keep_alive: ", "1s .. 1h");
+	refused(VOLUME("keep_alive = 5;"), "f.conf:2: volumes.keep_alive: ", "such as \"10s\"");
+	refused(VOLUME("keep_alive = \"0s\";"), "f.conf:2: volumes.keep_alive: ", "1s .. 1h");
+	refused(VOLUME("ctrl_loss_timeout = \"off\";"), "f.conf:2: volumes.ctrl_loss_timeout: ", "1s .. 168h, or \"never\"");
+	refused(VOLUME("ctrl_loss_timeout = -1;"), "f.conf:2: volumes.ctrl_loss_timeout: ", "or \"never\"");
+	refused(VOLUME("fast_io_fail = \"never\";"), "f.conf:2: volumes.fast_io_fail: ", "or \"off\"");
+	refused(VOLUME("queue_size = 8;"), "f.conf:2: volumes.queue_size: ", "16 .. 1024");
+	refused(VOLUME("namespace = -1;"), "f.conf:2: volumes.namespace: ", "0 .. 2147483647");
+	refused(VOLUME("uuid = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\";"), "f.conf:2: volumes.uuid: ", "a UUID such as");
+	refused(VOLUME("nguid = \"0123\";"), "f.conf:2: volumes.nguid: ", "32 hexadecimal digits");
+	refused(VOLUME("nguid = \"0123456789abcdef0123456789abcdeg\";"), "f.conf:2: volumes.nguid: ", "32 hexadecimal");
+	refused(VOLUME("host_address = \"host\";"), "f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("host_address = \"10.0.0.1%eth0\";"), "f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("host_address = \"fe80::1%\";"), "f.conf:2: volumes.host_address: ", "without a port");
+	refused(VOLUME("interface = \"a,b\";"), "f.conf:2: volumes.interface: ", "1 to 15 letters");
+	refused(VOLUME("interface = \"a234567890123456\";"), "f.conf:2: volumes.interface: ", "1 to 15 letters");
+	refused(VOLUME("paths = [ \"\" ];"), "f.conf:2: volumes.paths: ", "\"HOST:PORT\"");
+	refused(VOLUME("paths = \"h:1\";"), "f.conf:2: volumes.paths: ", "a list of");
+	refused(VOLUME("paths = [ \"h:1\", \"h:2\", \"h:3\", \"h:4\", \"h:5\", \"h:6\", \"h:7\", \"h:8\" ];"),
+		"f.conf:2: volumes.paths: ", "8 entries; at most 7");
+	refused(VOLUME("type = \"ext4 \";"), "f.conf:2: volumes.type: ", "1 to 31 letters");
+	refused(VOLUME("options = \"a b\";"), "f.conf:2: volumes.options: ", "without blanks");
+	refused(VOLUME("mode = \"shared\";"), "f.conf:2: volumes.mode: ", "one of exclusive, read-only, shared-read");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"a,hostnqn=b\"; } );", "f.conf:2: volumes.subsystem: ", "without commas");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \" a\"; } );", "f.conf:2: volumes.subsystem: ", "no blank at either end");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"\"; } );", "f.conf:2: volumes.subsystem: ", "1 to 223 bytes");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h\"; } );", "f.conf:2: volumes.address: ", "port 1");
+	refused(NODE "nvme = { host_id = \"x\"; };", "f.conf:2: nvme.host_id: ", "a UUID");
+	refused(NODE "nvme = { socket = \"x\"; };", "f.conf:2: nvme.socket: ", "an absolute path");
+	refused(NODE "nvme = { host_nqn_file = \"\"; };", "f.conf:2: nvme.host_nqn_file: ", "the path of a file");
+}
+
+static void test_mount_points(void)
+{
+	static const char *const bad[] = { "v", "/", "//v", "/v/", "/v/../w", "/./v", "null:", "/v\\n" };
+	char text[256];
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(text, sizeof(text),
+			       NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h:1\"; mount = \"%s\"; } );", bad[i]);
+		refused(text, "f.conf:2: volumes.mount: ", "an absolute path without \".\", \"..\" and control");
+	}
+}
+
+/* Volumes that could do harm, or that nobody can mean. */
+static void test_volumes_that_do_not_go_together(void)
+{
+	static const char *const options[] = { "ro", "rw", "noatime,ro", "rw,nodev", "a,noload,b", "norecovery", "errors=continue" };
+	char text[512];
+
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; } );", "f.conf:2: volumes.address: ", "missing for \"v\"");
+	refused(VOLUME("discovery = \"h:8009\";"), "f.conf:2: volumes.discovery: ", "say one of them");
+	refused(VOLUME("paths = [ \"h:4420\" ];"), "f.conf:2: volumes.paths: ", "\"h:4420\" is said twice");
+	refused(VOLUME("paths = [ \"a:1\", \"b:1\", \"a:1\" ];"), "f.conf:2: volumes.paths: ", "\"a:1\" is said twice");
+	refused(NODE "volumes = ( " V("") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
+	refused(NODE "volumes = ( " V("mode = \"shared-read\";") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
+	refused(VOLUME("mode = \"read-only\";"), "f.conf:2: volumes.writer: ", "nobody writes");
+	refused(VOLUME("fast_io_fail = \"30s\";"), "f.conf:2: volumes.fast_io_fail: ", "stops its journal");
+	refused(VOLUME("mode = \"shared-read\"; fast_io_fail = \"30s\";"), "f.conf:2: volumes.fast_io_fail: ", "must be \"off\"");
+	refused(VOLUME("ctrl_loss_timeout = \"1s\";"), "f.conf:2: volumes.ctrl_loss_timeout: ", "shorter than reconnect_delay (2s)");
+	refused(NODE "volumes = ( " V("mode = \"read-only\"; fast_io_fail = \"1min\"; ctrl_loss_timeout = \"30s\";") " );",
+		"f.conf:2: volumes.fast_io_fail: ", "longer than ctrl_loss_timeout (30s)");
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		(void)snprintf(text, sizeof(text), VOLUME("options = \"%s\";"), options[i]);
+		refused(text, "f.conf:2: volumes.options: ", "\" is not allowed; ");
+	}
+}
+
+/* Two volumes: what the second says besides its subsystem, and what is wrong with that; NULL: nothing. */
+static void test_two_volumes(void)
+{
+	static const struct { const char *first, *second, *key, *part; } pairs[] = {
+		{ "", "name = \"v\"; subsystem = \"disk2\";", "name: ", "is there already, in line 2" },
+		{ "", "name = \"w\"; subsystem = \"disk2\"; mount = \"/v\"; mode = \"read-only\";", "mount: ", "mount point of \"v\"" },
+		{ "", "name = \"w\"; subsystem = \"disk2\";", NULL, NULL },
+		{ "", "name = \"w\"; subsystem = \"disk1\";", "subsystem: ", "may be one namespace" },
+		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\";", "subsystem: ", "may be one namespace" },
+		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 1;", "subsystem: ", "tell them apart" },
+		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; namespace = 2;", NULL, NULL },
+		{ "namespace = 1;", "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_A "\";", "subsystem: ", "tell them apart" },
+		{ "uuid = \"" UUID_A "\";", "name = \"w\"; subsystem = \"disk1\"; uuid = \"" UUID_B "\";", NULL, NULL },
+		{ "uuid = \"" UUID_A "\";", "name = \"w\"; subsystem = \"disk2\"; uuid = \"" UUID_A "\";", "subsystem: ", "one namespace" },
+		{ "nguid = \"0123456789abcdef0123456789abcdef\";",
+		  "name = \"w\"; subsystem = \"disk2\"; nguid = \"01234567-89ab-cdef-0123-456789abcdef\";",
+		  "subsystem: ", "one namespace" },
+	};
+
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		char text[1024], where[64];
+		struct fm_err err = { 0 };
+		struct fm_config *cfg;
+
+		(void)snprintf(text, sizeof(text), NODE "volumes = ( " V("writer = \"n1\"; %s") ",\n{ address = \"h:1\"; %s } );",
+			       pairs[i].first, pairs[i].second);
+		if (pairs[i].key) {
+			(void)snprintf(where, sizeof(where), "f.conf:3: volumes.%s", pairs[i].key);
+			refused(text, where, pairs[i].part);
+			continue;
+		}
+		CU_ASSERT_EQUAL_FATAL(load(text, &cfg, &err), 0);
+		fm_config_free(cfg);
+	}
+}
+
+/* The same entry on a node that only reads: there it may fail fast. */
+static void test_readers_may_fail_fast(void)
+{
+	static const char text[] = "node = { name = \"n2\"; };\n"
+				   "volumes = ( " V("writer = \"n1\"; mode = \"shared-read\"; fast_io_fail = \"30s\";") " );";
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL_FATAL(load(text, &cfg, &err), 0);
+	CU_ASSERT_EQUAL(cfg->volumes[0].fast_io_fail_s, 30);
+	fm_config_free(cfg);
+}
+
 static void test_cross_checks(void)
 {
 	refused(NODE "memory = { slab = \"1MiB\"; };\nmover = { chunk = \"4MiB\"; };",
@@ -192,6 +369,32 @@ static void test_cross_checks(void)
 	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(304MiB)");
 }
 
+/* Who may write a store must not be able to write down jobs. */
+static void test_jobs_are_no_part_of_a_store(void)
+{
+	static const char *const apart[] = { "/var/lib/fmove/data", "/var/lib/fmove/jobs2", "/srv", "null:" };
+	static const char *const within[] = { "/", "/var", "/var/lib/fmove", "/var/lib/fmove/jobs", "/var/lib/fmove/jobs/x" };
+	struct fm_config *cfg;
+	struct fm_err err;
+	char text[256];
+
+	for (unsigned i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
+		(void)snprintf(text, sizeof(text), NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );", within[i]);
+		refused(text, "f.conf:2: stores.directory: ", "must not be within each other");
+	}
+	for (unsigned i = 0; i < sizeof(apart) / sizeof(apart[0]); i++) {
+		(void)snprintf(text, sizeof(text), NODE "stores = ( { name = \"a\"; directory = \"%s\"; } );", apart[i]);
+		CU_ASSERT_EQUAL_FATAL(load(text, &cfg, &err), 0);
+		fm_config_free(cfg);
+	}
+	CU_ASSERT_EQUAL_FATAL(load("node = { name = \"n1\"; state_directory = \"null:\"; };"
+				   "stores = ( { name = \"a\"; directory = \"/\"; } );",
+				   &cfg, &err), 0);
+	fm_config_free(cfg);
+	refused(NODE "jobs = { running = 0; };", "f.conf:2: jobs.running: ", "1 .. 64");
+	refused(NODE "jobs = { runing = 1; };", "f.conf:2: jobs.runing: ", "did you mean jobs.running");
+}
+
 static void test_hostile_text(void)
 {
 	char deep[400] = NODE "a = ";
@@ -200,6 +403,8 @@ static void test_hostile_text(void)
 	char *big;
 
 	refused("node = { name = \"n1\" \n listen = ; };", "f.conf:2: ", "syntax error");
+	refused(NODE "stores = ( { name = \"a\"; directory = \"/var/lib/fmove/jobs/\\x1b[2J\"; } );",
+		"f.conf:2: stores.directory: ", "jobs/?[2J\"");
 	refused(NODE "\"", "f.conf:2: ", "the string that begins in this line does not end");
 	refused(NODE "a = 3; \"b \\\"", "f.conf:2: ", "the string that begins in this line does not end");
 	refused(NODE "\n/* a\n\n", "f.conf:3: ", "the comment that begins in this line does not end");
@@ -443,6 +648,30 @@ static void test_example_is_current(void)
 	free(printed);
 }
 
+/* What is commented out in it as a whole, peers and volumes, is right as well. */
+static void test_whole_example_loads(void)
+{
+	char *printed = print(fm_options_print_example);
+	bool is_within = false;
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	for (char *at = printed; at && *at; at += strcspn(at, "\n") + 1) {
+		is_within = is_within || strncmp(at, "#peers", 6) == 0 || strncmp(at, "#volumes", 8) == 0;
+		if (!is_within)
+			continue;
+		is_within = strncmp(at, "#}", 2) != 0;
+		*at = ' ';
+	}
+	if (printed && load(printed, &cfg, &err) == 0) {
+		CU_ASSERT_TRUE(cfg->peer_count == 1 && cfg->volume_count == 1);
+		fm_config_free(cfg);
+	} else {
+		CU_ASSERT_STRING_EQUAL(err.text, "");
+	}
+	free(printed);
+}
+
 static void test_manual_is_current(void)
 {
 	char *printed = print(fm_options_print_man);
@@ -488,6 +717,10 @@ static void test_equal_values(void)
 	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("stores", "write"), &a->stores[0], &a->stores[1]));
 	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("stores", "read"), &a->stores[0], &a->stores[1]));
 	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("peers", "key"), &a->peers[0], &a->peers[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"), &a->volumes[0], &a->volumes[1]));
+	CU_ASSERT_TRUE(fm_option_is_equal(fm_option_find("volumes", "ctrl_loss_timeout"), &a->volumes[1], &a->volumes[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "paths"), &a->volumes[0], &a->volumes[1]));
+	CU_ASSERT_FALSE(fm_option_is_equal(fm_option_find("volumes", "uuid"), &a->volumes[0], &a->volumes[1]));
 	fm_config_free(a);
 	fm_config_free(b);
 }
@@ -497,7 +730,14 @@ static const struct fm_test tests[] = {
 	{ "every option can be said and arrives", test_everything_said },
 	{ "a mistake is one line with file, line, key and what is allowed", test_mistakes },
 	{ "so is a mistake in a store or a peer", test_mistakes_in_lists },
+	{ "everything can be said of volumes", test_volumes_said },
+	{ "a mistake in a volume is told like any other", test_mistakes_in_volumes },
+	{ "a mount point is absolute, in one spelling, and not the root", test_mount_points },
+	{ "a volume that could do harm is refused", test_volumes_that_do_not_go_together },
+	{ "two volumes are two names, two mount points, two namespaces", test_two_volumes },
+	{ "who only reads may fail fast", test_readers_may_fail_fast },
 	{ "values that do not go together are refused", test_cross_checks },
+	{ "jobs are no part of a store", test_jobs_are_no_part_of_a_store },
 	{ "hostile text is refused", test_hostile_text },
 	{ "lists have a limit", test_too_many },
 	{ "the n-th failure leaves nothing behind", test_nth_failure },
@@ -505,6 +745,7 @@ static const struct fm_test tests[] = {
 	{ "files that are none are named", test_unreadable_files },
 	{ "sizes, times, rates, addresses, names", test_values },
 	{ "the example file is what the table prints, and loads", test_example_is_current },
+	{ "so does what is commented out in it", test_whole_example_loads },
 	{ "the manual page holds what the table prints", test_manual_is_current },
 	{ "the help fits 80 columns", test_help_fits },
 	{ "a mistyped key gets a suggestion", test_nearest },
