@@ -74,13 +74,23 @@ check_file() {
 	[ ! -e "$1" ] || cmp -s "$dir/src" "$1" || die "$1 holds something else"
 }
 
-# Partial files go when their transfer has ended, which may be a moment after its caller heard so.
+# A partial file without its journal is of no use to anybody: it goes when its transfer has ended, which may be a moment after its
+# caller heard so. One with a journal stays for the next try.
+useless_partials() {
+	local part
+
+	find "$dir/a/s" "$dir/b/s" "$dir" -maxdepth 1 -name '.fmove.*.part' | while read -r part; do
+		[ -s "${part%.part}.journal" ] || echo "$part"
+	done
+}
+
 check_no_partial() {
 	for _ in $(seq 200); do
-		[ -n "$(find "$dir/a/s" "$dir/b/s" "$dir" -maxdepth 1 -name '.fmove.*')" ] || return 0
+		[ -n "$(useless_partials)" ] || break
 		sleep 0.05
 	done
-	die "a partial file stayed: $(find "$dir" -name '.fmove.*')"
+	[ -z "$(useless_partials)" ] || die "a partial file of no use stayed: $(useless_partials)"
+	rm -f "$dir"/.fmove.* "$dir/a/s"/.fmove.* "$dir/b/s"/.fmove.*
 }
 
 work() {

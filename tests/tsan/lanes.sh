@@ -5,6 +5,7 @@
 # Method: whole daemons under the thread sanitizer, with more lanes than cores and with io_uring as well as with threads, move files both
 #         ways at once, reload, cancel, and stop; a report ends up in a log, where the cluster finds it.
 . "$FM_SOURCE/tests/cli/lib.sh"
+. "$FM_SOURCE/tests/cli/tree_lib.sh"
 
 for io in auto threads; do
 	export FM_CLUSTER_CONF="memory = { arena = \"32MiB\"; total = \"128MiB\"; slab = \"4MiB\"; };
@@ -26,6 +27,25 @@ for io in auto threads; do
 	for i in 1 2 3 4; do
 		same big "back$i"
 	done
+	mkdir -p "tree.$io/d"
+	for i in $(seq 200); do
+		random $((i * 100)) "tree.$io/d/f$i"
+	done
+	random 9000000 "tree.$io/large"
+	ln "tree.$io/large" "tree.$io/hard"
+	for i in 1 2; do
+		fmove put -r --quiet "tree.$io" "n2:s/tree$i" &
+	done
+	wait
+	fmove get -r --quiet n2:s/tree1 "back.$io" &
+	fmove put -r --quiet --update --checksum "tree.$io" n2:s/tree2 &
+	wait
+	for tree in "$(store 2)/tree1" "$(store 2)/tree2" "back.$io"; do
+		diff -r "tree.$io" "$tree" || bad "$tree is not what it was"
+	done
+	timeout --signal=KILL 1 fmove put -r --quiet --limit 4MB/s "tree.$io" n2:s/tree3
+	idle		# the nodes have seen it go
+	fmove put -r --quiet "tree.$io" n2:s/tree3 || bad "a tree does not go on"
 	timeout --signal=INT 0.3 fmove put --quiet --limit 2MB/s big n2:s/cancelled
 	[ -e "$(store 2)/cancelled" ] && bad "a cancelled put is there"
 	# The second round is the last one's clean-up, too.
