@@ -28,7 +28,7 @@ node_conf() {
 	shift 3
 
 	cat > "$dir/conf" <<-C
-	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; };
+	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; state_directory = "$dir/state"; };
 	stores = (
 		${node_stores:-}
 		{ name = "s"; directory = "$dir/s"; },

@@ -39,7 +39,7 @@ mistake() {
 mistake 's/name = "n1"/nam = "n1"/' 'conf:[0-9]+: node.nam: unknown key; did you mean node.name'
 mistake 's/name = "n1"/name = n1/' 'conf:[0-9]+: syntax error'
 mistake 's/name = "n1"/name = "n 1"/' 'conf:[0-9]+: node.name: "n 1" is not allowed; must be'
-mistake 's,directory = .*,directory = "s";,' 'conf:[0-9]+: stores.directory: "s" is not allowed; must be an absolute path'
+mistake 's,^directory = .*,directory = "s";,' 'conf:[0-9]+: stores.directory: "s" is not allowed; must be an absolute path'
 mistake '$ a mover = { lanes = 99; };' 'conf:[0-9]+: mover.lanes: 99 is not allowed; must be 0 .. 16'
 mistake '$ a memory = { total = "100MiB"; };' 'conf:[0-9]+: memory.total: 100MiB is not allowed; must be at least'
 mistake '$ a memory = { arena = "1PB"; };' 'conf:[0-9]+: memory.arena: "1PB" is not allowed'
@@ -58,7 +58,7 @@ refuse 2 'none' --config conf --check
 cp "$dir/c/n1/node.key" open.key && chmod 644 open.key
 with "s,key_file = .*,key_file = \"$dir/w/open.key\";,"
 refuse 1 'open.key.*(644|may read)' --config conf
-with "s,directory = .*,directory = \"$dir/w/gone\";,"
+with "s,^directory = .*,directory = \"$dir/w/gone\";,"
 refuse 1 'conf:[0-9]+: store "s".*gone' --config conf
 with 's/socket_mode = .*/socket_group = "no-such-group";/'
 refuse 1 'socket_group: this machine has no group "no-such-group"' --config conf
@@ -76,7 +76,7 @@ with ''
 if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
 	mkdir -m 777 small && cp conf small/conf
 	cp "$dir/c/n1/node.key" small/key && mkdir small/s && chown -R nobody small
-	sed -i "s,key_file = .*,key_file = \"$dir/w/small/key\";,; s,directory = .*,directory = \"$dir/w/small/s\";,
+	sed -i "s,key_file = .*,key_file = \"$dir/w/small/key\";,; s,^directory = .*,directory = \"$dir/w/small/s\";,
 		s,socket = .*,socket = \"$dir/w/small/sock\";," small/conf
 	(ulimit -l 64 && exec setpriv --reuid=nobody --clear-groups "$FMOVE_BIN/fmoved" --config small/conf) >out 2>err &
 	pid=$!

@@ -1,38 +1,49 @@
 #!/bin/bash
-# Goal:   --help, fmove(1) and the completion say the same, within 80 columns.
+# Goal:   --help, fmove(1), fmove-nvme(1) and the completion say the same, within 80 columns.
 # Method: read the options of each --help and of the verb's section in the man page, both ways.
 . "$(dirname "$0")/lib.sh"
 man=$FM_SOURCE/client/man/fmove.1
 dir=$(mktemp -d) && cd "$dir" || exit 1
 trap 'down' EXIT
 
-verbs=$(fmove --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+verbs=$(fmove --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p')
 [ "$(echo "$verbs" | wc -w)" -ge 13 ] || bad "fmove --help lists only: $verbs"
+# Those of a group, with its name before them.
+nvme=$(fmove nvme --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/nvme \1/p')
+[ "$(echo "$nvme" | wc -l)" -ge 8 ] || bad "fmove nvme --help lists only: $nvme"
 
 # The options of a verb, one per line; its section of the man page.
 options_help() {
-	fmove "$1" --help | sed -n 's/^  --\([a-z-]*\).*/\1/p' | sort -u
+	fmove $1 --help | sed -n 's/^  --\([a-z-]*\).*/\1/p' | sort -u
+}
+page_of() {
+	case $1 in
+	"nvme "*) echo "$FM_SOURCE/client/man/fmove-nvme.1" ;;
+	*) echo "$man" ;;
+	esac
 }
 verb_section() {
-	awk -v verb="$1" '/^\.S[SH]/ { on = ($0 ~ "^\\.SS \"?fmove " verb "( |\"|$)") } on' "$man"
+	awk -v verb="$1" '/^\.S[SH]/ { on = ($0 ~ "^\\.SS \"?fmove " verb "(\"|$)") } on' "$(page_of "$1")"
 }
 
-for verb in $verbs; do
-	fmove "$verb" --help >out 2>err || bad "$verb --help: $(cat err)"
+# Words of a verb are arguments of their own.
+# shellcheck disable=SC2086
+while read -r verb; do
+	fmove $verb --help >out 2>err || bad "$verb --help: $(cat err)"
 	[ -s err ] && bad "$verb --help talks on standard error"
 	awk -v v="$verb" 'length($0) > 80 { print v ": " $0; bad = 1 } END { exit bad }' out || bad "$verb --help is wider than 80"
 	grep -q "^Usage: fmove $verb" out || bad "$verb --help has no usage"
-	fmove help "$verb" | cmp -s - out || bad "fmove help $verb differs from $verb --help"
+	fmove help $verb | cmp -s - out || bad "fmove help $verb differs from $verb --help"
 	verb_section "$verb" >section
-	[ -s section ] || { bad "fmove(1) says nothing of $verb"; continue; }
+	[ -s section ] || { bad "the manual says nothing of $verb"; continue; }
 	for option in $(options_help "$verb"); do
 		case $option in help | socket) continue ;; esac
-		sed 's/\\-/-/g' section | grep -Eq -- "--$option\b" || bad "fmove(1), $verb: --$option is missing"
+		sed 's/\\-/-/g' section | grep -Eq -- "--$option\b" || bad "manual, $verb: --$option is missing"
 	done
 	for option in $(sed 's/\\-/-/g' section | grep -oE -- '^\.(BR|B|BI|IR) "?--[a-z-]+' | grep -oE '[a-z][a-z-]+$'); do
-		options_help "$verb" | grep -qx -- "$option" || bad "fmove(1), $verb: --$option is not in --help"
+		options_help "$verb" | grep -qx -- "$option" || bad "manual, $verb: --$option is not in --help"
 	done
-done
+done <<<"$verbs"$'\n'"$nvme"
 for option in help version socket; do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove(1): --$option is missing"
 done
@@ -43,7 +54,9 @@ awk 'length($0) > 80 { exit 1 }' < <(fmove --help) || bad "fmove --help is wider
 fmove --version | grep -Eq '^fmove [0-9]+\.[0-9]+' || bad "fmove --version"
 if command -v man >/dev/null; then
 	MANWIDTH=80 man --warnings -l "$man" 2>&1 >/dev/null | grep . && bad "fmove(1) has mistakes"
-	MANWIDTH=80 man --warnings -l "$FM_SOURCE/client/man/fmove-api.7" 2>&1 >/dev/null | grep . && bad "fmove-api(7) has mistakes"
+	for page in fmove-nvme.1 fmove-api.7; do
+		MANWIDTH=80 man --warnings -l "$FM_SOURCE/client/man/$page" 2>&1 >/dev/null | grep . && bad "$page has mistakes"
+	done
 fi
 
 # The completion knows every verb and option, and a shell can read it.
@@ -56,6 +69,18 @@ complete_of fmove p | grep -qx put || bad "completion of p"
 complete_of fmove put --d | grep -qx -- --durability || bad "completion of put --d"
 complete_of fmove put --durability d | grep -qx disk || bad "completion of --durability"
 complete_of fmove --socket x ge | grep -qx get || bad "completion behind --socket"
-for verb in $verbs; do
-	grep -q "$verb) options=" fmove.bash || bad "the completion does not know $verb"
+complete_of fmove nv | grep -qx nvme || bad "completion of nv"
+complete_of fmove p | grep -q status && bad "completion of p knows verbs of a group"
+complete_of fmove nvme st | grep -qx status || bad "completion of nvme st"
+complete_of fmove nvme '' | grep -qx units || bad "completion behind nvme"
+complete_of fmove nvme down --f | grep -qx -- --force || bad "completion of nvme down --f"
+while read -r verb; do
+	grep -qF "\"$verb\") options=" fmove.bash || bad "the completion does not know $verb"
+done <<<"$verbs"$'\n'"$nvme"
+
+# A group without a verb, with a wrong one, or with an option before it.
+for words in nvme "nvme stauts" "nvme --json list"; do
+	# shellcheck disable=SC2086
+	no 2 '^fmove: nvme: .*--help' fmove $words
 done
+fmove nvme stauts 2>&1 | grep -q 'did you mean "status"' || bad "no suggestion within a group"

@@ -95,6 +95,16 @@ random() {
 	head -c "$1" /dev/urandom >"$2"
 }
 
+# no_useless_partials: as no_partials, but what a journal stands beside may stay for the next try: a failure left it, not a cancel.
+no_useless_partials() {
+	local part
+
+	find "$dir/w" "$dir"/c/n*/s -name '.fmove.*.part' -type f 2>/dev/null | while read -r part; do
+		[ ! -s "${part%.part}.journal" ] || rm -f "$part" "${part%.part}.journal"
+	done
+	no_partials
+}
+
 # no_partials: nothing half-done lies about, here or in any store. The daemon may take a moment.
 no_partials() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do

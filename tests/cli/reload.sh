@@ -68,6 +68,16 @@ cp before "$conf"
 reload 'reloaded'
 grep -q 'takes a restart' new && bad "what is as it was at the start takes no restart: $(cat new)"
 
+# What is fmove-nvmed's is none of fmoved's business, unless it is a mistake.
+echo 'nvme = { socket = "/tmp/nvmed.sock"; };' >>"$conf"
+echo 'volumes = ( { name = "v"; subsystem = "disk1"; address = "10.0.0.9:4420"; } );' >>"$conf"
+reload 'reloaded'
+[ "$(wc -l <new)" -eq 1 ] || bad "a change of volumes: $(cat new)"
+sed -i 's/10.0.0.9:4420/10.0.0.9/' "$conf"
+reload 'volumes.address: .*nothing is changed'
+cp before "$conf"
+reload 'reloaded'
+
 # A peer is revoked, its connection ends, it gets nothing; and it may come back.
 sed -i '/name = "n2"/d' "$conf"
 reload 'peer "n2" is gone'

@@ -29,6 +29,20 @@ same theirs/file theirs/back
 no 6 'ermission denied' as fmove get n2:s/file ./x
 [ -e x ] && bad "something was made in a directory that is not the caller's"
 
+# Directories: what in them cannot be read is named; what is received belongs to who received it, and the daemon could read none of it.
+mkdir -p theirs/tree/sub && random 9000 theirs/tree/sub/f && random 5000000 theirs/tree/large && chown -R nobody theirs/tree
+chmod 700 theirs theirs/tree theirs/tree/sub && chmod 600 theirs/tree/large
+random 100 theirs/tree/sub/secret && chmod 600 theirs/tree/sub/secret
+no 6 'sub/secret.*ermission denied' as fmove put -r theirs/tree n2:s/tree
+[ -e "$(store 2)/tree" ] && bad "a tree with another user's file in it was published"
+ok as fmove put -r --exclude secret theirs/tree n2:s/tree
+ok as fmove get -r n2:s/tree theirs/tree2
+rm theirs/tree/sub/secret
+diff -r theirs/tree theirs/tree2 || bad "a tree came back as another one"
+[ "$(find theirs/tree2 ! -user nobody)" = '' ] || bad "not all that was received belongs to its receiver"
+no 6 'may not' as fmove get -r n2:s/tree ./x
+[ -e x ] && bad "something was made in a directory that is not the caller's"
+
 # A socket that is not for everybody.
 chmod 600 "$dir"/c/n1/fmoved.sock
 no 6 'may not be used by you: join the group' as fmove status

@@ -1,0 +1,392 @@
+#!/bin/bash
+# Goal:   jobs: what is detached goes on without its caller, waits for its turn, survives a crash of either daemon, and is its owner's alone.
+# Method: one place only (jobs.running = 1), so that what waits can be seen; slow transfers (--limit) that are ended by hand.
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='jobs = { running = 1; };'
+up 2
+random 3000000 f
+random 20000000 big
+cp big "$(store 1)/big"
+cp f "$(store 1)/f"
+
+# detach COMMAND...: its id in $id.
+detach() {
+	ok fmove "$@" --detach || return
+	id=$(cat out)
+	[ "${#id}" -eq 8 ] || bad "$* --detach printed \"$id\""
+	[ -s err ] && bad "$* --detach said: $(cat err)"
+}
+
+# field KEY ID: the value of that key of one job.
+field() {
+	fmove jobs --json | grep "\"job\":\"$2\"" | sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p"
+}
+
+# reach STATE ID: until the job is in that state.
+reach() {
+	for _ in $(seq 600); do
+		[ "$(field state "$2")" = "$1" ] && return
+		sleep 0.05
+	done
+	bad "job $2 is \"$(field state "$2")\" and not $1: $(fmove jobs)"
+}
+
+# moving ID: until bytes move.
+moving() {
+	for _ in $(seq 600); do
+		[ "$(field phase "$1")" = copying ] && [ "$(field bytes "$1")" -gt 0 ] && return
+		sleep 0.05
+	done
+	bad "job $1 does not move: $(fmove jobs)"
+}
+
+crash() {
+	kill -KILL "$(cat "$dir/c/$1/pid")"
+	while [ ! -e "$dir/c/$1/exit" ]; do sleep 0.02; done
+}
+
+start() {
+	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
+}
+
+# ---- every kind
+
+detach put f n2:s/own
+ok fmove wait "$id"
+same f "$(store 2)/own"
+grep -q 'CRC32C .* durable' err || bad "wait says: $(cat err)"
+ok fmove wait --json "$id"
+[ "$(json job out)" = "$id" ] && [ "$(json bytes out)" = 3000000 ] && [ "$(json exit out)" = 0 ] || bad "wait --json: $(cat out)"
+detach put n1:s/f n2:s/between
+ok fmove wait -q "$id"
+[ -s err ] && bad "wait --quiet said: $(cat err)"
+same f "$(store 2)/between"
+detach get n2:s/between n1:s/dir/
+ok fmove wait "$id"
+same f "$(store 1)/dir/between"
+[ "$(stat -c %Y "$(store 1)/dir/between")" = "$(stat -c %Y "$(store 1)/f")" ] || bad "its time is lost on the way"
+ok fmove put n1:s/f n2:s/waited
+same f "$(store 2)/waited"
+ok fmove get n2:s/waited n1:s/waited
+same f "$(store 1)/waited"
+no 6 'exists' fmove get n2:s/waited n1:s/waited
+ok fmove get -f n2:s/waited n1:s/waited
+ok fmove put --json --detach f n2:s/json
+[ "$(json exit out)" = 0 ] && ok fmove wait "$(json job out)"
+ok fmove put --detach f big n2:s/several/
+[ "$(wc -l <out)" -eq 2 ] || bad "two sources, these jobs: $(cat out)"
+ok fmove wait $(cat out)
+same big "$(store 2)/several/big"
+[ "$(fmove jobs -q | wc -l)" -eq "$(fmove jobs | wc -l)" ] || bad "jobs -q has other jobs"
+
+# Directories, between stores.
+mkdir -p "$(store 1)/tree/a/b" && cp f "$(store 1)/tree/a/f" && cp big "$(store 1)/tree/a/b/big" && ln -s a/f "$(store 1)/tree/link"
+detach put -r n1:s/tree n2:s/tree
+ok fmove wait "$id"
+diff -r "$(store 1)/tree" "$(store 2)/tree" || bad "a tree that was put differs"
+detach get -r --exclude big n2:s/tree n1:s/back/
+ok fmove wait "$id"
+diff -r "$(store 1)/tree" "$(store 1)/back/tree" | grep -qx "Only in .*/tree/a/b: big" || bad "a tree that was got differs"
+
+# ---- what only its caller can touch: a process of the caller stays
+
+# attendant WORD: the process whose command line has this word.
+attendant() {
+	local at
+
+	for at in /proc/[0-9]*; do
+		tr '\0' '\n' 2>/dev/null <"$at/cmdline" | grep -Fqx -- "$1" && echo "${at#/proc/}"
+	done
+}
+
+# left WORD ID: kill it; its job is paused.
+left() {
+	local pid
+
+	pid=$(attendant "$1")
+	[ -n "$pid" ] && kill -KILL $pid || bad "nobody attends to $1"
+	reach paused "$2"
+}
+
+detach get n2:s/own here
+ok fmove wait "$id"
+grep -q "$PWD/here: .* durable" err || bad "wait says: $(cat err)"
+same f here
+[ "$(stat -c %Y here)" = "$(stat -c %Y "$(store 2)/own")" ] || bad "its time is lost on the way"
+[ "$(field detached "$id")" = true ] && [ "$(field attended "$id")" = true ] || bad "what is attended: $(fmove jobs --json)"
+before=$(fmove jobs -q | wc -l)
+no 6 'exists' fmove get --detach n2:s/own here
+no 6 'exists' fmove get --json --detach n2:s/own here
+[ "$(json exit out)" = 6 ] || bad "get --json --detach: $(cat out)"
+no 1 'No such file' fmove get --detach n2:s/own no/such/place
+no 1 'leave out --detach' fmove get --detach n2:s/own -
+[ "$(fmove jobs -q | wc -l)" -eq "$before" ] || bad "a job for what was refused: $(fmove jobs)"
+ok fmove get --json -f --detach n2:s/several/big here
+[ "$(json exit out)" = 0 ] && ok fmove wait "$(json job out)"
+same big here
+detach get n2:s/nothing nothing
+no 1 'no such file' fmove wait "$id"
+[ ! -e nothing ] || bad "nothing came, and it is there"
+
+# Cancelled, what came goes; here, and when nobody is left.
+detach get --limit 4MB/s n2:s/several/big slow
+moving "$id"
+ok fmove cancel "$id"
+no 130 cancelled fmove wait "$id"
+no_partials
+detach get --limit 4MB/s n2:s/several/big "$PWD/slow"
+moving "$id"
+left "$PWD/slow" "$id"
+no 1 'fmove resume' fmove wait "$id"
+ok fmove cancel "$id"
+no_partials
+[ ! -e slow ] || bad "it was cancelled, and is there"
+
+# Killed: resume, and the same command again, go on as the same job.
+ok fmove resume "$id"
+moving "$id"
+left "$id" "$id"
+first=$id
+detach get --limit 4MB/s n2:s/several/big "$PWD/slow"
+[ "$id" = "$first" ] || bad "the same command again is job $id and not $first: $(fmove jobs)"
+ok fmove wait "$id"
+same big slow
+no_partials
+
+# A name that is taken meanwhile is the end of it.
+detach get --limit 8MB/s n2:s/several/big taken
+moving "$id"
+echo mine >taken
+no 6 'appeared meanwhile' fmove wait "$id"
+[ "$(cat taken)" = mine ] || bad "what appeared meanwhile was replaced"
+rm taken
+ok fmove resume "$id"
+ok fmove wait "$id"
+same big taken
+
+# The daemon is restarted: it goes on by itself.
+detach get --limit 4MB/s n2:s/several/big restarted
+moving "$id"
+crash n1
+start n1
+reach done "$id"
+same big restarted
+
+# Directories.
+detach get -r n2:s/tree tree
+ok fmove wait "$id"
+diff -r "$(store 2)/tree" tree || bad "a tree that was got in the background differs"
+no 6 'exists' fmove get -r --detach n2:s/tree tree
+detach put -r --exclude big --exclude link tree n2:s/mine
+ok fmove wait "$id"
+diff -r tree "$(store 2)/mine" >out
+[ "$(sort <out)" = "$(printf '%s\n' 'Only in tree/a/b: big' 'Only in tree: link' | sort)" ] || bad "what was left out: $(cat out)"
+detach get -r --limit 4MB/s n2:s/tree "$PWD/again"
+moving "$id"
+left "$PWD/again" "$id"
+ok fmove resume "$id"
+ok fmove wait "$id"
+diff -r "$(store 2)/tree" again || bad "a tree that was gone on with differs"
+detach put -r --limit 4MB/s --exclude link "$PWD/tree" n2:s/again
+moving "$id"
+left "$PWD/tree" "$id"
+[ ! -e "$(store 2)/again" ] || bad "half a tree has its name"
+ok fmove resume "$id"
+ok fmove wait "$id"
+diff -r tree "$(store 2)/again" >out
+[ "$(cat out)" = "Only in tree: link" ] || bad "resume has other options: $(cat out)"
+no_partials
+
+# ---- who is next
+
+detach put --limit 2MB/s big n2:s/slow
+slow=$id
+moving "$slow"
+detach put --priority low f n2:s/low
+low=$id
+detach put f n2:s/normal
+normal=$id
+detach put --priority high f n2:s/high
+high=$id
+for job in $low $normal $high; do
+	[ "$(field state "$job")" = queued ] || bad "there is one place, and two run: $(fmove jobs)"
+done
+[ "$(field before "$low")" = 2 ] || bad "$(field before "$low") before the last: $(fmove jobs)"
+
+# Who does not detach waits in the same line; a pipe does not.
+fmove put f n2:s/foreground >fg.out 2>fg.err &
+fg=$!
+ok fmove put - n2:s/pipe <<<"a pipe"
+[ "$(cat "$(store 2)/pipe")" = "a pipe" ] || bad "the pipe's bytes"
+for _ in $(seq 200); do
+	fmove jobs --json | grep -q '"state":"queued".*"detached":false' && break
+	sleep 0.05
+done
+kill -0 $fg 2>/dev/null || bad "a put did not wait for its place: $(cat fg.err)"
+
+ok fmove cancel "$slow"
+no 130 cancelled fmove wait "$slow"
+ok fmove wait "$low" "$normal" "$high"
+wait $fg || bad "the put that waited: $(cat fg.err)"
+[ "$(field ended_ms "$high")" -le "$(field ended_ms "$normal")" ] && [ "$(field ended_ms "$normal")" -le "$(field ended_ms "$low")" ] ||
+	bad "not by priority: $(fmove jobs --json)"
+[ "$(field state "$slow")" = cancelled ] || bad "cancelled, and yet: $(fmove jobs)"
+no 1 'ended already' fmove cancel "$slow"
+no_partials
+
+# One that was cancelled, or failed, can be let go on.
+detach put f n2:s/own
+no 6 'exists' fmove wait "$id"
+rm "$(store 2)/own"
+ok fmove resume "$id"
+ok fmove wait "$id"
+same f "$(store 2)/own"
+no 1 'nothing to resume' fmove resume "$id"
+no 1 'leave out --file' fmove resume --file f "$id"
+
+# ---- a crash here
+
+detach put --limit 4MB/s n1:s/big n2:s/crash
+between=$id
+moving "$between"
+detach put n1:s/f n2:s/behind
+behind=$id
+detach put big n2:s/own-big
+own=$id
+crash n1
+start n1
+[ "$(field state "$own")" = paused ] || bad "a job on a caller's file after a crash: $(fmove jobs)"
+no 1 'fmove resume' fmove wait "$own"
+ok fmove wait "$between" "$behind"
+same big "$(store 2)/crash"
+same f "$(store 2)/behind"
+mv big moved
+no 1 'No such file' fmove resume "$own"
+ok fmove resume --file moved "$own"
+ok fmove wait "$own"
+mv moved big
+same big "$(store 2)/own-big"
+ok fmove wait "$between"
+
+# ---- a caller who is killed
+
+fmove put --limit 4MB/s big n2:s/killed >fg.out 2>fg.err &
+fg=$!
+id=
+while [ -z "$id" ]; do
+	kill -0 $fg 2>/dev/null || { bad "it ended too early: $(cat fg.err)"; break; }
+	id=$(fmove jobs --json | sed -n 's/.*"job":"\([a-z2-7]*\)".*"path":"killed".*/\1/p')
+done
+moving "$id"
+kill -KILL $fg
+wait $fg 2>/dev/null
+reach paused "$id"
+ok fmove resume "$id"
+ok fmove wait "$id"
+same big "$(store 2)/killed"
+
+# ---- a crash there
+
+detach put --limit 4MB/s n1:s/big n2:s/crash2
+moving "$id"
+crash n2
+reach waiting "$id"
+start n2
+# It may have tried again by itself by then.
+fmove resume "$id" >out 2>err || grep -q 'nothing to resume' err || bad "resume of one that waits: $(cat err)"
+ok fmove wait "$id"
+same big "$(store 2)/crash2"
+no 1 'between two stores: leave out --file' fmove resume --file big "$id"
+# In order, too.
+detach put --limit 4MB/s n1:s/big n2:s/stop
+moving "$id"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+reach waiting "$id"
+start n2
+ok fmove wait "$id"
+same big "$(store 2)/stop"
+fmove put --retry 60s --limit 4MB/s big n2:s/retry >fg.out 2>fg.err &
+fg=$!
+for _ in $(seq 200); do
+	fmove jobs --json | grep -q '"phase":"copying".*"path":"retry"' && break
+	sleep 0.05
+done
+crash n2
+start n2
+wait $fg || bad "put --retry: $(cat fg.err)"
+same big "$(store 2)/retry"
+
+# ---- mistakes
+
+no 1 'no job abcdefgh' fmove wait abcdefgh
+no 1 'no job abcdefgh' fmove cancel abcdefgh
+no 1 'no job abcdefgh' fmove resume abcdefgh
+no 1 'no id of a job' fmove cancel abcdefghi
+no 1 'id of a job' fmove wait ''
+no 1 'no such file' fmove put --detach n1:s/nothing n2:s/x
+no 1 'no such file.*n3 is another node' fmove put --detach n3:s/nothing n2:s/x
+no 1 'no node n9' fmove put --detach f n9:s/x
+no 1 'leave out --detach' fmove put --detach - n2:s/x
+no 2 'low, normal or high' fmove put --priority urgent f n2:s/x
+no 2 '\-\-retry' fmove put --retry never f n2:s/x
+no 2 'leave out --detach' fmove put -r --dry-run --detach "$PWD" n2:s/x
+no 2 'too few' fmove cancel
+no 2 'for one job' fmove resume --file f abcdefgh abcdefgh
+fmove cancel --json abcdefgh >out 2>err
+grep -q '"job":"abcdefgh","exit":1,"error":{"code":"ENOENT"' out || bad "cancel --json: $(cat out)"
+
+# A torn file costs its job, and nothing else.
+detach put --limit 2MB/s n1:s/big n2:s/torn
+torn=$id
+moving "$torn"
+detach put n1:s/f n2:s/whole
+whole=$id
+crash n1
+head -c 100 "$dir/c/n1/state/jobs/$torn.json" >cut && cp cut "$dir/c/n1/state/jobs/$torn.json"
+start n1
+ok fmove wait "$whole"
+no 1 "no job $torn" fmove wait "$torn"
+[ -e "$dir/c/n1/state/jobs/$torn.json.bad" ] || bad "the torn file is gone: $(ls "$dir/c/n1/state/jobs")"
+grep -q "$torn.json.bad" "$dir/c/n1/log" || bad "nobody was told of the torn file"
+
+# Without a directory for them there are no detached jobs, and all else is as ever.
+use 2
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+rm -rf "$dir/c/n2/state"
+: >"$dir/c/n2/state"
+start n2
+no 1 'keeps no jobs' fmove put --detach f n1:s/x
+ok fmove put f n1:s/x
+use 1
+
+# ---- whose jobs they are
+
+[ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 || { echo "not as root: other users are not tried"; exit; }
+as() {
+	user=$1
+	shift
+	setpriv --reuid "$user" --regid "$(id -gn nobody)" --clear-groups "$@"
+}
+chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
+: >out && : >err && chmod 666 out err
+cp big theirs && chown nobody theirs && chmod 600 theirs
+ok as nobody fmove put --limit 2MB/s --detach theirs n2:s/theirs
+theirs=$(cat out)
+[ -z "$(as daemon fmove jobs -q)" ] || bad "another user sees: $(as daemon fmove jobs)"
+no 1 "no job $theirs" as daemon fmove cancel "$theirs"
+no 1 "no job $theirs" as daemon fmove wait "$theirs"
+no 6 'for root' as daemon fmove jobs --all
+fmove jobs --all --json | grep -q "\"job\":\"$theirs\",\"user\":$(id -u nobody)" || bad "root does not see: $(fmove jobs --all)"
+fmove jobs -q | grep -q "$theirs" && bad "root sees the jobs of others unasked"
+crash n1
+start n1
+chmod 666 "$dir/c/n1/fmoved.sock"
+no 1 "no job $theirs" as daemon fmove resume "$theirs"
+ok as nobody fmove resume "$theirs"
+ok fmove cancel "$theirs"
+no 130 cancelled as nobody fmove wait "$theirs"
+mkdir their-place && chown nobody their-place && chmod 700 their-place
+ok as nobody fmove get --detach n2:s/several/big their-place/big
+ok as nobody fmove wait "$(cat out)"
+same big their-place/big
+[ "$(stat -c %u their-place/big)" = "$(id -u nobody)" ] || bad "what they received is of user $(stat -c %u their-place/big)"

@@ -1,0 +1,103 @@
+#!/bin/bash
+# Goal:   fmove-nvmed says in --help what its manual says; --check finds what a start would trip over; it is for root; it needs no target,
+#         no module and no network to be up, and ends when it is told to.
+# Method: the program itself. What needs a target is tried in the lab.
+. "$(dirname "$0")/lib.sh"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") && cd "$dir" || exit 1
+trap 'down' EXIT
+HOSTID=11111111-2222-3333-4444-555555555555
+
+# conf ID [WRITER]: an address where nobody listens.
+conf() {
+	cat <<-C
+	node = { name = "n1"; state_directory = "null:"; };
+	nvme = { host_nqn = "nqn.2014-08.org.nvmexpress:uuid:$HOSTID"; host_id = "$1"; socket = "$dir/run/sock"; state_directory = "$dir/state"; };
+	volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mount = "$dir/mnt"; writer = "${2:-n1}"; } );
+	C
+}
+
+# --- words ---
+
+man=$FM_SOURCE/config/man/fmove-nvmed.8
+fmove-nvmed --help >help 2>err || bad "--help fails"
+[ -s err ] && bad "--help talks on standard error"
+awk 'length($0) > 80 { exit 1 }' help || bad "--help is wider than 80"
+for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' help); do
+	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove-nvmed(8): --$option is missing"
+done
+fmove-nvmed --version | grep -Eq '^fmove-nvmed [0-9]+\.[0-9]+' || bad "--version"
+if command -v man >/dev/null; then
+	for page in "$man" "$FM_SOURCE/nvmetcp/man/fmove-nvmed-api.7"; do
+		MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null | grep . && bad "$page has mistakes"
+	done
+fi
+
+# --- bad input: status 2 and one line ---
+
+# wrong WORD ARGUMENT...
+wrong() {
+	local word=$1 status=0
+	shift
+	fmove-nvmed "$@" >out 2>err || status=$?
+	[ $status -eq 2 ] || bad "$*: status $status"
+	grep -q -- "$word" err || bad "$*: no \"$word\" in: $(cat err)"
+	[ "$(wc -l <err)" -eq 1 ] || bad "$*: not one line: $(cat err)"
+}
+
+wrong "no argument" more
+wrong "must be error" --log-level loud
+wrong "unrecognized" --no-such
+wrong "No such file" --config none
+conf 99999999-2222-3333-4444-555555555555 >bad
+wrong "must be the same" --config bad --check
+printf 'node = { name = "n1"; };\nnvme = { host_nqn_file = "%s/none"; };\n' "$dir" >bad
+wrong "gen-hostnqn" --config bad --check
+conf $HOSTID >conf
+fmove-nvmed --config conf --check || bad "--check of a good configuration"
+
+# --- for root ---
+
+if [ "$(id -u)" -ne 0 ]; then
+	fmove-nvmed --config conf >out 2>err && bad "it runs without root"
+	grep -q "must be root" err || bad "without root: $(cat err)"
+	exit
+fi
+fmove-nvmed --config conf >log 2>&1 &
+pid=$!
+export FMOVE_NVMED_SOCKET=$dir/run/sock
+for ((i = 0; i < 300; i++)); do
+	fmove nvme status data >out 2>err && grep -q "waiting" out && break
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.1
+done
+grep -q "waiting" out || bad "its status: $(cat out err log)"
+fmove-nvmed --config conf >out 2>err && bad "a second one runs beside it"
+grep -q "another fmove-nvmed" err || bad "a second one: $(cat err)"
+fmove nvme down data >out 2>err || bad "down: $(cat err)"
+kill -HUP $pid
+kill -TERM $pid
+wait $pid || bad "it ends with status $?: $(cat log)"
+[ -e run/sock ] && bad "its socket is still there"
+fmove-nvmed --config conf >log 2>&1 &
+pid=$!
+for ((i = 0; i < 300; i++)); do
+	fmove nvme status data >out 2>err && break
+	sleep 0.1
+done
+grep -q "wanted down" out || bad "the wish is forgotten: $(cat out err log)"
+kill -TERM $pid
+wait $pid || bad "it ends with status $?: $(cat log)"
+
+# --- files of state that others could have written count for nothing ---
+
+chmod 0777 state
+fmove-nvmed --config conf >log 2>&1 &
+pid=$!
+for ((i = 0; i < 300; i++)); do
+	fmove nvme status data >out 2>err && break
+	sleep 0.1
+done
+grep -q "wanted up" out || bad "it believes a directory that everybody may write to: $(cat out err log)"
+grep -q "others than root may write to $dir/state" log || bad "nothing is said of the directory: $(cat log)"
+kill -TERM $pid
+wait $pid || bad "it ends with status $?: $(cat log)"

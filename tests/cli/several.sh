@@ -1,0 +1,175 @@
+#!/bin/bash
+# Goal:   a put to several nodes arrives at all of them or at none.
+# Method: three nodes; a file to two; one that refuses, does not know the store, is killed in the middle; a signal; sources of all kinds.
+. "$(dirname "$0")/lib.sh"
+up 3
+random 20000000 f
+
+# nobody NAME: neither n2 nor n3 has it.
+nobody() {
+	for i in 2 3; do
+		[ -e "$(store $i)/$1" ] && bad "n$i has $1"
+	done
+}
+
+# Both get it.
+ok fmove put f n2:s/a/x n3:s/b/
+same f "$(store 2)/a/x"
+same f "$(store 3)/b/f"
+[ "$(grep -c 'f -> n[23]:.*CRC32C' err)" -eq 2 ] || bad "not two lines for two destinations: $(cat err)"
+ok fmove put --json f n2:s/j n3:s/j
+grep -q '"target":"n2:s/j","exit":0' out && grep -q '"target":"n3:s/j","exit":0' out || bad "json: $(cat out)"
+grep -q '"done":2,"failed":0' out || bad "json: $(cat out)"
+
+# Several sources, a directory that is there, an empty file, one in a store of our own.
+: >empty
+random 5000 g
+ok mkdir "$(store 2)/dir"
+ok fmove put f g empty n2:s/dir n3:s/dir/
+for name in f g empty; do
+	same $name "$(store 2)/dir/$name"
+	same $name "$(store 3)/dir/$name"
+done
+cp f "$(store 1)/own"
+ok fmove put n1:s/own n2:s/own n3:s/own
+same f "$(store 2)/own"
+same f "$(store 3)/own"
+ok fmove put g n1:s/own n2:s/dir2/ n3:s/dir2/
+same f "$(store 3)/dir2/own"
+no 2 'several sources|none' fmove put g n1:s/own n2:s/dir2/own
+ok fmove put -f --verify readback --durability memory g n2:s/a/x n3:s/b/f
+same g "$(store 2)/a/x"
+same g "$(store 3)/b/f"
+
+# One refuses: it is there already.
+ok fmove put g n3:s/there
+no 6 'n3:s/there.*exists' fmove put f n2:s/there n3:s/there
+[ -e "$(store 2)/there" ] && bad "n2 has what n3 refused"
+same g "$(store 3)/there"
+fmove put --json f n2:s/there n3:s/there >out 2>err
+[ $? -eq 6 ] || bad "refused, json: $(cat out err)"
+grep -q '"target":"n2:s/there","exit":6,"error".*because n3:s/there failed' out || bad "json of who would have had it: $(cat out)"
+grep -q '"done":0,"failed":2' out || bad "refused, json: $(cat out)"
+ok fmove put -f f n2:s/there n3:s/there
+same f "$(store 2)/there"
+same f "$(store 3)/there"
+
+# One has no such store; one is no node.
+no 1 'nostore' fmove put f n2:s/x n3:nostore/x
+nobody x
+no 1 'n9' fmove put f n2:s/x n9:s/x
+nobody x
+no 1 'nosuch' fmove put nosuch n2:s/x n3:s/x
+no 1 'standard input' fmove put - n2:s/x n3:s/x
+mkdir -p t/sub
+random 9000000 t/large
+random 1000 t/sub/small
+no 1 'directory; -r' fmove put t n2:s/x n3:s/x
+no 2 'one destination' fmove put --detach f n2:s/x n3:s/x
+nobody x
+
+# Directories, the same: both, an update of both, or none.
+ok fmove put -r t n2:s/t n3:s/t
+for i in 2 3; do
+	diff -r t "$(store $i)/t" || bad "n$i has another tree"
+done
+no 6 'exists' fmove put -r t n2:s/t2 n3:s/t
+[ -e "$(store 2)/t2" ] && bad "n2 has the tree that n3 refused"
+random 2000 t/sub/new
+fmove put -r -n --update t n2:s/t n3:s/t 2>err || bad "dry run: $(cat err)"
+[ "$(grep -c 'would send 1 of 3 files' err)" -eq 2 ] || bad "dry run: $(cat err)"
+[ -e "$(store 2)/t/sub/new" ] && bad "a dry run sent something"
+ok fmove put -r --update t n2:s/t n3:s/t
+for i in 2 3; do
+	diff -r t "$(store $i)/t" || bad "n$i has another tree after the update"
+done
+ok fmove put -r t f n2:s/both/ n3:s/both/
+diff -r t "$(store 3)/both/t" || bad "n3 has another tree"
+same f "$(store 2)/both/f"
+no 1 'dry-run of a file' fmove put -r -n f n2:s/x n3:s/x
+
+cp -r t "$(store 1)/owntree"
+ok fmove put -r n1:s/owntree n2:s/owntree n3:s/owntree
+diff -r t "$(store 2)/owntree" || bad "n2 has another tree of n1's store"
+diff -r t "$(store 3)/owntree" || bad "n3 has another tree of n1's store"
+fmove put n1:s/owntree n2:s/x n3:s/x >out 2>err
+[ $? -eq 1 ] && grep -q 'is a directory' err || bad "a directory without -r: $(cat err)"
+nobody x
+
+# The disk is read once: all that both need comes from the page cache for the second. On a memory file system nothing is read.
+if dd if=/dev/urandom of=cold bs=1M count=60 oflag=direct status=none 2>/dev/null && sync cold; then
+	before=$(sed -n 's/^read_bytes: //p' "/proc/$(cat "$dir/c/n1/pid")/io")
+	ok fmove put cold n2:s/cold n3:s/cold
+	after=$(sed -n 's/^read_bytes: //p' "/proc/$(cat "$dir/c/n1/pid")/io")
+	[ $((after - before)) -lt 90000000 ] || bad "$((after - before)) bytes were read of a file of 62914560"
+	same cold "$(store 3)/cold"
+fi
+
+# One fails behind the commit: the other has it; both are said, and the status is 3. Faults are in no release.
+if grep -q store.rename "$FMOVE_BIN/fmoved"; then
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
+	FMOVE_FAULT=store.rename:1 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start"
+	for _ in $(seq 100); do
+		fmove ls n3:s >/dev/null 2>&1 && break
+		sleep 0.1
+	done
+	fmove put f n2:s/half n3:s/half 2>err
+	[ $? -eq 3 ] || bad "a commit that fails: $(cat err)"
+	grep -q 'f is at n2:s/half; at n3:s/half it is not' err || bad "a commit that fails says: $(cat err)"
+	same f "$(store 2)/half"
+	[ -e "$(store 3)/half" ] && bad "n3 has what it could not publish"
+	ok fmove put -f f n2:s/half n3:s/half
+	same f "$(store 3)/half"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
+	"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start"
+	for _ in $(seq 100); do
+		fmove ls n3:s >/dev/null 2>&1 && break
+		sleep 0.1
+	done
+fi
+
+# start: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
+start() {
+	env --default-signal=INT fmove put --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
+	pid=$!
+	while kill -0 $pid 2>/dev/null; do
+		[ "$(fmove status --json | grep -o '"state":"copying"' | wc -l)" -eq 2 ] && return
+		sleep 0.1
+	done
+	bad "it does not move: $(cat err)"
+}
+
+# Ctrl-C: one line, nobody has it.
+start
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || bad "SIGINT: $(cat err)"
+[ "$(wc -l <err)" -eq 1 ] && grep -q cancelled err || bad "SIGINT says: $(cat err)"
+nobody x
+
+# One is killed in the middle.
+start
+kill -KILL "$(cat "$dir/c/n3/pid")"
+wait $pid
+[ $? -eq 4 ] || bad "n3 killed: $(cat err)"
+[ "$(wc -l <err)" -eq 1 ] && grep -q n3 err || bad "n3 killed says: $(cat err)"
+sleep 0.5
+nobody x
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+for _ in $(seq 100); do
+	fmove ls n3:s >/dev/null 2>&1 && break
+	sleep 0.1
+done
+
+# The CLI is killed: nobody has it. The same again: both do.
+start
+kill -KILL $pid
+wait $pid 2>/dev/null
+for _ in $(seq 300); do
+	fmove status --json | grep -q '"jobs":\[\]' && break
+	sleep 0.1
+done
+nobody x
+ok fmove put f n2:s/x n3:s/x
+same f "$(store 2)/x"
+same f "$(store 3)/x"

@@ -1,0 +1,52 @@
+# tree_lib.sh - what the tests of put -r and get -r share; sourced behind lib.sh.
+
+# listing DIR [owners]: one line for each entry: type, mode, size (of files), time, names (of files), target, path. The
+# numbers of hard links say who belongs together only with the content, which is compared beside.
+listing() {
+	# A directory's size and number of names are the file system's affair.
+	(cd "$1" && find . -mindepth 0 \( -type d -printf '%y %m - %T@ - %p\0' -o -type l -printf '%y - - %T@ %l %p\0' \
+		-o -printf '%y %m %s %T@ %n %p\0' \) | sort -z | tr '\0\n' '\n?')
+}
+
+# sums DIR: the content of every file.
+sums() {
+	(cd "$1" && find . -type f -print0 | sort -z | xargs -0 -r cksum --)
+}
+
+# same_tree A B
+same_tree() {
+	diff <(listing "$1") <(listing "$2") >listing.diff || bad "$1 and $2 differ: $(head -n 6 listing.diff)"
+	diff <(sums "$1") <(sums "$2") >sums.diff || bad "the files of $1 and $2 differ: $(head -n 4 sums.diff)"
+}
+
+# no_trees: nothing of an unfinished tree lies about. The daemon may take a moment.
+no_trees() {
+	for _ in $(seq 20); do
+		left=$(find "$dir/w" "$dir"/c/n*/s -name '.fmove*' ! -name '.fmove*.old' 2>/dev/null)
+		[ -z "$left" ] && return
+		sleep 0.1
+	done
+	bad "left behind: $left"
+}
+
+# copying: wait until the first transfer of n1 moves.
+copying() {
+	for _ in $(seq 100); do
+		fmove status --json | grep -q '"state":"copying"' && return
+		sleep 0.1
+	done
+	bad "it does not move: $(cat err)"
+}
+
+# idle: wait until no node has a transfer any more.
+idle() {
+	for _ in $(seq 100); do
+		busy=0
+		for i in $(seq "$nodes"); do
+			fmove --socket "$dir/c/n$i/fmoved.sock" status --json 2>/dev/null | grep -q '"jobs":\[\]' || busy=1
+		done
+		[ $busy -eq 0 ] && return
+		sleep 0.1
+	done
+	bad "transfers go on"
+}
