@@ -4,8 +4,9 @@
 #
 # A test runs with `set -euo pipefail`, so a command that fails ends it; `check` makes that
 # readable. Known here: GUEST (1, 2 ...), LAB_GUESTS, LAB_TOP (the tree), FMOVE_BIN (the programs
-# under test), /dev/lab/diskN (the emulated disks), wireN (the wires, with addresses), /out (shared
-# with the other guests).
+# under test), LAB_ROUNDS (empty: a sample is enough), LAB_SEED, LAB_BOOT (1, and one more after
+# each power cut), /dev/lab/diskN (the emulated disks), wireN (the wires, with addresses), /out
+# (shared with the other guests).
 #
 # What `say` prints is shown by `run`; everything else stays in the log of the guest.
 
@@ -104,6 +105,27 @@ sync_point() {
 			((SECONDS < end)) || fail "guest $g did not reach sync point $name"
 			sleep 0.1
 		done
+	done
+}
+
+# power_cut GUEST: that guest's QEMU is ended at once and started again: its disks keep what they
+# had completed, its memory is gone, and it runs the test from the top. Returns when it is dead. For
+# the last guest only: the wires of the others would not come back.
+power_cut() {
+	[ "$1" = "$LAB_GUESTS" ] || fail "power_cut is for guest $LAB_GUESTS only"
+	: > "/out/cut.$1"
+	while [ -e "/out/cut.$1" ]; do
+		sleep 0.02
+	done
+}
+
+# cable WIRE on|off: plug it in, pull it out, at both ends. Mind that `ip link set wireN down` in one guest freezes the other as soon
+# as that sends something there: QEMU waits for the frame to be taken.
+cable() {
+	echo "$1 $2" > /out/cable.new
+	mv /out/cable.new /out/cable
+	while [ -e /out/cable ]; do
+		sleep 0.02
 	done
 }
 
@@ -294,6 +316,25 @@ mkdisk() {
 	esac
 	mkdir -p "$mount"
 	check mount -t "$fs" "$dev" "$mount"
+}
+
+# dm_up NAME TABLE: a device-mapper device /dev/mapper/NAME. No udev runs here, so dmsetup must make the node itself.
+dm_up() {
+	need dmsetup
+	check dmsetup create "$1" --noudevrules --noudevsync --table "$2"
+	check dmsetup mknodes "$1"
+}
+
+# dm_swap NAME TABLE: give it another table, under whoever uses it; what is under way is ended by the old one.
+dm_swap() {
+	check dmsetup suspend --noudevsync --noflush --nolockfs "$1"
+	check dmsetup load "$1" --table "$2"
+	check dmsetup resume --noudevsync "$1"
+}
+
+# dm_down NAME
+dm_down() {
+	check dmsetup remove --noudevsync --retry "$1"
 }
 
 # --- nodes ---------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ crash_after_put() {
 	check mount "$disk" "$mount"
 	check cmp "$source" "$mount/store/dir/crash"
 	! cmp -n 1048576 "$source" "$mount/store/unsynced" 2>/dev/null || fail "the crash was none: what nobody synced is there too"
-	[ -z "$(find "$mount/store" -name '.fmove*')" ] || fail "a partial file was left in $mount"
+	# The removal of the journal is not synced: one that comes back without its partial file is harmless, and swept some day.
+	[ -z "$(find "$mount/store" -name '.fmove*' ! -name '.fmove.*.journal')" ] || fail "a partial file was left in $mount"
 }
 
 need fincore xfs_io

@@ -21,6 +21,7 @@ rxe_pair rxe0 rxe1 10.1.0
 
 need_module sch_netem
 export RDMA_A=10.1.0.1 RDMA_B=10.1.0.2 RDMA_NOBODY=10.1.0.9
+export RDMA_DELAY="tc qdisc add dev eth-rxe0 root netem delay 300ms"
 export RDMA_CUT="tc qdisc add dev eth-rxe0 root netem loss 100%"
 export RDMA_MEND="tc qdisc del dev eth-rxe0 root"
 export RDMA_NARROW_A="ip link set eth-rxe0 mtu 1500"

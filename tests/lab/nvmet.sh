@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+# nvmet.sh - the kernel's own NVMe-TCP target, for lab tests: sourced by a test after guest.sh.
+# shellcheck shell=bash
+#
+# A target is a subsystem (nvmet_up) with a namespace for each device, and ports on which it is shown (nvmet_port, nvmet_show). Any host
+# may connect until the first nvmet_allow. Identity is fixed by the UUIDs given, so a target that is made again is the same one.
+# Target and initiator may be one guest's.
+
+NVMET=/sys/kernel/config/nvmet
+
+# nvmet_load: the modules and configfs; skips the test where the kernel has no target.
+nvmet_load() {
+	need_module configfs nvmet nvmet_tcp
+	mountpoint -q /sys/kernel/config || check mount -t configfs none /sys/kernel/config
+}
+
+# nvmet_up NQN DEV UUID [DEV UUID]...: a subsystem with namespaces 1, 2 ...
+nvmet_up() {
+	local nqn=$1 subsystem=$NVMET/subsystems/$1 id=1
+	shift
+
+	nvmet_load
+	check mkdir "$subsystem"
+	echo 1 > "$subsystem/attr_allow_any_host"
+	printf %s "$nqn" | cksum | cut -d' ' -f1 > "$subsystem/attr_serial"	# random at each making otherwise
+	while [ $# -gt 0 ]; do
+		nvmet_ns "$nqn" $id "$1" "$2"
+		id=$((id + 1))
+		shift 2
+	done
+}
+
+# nvmet_ns NQN ID DEV UUID: one more namespace.
+nvmet_ns() {
+	local ns=$NVMET/subsystems/$1/namespaces/$2
+
+	check mkdir "$ns"
+	printf %s "$3" > "$ns/device_path"
+	echo "$4" > "$ns/device_uuid"
+	echo 1 > "$ns/enable"
+}
+
+# nvmet_ns_down NQN ID
+nvmet_ns_down() {
+	echo 0 > "$NVMET/subsystems/$1/namespaces/$2/enable"
+	check rmdir "$NVMET/subsystems/$1/namespaces/$2"
+}
+
+# nvmet_port N ADDRESS PORT: where subsystems can be shown. Nobody listens there before one is.
+nvmet_port() {
+	local port=$NVMET/ports/$1 family=ipv4
+
+	[[ $2 != *:* ]] || family=ipv6
+	nvmet_load
+	check mkdir "$port"
+	echo tcp > "$port/addr_trtype"
+	echo $family > "$port/addr_adrfam"
+	echo "$2" > "$port/addr_traddr"
+	echo "$3" > "$port/addr_trsvcid"
+}
+
+# nvmet_show N NQN, nvmet_hide N NQN: a port that shows nothing is closed, with all its connections.
+nvmet_show() {
+	check ln -s "$NVMET/subsystems/$2" "$NVMET/ports/$1/subsystems/$2"
+}
+
+nvmet_hide() {
+	check rm "$NVMET/ports/$1/subsystems/$2"
+}
+
+# nvmet_allow NQN HOSTNQN [SECRET [CONTROLLER_SECRET]]: from the first on, only those hosts. A secret is the host's, whatever the subsystem.
+nvmet_allow() {
+	local host=$NVMET/hosts/$2
+
+	[ -d "$host" ] || check mkdir "$host"
+	echo 0 > "$NVMET/subsystems/$1/attr_allow_any_host"
+	[ -e "$NVMET/subsystems/$1/allowed_hosts/$2" ] || check ln -s "$host" "$NVMET/subsystems/$1/allowed_hosts/$2"
+	[ -z "${3:-}" ] || printf %s "$3" > "$host/dhchap_key"
+	[ -z "${4:-}" ] || printf %s "$4" > "$host/dhchap_ctrl_key"
+}
+
+# nvmet_forbid NQN HOSTNQN
+nvmet_forbid() {
+	check rm "$NVMET/subsystems/$1/allowed_hosts/$2"
+	check rmdir "$NVMET/hosts/$2"
+}
+
+# nvmet_secret: a new one for DH-HMAC-CHAP: 32 bytes and their CRC-32, which gzip happens to write behind its data.
+nvmet_secret() {
+	local key
+
+	key=$(mktemp)
+	head -c 32 /dev/urandom > "$key"
+	printf 'DHHC-1:00:%s:' "$({ cat "$key"; gzip -c "$key" | tail -c 8 | head -c 4; } | base64 -w 0)"
+	rm "$key"
+}
+
+# nvmet_down: all that there is.
+nvmet_down() {
+	local path
+
+	for path in "$NVMET"/ports/*/subsystems/*; do
+		[ ! -L "$path" ] || check rm "$path"
+	done
+	for path in "$NVMET"/ports/*; do
+		[ ! -d "$path" ] || check rmdir "$path"
+	done
+	for path in "$NVMET"/subsystems/*/namespaces/*; do
+		[ ! -d "$path" ] || { echo 0 > "$path/enable"; check rmdir "$path"; }
+	done
+	for path in "$NVMET"/subsystems/*/allowed_hosts/*; do
+		[ ! -L "$path" ] || check rm "$path"
+	done
+	for path in "$NVMET"/subsystems/* "$NVMET"/hosts/*; do
+		[ ! -d "$path" ] || check rmdir "$path"
+	done
+}
+
+# nvme_of NQN: the controllers (nvme1 ...) that this guest has to it, one per line.
+nvme_of() {
+	local file
+
+	for file in /sys/class/nvme/*/subsysnqn; do
+		[ ! -e "$file" ] || [ "$(cat "$file" 2> /dev/null)" != "$1" ] || basename "${file%/subsysnqn}"
+	done
+}
+
+# nvme_disk NQN [NSID]: the block device (nvme1n1) of a namespace of it; fails while there is none.
+nvme_disk() {
+	local dir disk
+
+	for dir in /sys/class/nvme-subsystem/*; do
+		[ "$(cat "$dir/subsysnqn" 2> /dev/null)" = "$1" ] || continue
+		for disk in "$dir"/nvme*n*; do
+			if [ "$(cat "$disk/nsid" 2> /dev/null)" = "${2:-1}" ] && [ -n "$(cat "$disk/wwid" 2> /dev/null)" ]; then
+				basename "$disk"
+				return
+			fi
+		done
+	done
+	return 1
+}

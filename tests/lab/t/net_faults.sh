@@ -1,0 +1,360 @@
+# about: loss, jitter, links down, rxe deleted, addresses and MTU changed, one-way drops, resets, a stopped peer, RDMA dead: under a put over RDMA
+# guests: 2
+# timeout: 600
+#
+# Goal:   whatever the network does in the midst of a put, it completes, or says in one line what is wrong and with whom; the destination holds
+#         the old version or the new; when the network is well the rails come back and the same command completes.
+# Method: two guests, RDMA on two wires. Guest 1 puts, breaks and mends; guest 2 carries out what it is asked through /out, and hashes.
+#         A sample runs three quick cases; LAB_ROUNDS: how often all cases run, with a link that is down for 60 s.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=tests/fault/expect.sh
+. "$LAB_TOP/tests/fault/expect.sh"
+
+MIB=6
+SLOW="1536KiB/s"		# four seconds
+STALL_S=10			# when a silent peer is given up
+SLACK_S=30			# what a busy machine may take longer
+END_S=120			# when to give up waiting for a command
+D=/run/node
+orders=0 cases=0
+
+fmn() {
+	"$FMOVE_BIN/fmove" --socket $D/sock "$@"
+}
+
+# --- asking the other guest ----------------------------------------------------------------------
+
+# peer FUNCTION [ARGUMENT...]: guest 2 does that; its status comes back.
+peer() {
+	orders=$((orders + 1))
+	printf '%q ' "$@" > "/out/order.new"
+	mv /out/order.new "/out/order.$orders"
+	wait_for 90 test -e "/out/ordered.$orders"
+	return "$(cat "/out/ordered.$orders")"
+}
+
+serve_orders() {
+	local n status
+
+	for ((n = 1; ; n++)); do
+		until [ -e "/out/order.$n" ]; do
+			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
+			sleep 0.1
+		done
+		status=0
+		eval "$(cat "/out/order.$n")" || status=$?
+		echo $status > "/out/ordered.new"
+		mv /out/ordered.new "/out/ordered.$n"
+		[ "$(cat "/out/order.$n")" != "true end " ] || return 0
+	done
+}
+
+# --- a put in whose midst something happens ------------------------------------------------------
+
+hash_to() {
+	sha256sum "$1" | cut -d' ' -f1 > /out/hash
+}
+
+# is VERSION...: one of these is what guest 2 has.
+is() {
+	local version
+
+	peer hash_to $D/s/x || fail "$where: guest 2 has no file"
+	for version in "$@"; do
+		[ "$(cat /out/hash)" != "${hash[$version]}" ] || return 0
+	done
+	fail "$where: what is there is none of: $*"
+}
+
+begin() {
+	where=$1
+	echo "--- $where"
+	cases=$((cases + 1))
+	rxe_mark rxe0
+	rxe_mark rxe1
+	fmn put --force --quiet --json --limit "$SLOW" --timeout "${END_S}s" $D/new n2:s/x > $D/out 2> $D/err &
+	pid=$!
+	wait_for 60 is_under_way
+	began=$SECONDS
+}
+
+is_under_way() {
+	! kill -0 $pid 2>/dev/null || node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
+}
+
+# ended [PATTERN]: sets `status` and `took`. What failed names the peer.
+ended() {
+	local end=$((SECONDS + END_S + SLACK_S))
+
+	while kill -0 $pid 2>/dev/null; do
+		((SECONDS < end)) || fail "$where: no end within $END_S s"
+		sleep 0.1
+	done
+	took=$((SECONDS - began))
+	status=0
+	wait $pid || status=$?
+	if [ $status = 0 ]; then
+		say "$where: done, $(json transport < $D/out), $(json resent_bytes < $D/out) bytes sent again"
+	else
+		say "$where: status $status after $took s: $(cat $D/err)"
+		[ "$(wc -l < $D/err)" = 1 ] || fail "$where: not one line"
+		grep -q "n2.*${1:-}" $D/err || fail "$where: not named: n2 ${1:-}"
+		((status == 1 || status == 4)) || fail "$where: status $status"
+	fi
+	kill -0 "$(cat $D/pid)" || fail "$where: the daemon is gone"
+	check peer is_up
+}
+
+is_up() {
+	kill -0 "$(cat $D/pid)"
+}
+
+# Nobody told that the peer is there no more: it was noticed, in time, and named.
+gave_up() {
+	[ $status != 0 ] || return 0		# it was through before
+	((took <= STALL_S + SLACK_S)) || fail "$where: noticed after $took s only"
+}
+
+# All is well: rails come back, the command completes, and the old version comes back for the next case.
+again() {
+	if [ $status = 0 ]; then
+		is new
+	else
+		is old new
+	fi
+	check node_wait $D rdma 2 1
+	fmn put --force --quiet --timeout 90s $D/new n2:s/x || fail "$where: run again"
+	is new
+	peer no_partial $D/s || fail "$where: something half-done"
+	fmn put --force --quiet --timeout 90s $D/old n2:s/x || fail "$where: the old version again"
+}
+
+# --- the cases -----------------------------------------------------------------------------------
+
+on_wires() {
+	local wire
+
+	for wire in 0 1; do
+		"$@" wire$wire
+	done
+}
+
+# netem ARGUMENTS DEVICE
+netem() {
+	check tc qdisc add dev "${@: -1}" root netem "${@:1:$# - 1}"
+}
+
+no_netem() {
+	check tc qdisc del dev "$1" root
+}
+
+# Jitter brings packets out of order, for which RoCE has no patience: this ends over TCP.
+loss_and_jitter() {
+	local how="loss 1% delay 20ms 20ms"
+
+	can failover || how="loss 1%"
+	begin "$how"
+	# shellcheck disable=SC2086
+	on_wires netem $how
+	# shellcheck disable=SC2086
+	peer on_wires netem $how
+	ended
+	[ $status = 0 ] || fail "$where: it did not get through"
+	on_wires no_netem
+	peer on_wires no_netem
+	again
+}
+
+cables() {
+	cable 0 "$1"
+	cable 1 "$1"
+}
+
+link_down() {
+	begin "links down for $1 s"
+	cables off
+	wait_for 10 has_no_carrier
+	sleep "$1"		# what is tried, not what is waited for
+	cables on
+	ended
+	again
+}
+
+has_no_carrier() {
+	[ "$(cat /sys/class/net/wire0/carrier)" = 0 ]
+}
+
+rxe_deleted() {
+	begin "an rxe device is deleted under load"
+	peer delete_rxe1
+	peer wait_for 30 rxe1_is_gone
+	ended
+	[ $status = 0 ] || ! can failover || fail "$where: there was another rail"
+	peer rxe_up rxe1 wire1
+	again
+}
+
+# The kernel waits in there until the last user has let go of it; the daemon looks every two seconds.
+delete_rxe1() {
+	rdma link del rxe1 &
+}
+
+rxe1_is_gone() {
+	[ ! -e /sys/class/infiniband/rxe1 ]
+}
+
+address_changed() {
+	begin "an address changes"
+	peer renumber 10.77.1.2/24 10.77.1.22/24
+	ended
+	peer renumber 10.77.1.22/24 10.77.1.2/24
+	again
+}
+
+# In this order: the kernel takes a second address of the subnet away with the first.
+renumber() {
+	check ip addr del "$1" dev wire1
+	check ip addr add "$2" dev wire1
+}
+
+one_way() {
+	begin "nothing comes back from n2"
+	peer on_wires netem loss 100%
+	ended
+	gave_up
+	peer on_wires no_netem
+	again
+}
+
+mtu_lowered() {
+	begin "the MTU is lowered"
+	on_wires set_mtu 1500
+	peer on_wires set_mtu 1500
+	ended
+	on_wires set_mtu 9000
+	peer on_wires set_mtu 9000
+	again
+}
+
+set_mtu() {
+	check ip link set "$2" mtu "$1"
+}
+
+# All TCP connections, the control connection among them.
+reset() {
+	begin "connections are reset"
+	check ss -K dst "$(wire_addr 0 2)"
+	ended
+	again
+}
+
+stopped() {
+	begin "the far daemon is stopped"
+	peer daemon STOP
+	ended
+	gave_up
+	peer daemon CONT
+	again
+}
+
+daemon() {
+	kill "-$1" "$(cat $D/pid)"
+}
+
+dropped() {
+	begin "everything is dropped, without a word"
+	on_wires netem loss 100%
+	peer on_wires netem loss 100%
+	ended
+	gave_up
+	on_wires no_netem
+	peer on_wires no_netem
+	again
+}
+
+# RoCE v2 is UDP to this port, over both families: link-local addresses make rails too. It is dropped where it arrives: rxe hears of
+# what is dropped on its way out, and takes that for a queue pair that is broken, the connection manager's too, from which that
+# does not recover.
+drop_roce() {
+	check tc qdisc add dev "$1" clsact
+	check tc filter add dev "$1" ingress pref 1 protocol ip flower ip_proto udp dst_port 4791 action drop
+	check tc filter add dev "$1" ingress pref 2 protocol ipv6 flower ip_proto udp dst_port 4791 action drop
+}
+
+pass_roce() {
+	check tc qdisc del dev "$1" clsact
+}
+
+tcp_bytes() {
+	node_rails $D tcp | grep -o '"sent_bytes":[0-9]*' | awk -F: '{ n += $2 } END { print n + 0 }'
+}
+
+# RDMA dies and TCP lives: what began over the one ends over the other, and the next goes over the first again.
+rdma_dies() {
+	local before
+
+	before=$(tcp_bytes)
+	begin "RDMA dies, TCP lives"
+	on_wires drop_roce
+	peer on_wires drop_roce
+	ended
+	if can failover; then
+		[ $status = 0 ] || fail "$where: it did not go on over TCP"
+		rxe_moved rxe0 $((128 << 10))
+		(($(tcp_bytes) > before)) || fail "$where: TCP has carried nothing"
+	fi
+	on_wires pass_roce
+	peer on_wires pass_roce
+	again
+	rxe_mark rxe0
+	rxe_mark rxe1
+	fmn put --force --quiet --transport rdma --timeout 90s $D/old n2:s/x || fail "$where: RDMA is not back"
+	(($(rxe_bytes rxe0) + $(rxe_bytes rxe1) >= MIB << 20)) || fail "$where: what was said to be RDMA was none"
+}
+
+all_cases() {
+	local case
+
+	for case in "$@"; do
+		$case
+	done
+}
+
+driver() {
+	local round
+	declare -gA hash
+
+	for version in old new; do
+		head -c $(((MIB << 20) + 13)) /dev/urandom > $D/$version
+		hash[$version]=$(sha256sum $D/$version | cut -d' ' -f1)
+	done
+	check fmn put --quiet --timeout 90s $D/old n2:s/x
+	if [ -z "$LAB_ROUNDS" ]; then
+		all_cases rdma_dies rxe_deleted reset
+	else
+		for ((round = 1; round <= LAB_ROUNDS; round++)); do
+			all_cases loss_and_jitter "link_down 5" "link_down 60" rxe_deleted address_changed one_way mtu_lowered \
+				reset stopped dropped rdma_dies
+		done
+	fi
+	peer true end
+	say "$cases cases: all whole, all completed once the network was well"
+}
+
+need tc ss rdma
+need_module sch_netem cls_flower act_gact sch_ingress
+for wire in 0 1; do
+	rxe_up "rxe$wire" "wire$wire"
+done
+node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "128MiB"; }; mover = { chunk = "128KiB"; };'
+check node_guest $D
+check node_wait $D rdma 2 1
+sync_point connected
+if [ "$GUEST" = 1 ]; then
+	driver
+else
+	serve_orders
+fi
+node_stop $D

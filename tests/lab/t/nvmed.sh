@@ -1,0 +1,214 @@
+# about: fmove-nvmed on a real target: late, lost, given up, the supervisor killed, down, found by name, not the writer, reader and writer
+# guests: 1
+# disks: 1 512M
+# timeout: 480
+#
+# Goal:   the supervisor connects and mounts once its target is there, leaves short losses to the kernel, makes anew what the
+#         kernel gave up, adopts what it finds after SIGKILL, takes down all that it made, and mounts for the named writer only.
+# Method: target and initiator in one kernel, over an address of the loopback device; the target is hidden and shown. No part of
+#         it waits for a time: each waits for a state.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=tests/lab/nvmet.sh
+. "$LAB_TOP/tests/lab/nvmet.sh"
+
+NQN=nqn.2026-01.org.fmove:test1
+UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
+HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555
+ADDR=127.0.0.2
+D=/run/nvmed
+POINT=/run/volume
+LOSS_S=20			# ctrl_loss_timeout; a restart of the target is shorter
+export FMOVE_NVMED_SOCKET=$D/sock
+trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
+
+need blockdev findmnt mkfs.ext4 pidof
+[ -x "$FMOVE_BIN/fmove-nvmed" ] || fail "no fmove-nvmed in $FMOVE_BIN"
+
+# configure WRITER [WHERE]: without a writer read-only.
+configure() {
+	local who="mode = \"read-only\""
+
+	[ -z "$1" ] || who="writer = \"$1\""
+	mkdir -p $D $POINT
+	cat > $D/conf <<-C
+	node = { name = "n1"; state_directory = "null:"; };
+	nvme = { host_nqn = "$HOSTNQN"; socket = "$D/sock"; state_directory = "$D/state"; };
+	volumes = ( { name = "data"; subsystem = "$NQN"; ${2:-address = \"$ADDR:4420\"}; uuid = "$UUID"; mount = "$POINT"; type = "ext4";
+		$who; iopolicy = "round-robin"; ctrl_loss_timeout = "${LOSS_S}s"; reconnect_delay = "1s"; queues = 1; } );
+	C
+}
+
+start() {
+	"$FMOVE_BIN/fmove-nvmed" --config $D/conf >> $D/log 2>&1 &
+	nvmed=$!
+	wait_for 20 "$FMOVE_BIN/fmove" nvme status data
+}
+
+# field KEY: of the volume's status.
+field() {
+	"$FMOVE_BIN/fmove" nvme status data --json 2> /dev/null | tr -d '\n' | sed 's/": */":/g' | json "$1"
+}
+
+is() {
+	[ "$(field "$1")" = "$2" ]
+}
+
+is_gone() {
+	[ -z "$(nvme_of $NQN)" ]
+}
+
+has_policy() {
+	grep -qx "$1" /sys/class/nvme-subsystem/*/iopolicy
+}
+
+late_target() {
+	start
+	wait_for 30 is state waiting
+	say "waiting: $(field error)"
+	nvmet_show 1 $NQN
+	wait_for 90 is state mounted
+	[ "$(findmnt -no UUID $POINT)" = "$fs" ] || fail "another file system is mounted: $(findmnt -n $POINT)"
+	controller=$(nvme_of $NQN)
+	[ "$controller" ] || fail "no controller"
+	wait_for 30 has_policy round-robin
+	echo hello > $POINT/hello
+	sync
+}
+
+short_loss() {
+	nvmet_hide 1 $NQN
+	wait_for 30 is state degraded
+	nvmet_show 1 $NQN
+	wait_for 60 is state mounted
+	[ "$(nvme_of $NQN)" = "$controller" ] || fail "not the same controller: $(nvme_of $NQN)"
+	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
+}
+
+ctrl_loss() {
+	nvmet_hide 1 $NQN
+	wait_for 90 is_gone
+	wait_for 60 is state waiting
+	check_not findmnt $POINT
+	nvmet_show 1 $NQN
+	wait_for 90 is state mounted
+	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
+	[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $(nvme_of $NQN)"
+	controller=$(nvme_of $NQN)
+}
+
+killed() {
+	check kill -KILL $nvmed
+	wait $nvmed || true
+	start
+	wait_for 30 is state mounted
+	[ "$(nvme_of $NQN)" = "$controller" ] || fail "not the same controller: $(nvme_of $NQN)"
+	is is_ours true || fail "it does not know that it made $controller"
+}
+
+down() {
+	check "$FMOVE_BIN/fmove" nvme down data
+	check_not findmnt $POINT
+	is_gone || fail "still connected: $(nvme_of $NQN)"
+	is state down || fail "it is $(field state)"
+	check "$FMOVE_BIN/fmove" nvme up data
+	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
+}
+
+# Wherever it was: there is one controller in the end, and it knows it for its own.
+killed_underway() {
+	local pause
+
+	for pause in 0 0.1 0.3 0.6 1; do
+		check "$FMOVE_BIN/fmove" nvme down data
+		check "$FMOVE_BIN/fmove" nvme up data --wait 0
+		sleep $pause
+		check kill -KILL $nvmed
+		wait $nvmed || true
+		start
+		wait_for 60 is state mounted
+		[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $(nvme_of $NQN)"
+		is is_ours true || fail "it does not know that it made $(nvme_of $NQN)"
+	done
+	[ "$(pgrep -fc 'fmove-nvmed --helper')" = 0 ] || fail "a helper process is left"
+}
+
+# The target's own discovery controller, by a name.
+discovered() {
+	echo "$ADDR target.test" >> /etc/hosts
+	configure n1 'discovery = "target.test:4420"'
+	check kill -HUP $nvmed
+	wait_for 60 is paths_wanted 1
+	check "$FMOVE_BIN/fmove" nvme down data
+	is_gone || fail "still connected: $(nvme_of $NQN)"
+	check "$FMOVE_BIN/fmove" nvme up data
+	[ "$(field address) $(field port)" = "$ADDR 4420" ] || fail "connected to $(field address) port $(field port)"
+	[ -z "$(nvme_of nqn.2014-08.org.nvmexpress.discovery)" ] || fail "a discovery controller is left"
+}
+
+not_the_writer() {
+	configure n2
+	check kill -HUP $nvmed
+	wait_for 30 is state refused
+	say "refused: $(field text)"
+	check_not findmnt $POINT
+	configure n1
+	check kill -HUP $nvmed
+	wait_for 30 is state mounted
+}
+
+# The device is set read-only as long as this node reads, also if the supervisor was killed meanwhile.
+reader_and_writer() {
+	local disk
+
+	disk=$(nvme_disk $NQN)
+	configure ""
+	check kill -HUP $nvmed
+	wait_for 60 is is_read_write false
+	wait_for 60 is state mounted
+	[ "$(blockdev --getro "/dev/$disk")" = 1 ] || fail "a reader's device is writable"
+	check kill -KILL $nvmed
+	wait $nvmed || true
+	start
+	wait_for 30 is state mounted
+	configure n1
+	check kill -HUP $nvmed
+	wait_for 60 is is_read_write true
+	[ "$(blockdev --getro "/dev/$disk")" = 0 ] || fail "the writer's device is read-only"
+	echo again > $POINT/again
+}
+
+# In use: gone all the same, and nothing that was written before is lost.
+forced() {
+	exec {held}> $POINT/dirty
+	echo written >&"$held"
+	check "$FMOVE_BIN/fmove" nvme down data --force
+	check_not findmnt $POINT
+	is_gone || fail "still connected: $(nvme_of $NQN)"
+	exec {held}>&- || true
+	check "$FMOVE_BIN/fmove" nvme up data
+	[ "$(cat $POINT/dirty)" = written ] || fail "what was written before down --force is lost"
+}
+
+need_module nvme_tcp
+check mkfs.ext4 -q -F /dev/lab/disk1
+fs=$(blkid -o value -s UUID /dev/lab/disk1)
+nvmet_up $NQN /dev/lab/disk1 $UUID
+nvmet_port 1 $ADDR 4420
+configure n1
+late_target
+short_loss
+ctrl_loss
+killed
+down
+killed_underway
+discovered
+not_the_writer
+reader_and_writer
+forced
+check kill -TERM $nvmed
+check wait $nvmed
+findmnt $POINT > /dev/null || fail "its end has unmounted the volume"
+check umount $POINT
+nvmet_down
