@@ -5,6 +5,7 @@
 #   make demo       two nodes on this machine, a gigabyte there and back; installs what is missing to build
 #   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
 #   make lab        the tests in QEMU alone
+#   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
 #   make bench      the figures, against other tools
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
 #   make install    below PREFIX (/usr/local), with DESTDIR
@@ -32,7 +33,7 @@ demo: deps-build
 # What the thread sanitizer watches is few programs, but their build is whole: a mixed one would miss what it is there for.
 check: deps-check
 	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target rdma_transport
+	@cmake --build build -j $(JOBS) --target lab-programs
 	@$(call configure,tsan)
 	@cmake --build build/tsan -j $(JOBS) --target tsan-programs
 	@$(call configure,dev)
@@ -41,12 +42,19 @@ check: deps-check
 
 lab: deps-check
 	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target rdma_transport
+	@cmake --build build -j $(JOBS) --target lab-programs
 	@ctest --test-dir build -L lab --output-on-failure --no-tests=error
+
+soak: deps-check
+	@$(MAKE) --no-print-directory all
+	@cmake --build build -j $(JOBS) --target lab-programs
+	@$(call configure,dev)
+	@cmake --build build/check -j $(JOBS) --target fmove fmoved sim
+	@tests/soak/run $(SOAK)
 
 bench: deps-bench
 	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target bare_loop engine_alone put_load
+	@cmake --build build -j $(JOBS) --target bare_loop engine_alone put_load make_tree
 	@bench/run
 
 fuzz: deps-fuzz
@@ -66,4 +74,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check lab bench fuzz install clean
+.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check lab soak bench fuzz install clean
