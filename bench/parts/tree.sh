@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+# tree - put -r of many files between two local nodes, against rsync -a and against tar piped into tar.
+# shellcheck shell=bash
+
+TREE_PORT=17520
+TREE_FILES=${FM_BENCH_TREE_FILES:-50000}	# of 100 KiB on average, on disk
+TREE_SMALL_FILES=${FM_BENCH_TREE_SMALL:-200000}	# of 4 KiB, in memory and on disk
+
+bench_tree() {
+	need rsync tar
+	[ "$(id -u)" = 0 ] || say "   not root: caches stay warm"
+	tree_memory
+	tree_on_disk big "$TREE_FILES" 102400 "$TREE_FILES files of 100 KiB" 2.5 2
+	tree_on_disk small "$TREE_SMALL_FILES" =4096 "$TREE_SMALL_FILES files of 4 KiB" 2 -
+}
+
+tree_cold() {
+	sync -f "$disk"
+	[ "$(id -u)" != 0 ] || echo 3 > /proc/sys/vm/drop_caches
+}
+
+# tree_seconds CMD...
+tree_seconds() {
+	local TIMEFORMAT=%R
+
+	{ time "$@" > "$work/tree.out" 2>&1; } 2>&1 || { cat "$work/tree.out" >&2; return 1; }
+}
+
+# The copy of the run before goes. On a disk it is only emptied and put aside until the end: ext4 without a journal passes over inodes
+# that were deleted a minute ago, one by one, which would be most of what a run costs then, whoever runs.
+tree_put_away() {
+	local aside
+
+	if [ -n "$tree_is_cold" ] && [ -e "$tree_target/copy" ]; then
+		aside=$(mktemp -d "$disk/tree-aside.XXXXXX")
+		mv "$tree_target/copy" "$aside"
+		find "$aside" -type f -exec truncate -s 0 {} +
+	fi
+	rm -rf "${tree_target:?}"/*
+}
+
+# What three of the functions below share: tree_source, tree_target (a directory that is the store), tree_socket, tree_durable.
+tree_fmove() {
+	local result
+
+	tree_put_away
+	[ -z "$tree_is_cold" ] || tree_cold
+	result=$(tree_seconds "$FMOVE_BIN/fmove" --socket "$tree_socket" put -r --quiet --durability "$tree_durable" "$tree_source" n2:t/copy) ||
+		return 1
+	tree_put_away
+	echo "$result"
+}
+
+tree_rsync_run() {
+	rsync -a "$tree_source/" "$tree_target/copy/" && tree_sync
+}
+
+tree_tar_run() {
+	mkdir "$tree_target/copy"
+	tar -C "$tree_source" -cf - . | tar -C "$tree_target/copy" -xf - && tree_sync
+}
+
+tree_sync() {
+	[ "$tree_durable" = memory ] || sync -f "$tree_target"
+}
+
+tree_other() {
+	local result
+
+	tree_put_away
+	[ -z "$tree_is_cold" ] || tree_cold
+	result=$(tree_seconds "$1") || return 1
+	tree_put_away
+	echo "$result"
+}
+
+tree_rsync() {
+	tree_other tree_rsync_run
+}
+
+tree_tar() {
+	tree_other tree_tar_run
+}
+
+# tree_compare WHAT NAME AGAINST WANTED: how many times faster, so the other's time over ours.
+tree_compare() {
+	local wanted=$4 relation='>='
+
+	[ "$wanted" != - ] || { relation=-; wanted=0; }
+	in_turn "$work/tree.$2" tree_fmove "$3"
+	compare "$1" "$work/tree.$2" 2 1 s "fmove's seconds under the other's" "$relation" "$wanted"
+}
+
+tree_nodes() {
+	local node_stores="{ name = \"t\"; directory = \"$tree_target\"; },"
+
+	mkdir -p "$tree_target"
+	node_pair "$1" $TREE_PORT
+	node_wait "$1/n1" tcp 1 4
+	tree_socket=$1/n1/sock
+}
+
+tree_memory() {
+	tree_source=$memory/tree-source tree_target=$memory/tree-target tree_durable=memory tree_is_cold=''
+	"$FMOVE_BIN/make_tree" "$tree_source" "$TREE_SMALL_FILES" =4096
+	tree_nodes "$memory/tree"
+	tree_compare "rsync -a, $TREE_SMALL_FILES files of 4 KiB, tmpfs to tmpfs, seconds; put -r: below" memory_rsync tree_rsync 4
+	tree_compare "tar | tar, the same" memory_tar tree_tar 1.5
+	rm -rf "$tree_source" "$tree_target"
+	node_stop "$memory/tree/n1"
+	node_stop "$memory/tree/n2"
+}
+
+tree_on_disk() {
+	local name=$1 count=$2 size=$3 what=$4
+
+	tree_source=$disk/tree-source-$name tree_target=$disk/tree-target-$name tree_durable=disk tree_is_cold=1
+	"$FMOVE_BIN/make_tree" "$tree_source" "$count" "$size"
+	tree_nodes "$memory/tree-$name"
+	tree_compare "rsync -a and sync, $what, disk to disk, cold cache, seconds; put -r, durable: below" "${name}_rsync" tree_rsync "$5"
+	tree_compare "tar | tar and sync, the same" "${name}_tar" tree_tar "$6"
+	node_stop "$memory/tree-$name/n1"
+	node_stop "$memory/tree-$name/n2"
+}
