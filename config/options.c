@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "mover/base/env.h"
+#include "mover/base/log.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -17,7 +18,6 @@
 #define PEER(member) offsetof(struct fm_config_peer, member)
 #define VOLUME(member) offsetof(struct fm_config_volume, member)
 
-static const char *const log_words[] = { "error", "warn", "info", "debug", NULL };
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
@@ -49,7 +49,7 @@ const struct fm_option fm_options[] = {
 	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0, "/var/lib/fmove", NULL, false,
 	  "Where jobs are written down that go on without their caller (put --detach), in a directory of its own, jobs; "
 	  "\"null:\": there are none" },
-	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", log_words, true,
+	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
 	  "How much is written to the log" },
 
 	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL, false,

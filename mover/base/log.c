@@ -34,6 +34,16 @@ static const struct {
 	[FM_LOG_DEBUG] = { "debug", '7' },
 };
 
+const char *const fm_log_level_names[] = { "error", "warn", "info", "debug", NULL };
+
+int fm_log_level_named(const char *name)
+{
+	for (int i = 0; fm_log_level_names[i]; i++)
+		if (strcmp(name, fm_log_level_names[i]) == 0)
+			return i;
+	return -1;
+}
+
 /*
  * JOURNAL_STREAM names the journal's socket; a child whose standard error was sent elsewhere has inherited the
  * variable only.

@@ -10,6 +10,12 @@
 
 enum fm_log_level { FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
+/* What the levels are called in the configuration and in arguments, in their order; NULL ends it. */
+extern const char *const fm_log_level_names[];
+
+/* The level of that name, or -1. */
+int fm_log_level_named(const char *name);
+
 /* Default: FM_LOG_INFO. */
 void fm_log_set_level(enum fm_log_level level);
 

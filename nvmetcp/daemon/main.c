@@ -51,16 +51,6 @@ static int wrong(const char *what, const char *value)
 	return EXIT_CONFIG;
 }
 
-static int parse_level(const char *text)
-{
-	static const char *const levels[] = { "error", "warn", "info", "debug" };
-
-	for (int i = 0; i < 4; i++)
-		if (strcmp(text, levels[i]) == 0)
-			return i;
-	return -1;
-}
-
 enum { OPT_CONFIG = 256, OPT_CHECK, OPT_LEVEL, OPT_VERSION, OPT_HELP };
 
 /* -1: go on; else the exit status. */
@@ -85,7 +75,7 @@ static int parse(int argc, char **argv, struct arguments *args)
 			args->is_check = true;
 			break;
 		case OPT_LEVEL:
-			args->log_level = parse_level(optarg);
+			args->log_level = fm_log_level_named(optarg);
 			if (args->log_level < 0)
 				return wrong("--log-level must be error, warn, info or debug, not ", optarg);
 			break;

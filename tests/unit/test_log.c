@@ -114,6 +114,15 @@ static void test_levels(void)
 	CU_ASSERT_STRING_EQUAL(text_of_line(), "error: shown\n");
 }
 
+static void test_level_names(void)
+{
+	CU_ASSERT_EQUAL(fm_log_level_named("error"), FM_LOG_ERROR);
+	CU_ASSERT_EQUAL(fm_log_level_named("debug"), FM_LOG_DEBUG);
+	CU_ASSERT_EQUAL(fm_log_level_named("loud"), -1);
+	CU_ASSERT_EQUAL(fm_log_level_named(""), -1);
+	CU_ASSERT_PTR_NULL(fm_log_level_names[FM_LOG_DEBUG + 1]);
+}
+
 static void say_hostile(void)
 {
 	fm_log_info("a\nb\rc\td\x1b[2Je\x7f" "f\\g");
@@ -189,6 +198,7 @@ static const struct fm_test tests[] = {
 	{ "under the journal a line has its priority instead of a time", test_journal },
 	{ "an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal },
 	{ "what is above the level is not shown", test_levels },
+	{ "levels have names", test_level_names },
 	{ "control characters from outside cannot break or forge a line", test_controls },
 	{ "UTF-8 is shown, what is not UTF-8 or a control is escaped", test_utf8 },
 	{ "a text that is too long is cut and still one line", test_long },
