@@ -33,16 +33,24 @@ int fm_ask_open(const char *verb, struct fmove **out, int *status)
 	return -1;
 }
 
-/* ---- several names ---- */
+/* ---- several operands ---- */
 
-static void each_json(const char *name, const struct fmove_error *why, bool is_first)
+/* What is done to each operand: to a name, or to a job. */
+struct each {
+	const char *rows, *row;		/* members of the JSON */
+	int (*do_name)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why);
+	int (*do_job)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why);
+	void *ctx;
+};
+
+static void each_json(const struct each *each, const char *operand, const struct fmove_error *why, bool is_first)
 {
 	static char buf[JSON_MAX];	/* one thread prints */
 	struct fm_json_writer w;
 
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);
-	fm_jw_name(&w, "name", name, strlen(name));
+	fm_jw_name(&w, each->row, operand, strnlen(operand, FM_ASK_NAME_TEXT_MAX));
 	fm_jw_u64(&w, "exit", why ? (uint64_t)fm_api_exit(why->code) : 0);
 	if (why) {
 		fm_jw_object(&w, "error");
@@ -56,37 +64,39 @@ static void each_json(const char *name, const struct fmove_error *why, bool is_f
 		(void)printf("%s%s", is_first ? "" : ",\n", buf);
 }
 
-int fm_ask_each(const struct fm_args *args, bool is_json,
-		int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx,
-			      struct fmove_error *why),
-		void *ctx)
+static int each_do(const struct each *each, struct fmove *c, const char *operand, struct fmove_error *why)
+{
+	struct fmove_name parts;
+	struct fm_name name;
+	struct fm_err err;
+
+	if (each->do_job)
+		return each->do_job(c, operand, each->ctx, why);
+	/* it could be parsed before */
+	(void)fm_name_parse(operand, &name, &err);
+	parts = fm_name_parts(&name);
+	return each->do_name(c, &parts, each->ctx, why);
+}
+
+static int ask_each(const struct fm_args *args, bool is_json, const struct each *each)
 {
 	int failed = 0, status = FM_EXIT_DONE;
 	struct fmove_error why;
-	struct fm_name name;
 	struct fmove *c;
-	struct fm_err err;
 
-	for (int i = 0; i < args->count; i++)
-		if (fm_name_parse(args->operands[i], &name, &err) < 0)
-			return fm_usage(args, "%s", err.text);
 	if (fm_ask_open(args->cmd->name, &c, &status) < 0)
 		return status;
 	if (is_json)
-		(void)printf("{\"names\":[");
+		(void)printf("{\"%s\":[", each->rows);
 	for (int i = 0; i < args->count; i++) {
-		struct fmove_name parts = fm_name_parts(&name);
-		int ret;
+		int ret = each_do(each, c, args->operands[i], &why);
 
-		/* it could be parsed before; parts point into name */
-		(void)fm_name_parse(args->operands[i], &name, &err);
-		ret = do_one(c, &parts, ctx, &why);
 		if (ret < 0) {
 			failed++;
 			status = fm_ask_fail(args->cmd->name, args->operands[i], &why);
 		}
 		if (is_json)
-			each_json(args->operands[i], ret < 0 ? &why : NULL, i == 0);
+			each_json(each, args->operands[i], ret < 0 ? &why : NULL, i == 0);
 	}
 	fmove_close(c);
 	if (failed > 0 && failed < args->count)
@@ -94,6 +104,25 @@ int fm_ask_each(const struct fm_args *args, bool is_json,
 	if (is_json)
 		(void)printf("],\"exit\":%d}\n", status);
 	return fm_stdout_end(args->cmd->name, status);
+}
+
+int fm_ask_each_name(const struct fm_args *args, bool is_json,
+		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why),
+		     void *ctx)
+{
+	struct fm_name name;
+	struct fm_err err;
+
+	for (int i = 0; i < args->count; i++)
+		if (fm_name_parse(args->operands[i], &name, &err) < 0)
+			return fm_usage(args, "%s", err.text);
+	return ask_each(args, is_json, &(struct each){ .rows = "names", .row = "name", .do_name = do_one, .ctx = ctx });
+}
+
+int fm_ask_each_job(const struct fm_args *args, bool is_json,
+		    int (*do_one)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why), void *ctx)
+{
+	return ask_each(args, is_json, &(struct each){ .rows = "jobs", .row = "job", .do_job = do_one, .ctx = ctx });
 }
 
 /* ---- entries ---- */

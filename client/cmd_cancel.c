@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_cancel - fmove cancel [--keep-partial] JOB... */
-#include "client/byid.h"
+#include "client/ask.h"
 
 #include <unistd.h>
 
@@ -46,5 +46,5 @@ int fm_cmd_cancel(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	return fm_byid_each(&args, is_json, cancel_one, &is_kept);
+	return fm_ask_each_job(&args, is_json, cancel_one, &is_kept);
 }

@@ -24,5 +24,5 @@ int fm_cmd_mkdir(int argc, char **argv)
 		is_json = true;
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	return fm_ask_each(&args, is_json, mkdir_one, NULL);
+	return fm_ask_each_name(&args, is_json, mkdir_one, NULL);
 }

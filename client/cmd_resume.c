@@ -3,7 +3,7 @@
  * cmd_resume - fmove resume [--file FILE] JOB...: a job on a file of ours is handed that file again, opened here with our
  * rights; one that needs a command of ours gets one, in the background.
  */
-#include "client/byid.h"
+#include "client/ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -142,5 +142,5 @@ int fm_cmd_resume(int argc, char **argv)
 		return args.status;
 	if (file && args.count > 1)
 		return fm_usage(&args, "--file is for one job");
-	return fm_byid_each(&args, is_json, resume_one, &file);
+	return fm_ask_each_job(&args, is_json, resume_one, &file);
 }

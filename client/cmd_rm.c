@@ -30,5 +30,5 @@ int fm_cmd_rm(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 1, -1) < 0)
 		return args.status;
-	return fm_ask_each(&args, is_json, remove_one, &is_recursive);
+	return fm_ask_each_name(&args, is_json, remove_one, &is_recursive);
 }
