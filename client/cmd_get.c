@@ -38,9 +38,7 @@ static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
 	fm_transfer_end(t);
 	if (ret == 0)
 		return 0;
-	one->is_kept = why.is_kept;
-	(void)fm_transfer_error(&one->err, &why);
-	return fm_err_wrap(&one->err, "%s", one->source);
+	return fm_transfer_fail(one, one->source, &why);
 }
 
 /* ---- standard output ---- */
@@ -211,9 +209,7 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	one->is_handed_over = t->is_detached;
 	if (ret == 0)
 		return 0;
-	one->is_kept = why.is_kept;
-	(void)fm_transfer_error(&one->err, &why);
-	return fm_err_wrap(&one->err, "%s", one->source);
+	return fm_transfer_fail(one, one->source, &why);
 }
 
 /* With --update or --dry-run: a file that is not to be moved. */

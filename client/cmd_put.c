@@ -147,9 +147,9 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 		return 0;
 	if (s->pump && fm_pump_error(s->pump) < 0)
 		return fm_err_sys(&one->err, fm_pump_error(s->pump), "%s", s->label);
-	one->is_kept = why.is_kept && !s->is_stdin;
-	(void)fm_transfer_error(&one->err, &why);
-	return fm_err_wrap(&one->err, "%s", s->label);
+	ret = fm_transfer_fail(one, s->label, &why);
+	one->is_kept &= !s->is_stdin;
+	return ret;
 }
 
 /* With --update or --dry-run: a file that is not to be sent. */
@@ -215,9 +215,7 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 	one->is_handed_over = t->is_detached;
 	if (ret == 0)
 		return 0;
-	one->is_kept = why.is_kept;
-	(void)fm_transfer_error(&one->err, &why);
-	return fm_err_wrap(&one->err, "%s", one->source);
+	return fm_transfer_fail(one, one->source, &why);
 }
 
 /* What is no file here may be meant as a name of another node. */

@@ -83,10 +83,7 @@ static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_erro
 	}
 	if (ret == 0)
 		return 0;
-	one->is_kept = why->is_kept;
-	(void)fm_transfer_error(&one->err, why);
-	(void)fm_err_wrap(&one->err, "%s", label);
-	return one->err.code;
+	return fm_transfer_fail(one, label, why);
 }
 
 /* ---- put ---- */

@@ -19,23 +19,16 @@ struct fm_transfer;
 /* Keys of options, above those of client/transfer.h. */
 enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR_UPDATE, FM_DIR_CHECKSUM };
 
-#define FM_DIR_OPTS                                                                                \
-	{ "recursive", 'r', FM_DIR_RECURSIVE, NULL,                                                \
-	  "directories too, with all that is in them", NULL },                                     \
-		{ "exclude", 0, FM_DIR_EXCLUDE, "PATTERN",                                         \
-		  "with -r: leave out names (with a / in it: paths below the directory) that "     \
-		  "match; may be said several times",                                              \
-		  NULL },                                                                          \
-		{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL,                                            \
-		  "with -r: say what would be sent, change nothing", NULL },                       \
-		{ "update", 0, FM_DIR_UPDATE, NULL,                                                \
-		  "with -r: send only what differs from what is there in size or time; implies "   \
-		  "--force",                                                                       \
-		  NULL },                                                                          \
-	{                                                                                          \
-		"checksum", 0, FM_DIR_CHECKSUM, NULL,                                              \
-			"with -r: as --update, but compare the content", NULL                      \
-	}
+/* clang-format off */
+#define FM_DIR_OPTS														\
+	{ "recursive", 'r', FM_DIR_RECURSIVE, NULL, "directories too, with all that is in them", NULL },			\
+	{ "exclude", 0, FM_DIR_EXCLUDE, "PATTERN",										\
+	  "with -r: leave out names (with a / in it: paths below the directory) that match; may be said several times", NULL },	\
+	{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL, "with -r: say what would be sent, change nothing", NULL },			\
+	{ "update", 0, FM_DIR_UPDATE, NULL,											\
+	  "with -r: send only what differs from what is there in size or time; implies --force", NULL },			\
+	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", NULL }
+/* clang-format on */
 
 struct fm_dir_args {
 	bool is_recursive;

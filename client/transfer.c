@@ -191,3 +191,10 @@ int fm_transfer_error(struct fm_err *err, const struct fmove_error *from)
 		return fm_err_set(err, -ECANCELED, "cancelled");
 	return fm_err_set(err, from->code, "%s", from->text);
 }
+
+int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmove_error *why)
+{
+	one->is_kept = why->is_kept;
+	(void)fm_transfer_error(&one->err, why);
+	return fm_err_wrap(&one->err, "%s", label);
+}
