@@ -24,6 +24,17 @@ static inline void fm_test_skip(const char *why)
 	exit(77);
 }
 
+/* True, and said, where there are no fault points: what one test is about cannot happen in such a build. */
+static inline bool fm_test_lacks_faults(void)
+{
+#ifdef FM_FAULTS
+	return false;
+#else
+	printf("SKIP: built without fault points\n");
+	return true;
+#endif
+}
+
 static inline int fm_test_main(const char *suite_name, const struct fm_test *tests, size_t count)
 {
 	CU_pSuite suite;

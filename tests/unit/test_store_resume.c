@@ -849,9 +849,10 @@ static void sweep_after_boot(void)
 /* Goal: what nobody could go on with goes when the machine is started again, however young; what somebody can, or does, stays. */
 static void test_swept_at_boot(void)
 {
-#ifdef FM_FAULTS
 	struct xfer x;
 
+	if (fm_test_lacks_faults())
+		return;
 	for (unsigned n = 0; n < 4; n++) {
 		begin(bases[n / 2], false);
 		leave_replaced(n % 2);
@@ -872,9 +873,6 @@ static void test_swept_at_boot(void)
 		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
 		end();
 	}
-#else
-	printf("SKIP: built without fault points\n");
-#endif
 }
 
 /* Goal: a .new is the version that was replaced, kept as long as those, unless the lock file says that it is the new one. */
@@ -975,7 +973,8 @@ static int run_step(int which)
  */
 static void test_each_failure(void)
 {
-#ifdef FM_FAULTS
+	if (fm_test_lacks_faults())
+		return;
 	fm_log_set_level(FM_LOG_ERROR);
 	for (int which = 0; which < 4; which++) {
 		bool has_fired = true;
@@ -1005,9 +1004,6 @@ static void test_each_failure(void)
 		CU_ASSERT_TRUE(n > 15 && n < POINTS_MAX);
 	}
 	fm_log_set_level(FM_LOG_INFO);
-#else
-	printf("SKIP: built without fault points\n");
-#endif
 }
 
 static const struct fm_test tests[] = {
