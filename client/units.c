@@ -10,59 +10,9 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "mover/api_json.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-
-/* ---- names ---- */
-
-/* At most cap bytes with the terminator; len may have passed it already. */
-static void put(char *out, size_t cap, size_t *len, const char *bytes, size_t count)
-{
-	if (*len + count < cap)
-		memcpy(out + *len, bytes, count);
-	*len += count;
-}
-
-/* One part of a path: what a unit's name cannot hold, and the '-' that stands for '/', as \xNN; so a leading dot. */
-static void put_part(char *out, size_t cap, size_t *len, const char *part, size_t count)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.";
-
-	if (*len > 0)
-		put(out, cap, len, "-", 1);
-	for (size_t i = 0; i < count; i++) {
-		char hex[5];
-
-		if (strchr(plain, part[i]) && !(part[i] == '.' && *len == 0)) {
-			put(out, cap, len, &part[i], 1);
-			continue;
-		}
-		(void)snprintf(hex, sizeof(hex), "\\x%02x", (unsigned)(unsigned char)part[i]);	/* fits */
-		put(out, cap, len, hex, 4);
-	}
-}
-
-int fm_unit_escape_path(const char *path, char *out, size_t cap)
-{
-	size_t len = 0;
-
-	for (const char *at = path; *at;) {
-		size_t count = strcspn(at, "/");
-
-		if (count == 2 && memcmp(at, "..", 2) == 0)
-			return -EINVAL;
-		if (count > 0 && !(count == 1 && at[0] == '.'))
-			put_part(out, cap, &len, at, count);
-		at += count + (at[count] == '/');
-	}
-	if (len == 0)
-		put(out, cap, &len, "-", 1);
-	if (len >= cap)
-		return -ENAMETOOLONG;
-	out[len] = '\0';
-	return (int)len;
-}
+#include "mover/base/unit_name.h"
 
 /* ---- the mode, as nvmetcp/guard.c decides it: a test holds the two together ---- */
 
@@ -90,15 +40,13 @@ static int refuse(const struct fm_config_volume *v, struct fm_err *err, const ch
 /* What a unit needs beyond what a volume needs. */
 static int check(const struct fm_config *cfg, const struct fm_config_volume *v, struct fm_err *err)
 {
-	size_t len = strlen(v->mount_point);
-
 	if (!v->uuid[0] && !v->nguid[0])
 		return refuse(v, err, "uuid: missing; a unit needs it, or nguid, to name the device (fmove nvme status shows both)");
 	if (!v->fs_type[0] && !is_writer(cfg, v))
 		return refuse(v, err, "type: missing; how a unit mounts without a replay of the journal depends on it");
-	/* systemd would ignore the line, cut the blank off or read the next line with it. */
-	if (!fm_is_utf8(v->mount_point, len) || strchr(" \\", v->mount_point[len - 1]))
-		return refuse(v, err, "mount: a unit's mount point must be UTF-8 and not end with a blank or a backslash");
+	/* systemd would cut the blank off, or read the next line with it. */
+	if (strchr(" \\", v->mount_point[strlen(v->mount_point) - 1]))
+		return refuse(v, err, "mount: a unit's mount point must not end with a blank or a backslash");
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * units - systemd mount units for volumes: their names and their text. Pure functions; any thread.
+ * units - systemd mount units for volumes: their text. Pure functions; any thread.
  *
  * A unit does what the guard of fmove-nvmed would: read-write for the one writer, otherwise read-only without a replay
  * of the journal.
@@ -23,12 +23,6 @@ struct fm_unit {
 	char name[FM_UNIT_NAME_MAX];	/* "srv-data.mount" */
 	char *text;			/* the file; fm_unit_clear() */
 };
-
-/*
- * As `systemd-escape --path`: "/srv/my data" is "srv-my\\x20data". Its length; -EINVAL: it has a ".." in it;
- * -ENAMETOOLONG: it does not fit cap bytes.
- */
-int fm_unit_escape_path(const char *path, char *out, size_t cap);
 
 /* Why this node has no unit for the volume, a few words; NULL: it has one. */
 const char *fm_unit_why_none(const struct fm_config *cfg, const struct fm_config_volume *volume);

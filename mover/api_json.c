@@ -13,46 +13,7 @@
 #include "mover/base/base64.h"
 #include "mover/base/err.h"
 
-/* ---- UTF-8 and names that are none ---- */
-
-/* Bytes of the character at text, 0 if there is none (RFC 3629). */
-static size_t utf8_len(const char *text, size_t len)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const uint8_t *at = (const uint8_t *)text;
-	size_t n = at[0] < 0x80		    ? 1
-		   : (at[0] & 0xe0) == 0xc0 ? 2
-		   : (at[0] & 0xf0) == 0xe0 ? 3
-		   : (at[0] & 0xf8) == 0xf0 ? 4
-					    : 0;
-	uint32_t c;
-
-	if (n <= 1)
-		return n;
-	if (n > len)
-		return 0;
-	c = at[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (at[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	return n;
-}
-
-bool fm_is_utf8(const char *text, size_t len)
-{
-	size_t n;
-
-	for (size_t i = 0; i < len; i += n) {
-		n = utf8_len(text + i, len - i);
-		if (n == 0)
-			return false;
-	}
-	return true;
-}
+/* ---- names that are no UTF-8 ---- */
 
 /* Into out, without a terminator. */
 static int name_decode(const char *text, char *out, size_t cap, size_t *out_len)
@@ -116,7 +77,7 @@ static void jw_quoted(struct fm_json_writer *w, const char *text, size_t len)
 
 	jw_raw(w, "\"", 1);
 	for (size_t i = 0; i < len; i += n ? n : 1) {
-		n = utf8_len(text + i, len - i);
+		n = fm_utf8_len(text + i, len - i);
 		jw_char(w, n ? text + i : "?", n ? n : 1);
 	}
 	jw_raw(w, "\"", 1);

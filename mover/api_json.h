@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/utf8.h"
+
 struct fm_err;
 
 /* ---- writing ---- */
@@ -97,8 +99,5 @@ int fm_json_text(const struct fm_json *json, const char **out);	/* -EILSEQ: it h
  * (NUL inside), -ENAMETOOLONG.
  */
 int fm_json_name(const struct fm_json *json, char *out, size_t cap, size_t *len);
-
-/* Whether these bytes are UTF-8 (RFC 3629: no surrogates, shortest forms only). */
-bool fm_is_utf8(const char *text, size_t len);
 
 #endif

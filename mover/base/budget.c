@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* budget - a counter, and a head before each piece that says what it counts for. */
+#include "mover/base/budget.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/log.h"
+
+/* Keeps the alignment of malloc(). */
+struct head {
+	_Alignas(max_align_t) size_t bytes;	/* head included */
+};
+
+static uint64_t limit = UINT64_MAX;
+static _Atomic uint64_t used;
+static atomic_bool is_said;		/* until there is room again: once is enough */
+
+void fm_budget_set(uint64_t bytes)
+{
+	limit = bytes;
+}
+
+uint64_t fm_budget_used(void)
+{
+	return atomic_load_explicit(&used, memory_order_relaxed);
+}
+
+bool fm_budget_take(uint64_t bytes)
+{
+	uint64_t now = atomic_fetch_add_explicit(&used, bytes, memory_order_relaxed) + bytes;
+
+	if (now <= limit)
+		return true;
+	fm_budget_give(bytes);
+	if (!atomic_exchange(&is_said, true))
+		fm_log_warn("memory: what memory.total leaves beside the arena is used up (%llu MiB); something is refused until there "
+			    "is room again. To allow more, raise memory.total", (unsigned long long)(limit >> 20));
+	return false;
+}
+
+void fm_budget_give(uint64_t bytes)
+{
+	uint64_t now = atomic_fetch_sub_explicit(&used, bytes, memory_order_relaxed) - bytes;
+
+	if (now < limit / 2 && atomic_load_explicit(&is_said, memory_order_relaxed))
+		atomic_store(&is_said, false);
+}
+
+void *fm_budget_alloc(size_t len)
+{
+	void *at = fm_budget_realloc(NULL, len);
+
+	return at ? memset(at, 0, len) : NULL;
+}
+
+void *fm_budget_realloc(void *at, size_t len)
+{
+	struct head *old = at ? (struct head *)at - 1 : NULL, *new;
+	size_t old_bytes = old ? old->bytes : 0, bytes = sizeof(*new) + len;
+
+	if (len > SIZE_MAX / 2)
+		return NULL;
+	/* Both are there while the bytes are copied. */
+	if (!fm_budget_take(bytes))
+		return NULL;
+	new = realloc(old, bytes);
+	fm_budget_give(new ? old_bytes : bytes);
+	if (!new)
+		return NULL;
+	new->bytes = bytes;
+	return new + 1;
+}
+
+void fm_budget_free(void *at)
+{
+	struct head *h = at ? (struct head *)at - 1 : NULL;
+
+	if (!h)
+		return;
+	fm_budget_give(h->bytes);
+	free(h);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * budget - one limit on all memory that grows with what peers and callers ask for.
+ *
+ * What there may be many of, or is large, is taken from it: sessions, connections, transfers, listings, what is queued for a
+ * peer, what walks and journals remember. What it refuses is memory that there is none of: the one who asked hears that, and
+ * the rest goes on. A process that sets no limit (a client) has none. Any thread.
+ */
+#ifndef FM_BASE_BUDGET_H
+#define FM_BASE_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Before other threads. */
+void fm_budget_set(uint64_t bytes);
+uint64_t fm_budget_used(void);
+
+/* For what is allocated elsewhere. */
+bool fm_budget_take(uint64_t bytes);
+void fm_budget_give(uint64_t bytes);
+
+/* Zeroed. NULL: over the budget, or no memory. */
+void *fm_budget_alloc(size_t len);
+/* As realloc(3) of what came from here, or of NULL; what is new is not zeroed. NULL: *at is as it was. */
+void *fm_budget_realloc(void *at, size_t len);
+void fm_budget_free(void *at);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* test_budget - the limit on what grows with what is asked. links: fm_engine fm_store */
+#include "tests/fm_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/base/budget.h"
+#include "mover/journal/table.h"
+#include "mover/tree/hardlinks.h"
+
+#define LIMIT 10000u
+
+static void test_what_is_over_it_is_refused(void)
+{
+	char *a, *b, *grown;
+
+	fm_budget_set(LIMIT);
+	a = fm_budget_alloc(6000);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+	CU_ASSERT_TRUE(a[0] == 0 && a[5999] == 0);
+	CU_ASSERT_TRUE(fm_budget_used() >= 6000 && fm_budget_used() < 6100);
+	CU_ASSERT_PTR_NULL(fm_budget_alloc(6000));
+	memset(a, 'x', 6000);
+	CU_ASSERT_PTR_NULL(fm_budget_realloc(a, 7000));		/* both are there while it moves */
+	CU_ASSERT_TRUE(a[0] == 'x' && a[5999] == 'x');
+	b = fm_budget_alloc(100);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+	b[99] = 'y';
+	grown = fm_budget_realloc(b, 3000);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(grown);
+	CU_ASSERT_EQUAL(grown[99], 'y');
+	CU_ASSERT_FALSE(fm_budget_take(2000));
+	CU_ASSERT_TRUE(fm_budget_take(500));
+	fm_budget_give(500);
+	fm_budget_free(grown);
+	fm_budget_free(a);
+	fm_budget_free(NULL);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	CU_ASSERT_PTR_NULL(fm_budget_alloc(SIZE_MAX - 8));
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	fm_budget_set(UINT64_MAX);
+}
+
+/* Goal: what a walk remembers of hard links, and what a journal says of files, ends at it and not at the machine's memory. */
+static void test_walks_and_journals_are_bounded(void)
+{
+	struct fm_hardlinks links = { .buckets = NULL };
+	struct fm_journal_entry e = { .path = "", .size = 10, .mtime_ns = 1, .len = 10 };
+	uint64_t limit = UINT64_C(4) << 20;
+	struct fm_table t;
+	size_t len;
+	char path[32];
+	int ret = 0;
+
+	fm_budget_set(limit);
+	for (unsigned i = 0; i < 200000 && ret == 0; i++) {
+		(void)snprintf(path, sizeof(path), "%u", i);
+		(void)fm_hardlinks_meet(&links, 1, i, path, &len, &ret);
+		CU_ASSERT_TRUE(fm_budget_used() <= limit);
+	}
+	CU_ASSERT_EQUAL(ret, -ENOMEM);
+	fm_hardlinks_free(&links);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	fm_table_init(&t);
+	ret = 0;
+	for (unsigned i = 0; i < 200000 && ret >= 0; i++) {
+		(void)snprintf(path, sizeof(path), "%u", i);
+		e.path = path;
+		e.path_len = strlen(path);
+		fm_table_begin(&t);
+		ret = fm_table_put(&t, &e);
+		if (ret >= 0)
+			fm_table_commit(&t);
+	}
+	CU_ASSERT_EQUAL(ret, -ENOMEM);
+	CU_ASSERT_TRUE(fm_budget_used() <= limit);
+	fm_table_rollback(&t);
+	fm_table_free(&t);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	fm_budget_set(UINT64_MAX);
+}
+
+static const struct fm_test tests[] = {
+	{ "what is over it is refused", test_what_is_over_it_is_refused },
+	{ "walks and journals are bounded", test_walks_and_journals_are_bounded },
+};
+FM_TEST_MAIN("budget", tests)
