@@ -148,6 +148,10 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd, int (*run)(struct
 		ret = run(t, ctx, one);
 		if (ret != -ECONNRESET || !b.job[0] || !is_paused_there(t))
 			break;
+		if (b.is_published) {
+			(void)fm_background_found(t->conn, b.job, t->opts.file, &one->err);	/* what became of it is the job's to say */
+			break;
+		}
 		t->opts.again = b.job;
 	}
 	if (!b.job[0]) {
@@ -157,6 +161,18 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd, int (*run)(struct
 		say_word(&w);
 	}
 	_exit(0);	/* buffers that were the command's stay unwritten */
+}
+
+int fm_background_found(struct fmove *c, const char *job, const char *path, struct fm_err *err)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), ret;
+	struct fmove_error why;
+
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "%s", path);
+	ret = fmove_resume(c, job, fd, &why);
+	(void)close(fd);	/* only read */
+	return ret < 0 ? fm_err_set(err, ret, "%s", why.text) : 0;
 }
 
 void fm_background_part(struct fm_transfer *t, struct fm_part *part)

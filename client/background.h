@@ -6,16 +6,19 @@
  *
  * That process has a session of its own, no terminal, and holds nothing of the command's but its working directory. When
  * the daemon is restarted it goes on, if that takes less than a minute. When it is killed, the job is paused, and `fmove
- * resume` begins another one.
+ * resume` begins another one; if what was received has its name by then, `fmove resume` shows it to the daemon, which looks
+ * whether it is what the job was to receive.
  */
 #ifndef FM_CLIENT_BACKGROUND_H
 #define FM_CLIENT_BACKGROUND_H
 
 #include <stdbool.h>
 
+struct fm_err;
 struct fm_outcome;
 struct fm_part;
 struct fm_transfer;
+struct fmove;
 
 /*
  * In a new process: connect, and run(t, ctx, one), which is a transfer with t->opts. Here: wait until it is accepted;
@@ -31,5 +34,8 @@ void fm_background_part(struct fm_transfer *t, struct fm_part *part);
 
 /* Whether the part was published or could not be, and is closed. Also outside of run(): false. */
 bool fm_background_is_over(const struct fm_transfer *t, bool *is_published);
+
+/* path has its name already, perhaps from an earlier try of that job, whose process or daemon went away just then: the job looks. */
+int fm_background_found(struct fmove *c, const char *job, const char *path, struct fm_err *err);
 
 #endif

@@ -144,7 +144,7 @@ static int get_file(struct fm_transfer *t, const struct fm_name *source, const c
 	ret = receive(t, part.file.fd, source, one);
 	t->opts.journal_fd = 0;
 	if (fm_background_is_over(t, &is_published))
-		return is_published ? 0 : ret;
+		return is_published && ret != -ECONNRESET ? 0 : ret;	/* else the daemon did not hear that it has its name */
 	if (ret < 0) {
 		if (is_worth_keeping(t, one))
 			one->is_kept = fm_part_leave(&part);

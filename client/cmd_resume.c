@@ -8,10 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "client/background.h"
+#include "client/part.h"
 #include "client/transfer.h"
 #include "mover/base/err.h"
+
+#define LOOK_MS 50
+#define LOOKS_MAX 100
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_FILE };
 
@@ -79,6 +85,31 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 	t->dir.tree.excludes = j->excludes_count > 0 ? t->dir.excludes : NULL;
 }
 
+/* The job looks at what has the name of its file already; not for long, but if its peer cannot be reached. */
+static int look(struct fmove *c, const struct fmove_job *j, const char *path, struct fmove_error *why)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
+	static struct fmove_job now;	/* large */
+	struct fm_err err;
+	int ret = fm_background_found(c, j->id, path, &err);
+
+	if (ret < 0)
+		return fail(why, &err);
+	for (unsigned i = 0; i < LOOKS_MAX; i++) {
+		ret = fmove_find_job(c, j->id, &now, why);
+		if (ret == 0 && now.state == FMOVE_JOB_DONE)
+			fm_part_forget(path);
+		if (ret < 0 || now.state == FMOVE_JOB_DONE || now.state == FMOVE_JOB_WAITING)
+			return ret;
+		if (now.state == FMOVE_JOB_FAILED) {
+			(void)fm_err_set(&err, -EEXIST, "%s: %s", path, now.text);
+			return fail(why, &err);
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 /* The same as that command, as the same job. */
 static int attend(struct fmove *c, const struct fmove_job *j, const char *path, struct fmove_error *why)
 {
@@ -98,6 +129,11 @@ static int attend(struct fmove *c, const struct fmove_job *j, const char *path, 
 		ret = fm_dir_get(&t, &name, path, target, &one);
 	else
 		ret = fm_transfer_get_file(&t, &name, path, &one);
+	if (ret == -EEXIST && !j->is_put && !j->is_tree)
+		return look(c, j, path, why);
+	if (ret == -EEXIST && !j->is_put)
+		(void)fm_err_wrap(&one.err, "if %s is what this job made, whose command ended right behind that, end it with fmove cancel %s; "
+				  "else move it away first", path, j->id);
 	return ret < 0 ? fail(why, &one.err) : 0;
 }
 

@@ -54,25 +54,34 @@ static void print_finding_json(const struct verifying *v, const struct fmove_fin
 	fm_jw_text(&w, "kind", f->is_corrupt ? "corrupt" : "unreadable");
 	fm_jw_name(&w, "path", f->path, strlen(f->path));
 	fm_jw_u64(&w, "offset", f->offset);
+	fm_jw_u64(&w, "length", f->length);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
 		(void)printf("%s%s", v->findings > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
 }
 
+/* "corrupt: run7/ckpt.pt at byte 8,388,608, somewhere in 4,194,304 bytes" */
+static void print_finding_text(const struct fmove_finding *f)
+{
+	char shown[4 * sizeof(f->path)], offset[FM_SHOW_MAX], length[FM_SHOW_MAX];
+
+	fm_show(f->path, strlen(f->path), shown, sizeof(shown));
+	(void)printf("%s: %s at byte %s", f->is_corrupt ? "corrupt" : "unreadable", shown, fm_show_count(f->offset, offset));
+	if (f->length > 0)
+		(void)printf(", %s%s bytes", f->is_corrupt ? "somewhere in " : "", fm_show_count(f->length, length));
+	(void)printf("\n");
+	(void)fflush(stdout);		/* fm_stdout_end() looks for errors */
+}
+
 static void print_finding(void *ctx, const struct fmove_finding *f)
 {
-	char shown[4 * sizeof(f->path)], offset[FM_SHOW_MAX];
 	struct verifying *v = ctx;
 
 	fm_progress_end(&v->progress);
-	if (v->is_json) {
+	if (v->is_json)
 		print_finding_json(v, f);
-	} else {
-		fm_show(f->path, strlen(f->path), shown, sizeof(shown));
-		(void)printf("%s: %s at byte %s%s\n", f->is_corrupt ? "corrupt" : "unreadable", shown, fm_show_count(f->offset, offset),
-			     f->is_corrupt ? " or behind it" : "");
-		(void)fflush(stdout);
-	}
+	else
+		print_finding_text(f);
 	v->findings++;
 }
 

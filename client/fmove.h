@@ -133,8 +133,10 @@ struct fmove_result {
 	uint64_t data_bytes;		/* bytes less holes */
 	double seconds;
 	double gb_per_s;
-	char transport[8];		/* "rdma", "tcp" */
-	char why[160];			/* why this transport */
+	char transport[16];		/* "rdma", "tcp"; "rdma+tcp", if connections came or went */
+	uint64_t rdma_bytes;		/* of data_bytes, what each of them carried */
+	uint64_t tcp_bytes;
+	char why[160];			/* why this transport, at last */
 	unsigned connections;
 	/* of the whole; the same number as other CRC32C tools give */
 	uint32_t crc32c;
@@ -373,7 +375,8 @@ struct fmove_verified {
 
 struct fmove_finding {
 	bool is_corrupt;		/* else it cannot be read */
-	uint64_t offset;		/* where the block begins that differs; what cannot be read */
+	uint64_t offset;		/* where the first block begins that differs; what cannot be read */
+	uint64_t length;		/* of the blocks that differ there; of what cannot be read; 0: not known */
 	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
 };
 

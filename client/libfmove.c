@@ -578,6 +578,8 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 	(void)fm_json_u64(fm_json_get(done, "corrupt_chunks"), &corrupt);
 	(void)fm_json_i64(fm_json_get(done, "mtime_ns"), &r->mtime_ns);
 	text_copy(done, "transport", r->transport, sizeof(r->transport));
+	(void)fm_json_u64(fm_json_get(done, "rdma_bytes"), &r->rdma_bytes);
+	(void)fm_json_u64(fm_json_get(done, "tcp_bytes"), &r->tcp_bytes);
 	text_copy(done, "why", r->why, sizeof(r->why));
 	text_copy(done, "note", r->note, sizeof(r->note));
 	text_copy(done, "crc32c", crc, sizeof(crc));
@@ -1154,6 +1156,7 @@ static void verify_between(void *ctx, const char *event, const struct fm_json *j
 		text_copy(json, "kind", kind, sizeof(kind));
 		f.is_corrupt = strcmp(kind, "corrupt") == 0;
 		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);	/* 0 if it is missing */
+		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
 		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
 		o->finding(o->ctx, &f);
 	}

@@ -60,6 +60,8 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_real(w, "seconds", r->seconds);
 	fm_jw_real(w, "gb_per_s", r->gb_per_s);
 	fm_jw_text(w, "transport", r->transport);
+	fm_jw_u64(w, "rdma_bytes", r->rdma_bytes);
+	fm_jw_u64(w, "tcp_bytes", r->tcp_bytes);
 	fm_jw_text(w, "why", r->why);
 	fm_jw_u64(w, "connections", r->connections);
 	fm_jw_bool(w, "durable", r->is_durable);
@@ -119,6 +121,20 @@ static void say_dry(const struct fm_outcome *one)
 	       fm_show_bytes(r->bytes, bytes));
 }
 
+char *fm_outcome_transport(const struct fmove_result *r, char out[static FM_OUTCOME_TRANSPORT_MAX])
+{
+	char rdma[FM_SHOW_MAX], tcp[FM_SHOW_MAX], each[3 * FM_SHOW_MAX] = "";
+
+	if (r->rdma_bytes > 0 && r->tcp_bytes > 0)
+		(void)snprintf(each, sizeof(each), "%s over RDMA, %s over TCP%s", fm_show_bytes(r->rdma_bytes, rdma),
+			       fm_show_bytes(r->tcp_bytes, tcp), r->why[0] ? "; " : "");
+	if (each[0] || r->why[0])
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s (%s%s)", r->transport, each, r->why);
+	else
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s", r->transport);
+	return out;
+}
+
 /* What of a tree was not sent, and why. */
 static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 {
@@ -136,17 +152,16 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], spared[160];
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160];
 
 	if (one->is_same) {
 		fm_say("%s -> %s: unchanged", one->source, one->target);
 		return;
 	}
 	show_spared(r, spared, sizeof(spared));
-	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s%s%s%s, %s%s", one->source, one->target,
-	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s, r->transport,
-	       r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", r->is_checked ? "" : " (not checked)",
-	       r->is_durable ? "durable" : "not durable", spared);
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s", one->source, one->target,
+	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
+	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared);
 }
 
 /* ", resumed at 61 %"; or nothing. */
@@ -162,12 +177,12 @@ static void show_resumed(const struct fmove_result *r, char *out, size_t cap)
 static void say_file(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char count[FM_SHOW_MAX], resumed[40];
+	char count[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], resumed[40];
 
 	show_resumed(r, resumed, sizeof(resumed));
-	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s%s%s%s, CRC32C %08" PRIx32 "%s, %s",
+	fm_say("%s -> %s: %s bytes in %.2f s, %.2f GB/s, %s%s, CRC32C %08" PRIx32 "%s, %s",
 	       one->source, one->target, fm_show_count(r->bytes, count), r->seconds, r->gb_per_s,
-	       r->transport, r->why[0] ? " (" : "", r->why, r->why[0] ? ")" : "", resumed, r->crc32c,
+	       fm_outcome_transport(r, transport), resumed, r->crc32c,
 	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
 }
 

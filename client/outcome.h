@@ -41,6 +41,11 @@ struct fm_outcomes {
 	uint64_t start_ns;
 };
 
+#define FM_OUTCOME_TRANSPORT_MAX 300	/* the longest `why`, two numbers and words */
+
+/* "rdma+tcp (905 MB over RDMA, 169 MB over TCP; no RDMA connection between the nodes)". Returns out. */
+char *fm_outcome_transport(const struct fmove_result *result, char out[static FM_OUTCOME_TRANSPORT_MAX]);
+
 void fm_outcomes_begin(struct fm_outcomes *o);
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one);
 

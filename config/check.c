@@ -40,7 +40,7 @@ static int check_memory(const struct fm_config *cfg, struct fm_err *err)
 {
 	const struct fm_config_memory *m = &cfg->memory;
 	uint64_t chunk = cfg->mover.chunk_bytes;
-	uint64_t need = m->arena_bytes + FM_CONFIG_OVERHEAD_BYTES;
+	uint64_t need = m->arena_bytes + FM_CONFIG_OVERHEAD_BYTES + FM_CONFIG_BUDGET_MIN;
 
 	if (m->slab_bytes % chunk != 0 || m->slab_bytes < chunk)
 		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of mover.chunk", chunk, err);
@@ -53,7 +53,7 @@ static int check_memory(const struct fm_config *cfg, struct fm_err *err)
 		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab", m->slab_bytes, err);
 	if (m->total_bytes < need)
 		return refuse_size(cfg, "total", m->total_bytes,
-				   "at least memory.arena and 48MiB for the daemon itself", need, err);
+				   "at least memory.arena and 56MiB for the daemon itself", need, err);
 	return 0;
 }
 

@@ -11,10 +11,12 @@ struct fm_config;
 struct fm_err;
 
 /*
- * What the daemon needs beside its arena, and for each lane: see memory.total. Measured generously, a daemon with
- * 32 transfers uses half.
+ * What the daemon needs beside its arena, whatever is asked: code, stacks, rings, the queue, the local API. Measured
+ * generously. What memory.total leaves beside both is the budget (base/budget.h) of all that grows with what is asked;
+ * with less than this a node cannot work.
  */
 #define FM_CONFIG_OVERHEAD_BYTES (UINT64_C(48) << 20)
+#define FM_CONFIG_BUDGET_MIN (UINT64_C(8) << 20)
 #define FM_CONFIG_SLOTS_MAX 64		/* chunks in a slab */
 
 /* -EINVAL and "FILE:LINE: key: what; what is allowed". */

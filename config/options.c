@@ -55,7 +55,8 @@ const struct fm_option fm_options[] = {
 	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL, false,
 	  "Memory that transfers go through, allocated at start; a multiple of the slab" },
 	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL, false,
-	  "What the whole daemon may use, arena included" },
+	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; who asks for more than the rest "
+	  "is refused" },
 	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "16MiB", NULL, false,
 	  "The piece of the arena that is lent to one connection; 1 to 64 chunks" },
 	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words, false,

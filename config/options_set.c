@@ -17,6 +17,7 @@
 #include "config/value.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/base/utf8.h"
 
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
@@ -153,7 +154,7 @@ static bool is_nqn(const char *text)
 	size_t len = strlen(text);
 
 	return len > 0 && len <= FM_OPTION_NQN_MAX && text[0] != ' ' && text[len - 1] != ' ' && !strchr(text, ',') &&
-	       is_printable(text);
+	       is_printable(text) && fm_is_utf8(text, len);
 }
 
 /* As many hexadecimal digits as form has 'x', with its hyphens. */
@@ -202,7 +203,7 @@ static bool is_allowed_text(const struct fm_option *o, const char *text)
 	case FM_OPTION_ADDRESS:
 		return is_dialled(text);
 	case FM_OPTION_MOUNT_POINT:
-		return is_plain_path(text) && text[1] && is_printable(text);
+		return is_plain_path(text) && text[1] && is_printable(text) && fm_is_utf8(text, strlen(text));
 	case FM_OPTION_IP:
 		return is_ip(text);
 	case FM_OPTION_NQN:

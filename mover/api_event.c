@@ -143,6 +143,14 @@ static void tree_add(struct fm_json_writer *w, const struct fm_tree_count *c)
 	fm_jw_u64(w, "wanted_bytes", c->wanted_bytes);
 }
 
+/* More than one kind, if connections came or went. */
+static const char *transport_of(const struct fm_job_result *r)
+{
+	if (r->kind_bytes[FM_KIND_RDMA] > 0 && r->kind_bytes[FM_KIND_TCP] > 0)
+		return "rdma+tcp";
+	return r->kind == FM_KIND_RDMA ? "rdma" : "tcp";
+}
+
 static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 {
 	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
@@ -156,7 +164,9 @@ static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 	fm_jw_u64(w, "data_bytes", r->data_bytes);
 	fm_jw_real(w, "seconds", seconds);
 	fm_jw_real(w, "gb_per_s", seconds > 0 ? (double)moved / 1e9 / seconds : 0);
-	fm_jw_text(w, "transport", r->kind == FM_KIND_RDMA ? "rdma" : "tcp");
+	fm_jw_text(w, "transport", transport_of(r));
+	fm_jw_u64(w, "rdma_bytes", r->kind_bytes[FM_KIND_RDMA]);
+	fm_jw_u64(w, "tcp_bytes", r->kind_bytes[FM_KIND_TCP]);
 	fm_jw_text(w, "why", r->why);
 	fm_jw_u64(w, "connections", r->conns);
 	fm_jw_text(w, "crc32c", crc);

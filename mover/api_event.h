@@ -21,6 +21,7 @@ struct fm_job_result;
 struct fm_queue;
 struct fm_queue_progress;
 struct fm_request_result;
+struct fm_volumes_answer;
 
 int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job);
 int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *p);
@@ -51,8 +52,12 @@ int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_jo
 
 /* Of a verification: how far it is, something it found (path: terminated), its end. */
 int fm_api_event_verifying(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);
-int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, const char *path);
+int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
+			 const char *path);
 int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);
+
+/* What one peer says of shared volumes. */
+int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_volumes_answer *a);
 
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine);
 

@@ -19,6 +19,7 @@ static const char *const op_names[] = {
 	[FM_API_MKDIR] = "mkdir",   [FM_API_STATUS] = "status",	  [FM_API_CANCEL] = "cancel",
 	[FM_API_JOBS] = "jobs",	    [FM_API_WAIT] = "wait",	  [FM_API_RESUME] = "resume",
 	[FM_API_VERIFY] = "verify", [FM_API_COMMIT] = "commit",
+	[FM_API_VOLUMES] = "volumes",
 };
 _Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
 	       "an operation has no name");

@@ -37,6 +37,7 @@ enum fm_api_op {
 	FM_API_RESUME,
 	FM_API_VERIFY,
 	FM_API_COMMIT,
+	FM_API_VOLUMES,
 	FM_API_OP_COUNT
 };
 

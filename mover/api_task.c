@@ -8,7 +8,8 @@
  * progress; the job's own done event; gone. Of a request: the engine's; the done event; gone. Failure:
  * the error event instead.
  *
- * Of a verification: the engine's; progress; findings; the done event; gone.
+ * Of a verification: the engine's; progress; findings; the done event; gone. Of asking the peers for volumes: the
+ * engine's; an event for each; the done event; gone.
  *
  * Abandoned: a transfer is ended in the queue, which no longer tells us; a request or verification ends in its own
  * time, detached and unanswered.
@@ -310,12 +311,12 @@ static void task_verifying(void *ctx, const struct fm_verify_count *count)
 		task_send(t, fm_api_event_verifying(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
 }
 
-static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path)
+static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path)
 {
 	struct fm_api_task *t = ctx;
 
 	if (t->owner)
-		task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind, offset, path));
+		task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind, offset, length, path));
 }
 
 static void task_verified(void *ctx, const struct fm_err *err, const struct fm_verify_count *count)
@@ -343,6 +344,24 @@ static int task_start_verifying(struct fm_api_task *t, const struct fm_api_reque
 	return fm_verification_start(t->tasks->engine, &opts, &events, t, &t->verification, err);
 }
 
+/* ---- what the peers say of volumes ---- */
+
+static void task_volumes(void *ctx, const struct fm_volumes_answer *answer)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner)
+		task_send(t, fm_api_event_volumes(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
+}
+
+static void task_volumes_done(void *ctx)
+{
+	struct fm_api_task *t = ctx;
+
+	task_send(t, fm_api_event_done(t->tasks->tx, FM_API_MSG_MAX, t->id));
+	task_free(t);
+}
+
 /* ---- start and cancel ---- */
 
 static bool is_watching(const struct fm_api_task *t)
@@ -359,12 +378,16 @@ static void close_unused(const int fds[FM_API_TASK_FDS])
 
 static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_err *err)
 {
+	static const struct fm_volumes_events volumes_events = { task_volumes, task_volumes_done };
+
 	if (fm_api_op_is_transfer(t->op))
 		return task_start_transfer(t, a, fds, err);
 	if (t->op == FM_API_WAIT)
 		return task_start_waiting(t, a, err);
 	if (t->op == FM_API_VERIFY)
 		return task_start_verifying(t, a, err);
+	if (t->op == FM_API_VOLUMES)
+		return fm_volumes_ask(t->tasks->engine, &volumes_events, t, err);
 	return task_start_request(t, a, err);
 }
 

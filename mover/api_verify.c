@@ -48,13 +48,15 @@ int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_ve
 	return count_event(buf, cap, id, "done", c);
 }
 
-int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, const char *path)
+int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
+			 const char *path)
 {
 	struct fm_json_writer w;
 
 	begin(&w, buf, cap, id, "finding");
 	fm_jw_text(&w, "kind", kind == FM_FINDING_CORRUPT ? "corrupt" : "unreadable");
 	fm_jw_u64(&w, "offset", offset);
+	fm_jw_u64(&w, "length", length);
 	fm_jw_name(&w, "path", path, strlen(path));
 	return end(&w);
 }

@@ -15,6 +15,7 @@
 #include "mover/request.h"
 #include "mover/session.h"
 #include "mover/verification.h"
+#include "mover/volumes.h"
 
 #define TICK_NS (500 * FM_NS_PER_MS)
 
@@ -31,6 +32,7 @@ static void tick_fire(struct fm_timer *timer)
 	fm_request_tick(e, now_ns);
 	fm_upkeep_tick(e, now_ns);
 	fm_verification_tick(e, now_ns);
+	fm_volumes_tick(e, now_ns);
 	if (!e->is_stopped)
 		fm_timer_set(e->env.loop, &e->tick, now_ns + TICK_NS);
 }
@@ -63,6 +65,7 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->jobs);
 	fm_list_init(&e->requests);
 	fm_list_init(&e->verifications);
+	fm_list_init(&e->volume_asks);
 }
 
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
@@ -120,7 +123,7 @@ int fm_engine_start(struct fm_engine *e, struct fm_err *err)
 void fm_engine_check_stopped(struct fm_engine *e)
 {
 	if (!e->is_stopping || e->is_stopped || e->job_count || e->upkeep.ref || e->request_count || e->verification_count ||
-	    !fm_list_is_empty(&e->sessions))
+	    e->volume_ask_count || !fm_list_is_empty(&e->sessions))
 		return;
 	e->is_stopped = true;
 	fm_timer_clear(e->env.loop, &e->tick);
@@ -139,6 +142,7 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 	fm_request_stop_all(e);
 	fm_upkeep_stop(e);
 	fm_verification_stop_all(e);
+	fm_volumes_stop_all(e);
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 

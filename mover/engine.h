@@ -38,9 +38,29 @@ struct fm_worker;
 #define FM_VERIFICATIONS_MAX 16		/* at once, each with a thread where the store is ours */
 #define FM_VERIFICATIONS_LOCAL 4	/* of these only for local callers */
 #define FM_VERIFICATIONS_PER_PEER_MAX 4	/* that one peer asked */
+#define FM_VOLUME_ASKS_MAX 16		/* of all peers, at once */
+#define FM_VOLUMES_SAID_MAX 256		/* of one node */
 #define FM_REQUESTS_MAX 1024		/* ls, stat, rm, mkdir at once */
 #define FM_REQUESTS_LOCAL 128		/* of these only for local callers */
 #define FM_REQUESTS_PER_PEER_MAX 128	/* that one peer asked */
+
+/* What a node says of one shared volume (see fmove-nvmed(8)): its own word, for others to refuse by. */
+struct fm_volume_said {
+	char name[65];
+	char subsystem[224];		/* 1 byte and more */
+	char wwid[160];			/* "": never seen there */
+	char writer[65];		/* whom the configuration there names; "" */
+	bool is_mounted;		/* or about to be */
+	bool is_read_write;
+	bool is_sealed;			/* by that node, its writer */
+	uint64_t epoch;			/* the writer: of the last seal; a reader: of what it has mounted; 0: none */
+};
+
+/* What this node says of its own. read() must not block; *out is malloc()ed. -ENOENT: nobody supervises volumes here. */
+struct fm_volumes_here {
+	int (*read)(void *ctx, struct fm_volume_said **out, unsigned *count, struct fm_err *err);
+	void *ctx;
+};
 
 struct fm_engine_env {
 	const struct fm_clock *clock;
@@ -52,6 +72,7 @@ struct fm_engine_env {
 	struct fm_worker *worker;
 	void *arena;				/* slabs are cut from it; page-aligned */
 	size_t arena_len;
+	const struct fm_volumes_here *volumes;	/* NULL: it says nothing of any */
 };
 
 struct fm_engine_opts {
@@ -161,7 +182,8 @@ struct fm_job_result {
 	bool is_partial_kept;		/* failed: what came is kept for the next try */
 	bool is_durable;
 	bool is_checked;		/* false only in measuring mode */
-	enum fm_kind kind;		/* that carried the data (the last, if it changed) */
+	enum fm_kind kind;		/* that carried the data, at last */
+	uint64_t kind_bytes[FM_KIND_COUNT];	/* what of them each kind carried: several, if connections came or went */
 	unsigned conns;			/* data connections of that kind that were up */
 	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
 	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */
@@ -238,7 +260,7 @@ struct fm_verification_opts {
 
 struct fm_verification_events {
 	void (*progress)(void *ctx, const struct fm_verify_count *count);	/* about once a second */
-	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path);
+	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path);
 	/* Once, last; gone afterwards. err->code 0: all of it was looked at, whatever was found. */
 	void (*done)(void *ctx, const struct fm_err *err, const struct fm_verify_count *count);
 };
@@ -250,6 +272,24 @@ int fm_verification_start(struct fm_engine *engine, const struct fm_verification
 
 /* done() comes with -ECANCELED. */
 void fm_verification_cancel(struct fm_verification *v);
+
+/* ---- what the peers say of shared volumes ---- */
+
+struct fm_volumes_answer {
+	const char *node;
+	const struct fm_err *err;	/* why it does not answer; NULL: it does */
+	const struct fm_volume_said *volumes;	/* valid during the call */
+	unsigned count;
+	bool is_more;			/* another answer of this node follows */
+};
+
+struct fm_volumes_events {
+	void (*answer)(void *ctx, const struct fm_volumes_answer *answer);
+	void (*done)(void *ctx);	/* once, last: every peer was heard, or will not be; after 3 s at the latest */
+};
+
+/* Those that are not connected are not waited for. -EBUSY over FM_VOLUME_ASKS_MAX. */
+int fm_volumes_ask(struct fm_engine *engine, const struct fm_volumes_events *events, void *ctx, struct fm_err *err);
 
 /* ---- status: a snapshot, by visiting ---- */
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -139,6 +139,8 @@ static void conn_closed(void *ctx)
 
 	f->is_conn_gone = true;
 	f->conn = NULL;
+	atomic_fetch_sub(&f->link->flows[f->kind], 1);
+	fm_loop_post(f->control, &f->down_task);
 	fm_flow_wake(f);
 }
 
@@ -159,7 +161,6 @@ static void drain(struct fm_flow *f)
 	if (!f->is_conn_gone || f->io_count > 0 || f->notes_out > 0 || f->is_finished)
 		return;
 	f->is_finished = true;
-	atomic_fetch_sub(&f->link->flows[f->kind], 1);
 	fm_flow_tx_finish(f);
 	fm_flow_rx_finish(f);
 	fm_lane_leave(f->lane, &f->lane_at);
@@ -213,6 +214,13 @@ static void close_run(struct fm_task *task)
 	fm_flow_fail(fm_container_of(task, struct fm_flow, close_task), 0, "closed");
 }
 
+static void down_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, down_task);
+
+	f->down(f);
+}
+
 static void gone_run(struct fm_task *task)
 {
 	struct fm_flow *f = fm_container_of(task, struct fm_flow, gone_task);
@@ -238,7 +246,7 @@ static void free_run(struct fm_task *task)
 
 int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_err *err)
 {
-	struct fm_flow *f = FM_FAULT("flow.new") ? NULL : calloc(1, sizeof(*f));
+	struct fm_flow *f = FM_FAULT("flow.new") ? NULL : fm_budget_alloc(sizeof(*f));
 
 	if (!f) {
 		o->conn->ops->close(o->conn);
@@ -249,6 +257,7 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	f->link = o->link;
 	f->control = o->control;
 	f->owner = o->owner;
+	f->down = o->down;
 	f->gone = o->gone;
 	f->info = *o->conn->ops->info(o->conn);
 	f->kind = f->info.kind;
@@ -258,6 +267,7 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	fm_list_init(&f->owner_at);
 	f->attach_task.run = attach_run;
 	f->close_task.run = close_run;
+	f->down_task.run = down_run;
 	f->gone_task.run = gone_run;
 	f->last_task.run = last_run;
 	f->free_task.run = free_run;
@@ -286,5 +296,5 @@ void fm_flow_free(struct fm_flow *f)
 {
 	assert(f->is_finished);
 	fm_link_unref(f->link);
-	free(f);
+	fm_budget_free(f);
 }

@@ -12,7 +12,8 @@
  * ACKed as DROPPED; a message that breaks the rules, or a broken connection, closes the flow: nothing is sent any
  * more, I/O that is under way ends, the connection's end is awaited (no peer can write to the slabs then), chunks
  * that were not acknowledged go back to their transfer, the slabs go back to the pool, and the control thread hears
- * `gone`.
+ * `gone`. I/O may take as long as a disk hangs: so that the connection is made again meanwhile, it hears `down` before, as soon
+ * as the connection has ended.
  *
  * Made and freed by the control thread; everything else happens on the lane.
  */
@@ -98,12 +99,13 @@ struct fm_flow {
 	struct fm_link *link;
 	struct fm_loop *control;
 	void *owner;			/* the control thread's */
-	void (*gone)(struct fm_flow *flow);	/* control thread: free it */
+	void (*down)(struct fm_flow *flow);	/* control thread: its connection is no more */
+	void (*gone)(struct fm_flow *flow);	/* control thread, after that: free it */
 	unsigned kind;
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
 	struct fm_list lane_at;
 	struct fm_list owner_at;	/* the control thread's */
-	struct fm_task attach_task, close_task, gone_task, last_task, free_task;
+	struct fm_task attach_task, close_task, down_task, gone_task, last_task, free_task;
 	bool is_leaving;			/* the control thread's: gone_task has run */
 
 	/* Any thread. */
@@ -162,6 +164,7 @@ struct fm_flow_opts {
 	struct fm_link *link;		/* takes a reference */
 	struct fm_loop *control;
 	void *owner;
+	void (*down)(struct fm_flow *flow);
 	void (*gone)(struct fm_flow *flow);
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -41,10 +42,10 @@ static void free_run(struct fm_task *task)
 	fm_ranges_free(&j->answered);
 	free(j->excludes);
 	free(j->large);
-	free(j->log);
-	free(j->last_log);
+	fm_budget_free(j->log);
+	fm_budget_free(j->last_log);
 	free(j->path);
-	free(j);
+	fm_budget_free(j);
 	fm_engine_check_stopped(e);
 }
 
@@ -108,6 +109,15 @@ bool fm_job_is_over(struct fm_job *j)
 	return true;
 }
 
+bool fm_job_goes_on(struct fm_job *j)
+{
+	if (fm_job_is_over(j))
+		return false;
+	if (j->work_ret < 0)
+		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
+	return j->work_ret >= 0;
+}
+
 /* Whether the next try will find something at the far end: a guess, since only the sink knows what its journal says. */
 static bool is_kept_there(const struct fm_job *j)
 {
@@ -129,6 +139,7 @@ static void fill_result(struct fm_job *j)
 	r->is_checked = !j->engine->o.is_unchecked;
 	r->is_tree = j->is_tree;
 	r->data_bytes = j->sums.bytes;
+	memcpy(r->kind_bytes, j->sums.kind_bytes, sizeof(r->kind_bytes));
 	r->bytes_resent = j->sums.resent;
 	r->bytes_resumed = j->sums.resumed;
 	r->corrupt_chunks = j->sums.corrupt;
@@ -139,8 +150,10 @@ static void fill_result(struct fm_job *j)
 	r->bytes_resent += j->x->resent_bytes;
 	r->bytes_resumed += j->x->have_bytes;
 	r->corrupt_chunks += j->x->corrupt_chunks;
-	if (j->x->kinds_used)
-		r->kind = j->x->kinds_used & 1u << FM_KIND_RDMA ? FM_KIND_RDMA : FM_KIND_TCP;
+	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
+		r->kind_bytes[i] += j->x->kind_bytes[i];
+	if (r->kind_bytes[r->kind] == 0 && r->kind_bytes[!r->kind] > 0)
+		r->kind = !r->kind;	/* chosen last, and it came too late to carry anything */
 	if (j->is_source)
 		r->is_partial_kept = is_kept_there(j);
 	pthread_mutex_unlock(&j->session->link->lock);
@@ -299,7 +312,9 @@ static void xfer_progressed(struct fm_task *task)
 	if (err.code == -ECONNABORTED) {
 		j->is_given_up = true;
 		j->deadline_ns = fm_engine_now(j->engine) + ABORT_NS;	/* its ABORT with the reason is on the way */
-	} else if (err.code)
+	} else if (err.code == -ECONNRESET)
+		fm_job_end(j, err.code, "%s: %s", j->peer_name, err.text);
+	else if (err.code)
 		fm_job_end(j, err.code, "%s", err.text);
 	else if (j->is_source)
 		fm_job_source_progressed(j);
@@ -406,13 +421,13 @@ struct fm_job *fm_job_find(struct fm_session *s, uint64_t id)
 
 struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent)
 {
-	struct fm_job *j = FM_FAULT("job.new") ? NULL : calloc(1, sizeof(*j));
+	struct fm_job *j = FM_FAULT("job.new") ? NULL : fm_budget_alloc(sizeof(*j));
 
 	if (!j)
 		return NULL;
 	j->path = malloc(path_len + 1);
 	if (!j->path) {
-		free(j);
+		fm_budget_free(j);
 		return NULL;
 	}
 	memcpy(j->path, path, path_len);
@@ -564,7 +579,7 @@ static void job_undo(struct fm_job *j)
 	fm_list_del(&j->at);
 	j->engine->job_count--;
 	free(j->path);
-	free(j);
+	fm_budget_free(j);
 }
 
 static void start_tree(struct fm_job *j, const struct fm_job_opts *o)

@@ -89,6 +89,7 @@ struct fm_job {
 	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
 	struct fm_tree_sums {
 		uint64_t bytes;		/* of those that ended */
+		uint64_t kind_bytes[FM_KIND_COUNT];
 		uint64_t resent;
 		uint64_t resumed;
 		unsigned corrupt;
@@ -146,7 +147,10 @@ void fm_job_set_note(struct fm_job *j, const char *text, size_t len);
 unsigned fm_job_kinds(const struct fm_job *j);
 /* The same, noting in the result what was chosen and why. */
 unsigned fm_job_choose(struct fm_job *j);
-bool fm_job_is_over(struct fm_job *j);		/* after work: the job ended meanwhile; goes on with its end */
+/* After work: the job ended meanwhile; goes on with its end. */
+bool fm_job_is_over(struct fm_job *j);
+/* After work: it did not, and what was done succeeded. What failed ends the job. */
+bool fm_job_goes_on(struct fm_job *j);
 
 /* job_source.c */
 void fm_job_source_start(struct fm_job *j);	/* put: send PUT */

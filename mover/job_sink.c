@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/job_priv.h"
 
@@ -122,12 +123,8 @@ static void begin_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 	int ret = j->work_ret;
 
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (ret < 0) {
-		fm_job_end(j, ret, "%s", j->work_err.text);
-		return;
-	}
 	if (j->is_tree) {
 		tree_begun(j);
 		return;
@@ -204,12 +201,8 @@ void fm_job_sink_created(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 	struct fm_session *s = j->session;
 
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (j->work_ret < 0) {
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-		return;
-	}
 	if (j->is_tree)
 		fm_job_tree_listen(j);
 	if (fm_job_make_xfer(j) < 0)
@@ -338,19 +331,15 @@ static void log_done(struct fm_work *work)
 
 void fm_job_sink_logged(struct fm_job *j)
 {
-	if (fm_job_is_over(j))
-		return;
 	j->logged_ns = fm_engine_now(j->engine);
-	if (j->work_ret < 0)
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-	else if (j->state == FM_JOB_DRAINING && j->is_drained)
+	if (fm_job_goes_on(j) && j->state == FM_JOB_DRAINING && j->is_drained)
 		fm_job_sink_drained(j);
 }
 
 static bool has_log(struct fm_job *j)
 {
 	if (!j->log)
-		j->log = calloc(FM_XFER_LOG_MAX, sizeof(*j->log));
+		j->log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*j->log));
 	if (!j->log)
 		return false;	/* the next tick tries again */
 	pthread_mutex_lock(&j->session->link->lock);
@@ -427,12 +416,8 @@ static void publish_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	j->is_published = j->work_ret == 0 && !j->is_dry;
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (j->work_ret < 0) {
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-		return;
-	}
 	send_done(j, 0);
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");
@@ -456,12 +441,8 @@ static void prepare_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (j->work_ret < 0) {
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-		return;
-	}
 	j->state = FM_JOB_PREPARED;
 	send_done(j, FM_WIRE_DONE_PREPARED);
 }

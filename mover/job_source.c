@@ -143,12 +143,8 @@ static void open_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 	struct fm_wire_msg m = { .type = FM_WIRE_FOUND };
 
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (j->work_ret < 0) {
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-		return;
-	}
 	if (j->is_tree)
 		fm_job_tree_listen(j);
 	m.found.flags = (uint16_t)(j->attr.has_holes ? 0 : FM_WIRE_FOUND_DENSE);
@@ -238,11 +234,7 @@ static void check_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (fm_job_is_over(j))
-		return;
-	if (j->work_ret < 0)
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-	else
+	if (fm_job_goes_on(j))
 		send_finish(j);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
 #include "mover/job_priv.h"
@@ -178,6 +179,8 @@ void fm_job_sub_ended(struct fm_job *j)
 	struct fm_path_shown shown;
 
 	parent->sums.bytes += r->data_bytes;
+	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
+		parent->sums.kind_bytes[i] += r->kind_bytes[i];
 	parent->sums.resent += r->bytes_resent;
 	parent->sums.resumed += r->bytes_resumed;
 	parent->sums.corrupt += r->corrupt_chunks;
@@ -256,11 +259,7 @@ static void begin_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (fm_job_is_over(j))
-		return;
-	if (j->work_ret < 0)
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-	else
+	if (fm_job_goes_on(j))
 		fm_job_source_copy(j);
 }
 
@@ -299,12 +298,8 @@ static void open_large_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (fm_job_is_over(j))
+	if (!fm_job_goes_on(j))
 		return;
-	if (j->work_ret < 0) {
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-		return;
-	}
 	j->deadline_ns = fm_engine_now(j->engine) + FM_JOB_OPEN_NS;
 	fm_job_source_start(j);
 }
@@ -569,7 +564,7 @@ static void take_log(struct fm_job *j, struct fm_job *sub)
 	if (sub->state != FM_JOB_COPYING || sub->is_working || !sub->x || j->logging_count == FM_JOB_SUBS_MAX)
 		return;
 	if (!sub->log)
-		sub->log = calloc(FM_XFER_LOG_MAX, sizeof(*sub->log));
+		sub->log = fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*sub->log));
 	if (!sub->log)
 		return;		/* the next time */
 	pthread_mutex_lock(&j->session->link->lock);

@@ -65,6 +65,8 @@ struct fm_engine {
 	unsigned request_count;
 	struct fm_list verifications;
 	unsigned verification_count;
+	struct fm_list volume_asks;
+	unsigned volume_ask_count;
 	struct fm_upkeep upkeep;
 	struct fm_timer tick;
 	bool is_started;

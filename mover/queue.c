@@ -608,7 +608,7 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 
 	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING || j->state == FM_QUEUE_DONE || !j->o.is_detached)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id, state_names[j->state]);
-	if (j->o.is_attended && j->state != FM_QUEUE_WAITING)
+	if (j->o.is_attended && j->state != FM_QUEUE_WAITING && !(fm_queue_needs_name(j) && fd >= 0))
 		return fm_err_set(err, -EINVAL, "job %s needs a command of yours: fmove resume starts one", j->id);
 	if (needs_fd != (fd >= 0))
 		return fm_err_set(err, -EINVAL, needs_fd ? "job %s needs its file again, and none came" :
@@ -657,6 +657,8 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 	if (fd >= 0) {
 		assert(j->o.fd < 0);
 		j->o.fd = fd;
+		j->is_found = fm_queue_needs_name(j);
+		j->has_gone_far |= j->is_found;
 		fm_queue_use_fds(j, 1);
 	}
 	fm_queue_enqueue(j);
@@ -685,7 +687,7 @@ const char *fm_queue_paused_text(const struct fm_queue_job *j)
 	if (!j->o.is_attended)
 		return "it needs your file again: fmove resume hands it over";
 	if (j->is_naming)
-		return "its command has gone away while it gave it its name: see if it is there, else fmove resume goes on";
+		return "its command has gone away while it gave it its name: fmove resume looks whether it has it, or goes on";
 	return "its command has gone away: fmove resume goes on";
 }
 

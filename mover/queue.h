@@ -176,8 +176,9 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 
 /*
  * One that waits is tried now; one that is paused, failed or was cancelled is queued again, with fd where it needs a
- * file (taken over in any case; -1: none). -EINVAL: a file is needed, or is not, or it is attended and does not wait;
- * -EALREADY: it is queued, runs or is done.
+ * file (taken over in any case; -1: none). For one that is attended and receives a file, fd is the file that has its name
+ * already: if it is of the size and time of the source, an earlier try made it and the job is done, else it fails with -EEXIST.
+ * -EINVAL: a file is needed, or is not, or it is attended and needs its caller; -EALREADY: it is queued, runs or is done.
  */
 int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_err *err);
 

@@ -116,6 +116,7 @@ int fm_queue_attended_again(struct fm_queue_job *j, const struct fm_queue_opts *
 	swap_opts(j, new);
 	fm_queue_job_free(new);
 	fm_queue_revive(j);
+	j->is_found = false;
 	if (j->o.fd >= 0)
 		fm_queue_use_fds(j, 1);
 	j->has_tree = fm_queue_is_callers_tree(&j->o);

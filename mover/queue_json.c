@@ -52,6 +52,8 @@ static const struct field result_fields[] = {
 	{ "durable", FIELD_BOOL, RESULT(is_durable), 0, NULL },
 	{ "checked", FIELD_BOOL, RESULT(is_checked), 0, NULL },
 	{ "kind", FIELD_CHOICE, RESULT(kind), 0, kinds },
+	{ "rdma_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_RDMA]), 0, NULL },
+	{ "tcp_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_TCP]), 0, NULL },
 	{ "connections", FIELD_U32, RESULT(conns), 0, NULL },
 	{ "why", FIELD_TEXT, RESULT(why), sizeof(((struct fm_job_result *)0)->why), NULL },
 	{ "note", FIELD_TEXT, RESULT(note), sizeof(((struct fm_job_result *)0)->note), NULL },

@@ -88,6 +88,7 @@ struct fm_queue_job {
 	bool is_abandoned;		/* its caller went away: paused, for a while */
 	bool is_naming;			/* attended: all of it is there, its caller gives it its name */
 	bool has_gone_far;		/* an earlier try may have given the target its name */
+	bool is_found;			/* attended: o.fd is the file that has the target's name */
 	struct fm_queue_opts o;		/* its strings are in text */
 	char *text;
 	size_t bytes;			/* of the whole in memory */

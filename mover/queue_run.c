@@ -400,6 +400,36 @@ static void begin(struct fm_queue_job *j)
 	}
 }
 
+/* What has the name already is no end of a transfer, but perhaps what an earlier try made. Its name may not be on disk yet. */
+static void look_run(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	struct stat st;
+
+	if (fstat(t->fd, &st) < 0 || (t->job->o.job.durability != FM_DURABILITY_MEMORY && syncfs(t->fd) < 0)) {
+		t->ret = fm_err_sys(&t->err, -errno, "look at the file");
+		return;
+	}
+	t->attr = (struct fm_attr){ .type = S_ISREG(st.st_mode) ? FM_NODE_FILE : FM_NODE_OTHER,
+				    .size = (uint64_t)st.st_size,
+				    .mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec };
+}
+
+static void look_done(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	struct fm_queue_job *j = t->job;
+
+	if (j->end_code) {
+		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
+		return;
+	}
+	if (t->ret == 0)
+		t->ret = fm_err_set(&t->err, -EEXIST, "what has the name already is of another size or time than the source: move it "
+				    "away, or receive it again with --force");
+	settle_code(j, t->ret, t->err.text);
+}
+
 static void open_done(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
@@ -464,6 +494,8 @@ static void start(struct fm_queue_job *j)
 	ret = j->o.end == FM_QUEUE_STORE ? take_store(t) : take_fds(t);
 	if (ret < 0)
 		settle_code(j, ret, t->err.text);
+	else if (j->is_found)
+		work(t, look_run, look_done);
 	else
 		work(t, open_run, open_done);
 }
@@ -566,7 +598,7 @@ static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 	delay_ns = next_backoff(j);
 	if (j->o.retry_ns != FM_QUEUE_RETRY_ALWAYS && now_ns + delay_ns > j->failing_ns + j->o.retry_ns)
 		return false;
-	j->has_gone_far |= r->conns > 0;	/* it was asked for there */
+	j->has_gone_far |= r->conns > 0 || j->is_found;	/* it was asked for there */
 	fm_queue_set_why(j, r->code, r->err.text);
 	j->again_ns = now_ns + delay_ns;
 	j->state = FM_QUEUE_WAITING;
@@ -584,7 +616,7 @@ static void compare(struct fm_queue_job *j, const struct fm_job_result *r);
 
 static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	bool can_compare = j->try && !j->o.is_tree && (j->o.job.is_put || j->o.end == FM_QUEUE_STORE);
+	bool can_compare = j->try && !j->o.is_tree && (j->o.job.is_put || j->o.end == FM_QUEUE_STORE || j->is_found);
 
 	if (r->code == -EEXIST && j->has_gone_far && can_compare && !j->end_code) {
 		compare(j, r);
@@ -592,7 +624,7 @@ static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 	}
 	place_give(j);
 	try_free(j);
-	if (r->code == 0 && fm_queue_needs_name(j))
+	if (r->code == 0 && fm_queue_needs_name(j) && !j->is_found)
 		fm_queue_let_name(j, r);
 	else if (r->code == 0)
 		fm_queue_end(j, FM_QUEUE_DONE, r);
@@ -625,7 +657,7 @@ static void compared(struct fm_queue_job *j, bool is_ours)
 		fm_err_clear(&r.err);
 		r.attr = j->try->far;
 		r.size = r.data_bytes = r.bytes_resumed = r.attr.size;
-		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK;
+		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK || (j->is_found && j->o.job.durability != FM_DURABILITY_MEMORY);
 		r.is_checked = true;
 		(void)snprintf(r.note, sizeof(r.note), "an earlier try had got it there");
 	}
@@ -659,6 +691,10 @@ static void far_seen(void *ctx, const struct fm_request_result *result)
 {
 	struct fm_queue_job *j = ctx;
 
+	if (result->code < 0 && j->is_found) {	/* what is there says nothing, then */
+		j->try->result.code = j->try->result.err.code = result->code;
+		(void)snprintf(j->try->result.err.text, sizeof(j->try->result.err.text), "%s", result->err.text);
+	}
 	if (result->code < 0) {
 		compared(j, false);
 		return;

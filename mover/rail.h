@@ -65,7 +65,7 @@ void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m);
 /* Make what is missing. */
 void fm_rail_step(struct fm_session *s);
 
-/* A flow of that rail ended. */
+/* A connection of that rail ended. */
 void fm_rail_down(struct fm_session *s, int rail);
 
 /* Whether RDMA may still come up soon, so that a job should wait for it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/session.h"
@@ -61,7 +62,7 @@ static void free_run(struct fm_task *task)
 	fm_list_del(&r->at);
 	e->request_count--;
 	free(r->path);
-	free(r);
+	fm_budget_free(r);
 	fm_engine_check_stopped(e);
 }
 
@@ -202,13 +203,13 @@ static void start_work(struct request *r)
 
 static struct request *request_new(struct fm_engine *e, const char *path, size_t path_len)
 {
-	struct request *r = FM_FAULT("request.new") ? NULL : calloc(1, sizeof(*r));
+	struct request *r = FM_FAULT("request.new") ? NULL : fm_budget_alloc(sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->path = malloc(path_len + 1);
 	if (!r->path) {
-		free(r);
+		fm_budget_free(r);
 		return NULL;
 	}
 	memcpy(r->path, path, path_len);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -15,6 +16,7 @@
 #include "mover/job.h"
 #include "mover/request.h"
 #include "mover/verification.h"
+#include "mover/volumes.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
@@ -41,7 +43,7 @@ static void free_run(struct fm_task *task)
 		e->env.net->ops->domain_free(s->domain);
 	fm_link_unref(s->link);
 	fm_list_del(&s->at);
-	free(s);
+	fm_budget_free(s);
 	fm_engine_check_stopped(e);
 }
 
@@ -93,6 +95,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 	fm_job_session_lost(s, err);
 	fm_request_session_lost(s, err);
 	fm_verification_session_lost(s, err);
+	fm_volumes_session_lost(s, err);
 	if (s->peer)
 		fm_peer_lost(s->peer, s, err);
 	free_if_done(s);
@@ -270,6 +273,12 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 	case FM_WIRE_VERIFIED:
 		fm_verification_said(s, &m->verified);
 		break;
+	case FM_WIRE_VOLUMES_ASK:
+		fm_volumes_asked(s, &m->volumes_ask);
+		break;
+	case FM_WIRE_VOLUMES:
+		fm_volumes_answered(s, &m->volumes);
+		break;
 	case FM_WIRE_NEED:
 		fm_job_need(s, &m->need);
 		break;
@@ -333,7 +342,7 @@ static const struct fm_ctl_events ctl_events = {
 
 static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 {
-	struct fm_session *s = FM_FAULT("session.new") ? NULL : calloc(1, sizeof(*s));
+	struct fm_session *s = FM_FAULT("session.new") ? NULL : fm_budget_alloc(sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -365,7 +374,7 @@ struct fm_session *fm_session_dial(struct fm_peer *p)
 	if (s->ctl)
 		return s;
 	fm_list_del(&s->at);
-	free(s);
+	fm_budget_free(s);
 	return NULL;
 }
 
@@ -425,7 +434,7 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 			if (!is_token(&s->tokens[i], token, now_ns))
 				continue;
 			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
-			if (s->pending + s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] >= FM_SESSION_FLOWS_MAX)
+			if (s->pending + s->flow_count >= FM_SESSION_FLOWS_MAX)
 				return NULL;
 			s->pending++;
 			s->arriving++;
@@ -464,21 +473,30 @@ struct flow_owner {
 	int rail;
 };
 
+static void flow_down(struct fm_flow *f)
+{
+	struct flow_owner *owner = f->owner;
+	struct fm_session *s = owner->session;
+
+	s->up[f->kind]--;
+	if (s->is_closed)
+		return;
+	if (f->err.code)
+		fm_log_warn("%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr, f->info.remote_addr, f->err.text,
+			    f->info.note);
+	fm_rail_down(s, owner->rail);
+	fm_job_session_changed(s);
+}
+
 static void flow_gone(struct fm_flow *f)
 {
 	struct flow_owner *owner = f->owner;
 	struct fm_session *s = owner->session;
 
-	if (!s->is_closed && f->err.code)
-		fm_log_warn("%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr, f->info.remote_addr, f->err.text,
-			    f->info.note);
 	fm_list_del(&f->owner_at);
-	s->up[f->kind]--;
-	if (!s->is_closed) {
-		fm_rail_down(s, owner->rail);
-		fm_job_session_changed(s);
-		fm_session_wake(s, UINT_MAX, UINT64_MAX);
-	}
+	s->flow_count--;
+	if (!s->is_closed)
+		fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 	free(owner);
 	fm_flow_free(f);
 	free_if_done(s);
@@ -502,6 +520,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 						  .link = s->link,
 						  .control = e->env.loop,
 						  .owner = owner,
+						  .down = flow_down,
 						  .gone = flow_gone },
 			  &f, &err);
 	if (ret < 0) {
@@ -510,6 +529,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 		return ret;
 	}
 	fm_list_append(&s->flows, &f->owner_at);
+	s->flow_count++;
 	s->up[f->kind]++;
 	fm_log_info("%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
 		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);

@@ -40,9 +40,10 @@ struct fm_session {
 	struct fm_link *link;
 	struct fm_domain *domain;
 	struct fm_list flows;		/* fm_flow.owner_at */
+	unsigned flow_count;		/* those included whose connection is gone and whose I/O is not */
 	unsigned pending;		/* data connections being made, either way */
 	unsigned arriving;		/* of these: a token was used up and the connection is not here yet */
-	unsigned up[FM_KIND_COUNT];	/* flows that work */
+	unsigned up[FM_KIND_COUNT];	/* connections */
 	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
 	unsigned next_token;		/* the oldest of them */
 	struct fm_rails rails;

@@ -79,7 +79,7 @@ static void report_findings(struct fm_verification *v)
 	struct fm_finding *f;
 
 	while ((f = fm_verify_take(&v->state)) != NULL) {
-		v->events.finding(v->ctx, f->kind, f->offset, f->path);
+		v->events.finding(v->ctx, f->kind, f->offset, f->length, f->path);
 		free(f);
 	}
 }
@@ -103,6 +103,7 @@ static bool send_some(struct fm_verification *v, bool is_last)
 		w->finding[w->count] = (struct fm_wire_found_bad){
 			.kind = f->kind == FM_FINDING_CORRUPT ? FM_WIRE_CORRUPT : FM_WIRE_UNREADABLE,
 			.offset = f->offset,
+			.length = f->length,
 			.path = { f->path, len < FM_WIRE_PATH_MAX ? len : FM_WIRE_PATH_MAX },
 		};
 	}
@@ -420,7 +421,7 @@ void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m
 
 		(void)snprintf(path, sizeof(path), "%.*s", (int)f->path.len, f->path.at);
 		v->events.finding(v->ctx, f->kind == FM_WIRE_CORRUPT ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, f->offset,
-				  path);
+				  f->length, path);
 	}
 	if (m->flags & FM_WIRE_VERIFIED_MORE) {
 		v->events.progress(v->ctx, &v->count);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -18,6 +19,7 @@
 #include "mover/wire/wire.h"
 
 #define SEEN_SMALL_BYTES 4096u		/* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
+#define SEEN_STEP 65536u		/* of these so much at a time is taken from the budget */
 #define CHUNKS_MAX (UINT64_C(1) << 31)
 #define LOG_LOOK_BACK 32u
 #define LOOK_AGAIN_NS FM_NS_PER_MS	/* for lanes that have nothing to do while another one asks where data comes next */
@@ -50,8 +52,22 @@ static int seen_new(struct fm_xfer *x, struct fm_err *err)
 	return 0;
 }
 
+/* Chunks come nearly in order, see fm_xfer_accept(): what is touched is what is below the furthest. */
+static bool seen_grow(struct fm_xfer *x, uint64_t seq)
+{
+	size_t end = (size_t)(seq / 8 / SEEN_STEP + 1) * SEEN_STEP;
+
+	if (x->seen_bytes <= SEEN_SMALL_BYTES || end <= x->seen_taken)
+		return true;
+	if (!fm_budget_take(end - x->seen_taken))
+		return false;
+	x->seen_taken = end;
+	return true;
+}
+
 static void seen_free(struct fm_xfer *x)
 {
+	fm_budget_give(x->seen_taken);
 	if (x->seen && x->seen_bytes > SEEN_SMALL_BYTES)
 		(void)munmap(x->seen, x->seen_bytes);	/* our own mapping: cannot fail */
 	else
@@ -60,7 +76,7 @@ static void seen_free(struct fm_xfer *x)
 
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
 {
-	struct fm_xfer *x = FM_FAULT("xfer.new") ? NULL : calloc(1, sizeof(*x));
+	struct fm_xfer *x = FM_FAULT("xfer.new") ? NULL : fm_budget_alloc(sizeof(*x));
 
 	if (!x)
 		return fm_err_sys(err, -ENOMEM, "allocate the transfer");
@@ -72,14 +88,14 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 	x->ended.run = opts->drained;
 	fm_rate_set(&x->rate, opts->rate_bytes);
 	if (opts->is_logged)
-		x->log = FM_FAULT("xfer.log") ? NULL : calloc(FM_XFER_LOG_MAX, sizeof(*x->log));
+		x->log = FM_FAULT("xfer.log") ? NULL : fm_budget_alloc(FM_XFER_LOG_MAX * sizeof(*x->log));
 	if (opts->is_logged && !x->log) {
-		free(x);
+		fm_budget_free(x);
 		return fm_err_sys(err, -ENOMEM, "allocate the list of what was written");
 	}
 	if (!opts->is_source && seen_new(x, err) < 0) {
-		free(x->log);
-		free(x);
+		fm_budget_free(x->log);
+		fm_budget_free(x);
 		return -ENOMEM;
 	}
 	if (opts->is_source && opts->size == 0)
@@ -116,8 +132,8 @@ void fm_xfer_free(struct fm_xfer *x)
 	free_all(x->later);
 	fm_ranges_free(&x->have);
 	seen_free(x);
-	free(x->log);
-	free(x);
+	fm_budget_free(x->log);
+	fm_budget_free(x);
 }
 
 void fm_xfer_abandon(struct fm_xfer *x)
@@ -439,7 +455,7 @@ static void count(struct fm_xfer *x, const struct fm_chunk *c, unsigned kind)
 		x->has_no_blocks = true;
 	else if (!x->o.is_source)
 		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
-	x->kinds_used |= 1u << kind;
+	x->kind_bytes[kind] += c->len;
 }
 
 void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
@@ -558,6 +574,10 @@ void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned k
 	}
 	if (is_seen(x, chunk->seq)) {
 		x->resent_bytes += chunk->len;
+		return;
+	}
+	if (!seen_grow(x, chunk->seq)) {
+		fm_xfer_fail(x, -ENOMEM, "no memory to remember which chunks came");
 		return;
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);

@@ -24,6 +24,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/ranges.h"
 #include "mover/rate.h"
+#include "mover/transport/transport.h"
 #include "mover/tree/digest.h"
 
 struct fm_file;
@@ -112,7 +113,7 @@ struct fm_xfer {
 	bool has_no_blocks;		/* what of it is in which block is not known */
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
-	unsigned kinds_used;
+	uint64_t kind_bytes[FM_KIND_COUNT];	/* of data_bytes, what came over which */
 	struct fm_ranges have;		/* there from an earlier try: not sent */
 	uint64_t have_bytes;
 
@@ -121,6 +122,7 @@ struct fm_xfer {
 	size_t log_count;
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
+	size_t seen_taken;		/* of the budget */
 };
 
 /* The reference of the control thread is the caller's. */

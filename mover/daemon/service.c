@@ -23,9 +23,11 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "config/check.h"
 #include "config/files.h"
 #include "config/value.h"
 #include "mover/api.h"
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -123,8 +125,10 @@ static int make_engine(struct fm_service *service, struct fm_err *err)
 		.worker = service->worker,
 		.arena = service->arena.memory,
 		.arena_len = service->arena.len,
+		.volumes = &service->volumes.table,
 	};
 
+	fm_volumes_file_init(&service->volumes, cfg->nvme.socket);
 	fm_net_key(service->net, opts.key);
 	for (unsigned i = 0; i < opts.lanes; i++) {
 		env.lane_loops[i] = fm_lanes_loop(service->lanes, i);
@@ -358,6 +362,7 @@ static int start_all(struct fm_service *service, struct fm_err *err)
 
 	fm_limits_files();
 	check_limits(service->cfg);
+	fm_budget_set(service->cfg->memory.total_bytes - service->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
 	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
 	if (ret == 0)
 		ret = fm_loop_new(&loop_opts, &service->loop, err);
@@ -468,6 +473,7 @@ void fm_service_end(struct fm_service *service)
 	fm_queue_free(service->queue);
 	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
 	fm_engine_free(service->engine);
+	fm_volumes_file_clear(&service->volumes);
 	fm_net_free(service->net);
 	fm_loop_free(service->loop);
 	fm_arena_unmap(&service->arena);

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
+#include "mover/volumes_file.h"
 
 struct fm_api;
 struct fm_engine;
@@ -38,6 +39,7 @@ struct fm_service {
 	struct fm_worker *worker;
 	struct fm_lanes *lanes;
 	struct fm_net *net;
+	struct fm_volumes_file volumes;
 	struct fm_engine *engine;
 	struct fm_queue *queue;
 	struct fm_api *api;

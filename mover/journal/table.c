@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 
@@ -88,17 +89,17 @@ const struct fm_journal_file *fm_table_find(struct fm_table *t, const char *path
 
 static void *grow(void *array, uint32_t cap, size_t len)
 {
-	return FM_FAULT("journal.alloc") ? NULL : reallocarray(array, cap, len);
+	return FM_FAULT("journal.alloc") ? NULL : fm_budget_realloc(array, cap * len);
 }
 
 static int grow_buckets(struct fm_table *t)
 {
 	uint32_t count = t->bucket_count ? 2 * t->bucket_count : BUCKETS_FIRST;
-	uint32_t *buckets = FM_FAULT("journal.alloc") ? NULL : calloc(count, sizeof(*buckets));
+	uint32_t *buckets = FM_FAULT("journal.alloc") ? NULL : fm_budget_alloc(count * sizeof(*buckets));
 
 	if (!buckets)
 		return -ENOMEM;
-	free(t->buckets);
+	fm_budget_free(t->buckets);
 	t->buckets = buckets;
 	t->bucket_count = count;
 	for (uint32_t i = 0; i < t->count; i++)
@@ -194,7 +195,7 @@ static int save(struct fm_table *t, struct fm_table_file *f)
 
 static void undos_free(struct fm_table *t)
 {
-	free(t->undos);
+	fm_budget_free(t->undos);
 	t->undos = NULL;
 	t->undo_count = t->undo_cap = 0;
 }
@@ -376,7 +377,7 @@ void fm_table_free(struct fm_table *t)
 	assert(t->undo_count == 0);
 	for (uint32_t i = 0; i < t->count; i++)
 		free_ranges(t->files[i].ranges);
-	free(t->files);
-	free(t->buckets);
+	fm_budget_free(t->files);
+	fm_budget_free(t->buckets);
 	*t = (struct fm_table){ 0 };
 }

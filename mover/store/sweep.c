@@ -66,6 +66,15 @@ static bool is_named(int dir, const char *name, int fd)
 }
 
 /*
+ * One without a journal: for its age, or because nobody can go on with it, which power cuts leave of streams and small files.
+ * That nobody works on it is known as for a pair: may_go().
+ */
+static bool may_go_alone(const struct sweep *sw, const struct stat *st, bool is_locked)
+{
+	return is_stale(sw, st) || (is_locked && S_ISREG(st->st_mode) && changed_at(st) < sw->boot_ns);
+}
+
+/*
  * A partial file, locked against any transfer, or -1. Where there are no locks, its age must do. Looked at again under
  * the lock: the name may be another file's by now, or somebody went on with it just now.
  */
@@ -73,10 +82,12 @@ static int claim(const struct sweep *sw, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
+	int ret;
 
 	if (fd < 0)
 		return -1;
-	if (fm_partial_lock(fd) != -EAGAIN && is_named(dir, name, fd) && fstat(fd, &st) == 0 && is_stale(sw, &st))
+	ret = fm_partial_lock(fd);
+	if (ret != -EAGAIN && is_named(dir, name, fd) && fstat(fd, &st) == 0 && may_go_alone(sw, &st, ret == 0))
 		return fd;
 	close(fd);
 	return -1;
@@ -140,7 +151,7 @@ static void sweep_file(struct sweep *sw, int dir, const char *name, uint64_t has
 	int lock, fd;
 
 	fm_partial_name(hash, FM_PARTIAL_JOURNAL, journal);
-	if (!look(dir, name, &st) || !is_stale(sw, &st))
+	if (!look(dir, name, &st) || !may_go_alone(sw, &st, true))
 		return;
 	lock = openat(dir, journal, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)

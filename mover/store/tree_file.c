@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
 #include "mover/store/done_list.h"
@@ -27,6 +28,7 @@
 
 #define THREADS_MIN 4		/* on few cores they wait for the disk, not for each other */
 #define THREADS_MAX 16
+#define THREAD_BYTES (256u << 10)	/* of the budget: its stack, and the buffers of the call that it is in */
 
 struct tree_file;
 
@@ -441,6 +443,7 @@ static void tree_close(struct fm_file *file)
 		f->o.closed(f->o.ctx);
 	free_pool(f);
 	pthread_mutex_destroy(&f->lock);
+	fm_budget_give(f->o.threads * (uint64_t)THREAD_BYTES);
 	free(f);
 }
 
@@ -469,14 +472,16 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 	struct fm_tree *tree = opts->tree;
 	int ret;
 
-	if (!f) {
+	if (!f || !fm_budget_take(opts->threads * (uint64_t)THREAD_BYTES)) {
 		tree->ops->close(tree);
+		free(f);
 		return fm_err_sys(err, -ENOMEM, "allocate the tree's file");
 	}
 	f->o = *opts;
 	ret = fm_worker_new(opts->threads, &f->worker, err);
 	if (ret < 0) {
 		tree->ops->close(tree);
+		fm_budget_give(opts->threads * (uint64_t)THREAD_BYTES);
 		free(f);
 		return ret;
 	}

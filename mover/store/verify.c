@@ -5,7 +5,7 @@
  * Happy path: a file's digest, its bytes in blocks of BUF_BYTES, the CRC32C of the whole.
  * Failure modes: no digest, or one of another size or time: counted, not read; a file that is written to while it is read:
  * counted with those. A byte that cannot be read: the read is tried again in small pieces to say which, and the file is a
- * finding. A CRC that differs: a finding with the first block that differs, where blocks were kept.
+ * finding. A CRC that differs: a finding with the first blocks that differ, where blocks were kept.
  */
 #include "mover/store/verify.h"
 
@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -102,7 +103,7 @@ static void add(struct fm_verify *v, uint64_t *counter, uint64_t by)
 	pthread_mutex_unlock(&v->lock);
 }
 
-static int say(struct run *r, enum fm_finding_kind kind, uint64_t offset)
+static int say(struct run *r, enum fm_finding_kind kind, uint64_t offset, uint64_t length)
 {
 	struct fm_verify *v = r->v;
 	size_t len = strlen(r->path);
@@ -110,7 +111,7 @@ static int say(struct run *r, enum fm_finding_kind kind, uint64_t offset)
 
 	if (!f)
 		return -ENOMEM;
-	*f = (struct fm_finding){ .kind = kind, .offset = offset };
+	*f = (struct fm_finding){ .kind = kind, .offset = offset, .length = length };
 	fm_list_init(&f->at);
 	memcpy(f->path, r->path, len + 1);
 	pthread_mutex_lock(&v->lock);
@@ -140,14 +141,22 @@ static ssize_t read_at(int fd, void *buf, size_t len, uint64_t offset)
 	return n < 0 ? -errno : n;
 }
 
-/* The first piece of a stretch that cannot be read; its end, if all of them can now. */
-static uint64_t first_bad(struct run *r, int fd, uint64_t offset, size_t len)
-{
-	uint64_t end = offset + len;
+struct stretch {
+	uint64_t offset;
+	uint64_t length;
+};
 
-	while (offset < end && read_at(fd, r->buf, PIECE, offset) >= 0)
-		offset += PIECE;
-	return offset;
+/* The first piece of a stretch that cannot be read; all of it, if every piece can now. */
+static void find_bad(struct run *r, int fd, struct stretch *s)
+{
+	uint64_t end = s->offset + s->length;
+
+	for (uint64_t at = s->offset; at < end; at += PIECE) {
+		if (read_at(fd, r->buf, PIECE, at) >= 0)
+			continue;
+		*s = (struct stretch){ at, end - at < PIECE ? end - at : PIECE };
+		return;
+	}
 }
 
 struct sums {
@@ -155,8 +164,8 @@ struct sums {
 	uint32_t block[FM_DIGEST_BLOCKS_MAX];
 };
 
-/* 0: all was read. 1: it could not be, from *bad on. */
-static int read_file(struct run *r, int fd, const struct fm_digest *d, struct sums *sums, uint64_t *bad)
+/* 0: all was read. 1: *bad could not be, and nothing behind it was tried. */
+static int read_file(struct run *r, int fd, const struct fm_digest *d, struct sums *sums, struct stretch *bad)
 {
 	uint64_t block_bytes = fm_digest_block_bytes(d->size), offset = 0;
 
@@ -171,7 +180,11 @@ static int read_file(struct run *r, int fd, const struct fm_digest *d, struct su
 		else if (n > 0 && offset + (uint64_t)n < d->size)
 			n -= n % PIECE;		/* a short read must not leave the grid of the disk's blocks */
 		if (n <= 0) {
-			*bad = n < 0 ? first_bad(r, fd, offset, BUF_BYTES) : offset;
+			*bad = (struct stretch){ offset, d->size - offset };
+			if (n < 0) {
+				bad->length = bad->length < BUF_BYTES ? bad->length : BUF_BYTES;
+				find_bad(r, fd, bad);
+			}
 			return 1;
 		}
 		part = fm_crc32c_part(fm_crc32c(0, r->buf, (size_t)n), offset, (uint32_t)n);
@@ -183,12 +196,21 @@ static int read_file(struct run *r, int fd, const struct fm_digest *d, struct su
 	return 0;
 }
 
-static uint64_t first_difference(const struct fm_digest *d, const struct sums *sums)
+/* The first blocks that differ, side by side; the whole file, where no blocks were kept. */
+static struct stretch first_difference(const struct fm_digest *d, const struct sums *sums)
 {
-	for (unsigned i = 0; i < d->blocks; i++)
-		if (d->block[i] != sums->block[i])
-			return i * fm_digest_block_bytes(d->size);
-	return 0;
+	uint64_t block_bytes = fm_digest_block_bytes(d->size), from, to;
+	unsigned i = 0;
+
+	while (i < d->blocks && d->block[i] == sums->block[i])
+		i++;
+	if (i == d->blocks)
+		return (struct stretch){ 0, d->size };
+	from = i * block_bytes;
+	while (i < d->blocks && d->block[i] != sums->block[i])
+		i++;
+	to = i * block_bytes < d->size ? i * block_bytes : d->size;
+	return (struct stretch){ from, to - from };
 }
 
 static int64_t ns_of(const struct timespec *t)
@@ -210,8 +232,8 @@ static bool is_written_since(int fd, const struct stat *before)
 /* What was written to while it was read is what its digest says no more, and of what was read nothing can be said. */
 static int compare(struct run *r, int fd, const struct fm_digest *d, const struct stat *before)
 {
+	struct stretch bad = { 0 };
 	struct sums sums = { 0 };
-	uint64_t bad = 0;
 	int ret = read_file(r, fd, d, &sums, &bad);
 
 	if (ret < 0 || (ret == 0 && fm_crc32c_whole(sums.parts, d->size) == d->crc))
@@ -220,7 +242,10 @@ static int compare(struct run *r, int fd, const struct fm_digest *d, const struc
 		add(r->v, &r->v->count.changed, 1);
 		return 0;
 	}
-	return ret > 0 ? say(r, FM_FINDING_UNREADABLE, bad) : say(r, FM_FINDING_CORRUPT, first_difference(d, &sums));
+	if (ret > 0)
+		return say(r, FM_FINDING_UNREADABLE, bad.offset, bad.length);
+	bad = first_difference(d, &sums);
+	return say(r, FM_FINDING_CORRUPT, bad.offset, bad.length);
 }
 
 static int verify_open(struct run *r, int fd, const struct stat *st)
@@ -270,7 +295,7 @@ static int verify_file(struct run *r, int dir, const char *name)
 		return fd;	/* which says nothing of the file */
 	add(r->v, &r->v->count.files, 1);
 	if (fd < 0)
-		return say(r, FM_FINDING_UNREADABLE, 0);
+		return say(r, FM_FINDING_UNREADABLE, 0, 0);
 	ret = fstat(fd, &st) < 0 ? -errno : verify_open(r, fd, &st);
 	close(fd);
 	return ret;
@@ -327,7 +352,7 @@ int fm_verify_run(struct fm_verify *v, int dir, const char *name, const char *pa
 	struct run *r = fm_sys_alloc(sizeof(*r));
 	int ret = -ENOMEM;
 
-	if (r) {
+	if (r && fm_budget_take(BUF_BYTES)) {
 		r->v = v;
 		r->top = path;
 		r->walk = fm_sys_alloc(sizeof(*r->walk));
@@ -336,6 +361,7 @@ int fm_verify_run(struct fm_verify *v, int dir, const char *name, const char *pa
 			ret = verify_any(r, dir, name);
 		free(r->walk);
 		free(r->buf);
+		fm_budget_give(BUF_BYTES);
 	}
 	free(r);
 	return ret < 0 ? fm_path_fail(err, ret, "verify", path) : 0;

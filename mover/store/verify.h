@@ -24,6 +24,7 @@ struct fm_finding {
 	struct fm_list at;
 	enum fm_finding_kind kind;
 	uint64_t offset;		/* of the first block that differs (digest.h), or byte that cannot be read */
+	uint64_t length;		/* the blocks that differ there, or what cannot be read; 0: not known */
 	char path[];			/* below the store, terminated */
 };
 

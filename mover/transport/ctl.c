@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/bytes.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -143,8 +144,8 @@ static void ctl_free(struct fm_ctl *ctl)
 {
 	assert(ctl->state == CTL_BROKEN && ctl->entries == 0);
 	fm_list_del(&ctl->link);
-	free(ctl->in);
-	free(ctl->out);
+	fm_budget_free(ctl->in);
+	fm_budget_free(ctl->out);
 	free(ctl);
 }
 
@@ -214,7 +215,7 @@ static int out_reserve(struct fm_ctl *ctl, size_t len)
 		cap *= 2;
 	if (cap == ctl->out_cap)
 		return 0;
-	bigger = FM_FAULT("ctl.alloc_out") ? NULL : realloc(ctl->out, cap);
+	bigger = FM_FAULT("ctl.alloc_out") ? NULL : fm_budget_realloc(ctl->out, cap);
 	if (!bigger)
 		return -ENOMEM;
 	ctl->out = bigger;
@@ -255,7 +256,7 @@ static int ctl_write(struct fm_ctl *ctl, struct fm_err *err)
 	}
 	ctl->out_at = ctl->out_len = 0;
 	if (ctl->out_cap > OUT_KEPT) {
-		free(ctl->out);
+		fm_budget_free(ctl->out);
 		ctl->out = NULL;
 		ctl->out_cap = 0;
 	}
@@ -299,7 +300,7 @@ static int in_reserve(struct fm_ctl *ctl)
 	}
 	if (cap <= ctl->in_cap)
 		return 0;
-	bigger = FM_FAULT("ctl.alloc_in") ? NULL : realloc(ctl->in, cap);
+	bigger = FM_FAULT("ctl.alloc_in") ? NULL : fm_budget_realloc(ctl->in, cap);
 	if (!bigger)
 		return -ENOMEM;
 	ctl->in = bigger;

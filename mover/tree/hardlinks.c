@@ -5,9 +5,9 @@
 #include "mover/tree/hardlinks.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/tree/tree.h"
 
@@ -34,7 +34,7 @@ static int remember(struct fm_hardlinks *h, uint64_t dev, uint64_t ino, const ch
 
 	if (h->count == FM_TREE_HARDLINKS_MAX || len > FM_TREE_HARDLINK_PATHS_MAX - h->paths_len)
 		return -ENOSPC;
-	link = FM_FAULT("hardlinks.alloc") ? NULL : malloc(sizeof(*link) + len + 1);
+	link = FM_FAULT("hardlinks.alloc") ? NULL : fm_budget_alloc(sizeof(*link) + len + 1);
 	if (!link)
 		return -ENOMEM;
 	*link = (struct fm_hardlink){ .next = *bucket, .dev = dev, .ino = ino, .path_len = len };
@@ -50,7 +50,7 @@ const char *fm_hardlinks_meet(struct fm_hardlinks *h, uint64_t dev, uint64_t ino
 {
 	*ret = 0;
 	if (!h->buckets)
-		h->buckets = FM_FAULT("hardlinks.table") ? NULL : calloc(BUCKETS, sizeof(struct fm_hardlink *));
+		h->buckets = FM_FAULT("hardlinks.table") ? NULL : fm_budget_alloc(BUCKETS * sizeof(struct fm_hardlink *));
 	if (!h->buckets) {
 		*ret = -ENOMEM;
 		return NULL;
@@ -72,8 +72,8 @@ void fm_hardlinks_free(struct fm_hardlinks *h)
 			struct fm_hardlink *link = h->buckets[i];
 
 			h->buckets[i] = link->next;
-			free(link);
+			fm_budget_free(link);
 		}
-	free(h->buckets);
+	fm_budget_free(h->buckets);
 	*h = (struct fm_hardlinks){ .buckets = NULL };
 }

@@ -2,8 +2,8 @@
 /*
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
- * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c or wire_verify.c; wire.c has the
- * table and calls them. check() is the one place that knows the ranges: the encoder asserts it, the decoder returns it,
+ * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c, wire_verify.c or
+ * wire_volumes.c; wire.c has the table and calls them. check() is the one place that knows the ranges: the encoder asserts it, the decoder returns it,
  * so that what one side refuses the other can never have sent.
  */
 #ifndef FM_WIRE_CODEC_H
@@ -58,6 +58,10 @@ extern const struct fm_wire_codec fm_wire_codec_reply;
 /* wire_verify.c */
 extern const struct fm_wire_codec fm_wire_codec_verify;
 extern const struct fm_wire_codec fm_wire_codec_verified;
+
+/* wire_volumes.c */
+extern const struct fm_wire_codec fm_wire_codec_volumes_ask;
+extern const struct fm_wire_codec fm_wire_codec_volumes;
 
 /* A string: 16-bit length, then its bytes. Its maximum is check()'s business; every one is below 2^16. */
 void fm_wire_put_str(struct fm_writer *w, const struct fm_wire_str *s);

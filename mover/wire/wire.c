@@ -31,6 +31,8 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_COMMIT] = &fm_wire_codec_commit,
 	[FM_WIRE_VERIFY] = &fm_wire_codec_verify,
 	[FM_WIRE_VERIFIED] = &fm_wire_codec_verified,
+	[FM_WIRE_VOLUMES_ASK] = &fm_wire_codec_volumes_ask,
+	[FM_WIRE_VOLUMES] = &fm_wire_codec_volumes,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -64,6 +66,8 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->reply.flags;
 	case FM_WIRE_VERIFIED:
 		return &m->verified.flags;
+	case FM_WIRE_VOLUMES:
+		return &m->volumes.flags;
 	default:
 		return NULL;
 	}

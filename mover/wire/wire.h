@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 2. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 3. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -43,7 +43,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 2
+#define FM_WIRE_VERSION 3
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -59,7 +59,10 @@
 #define FM_WIRE_NEED_MAX 1024			/* entries that one NEED answers: FM_TREE_OFFERS_MAX */
 #define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
-#define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 16) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_VOLUMES_MAX 64			/* of one VOLUMES: 64 * 530 < FM_WIRE_MSG_MAX */
+#define FM_WIRE_SUBSYSTEM_MAX 223		/* an NQN, or whatever a target calls its subsystem */
+#define FM_WIRE_WWID_MAX 159
 #define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
 #define FM_WIRE_SIZE_MAX ((uint64_t)INT64_MAX)
 
@@ -84,6 +87,8 @@ enum fm_wire_type {
 	FM_WIRE_COMMIT = 18,
 	FM_WIRE_VERIFY = 19,
 	FM_WIRE_VERIFIED = 20,
+	FM_WIRE_VOLUMES_ASK = 21,
+	FM_WIRE_VOLUMES = 22,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -340,13 +345,14 @@ enum fm_wire_finding { FM_WIRE_CORRUPT = 1, FM_WIRE_UNREADABLE = 2 };
 
 /*
  * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28 8 bytes   36 8 corrupt   44 8 unreadable
- *   52 8 changed   60 8 without (a digest)   68 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first byte that
- *   could not be read; else 0), path (string)
+ *   52 8 changed   60 8 without (a digest)   68 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first block that
+ *   differs, or byte that cannot be read), 8 length (of such blocks, or bytes, in a row; 0: not known), path (string)
  * The numbers are of all so far; each finding is said once.
  */
 struct fm_wire_found_bad {
 	uint8_t kind;
 	uint64_t offset;
+	uint64_t length;
 	struct fm_wire_str path;
 };
 
@@ -412,6 +418,43 @@ struct fm_wire_reply {
 	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
 };
 
+/* VOLUMES_ASK: 4 8 id: which shared volumes has that node, and how? */
+struct fm_wire_volumes_ask {
+	uint64_t id;
+};
+
+#define FM_WIRE_VOLUMES_MORE 1u		/* flags of VOLUMES: another one with more of them follows; needs a volume */
+
+#define FM_WIRE_VOLUME_MOUNTED 1u	/* or about to be */
+#define FM_WIRE_VOLUME_READ_WRITE 2u	/* that mount */
+#define FM_WIRE_VOLUME_SEALED 4u	/* by this node, the writer: it writes no more until it says otherwise */
+#define FM_WIRE_VOLUME_STATES 7u
+
+/*
+ * VOLUMES: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 - text (string)   - per volume:
+ *   +0 1 state (bits)   +1 3 zero   +4 8 epoch (the writer: of the last seal; a reader: of what it has mounted; 0: none)
+ *   +12 - name   - subsystem (string, 1 .. FM_WIRE_SUBSYSTEM_MAX)   - wwid (string, 0 .. FM_WIRE_WWID_MAX; empty: never seen)
+ *   - writer (that its configuration names; may be empty)
+ * code != 0: no volumes.
+ */
+struct fm_wire_volume {
+	uint8_t state;
+	uint64_t epoch;
+	struct fm_wire_str name;
+	struct fm_wire_str subsystem;
+	struct fm_wire_str wwid;
+	struct fm_wire_str writer;
+};
+
+struct fm_wire_volumes {
+	uint16_t flags;
+	uint64_t id;
+	uint32_t code;
+	uint16_t count;
+	struct fm_wire_str text;
+	struct fm_wire_volume volume[FM_WIRE_VOLUMES_MAX];
+};
+
 /* BYE: 4 - text (string): why the connection ends. */
 struct fm_wire_bye {
 	struct fm_wire_str text;
@@ -439,6 +482,8 @@ struct fm_wire_msg {
 		struct fm_wire_commit commit;
 		struct fm_wire_verify verify;
 		struct fm_wire_verified verified;
+		struct fm_wire_volumes_ask volumes_ask;
+		struct fm_wire_volumes volumes;
 	};
 };
 

@@ -57,6 +57,7 @@ static void put_verified(struct fm_writer *w, const struct fm_wire_msg *m)
 		fm_put_u8(w, v->finding[i].kind);
 		fm_wire_put_zeros(w, 3);
 		fm_put_le64(w, v->finding[i].offset);
+		fm_put_le64(w, v->finding[i].length);
 		fm_wire_put_str(w, &v->finding[i].path);
 	}
 }
@@ -83,6 +84,7 @@ static int get_verified(struct fm_reader *r, struct fm_wire_msg *m)
 		v->finding[i].kind = fm_get_u8(r);
 		ret = fm_wire_get_zeros(r, 3);
 		v->finding[i].offset = fm_get_le64(r);
+		v->finding[i].length = fm_get_le64(r);
 		fm_wire_get_str(r, &v->finding[i].path);
 	}
 	return ret;

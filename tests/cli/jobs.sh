@@ -164,6 +164,20 @@ ok fmove resume "$id"
 ok fmove wait "$id"
 same big taken
 
+# Killed right behind the rename, it finds what it made; another's file is not taken for it.
+detach get --limit 1MB/s n2:s/several/big "$PWD/found"
+moving "$id"
+left "$PWD/found" "$id"
+cp big found
+no 6 'another size or time' fmove resume "$id"
+reach failed "$id"
+cp -p "$(store 2)/several/big" found
+ok fmove resume "$id"
+[ "$(field state "$id")" = done ] || bad "what is there is not found: $(fmove jobs)"
+ok fmove wait "$id"
+grep -q 'an earlier try had got it there' err || bad "wait says: $(cat err)"
+no_partials
+
 # The daemon is restarted: it goes on by itself.
 detach get --limit 4MB/s n2:s/several/big restarted
 moving "$id"

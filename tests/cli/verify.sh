@@ -54,15 +54,15 @@ for node in 1 2; do
 	use $node
 	fmove verify n2:s >out 2>err
 	[ $? -eq 5 ] || bad "damage: status is not 5: $(cat out err)"
-	grep -Eq '^corrupt: a/f at byte 8,388,608' out || bad "the damage of a/f is not found where it is: $(cat out)"
-	grep -Eq '^corrupt: t/sub/7 at byte 0' out || bad "the damage of t/sub/7 is not found: $(cat out)"
+	grep -Eq '^corrupt: a/f at byte 8,388,608, somewhere in 2,611,392 bytes$' out || bad "the damage of a/f is not found where it is: $(cat out)"
+	grep -Eq '^corrupt: t/sub/7 at byte 0, somewhere in 7,000 bytes$' out || bad "the damage of t/sub/7 is not found: $(cat out)"
 	[ "$(wc -l <out)" -eq 2 ] || bad "something else is found: $(cat out)"
 	grep -q '22 files, .*: 2 corrupt, 0 unreadable' err || bad "damage, the last line: $(cat err)"
 done
 use 1
 fmove verify --json n2:s >out 2>err
 [ "$(json corrupt out) $(json exit out)" = "2 5" ] || bad "json of damage: $(cat out)"
-grep -q '{"kind":"corrupt","path":"a/f","offset":8388608}' out || bad "json of damage: $(cat out)"
+grep -q '{"kind":"corrupt","path":"a/f","offset":8388608,"length":2611392}' out || bad "json of damage: $(cat out)"
 fmove verify n2:s/t/sub/8 >out 2>err || bad "the file beside it: $(cat out err)"
 
 # Flipped back it is well again.

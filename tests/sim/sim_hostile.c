@@ -238,6 +238,12 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 	case FM_WIRE_VERIFIED:
 		m->verified = (struct fm_wire_verified){ .flags = (uint16_t)below(h, 2), .id = id, .files = below(h, 9), .text = fm_wire_str("") };
 		break;
+	case FM_WIRE_VOLUMES_ASK:
+		m->volumes_ask.id = id;
+		break;
+	case FM_WIRE_VOLUMES:
+		m->volumes = (struct fm_wire_volumes){ .id = id, .text = fm_wire_str("") };
+		break;
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){ .flags = (uint16_t)below(h, 2),
 						   .xfer = id,
@@ -300,7 +306,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_VERIFIED));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_VOLUMES));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

@@ -84,9 +84,6 @@ void sim_tree_io(struct sim_node *n, struct fm_file *file, const struct fm_lane_
 		return;
 	}
 	sim_trace(n->sim, "%s: pack %llu hangs until %.3f s", n->name, (unsigned long long)io->offset, (double)until_ns / 1e9);
-	/* A chunk whose transfer ended and which the far disk keeps costs its connection, one that is still being read does not. */
-	if (!file->tree->is_source)
-		sim_fired(n->sim, SIM_FIRED_NET);
 	h = sim_alloc(n->sim, sizeof(*h));
 	*h = (struct hung){ .sim = n->sim, .until_ns = until_ns, .file = file, .lane = lane, .io = io, .own = *io, .start = start };
 	h->own.done = own_done;

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "mover/api.h"
+#include "mover/api_event.h"
 #include "mover/api_json.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
@@ -858,7 +859,20 @@ static void test_the_nth_failure_costs_nothing_but_itself(void)
 	test_dir_remove();	/* the last test */
 }
 
+static void test_a_result_says_what_carried_it(void)
+{
+	struct fm_job_result r = { .kind = FM_KIND_TCP, .data_bytes = 6000, .kind_bytes = { [FM_KIND_TCP] = 1000, [FM_KIND_RDMA] = 5000 } };
+	char buf[4096];
+
+	CU_ASSERT_TRUE(fm_api_event_job(buf, sizeof(buf), 7, &r) > 0);
+	CU_ASSERT_TRUE(says(buf, "\"transport\":\"rdma+tcp\",\"rdma_bytes\":5000,\"tcp_bytes\":1000"));
+	r.kind_bytes[FM_KIND_RDMA] = 0;
+	CU_ASSERT_TRUE(fm_api_event_job(buf, sizeof(buf), 7, &r) > 0);
+	CU_ASSERT_TRUE(says(buf, "\"transport\":\"tcp\",\"rdma_bytes\":0,\"tcp_bytes\":1000"));
+}
+
 static const struct fm_test tests[] = {
+	{ "a result says what carried it", test_a_result_says_what_carried_it },
 	{ "requests about our own store are answered",
 	  test_requests_about_our_own_store_are_answered },
 	{ "what is stored is verified", test_what_is_stored_is_verified },

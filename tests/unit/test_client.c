@@ -15,11 +15,30 @@
 #include "client/cmd.h"
 #include "client/interrupt.h"
 #include "client/name.h"
+#include "client/outcome.h"
 #include "client/part.h"
 #include "client/progress.h"
 #include "client/show.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
+
+/* ---- results ---- */
+
+static void test_a_result_says_what_carried_it(void)
+{
+	struct fmove_result r = { .transport = "rdma", .rdma_bytes = 5000, .why = "2 RDMA connections" };
+	char text[FM_OUTCOME_TRANSPORT_MAX];
+
+	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma (2 RDMA connections)");
+	r.tcp_bytes = 1000;
+	(void)strcpy(r.transport, "rdma+tcp");
+	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP; 2 RDMA connections)");
+	r.why[0] = '\0';
+	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "rdma+tcp (5.00 kB over RDMA, 1.00 kB over TCP)");
+	r.rdma_bytes = 0;
+	(void)strcpy(r.transport, "tcp");
+	CU_ASSERT_STRING_EQUAL(fm_outcome_transport(&r, text), "tcp");
+}
 
 /* ---- names ---- */
 
@@ -423,6 +442,7 @@ static void test_the_second_signal_removes_the_part(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "a result says what carried it", test_a_result_says_what_carried_it },
 	{ "names are taken apart", test_names_are_taken_apart },
 	{ "what is no name is refused", test_what_is_no_name_is_refused },
 	{ "names are put together", test_names_are_put_together },

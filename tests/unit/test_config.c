@@ -265,6 +265,7 @@ static void test_mistakes_in_volumes(void)
 	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"a,hostnqn=b\"; } );", "f.conf:2: volumes.subsystem: ", "without commas");
 	refused(NODE "volumes = ( { name = \"v\"; subsystem = \" a\"; } );", "f.conf:2: volumes.subsystem: ", "no blank at either end");
 	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"\"; } );", "f.conf:2: volumes.subsystem: ", "1 to 223 bytes");
+	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"disk\xe4\"; } );", "f.conf:2: volumes.subsystem: ", "of UTF-8");
 	refused(NODE "volumes = ( { name = \"v\"; subsystem = \"d\"; address = \"h\"; } );", "f.conf:2: volumes.address: ", "port 1");
 	refused(NODE "nvme = { host_id = \"x\"; };", "f.conf:2: nvme.host_id: ", "a UUID");
 	refused(NODE "nvme = { socket = \"x\"; };", "f.conf:2: nvme.socket: ", "an absolute path");
@@ -273,7 +274,7 @@ static void test_mistakes_in_volumes(void)
 
 static void test_mount_points(void)
 {
-	static const char *const bad[] = { "v", "/", "//v", "/v/", "/v/../w", "/./v", "null:", "/v\\n" };
+	static const char *const bad[] = { "v", "/", "//v", "/v/", "/v/../w", "/./v", "null:", "/v\\n", "/v\xe4" };
 	char text[256];
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -366,7 +367,7 @@ static void test_cross_checks(void)
 		"f.conf:2: memory.arena: ", "at least twice memory.slab (32MiB)");
 	refused(NODE "memory = { arena = \"40MiB\"; };",
 		"f.conf:2: memory.arena: ", "a multiple of memory.slab (16MiB)");
-	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(304MiB)");
+	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(312MiB)");
 }
 
 /* Who may write a store must not be able to write down jobs. */

@@ -1304,10 +1304,9 @@ static void test_who_attended_and_went_away_is_waited_for(void)
 		CU_ASSERT_FALSE(c.is_done);
 		CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
 		CU_ASSERT_EQUAL(told(id, &other), -EAGAIN);
-		CU_ASSERT_PTR_NOT_NULL(strstr(other.result.err.text, i == 2 ? "see if it is there" : "its command has gone away"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(other.result.err.text, i == 2 ? "looks whether it has it" : "its command has gone away"));
 	}
-	o = file_put("a", ALICE);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, -1, &err), -EINVAL);
 	queue_down();
 	queue_up(1);
 	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
@@ -1319,6 +1318,46 @@ static void test_who_attended_and_went_away_is_waited_for(void)
 	run();
 	CU_ASSERT_TRUE(c.is_done);
 	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+/* Goal: what has the name already is the job's if it is of the size and time of its source, which must be there to be asked. */
+static void test_what_has_its_name_already_is_found(void)
+{
+	const int codes[] = { -EHOSTUNREACH, -EEXIST, 0 };
+	struct fm_entry entry = { .attr = { .type = FM_NODE_FILE, .size = 4, .mtime_ns = 1000000007 } };
+	struct fm_request_result r = { .entries = &entry, .count = 1 };
+	const struct timespec times[2] = { { 1, 7 }, { 1, 7 } };
+	char id[FM_QUEUE_ID_LEN + 1];
+	struct fm_queue_opts o;
+	struct caller c;
+	struct fm_err err;
+
+	scene_up(1);
+	o = attended_get("a", ALICE);
+	o.retry_ns = 0;
+	submitted(&o, &c);
+	memcpy(id, c.id, sizeof(id));
+	end("a", 0);
+	fm_queue_abandon(&c.watch);
+	run();
+	for (unsigned i = 0; i < 3; i++) {
+		o = file_put("a", ALICE);
+		CU_ASSERT_EQUAL(write(o.fd, "made", 4), 4);
+		CU_ASSERT_EQUAL(futimens(o.fd, times), 0);
+		asked.count = 0;
+		CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, &err), 0);
+		run();
+		CU_ASSERT_TRUE_FATAL(asked.count == 1 && asked.is_far);
+		CU_ASSERT_PTR_NULL(running("a"));
+		r.code = r.err.code = codes[i] == -EHOSTUNREACH ? codes[i] : 0;
+		entry.attr.size = codes[i] == -EEXIST ? 5 : 4;
+		asked.done(asked.ctx, &r);
+		run();
+		CU_ASSERT_EQUAL(state_of(id), codes[i] ? FM_QUEUE_FAILED : FM_QUEUE_DONE);
+		CU_ASSERT_EQUAL(told(id, &c), codes[i]);
+	}
+	CU_ASSERT_TRUE(c.result.size == 4 && c.result.is_durable && strstr(c.result.note, "an earlier try"));
 	scene_down();
 }
 
@@ -1647,6 +1686,7 @@ static const struct fm_test tests[] = {
 	{ "whose place was taken is not done", test_whose_place_was_taken_is_not_done },
 	{ "what is received is done when it has its name", test_what_is_received_is_done_when_it_has_its_name },
 	{ "who attended and went away is waited for", test_who_attended_and_went_away_is_waited_for },
+	{ "what has its name already is found", test_what_has_its_name_already_is_found },
 	{ "an attended job is begun again by its id", test_an_attended_job_is_begun_again_by_its_id },
 	{ "a directory whose client went away waits", test_a_directory_whose_client_went_away_waits },
 	{ "what is attended is limited", test_what_is_attended_is_limited },

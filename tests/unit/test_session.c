@@ -35,6 +35,7 @@ static uint8_t last_bytes[FM_WIRE_MSG_MAX];
 static unsigned sent;
 static uint32_t aborted;		/* the code of the last ABORT */
 static unsigned findings, verdicts;	/* in what was sent */
+static unsigned volumes_said;
 
 static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
 {
@@ -61,6 +62,8 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	sent++;
 	if (last.type == FM_WIRE_ABORT)
 		aborted = last.abort.code;
+	if (last.type == FM_WIRE_VOLUMES)
+		volumes_said += last.volumes.count;
 	if (last.type == FM_WIRE_VERIFIED) {
 		findings += last.verified.count;
 		verdicts += !(last.verified.flags & FM_WIRE_VERIFIED_MORE);
@@ -138,6 +141,26 @@ static uint64_t clock_now(void *ctx)
 
 static const struct fm_clock test_clock = { clock_now, NULL };
 
+/* What this node says of its volumes. */
+static unsigned volumes_here;
+
+static int read_here(void *ctx, struct fm_volume_said **out, unsigned *count, struct fm_err *err)
+{
+	(void)ctx;
+	if (volumes_here == 0)
+		return fm_err_set(err, -ENOENT, "nothing runs there");
+	*out = calloc(volumes_here, sizeof(**out));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(*out);
+	*count = volumes_here;
+	for (unsigned i = 0; i < volumes_here; i++) {
+		(*out)[i] = (struct fm_volume_said){ .subsystem = "disk", .writer = "a", .is_mounted = true, .is_read_write = true, .epoch = i };
+		snprintf((*out)[i].name, sizeof((*out)[i].name), "v%u", i);
+	}
+	return 0;
+}
+
+static const struct fm_volumes_here here = { .read = read_here };
+
 static struct fm_loop *loop;
 static struct fm_worker *worker;
 static struct fm_engine *engine;
@@ -156,7 +179,7 @@ static void begin(void)
 	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
 				     .stall_ns = 1000 * FM_NS_PER_S };	/* nor does it need data connections */
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena) };
+				     .arena_len = sizeof(arena), .volumes = &here };
 	struct fm_peer_opts peer = { .name = "b", .key = { 2 } };
 
 	ctl = (struct fm_ctl){ 0 };
@@ -221,7 +244,7 @@ static void test_other_version(void)
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
 	CU_ASSERT_TRUE(ctl.is_closed);
-	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 3 to 4, a speaks 2: install the same fmove on both"));
+	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 4 to 5, a speaks 3: install the same fmove on both"));
 	end();
 }
 
@@ -361,11 +384,12 @@ static void on_verifying(void *ctx, const struct fm_verify_count *count)
 	(void)count;
 }
 
-static void on_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, const char *path)
+static void on_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path)
 {
 	(void)ctx;
 	(void)kind;
 	(void)offset;
+	(void)length;
 	(void)path;
 }
 
@@ -583,7 +607,106 @@ static void test_many_findings_at_once(void)
 	end();
 }
 
+/* ---- what nodes say of volumes ---- */
+
+static void test_volumes_asked(void)
+{
+	const struct fm_wire_msg ask = { .type = FM_WIRE_VOLUMES_ASK, .volumes_ask = { .id = 5 } };
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	volumes_here = volumes_said = 0;
+	say(&ask);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES && last.volumes.id == 5);
+	CU_ASSERT_TRUE(last.volumes.code == ENOENT && last.volumes.count == 0);
+	volumes_here = 2 * FM_WIRE_VOLUMES_MAX + 1;
+	say(&ask);
+	CU_ASSERT_EQUAL(volumes_said, volumes_here);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES && last.volumes.count == 1 && last.volumes.flags == 0);
+	CU_ASSERT_EQUAL(last.volumes.volume[0].state, FM_WIRE_VOLUME_MOUNTED | FM_WIRE_VOLUME_READ_WRITE);
+	CU_ASSERT_EQUAL(last.volumes.volume[0].epoch, volumes_here - 1);
+	end();
+}
+
+static struct {
+	unsigned answers, volumes, dones;
+	int code;
+	struct fm_volume_said first;
+} heard;
+
+static void on_volumes(void *ctx, const struct fm_volumes_answer *answer)
+{
+	(void)ctx;
+	CU_ASSERT_STRING_EQUAL(answer->node, "b");
+	heard.answers++;
+	heard.volumes += answer->count;
+	heard.code = answer->err ? answer->err->code : 0;
+	if (answer->count > 0)
+		heard.first = answer->volumes[0];
+}
+
+static void on_volumes_done(void *ctx)
+{
+	(void)ctx;
+	heard.dones++;
+}
+
+static void ask_volumes(void)
+{
+	static const struct fm_volumes_events events = { on_volumes, on_volumes_done };
+
+	memset(&heard, 0, sizeof(heard));
+	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &events, NULL, NULL), 0);
+	spin();
+}
+
+static void test_volumes_answers(void)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_VOLUMES };
+
+	begin();
+	/* Before it is connected nobody is waited for. */
+	ask_volumes();
+	CU_ASSERT_TRUE(heard.answers == 1 && heard.code == -EHOSTUNREACH && heard.dones == 1);
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	ask_volumes();
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_VOLUMES_ASK && heard.dones == 0);
+	m.volumes = (struct fm_wire_volumes){ .flags = FM_WIRE_VOLUMES_MORE, .id = last.volumes_ask.id, .count = 1, .text = fm_wire_str("") };
+	m.volumes.volume[0] = (struct fm_wire_volume){ FM_WIRE_VOLUME_SEALED, 7, fm_wire_str("v"), fm_wire_str("disk"), fm_wire_str("w"),
+						       fm_wire_str("b") };
+	say(&m);
+	CU_ASSERT_TRUE(heard.volumes == 1 && heard.dones == 0);
+	m.volumes.flags = 0;
+	say(&m);
+	CU_ASSERT_TRUE(heard.answers == 2 && heard.volumes == 2 && heard.dones == 1);
+	CU_ASSERT_TRUE(heard.first.is_sealed && !heard.first.is_mounted && heard.first.epoch == 7);
+	CU_ASSERT_STRING_EQUAL(heard.first.subsystem, "disk");
+	say(&m);	/* too late, or never asked */
+	CU_ASSERT_EQUAL(heard.answers, 2);
+	/* No end of it. */
+	ask_volumes();
+	m.volumes.id = last.volumes_ask.id;
+	m.volumes.flags = FM_WIRE_VOLUMES_MORE;
+	for (unsigned i = 0; i < 300 && heard.dones == 0; i++)
+		say(&m);
+	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -EPROTO && heard.volumes == FM_VOLUMES_SAID_MAX);
+	/* Silence. */
+	ask_volumes();
+	for (unsigned i = 0; i < 5; i++)
+		live_on(NULL);
+	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -ETIMEDOUT);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	/* It goes, and so do we. */
+	ask_volumes();
+	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
+	spin();
+	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -ECONNRESET);
+	end();
+}
+
 static const struct fm_test tests[] = {
+	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
+	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },
 	{ "a peer that speaks other versions only is told which, and what to do", test_other_version },
 	{ "a newer peer that still knows our version is welcome", test_newer_that_knows_ours },
 	{ "nothing is taken before HELLO", test_before_hello },

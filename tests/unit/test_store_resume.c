@@ -875,6 +875,33 @@ static void test_swept_at_boot(void)
 	}
 }
 
+/* Goal: what a stream left, nobody can go on with: it goes when the machine is started again, and one under way stays. */
+static void test_streams_swept_at_boot(void)
+{
+#ifdef FM_FAULTS
+	struct fm_create how = { .size = FM_SIZE_UNKNOWN };
+	struct fm_file *running;
+
+	for (unsigned n = 0; n < 2; n++) {
+		begin(bases[n], false);
+		CU_ASSERT_EQUAL(close(open(at(".fmove.0123456789abcdef.part"), O_CREAT | O_WRONLY, 0600)), 0);
+		sweep(UINT64_C(3600) * NS_PER_S);
+		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 1);	/* another machine's, perhaps */
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &root_user, &how, &running, &err), 0);
+		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 2);
+		sweep_after_boot();
+		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 1);
+		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.part"), F_OK), -1);
+		running->ops->discard(running);
+		running->ops->close(running);
+		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
+		end();
+	}
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
 /* Goal: a .new is the version that was replaced, kept as long as those, unless the lock file says that it is the new one. */
 static void test_swept_replaced_tree(void)
 {
@@ -1026,6 +1053,7 @@ static const struct fm_test tests[] = {
 	{ "unfinished transfers are listed", test_listed },
 	{ "what is left for too long is swept", test_swept },
 	{ "what a power cut leaves is swept at the next start", test_swept_at_boot },
+	{ "what a stream left is swept when the machine starts", test_streams_swept_at_boot },
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },
 	{ "whatever fails, the next try is right", test_each_failure },
 };

@@ -140,12 +140,14 @@ static void test_damaged(void)
 
 	make("big", BIG);
 	flip("big", (5 << 20) + 17);
+	flip("big", BIG - 1);
 	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
 	CU_ASSERT_EQUAL(v.count.corrupt, 1);
 	f = fm_verify_take(&v);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	CU_ASSERT_EQUAL(f->kind, FM_FINDING_CORRUPT);
 	CU_ASSERT_EQUAL(f->offset, 4u << 20);
+	CU_ASSERT_EQUAL(f->length, BIG - (4u << 20));	/* two blocks, the last one shorter */
 	CU_ASSERT_STRING_EQUAL(f->path, "big");
 	free(f);
 	fm_verify_destroy(&v);
@@ -243,7 +245,8 @@ static void test_unreadable(void)
 	f = fm_verify_take(&v);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	CU_ASSERT_EQUAL(f->kind, FM_FINDING_UNREADABLE);
-	CU_ASSERT_TRUE(f->offset >= 4u << 20);
+	CU_ASSERT_EQUAL(f->offset, 4u << 20);
+	CU_ASSERT_EQUAL(f->length, 4u << 20);	/* each piece of it can be read now */
 	free(f);
 	fm_verify_destroy(&v);
 #else

@@ -227,7 +227,28 @@ static void make_verified(struct fm_wire_msg *m)
 		.changed = 5,
 		.without = 6,
 		.text = fm_wire_str("t"),
-		.finding = { { .kind = FM_WIRE_UNREADABLE, .offset = 0x1000, .path = fm_wire_str("a") } },
+		.finding = { { .kind = FM_WIRE_UNREADABLE, .offset = 0x1000, .length = 0x200, .path = fm_wire_str("a") } },
+	};
+}
+
+static void make_volumes_ask(struct fm_wire_msg *m)
+{
+	m->volumes_ask.id = 14;
+}
+
+static void make_volumes(struct fm_wire_msg *m)
+{
+	m->volumes = (struct fm_wire_volumes){
+		.flags = FM_WIRE_VOLUMES_MORE,
+		.id = 14,
+		.count = 1,
+		.text = fm_wire_str(""),
+		.volume = { { .state = FM_WIRE_VOLUME_MOUNTED | FM_WIRE_VOLUME_SEALED,
+			      .epoch = 3,
+			      .name = fm_wire_str("v"),
+			      .subsystem = fm_wire_str("q"),
+			      .wwid = fm_wire_str("w"),
+			      .writer = fm_wire_str("n1") } },
 	};
 }
 
@@ -278,7 +299,11 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_VERIFY, make_verify, "1300 0000 0d00000000000000 01000000 02000000 0100 73 0100 70" },
 	{ FM_WIRE_VERIFIED, make_verified,
 	  "1400 0100 0d00000000000000 05000000 0100 0000 0100000000000000 0200000000000000 0300000000000000"
-	  "0400000000000000 0500000000000000 0600000000000000 0100 74 02 000000 0010000000000000 0100 61" },
+	  "0400000000000000 0500000000000000 0600000000000000 0100 74 02 000000 0010000000000000"
+	  "0002000000000000 0100 61" },
+	{ FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000" },
+	{ FM_WIRE_VOLUMES, make_volumes,
+	  "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 0100 71 0100 77 0200 6e31" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -342,7 +367,7 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_VERIFIED);	/* none was forgotten */
+	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_VOLUMES);	/* none was forgotten */
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
@@ -401,7 +426,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1500", -EPROTO },
+	{ FM_WIRE_PING, 0, "1700", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -538,7 +563,20 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_VERIFIED, 18, "01", -ERANGE },
 	{ FM_WIRE_VERIFIED, 71, "05", -ERANGE },
 	{ FM_WIRE_VERIFIED, 72, "01", -ERANGE },
-	{ FM_WIRE_VERIFIED, 85, "00", -ERANGE },
+	{ FM_WIRE_VERIFIED, 93, "00", -ERANGE },
+	/* VOLUMES: code with a volume, code, count, zero, state, read-write and not mounted, zero, epoch, name, subsystem, writer */
+	{ FM_WIRE_VOLUMES, 12, "01000000", -ERANGE },
+	{ FM_WIRE_VOLUMES, 12, "00100000", -ERANGE },
+	{ FM_WIRE_VOLUMES, 16, "4100", -ERANGE },
+	{ FM_WIRE_VOLUMES, 18, "01", -ERANGE },
+	{ FM_WIRE_VOLUMES, 22, "09", -ERANGE },
+	{ FM_WIRE_VOLUMES, 22, "02", -ERANGE },
+	{ FM_WIRE_VOLUMES, 23, "01", -ERANGE },
+	{ FM_WIRE_VOLUMES, 33, "80", -ERANGE },
+	{ FM_WIRE_VOLUMES, 36, "2f", -ERANGE },
+	{ FM_WIRE_VOLUMES, 39, "00", -ERANGE },
+	{ FM_WIRE_VOLUMES, 42, "00", -ERANGE },
+	{ FM_WIRE_VOLUMES, 45, "2f", -ERANGE },
 	/* BYE: text */
 	{ FM_WIRE_BYE, 4, "0f00", -EBADMSG },
 	{ FM_WIRE_BYE, 6, "00", -ERANGE },
@@ -581,7 +619,8 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_REPLY, 87, 255 },
 	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
-	{ FM_WIRE_VERIFIED, 83, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_VERIFIED, 91, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_VOLUMES, 43, FM_WIRE_NAME_MAX },
 };
 
 static void test_string_lengths(void)
@@ -725,7 +764,7 @@ static void encode_bad_name(void)
 
 static void encode_bad_type(void)
 {
-	msg_in = (struct fm_wire_msg){ .type = (enum fm_wire_type)21 };
+	msg_in = (struct fm_wire_msg){ .type = (enum fm_wire_type)23 };
 	(void)fm_wire_encode(&msg_in, encoded);
 }
 
@@ -748,7 +787,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(21), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(23), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -260,6 +261,40 @@ static void test_repetition_counts_once(void)
 	world_free(&w);
 }
 
+/* Goal: a map of chunks that the budget has no room for ends its transfer. */
+static void test_no_room_for_the_map_of_chunks(void)
+{
+	const struct fm_chunk c = { .seq = 0, .len = 10 };
+	struct world w;
+
+	for (unsigned has_room = 0; has_room < 2; has_room++) {
+		world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
+		fm_budget_set(fm_budget_used() + (has_room ? 65536 : 65535));
+		CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &c), 0);
+		fm_xfer_written(w.x, &c, FM_KIND_TCP);
+		CU_ASSERT_EQUAL(w.x->err.code, has_room ? 0 : -ENOMEM);
+		CU_ASSERT_EQUAL(w.x->chunks, has_room);
+		fm_budget_set(UINT64_MAX);
+		world_free(&w);
+		CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	}
+}
+
+/* Goal: what each kind of connection carried is known, whatever came twice. */
+static void test_what_each_kind_carried(void)
+{
+	struct fm_chunk a = { .seq = 0, .len = CHUNK }, b = { .seq = 1, .offset = CHUNK, .len = 10 };
+	struct world w;
+
+	world_new(&w, false, CHUNK + 10, &plain_ops);
+	fm_xfer_written(w.x, &a, FM_KIND_RDMA);
+	fm_xfer_written(w.x, &a, FM_KIND_TCP);
+	fm_xfer_written(w.x, &b, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(w.x->kind_bytes[FM_KIND_RDMA], CHUNK);
+	CU_ASSERT_EQUAL(w.x->kind_bytes[FM_KIND_TCP], 10);
+	world_free(&w);
+}
+
 static void test_stream(void)
 {
 	struct fm_chunk c, none;
@@ -487,6 +522,8 @@ static const struct fm_test tests[] = {
 	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },
 	{ "a chunk behind an end that is said later fails the transfer", test_a_chunk_behind_the_end_that_is_said_later },
 	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
+	{ "no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks },
+	{ "what each kind of connection carried is known", test_what_each_kind_carried },
 	{ "a stream is read by one chunk at a time, over one connection, and may end with nothing", test_stream },
 	{ "of a short file no connection takes more than its share while there are others", test_share },
 	{ "transfers take turns, by their weight", test_weights },

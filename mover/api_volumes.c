@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* api_volumes - what one peer says of shared volumes, for the local API. See api_event.h. */
+#include "mover/api.h"
+#include "mover/api_event.h"
+#include "mover/api_exit.h"
+#include "mover/api_json.h"
+#include "mover/base/err.h"
+#include "mover/engine.h"
+#include "mover/wire/wire.h"
+
+/* Each byte may be escaped as six. */
+_Static_assert(FM_WIRE_VOLUMES_MAX * (6 * (2 * FM_WIRE_NAME_MAX + FM_WIRE_SUBSYSTEM_MAX + FM_WIRE_WWID_MAX) + 160) + 8192 <= FM_API_MSG_MAX,
+	       "what one message says fits one event");
+
+static void volume_add(struct fm_json_writer *w, const struct fm_volume_said *v)
+{
+	fm_jw_object(w, NULL);
+	fm_jw_text(w, "name", v->name);
+	fm_jw_text(w, "subsystem", v->subsystem);
+	fm_jw_text(w, "wwid", v->wwid);
+	fm_jw_text(w, "writer", v->writer);
+	fm_jw_bool(w, "mounted", v->is_mounted);
+	fm_jw_bool(w, "read_write", v->is_read_write);
+	fm_jw_bool(w, "sealed", v->is_sealed);
+	fm_jw_u64(w, "epoch", v->epoch);
+	fm_jw_object_end(w);
+}
+
+int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_volumes_answer *a)
+{
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, cap);
+	fm_jw_object(&w, NULL);
+	fm_jw_u64(&w, "id", id);
+	fm_jw_text(&w, "event", "volumes");
+	fm_jw_text(&w, "node", a->node);
+	if (a->err) {
+		fm_jw_text(&w, "code", fm_api_errno_name(a->err->code));
+		fm_jw_text(&w, "text", a->err->text);
+	}
+	fm_jw_array(&w, "volumes");
+	for (unsigned i = 0; i < a->count; i++)
+		volume_add(&w, &a->volumes[i]);
+	fm_jw_array_end(&w);
+	fm_jw_bool(&w, "more", a->is_more);
+	fm_jw_object_end(&w);
+	return fm_jw_end(&w);
+}
