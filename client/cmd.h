@@ -155,6 +155,8 @@ int fm_cmd_nvme_up(int argc, char **argv);
 int fm_cmd_nvme_connect(int argc, char **argv);
 int fm_cmd_nvme_down(int argc, char **argv);
 int fm_cmd_nvme_disconnect(int argc, char **argv);
+int fm_cmd_nvme_seal(int argc, char **argv);
+int fm_cmd_nvme_unseal(int argc, char **argv);
 int fm_cmd_nvme_status(int argc, char **argv);
 int fm_cmd_nvme_list(int argc, char **argv);
 int fm_cmd_nvme_units(int argc, char **argv);
@@ -179,8 +181,12 @@ extern const struct fm_opt fm_opts_cancel[];
 extern const struct fm_opt fm_opts_resume[];
 extern const struct fm_opt fm_opts_keygen[];
 extern const struct fm_opt fm_opts_nvme_discover[];
-extern const struct fm_opt fm_opts_nvme_up[];		/* and of connect */
-extern const struct fm_opt fm_opts_nvme_down[];		/* and of disconnect */
+extern const struct fm_opt fm_opts_nvme_up[];
+extern const struct fm_opt fm_opts_nvme_connect[];
+extern const struct fm_opt fm_opts_nvme_down[];
+extern const struct fm_opt fm_opts_nvme_disconnect[];
+extern const struct fm_opt fm_opts_nvme_seal[];
+extern const struct fm_opt fm_opts_nvme_unseal[];
 extern const struct fm_opt fm_opts_nvme_status[];
 extern const struct fm_opt fm_opts_nvme_list[];
 extern const struct fm_opt fm_opts_nvme_units[];

@@ -95,7 +95,7 @@ static void print_last_word(void)
 		     "\twait | cancel | resume)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove jobs --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
-		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ status)\n"
+		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ seal | nvme\\ unseal | nvme\\ status)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove nvme list --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
 		     "\t'' |");

@@ -171,6 +171,59 @@ static void print_mount(const struct fm_json *v)
 	(void)putchar('\n');
 }
 
+static void print_seal(const struct fm_json *v)
+{
+	uint64_t epoch = fm_field_u64(v, "epoch"), mounted = fm_field_u64(v, "mounted_epoch");
+
+	if (!fm_json_get(v, "epoch"))
+		return;
+	print_label("seal");
+	if (fm_field_is(v, "is_sealed"))
+		(void)printf("sealed, epoch %" PRIu64, epoch);
+	else
+		(void)printf("not sealed%s", epoch > 0 || fm_field_is(v, "is_writer") ? "" : ", as far as is known");
+	if (mounted > 0 && mounted != epoch)
+		(void)printf(", mounted is epoch %" PRIu64, mounted);
+	(void)putchar('\n');
+}
+
+static void print_peer(const struct fm_json *p, const char *label)
+{
+	const char *why = fm_field_text(p, "why");
+	uint64_t epoch = fm_field_u64(p, "epoch");
+
+	print_label(label);
+	fm_nvme_put(fm_field_text(p, "node"));
+	if (*why) {
+		print_more(" does not answer (", why, ")");
+		(void)printf("%s", fm_json_get(p, "is_mounted") ? "; before:" : "\n");
+	} else {
+		(void)putchar(':');
+	}
+	if (!fm_json_get(p, "is_mounted"))
+		return;
+	if (fm_field_is(p, "is_mounted"))
+		(void)printf(" mounted %s", fm_field_is(p, "is_read_write") ? "read-write" : "read-only");
+	else
+		(void)printf(" not mounted");
+	if (fm_field_is(p, "is_sealed"))
+		(void)printf(", sealed");
+	if (epoch > 0)
+		(void)printf(", epoch %" PRIu64, epoch);
+	print_more(", names ", fm_field_text(p, "writer"), " as the writer");
+	(void)putchar('\n');
+}
+
+/* Who else has it, or why that is not known. */
+static void print_peers(const struct fm_json *v)
+{
+	const struct fm_json *peers = fm_json_get(v, "peers");
+
+	for (size_t i = 0; i < fm_json_count(peers); i++)
+		print_peer(fm_json_at(peers, i), i == 0 ? "elsewhere" : "");
+	print_text("elsewhere", fm_field_text(v, "peers_why"));
+}
+
 static void print_volume(const struct fm_json *v)
 {
 	print_state(v);
@@ -178,6 +231,8 @@ static void print_volume(const struct fm_json *v)
 	print_paths(v);
 	print_device(v);
 	print_mount(v);
+	print_seal(v);
+	print_peers(v);
 }
 
 /* What concerns all volumes, if something is not as it should be. */

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_nvme_up - fmove nvme up, connect, down, disconnect: what is wanted of a volume. */
+/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, seal, unseal: what is wanted of a volume. */
 #include "client/nvme.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/fields.h"
 #include "mover/api_json.h"
 
-enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE };
+enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE, OPT_ALL, OPT_FORCE_AFTER, OPT_FOR_UNIT };
 
 const struct fm_opt fm_opts_nvme_up[] = {
+	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	{ "for-unit", 0, OPT_FOR_UNIT, NULL, "end when it may be mounted and systemd is asked to", NULL },
+	{ "all", 0, OPT_ALL, NULL, "end what down --all began: every volume as it is wished", NULL },
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_nvme_connect[] = {
 	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
@@ -20,6 +30,31 @@ const struct fm_opt fm_opts_nvme_up[] = {
 const struct fm_opt fm_opts_nvme_down[] = {
 	{ "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" },
 	{ "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL },
+	{ "all", 0, OPT_ALL, NULL, "every volume, until up --all; not remembered: for the end of the machine", NULL },
+	{ "force-after", 0, OPT_FORCE_AFTER, "TIME", "with --all: --force for what is still in use then", "" },
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_nvme_disconnect[] = {
+	{ "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" },
+	{ "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL },
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_nvme_seal[] = {
+	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_nvme_unseal[] = {
+	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	{ "force", 'f', OPT_FORCE, NULL, "even if a reader that had it mounted does not answer", NULL },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -47,11 +82,39 @@ static void show_volume(const struct fm_json *done, void *ctx)
 		(void)printf(", ");
 		fm_nvme_put(fm_field_text(v, "device"));
 	}
+	if (fm_field_is(v, "is_sealed"))
+		(void)printf("; sealed, epoch %" PRIu64, fm_field_u64(v, "epoch"));
 	if (*text) {
 		(void)printf("; ");
 		fm_nvme_put(text);
 	}
 	(void)putchar('\n');
+}
+
+static void show_all(const struct fm_json *done, void *ctx)
+{
+	(void)done;
+	(void)printf("all volumes: %s\n", (const char *)ctx);
+}
+
+/* What only --all has, and what it has not. */
+static const char *check_all(const struct fm_nvmed_request *r)
+{
+	if (r->has_force_after && !r->is_all)
+		return "--force-after goes with --all";
+	if (r->is_for_unit && r->is_all)
+		return "--for-unit is for one volume";
+	if (r->is_forced && r->is_all)
+		return "--all takes --force-after, not --force";
+	return NULL;
+}
+
+static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)
+{
+	bool is_down = strcmp(r->op, "down") == 0;
+
+	r->has_timeout = is_down;	/* up is not waited for */
+	return fm_nvme_ask(verb, r, r->timeout_ms + GRACE_MS, is_json, show_all, is_down ? "down" : "as wished");
 }
 
 static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
@@ -70,9 +133,18 @@ static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 			return FM_EXIT_USAGE;
 		is_json |= key == FM_NVME_KEY_JSON;
 		r.is_forced |= key == OPT_FORCE;
+		r.is_all |= key == OPT_ALL;
+		r.is_for_unit |= key == OPT_FOR_UNIT;
+		if (key == OPT_FORCE_AFTER && fm_nvme_take_time(&args, "force-after", &r.force_after_ms) < 0)
+			return FM_EXIT_USAGE;
+		r.has_force_after |= key == OPT_FORCE_AFTER;
 	}
-	if (fm_args_end(&args, 1, 1) < 0)
+	if (fm_args_end(&args, r.is_all ? 0 : 1, r.is_all ? 0 : 1) < 0)
 		return args.status;
+	if (check_all(&r))
+		return fm_usage(&args, "%s", check_all(&r));
+	if (r.is_all)
+		return ask_all(verb, &r, is_json);
 	r.volume = args.operands[0];
 	return fm_nvme_ask(verb, &r, r.timeout_ms + GRACE_MS, is_json, show_volume, NULL);
 }
@@ -95,4 +167,14 @@ int fm_cmd_nvme_down(int argc, char **argv)
 int fm_cmd_nvme_disconnect(int argc, char **argv)
 {
 	return wish("nvme disconnect", DOWN_MS, argc, argv);
+}
+
+int fm_cmd_nvme_seal(int argc, char **argv)
+{
+	return wish("nvme seal", UP_MS, argc, argv);
+}
+
+int fm_cmd_nvme_unseal(int argc, char **argv)
+{
+	return wish("nvme unseal", UP_MS, argc, argv);
 }

@@ -133,6 +133,12 @@ static int write_request(struct fm_nvmed *nvmed, const struct fm_nvmed_request *
 		fm_jw_u64(&w, "timeout_ms", r->timeout_ms);
 	if (r->is_forced)
 		fm_jw_bool(&w, "force", true);
+	if (r->is_for_unit)
+		fm_jw_bool(&w, "for_unit", true);
+	if (r->is_all)
+		fm_jw_bool(&w, "all", true);
+	if (r->has_force_after)
+		fm_jw_u64(&w, "force_ms", r->force_after_ms);
 	fm_jw_object_end(&w);
 	return fm_jw_end(&w);
 }

@@ -29,6 +29,10 @@ struct fm_nvmed_request {
 	bool has_timeout;
 	uint64_t timeout_ms;		/* how long fmove-nvmed waits for what is wanted; 0: not at all */
 	bool is_forced;
+	bool is_for_unit;		/* up: until systemd may mount it */
+	bool is_all;			/* up and down: every volume */
+	bool has_force_after;
+	uint64_t force_after_ms;	/* down of all: how long what is in use is waited for */
 };
 
 /*

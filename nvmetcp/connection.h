@@ -35,6 +35,7 @@ enum fm_connection_trouble {
 	FM_TROUBLE_MODULE,		/* nvme_tcp or nvme_fabrics is not loaded */
 	FM_TROUBLE_PERMISSION,		/* not root */
 	FM_TROUBLE_VALUE,		/* an option is wrong: nothing helps but changing it */
+	FM_TROUBLE_HOST,		/* somebody else's connection has half of this host's pair of NQN and id */
 	FM_TROUBLE_OTHER,
 };
 

@@ -31,7 +31,8 @@ const char *fm_connection_trouble_name(enum fm_connection_trouble trouble)
 		[FM_TROUBLE_NQN] = "nqn",	      [FM_TROUBLE_REFUSED] = "refused",
 		[FM_TROUBLE_BUSY] = "busy",	      [FM_TROUBLE_KERNEL] = "kernel",
 		[FM_TROUBLE_MODULE] = "module",	      [FM_TROUBLE_PERMISSION] = "permission",
-		[FM_TROUBLE_VALUE] = "value",	      [FM_TROUBLE_OTHER] = "other",
+		[FM_TROUBLE_VALUE] = "value",	      [FM_TROUBLE_HOST] = "host",
+		[FM_TROUBLE_OTHER] = "other",
 	};
 
 	assert((unsigned)trouble < sizeof(names) / sizeof(names[0]));
@@ -307,6 +308,8 @@ static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_c
 		return FM_TROUBLE_SECRET;
 	if (strstr(log, "Connect command failed: controller is busy"))
 		return FM_TROUBLE_BUSY;
+	if (strstr(log, "but different hostid") || strstr(log, "but different hostnqn"))
+		return FM_TROUBLE_HOST;
 	return FM_TROUBLE_NONE;
 }
 
@@ -363,6 +366,10 @@ enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_l
 		break;
 	case FM_TROUBLE_VALUE:
 		(void)fm_err_set(err, error, "the kernel takes one of the options for wrong; `dmesg` names it");
+		break;
+	case FM_TROUBLE_HOST:
+		(void)fm_err_set(err, error, "another connection of this machine has this host NQN with another host id, or this host id (%s) "
+				 "with another NQN: disconnect it, or give both the same", o->host_id);
 		break;
 	case FM_TROUBLE_NONE:
 	case FM_TROUBLE_OTHER:

@@ -57,6 +57,17 @@ static bool is_another_namespace(const struct fm_guard_facts *f, struct fm_guard
 	return refuse(answer, "%s; it is not mounted", why);
 }
 
+/* Without a name of its own in the configuration it must be the one that it was: the only one that is there may be a new one. */
+static bool is_another_than_last(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const struct fm_volume *v = f->volume;
+
+	if (!f->last_wwid || strcmp(f->last_wwid, f->ns->wwid) == 0 || v->uuid[0] || v->nguid[0])
+		return false;
+	return refuse(answer, "%s is %s, and what was mounted the last time was %s: if it is meant all the same, say its uuid or nguid "
+		      "in the configuration, or give the volume another name", f->ns->name, f->ns->wwid, f->last_wwid);
+}
+
 /* Less than there was is always wrong. More is fine, if it is known to be the same namespace by a name that is its own. */
 static bool is_another_size(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
@@ -88,6 +99,12 @@ static bool is_mode_against(const struct fm_guard_facts *f, struct fm_guard_answ
 	return false;
 }
 
+/* Whether this node is to read what that one writes. */
+static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
+{
+	return f->volume->mode == FM_VOLUME_SHARED_READ && strcmp(p->node, f->volume->writer) == 0;
+}
+
 static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
 {
 	const struct fm_volume *v = f->volume;
@@ -99,6 +116,8 @@ static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guar
 	if (p->writer[0] && strcmp(p->writer, writer) != 0)
 		return refuse(answer, "the configuration of %s names \"%s\" as the writer of \"%s\", this one \"%s\"; make them "
 			      "agree", p->node, p->writer, v->name, writer);
+	if (p->is_mounted && p->is_read_write && is_waiting_for(f, p))
+		return refuse(answer, "%s has it mounted read-write; there, when it has written: fmove nvme seal %s", p->node, v->name);
 	if (p->is_mounted && p->is_read_write)
 		return refuse(answer, "%s has it mounted read-write; unmount it there first", p->node);
 	if (p->is_mounted && is_writable(f))
@@ -113,6 +132,20 @@ static bool is_any_peer_against(const struct fm_guard_facts *f, struct fm_guard_
 		if (is_peer_against(f, &f->peers[i], answer))
 			return true;
 	return false;
+}
+
+/* Clean on the disk is not enough: the writer may have it open the next moment, and readers would not see what it writes. */
+static bool is_not_sealed(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const struct fm_volume *v = f->volume;
+
+	if (v->mode != FM_VOLUME_SHARED_READ || fm_guard_is_writer(v, f->node) || (f->has_heard && f->is_sealed))
+		return false;
+	if (f->has_heard)
+		return refuse(answer, "\"%s\" is not sealed, %s may write to it; there, when it has written: fmove nvme seal %s", v->name,
+			      v->writer, v->name);
+	return refuse(answer, "whether \"%s\" is sealed is not known, %s has not been heard: fmoved must run on both nodes, with the other "
+		      "one as a peer", v->name, v->writer);
 }
 
 static bool is_mounted_already(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
@@ -197,8 +230,8 @@ void fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer 
 {
 	/* Who may comes before what is there: the most telling reason is the first. */
 	static bool (*const rules[])(const struct fm_guard_facts *, struct fm_guard_answer *) = {
-		is_mode_against,      is_another_namespace, is_any_peer_against, is_mounted_already,
-		is_file_system_wrong, is_another_size,      is_writing_unsafe,   is_reading_unsafe,
+		is_mode_against,    is_another_namespace, is_another_than_last, is_any_peer_against, is_not_sealed,
+		is_mounted_already, is_file_system_wrong, is_another_size,      is_writing_unsafe,   is_reading_unsafe,
 	};
 
 	assert(facts->volume->mount_point[0]);

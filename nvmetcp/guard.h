@@ -33,8 +33,10 @@ struct fm_guard_facts {
 	const struct fm_volume *volume;
 	const struct fm_inv_namespace *ns;	/* as it was identified just now */
 	const struct fm_superblock *sb;		/* as it was read just now; for XFS with `clean` already asked for */
-	bool is_sealed;			/* the writer has published it: nobody writes until it is opened again */
+	bool is_sealed;			/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
+	bool has_heard;			/* a reader: whether it is, is known from the writer */
 	const struct fm_mounts *mounts;		/* of this node */
+	const char *last_wwid;		/* which namespace was mounted for this volume the last time; NULL: not known */
 	uint64_t last_size_bytes;	/* of this namespace when it was mounted the last time; 0: not known */
 	const struct fm_guard_peer *peers;	/* those who answered */
 	unsigned peer_count;

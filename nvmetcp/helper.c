@@ -220,6 +220,12 @@ static void time_is_up(struct fm_timer *timer)
 	tell(run, run->code, run->err.text, NULL);
 }
 
+void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper)
+{
+	if (helper->run && !helper->run->is_killed)
+		fm_timer_set(helpers->loop, &helper->run->timer, fm_loop_now(helpers->loop));
+}
+
 /* --------------------------------------------------------------------------------------------------------- answer */
 
 /* What is there by now. Past the limit it is no answer but a fault, and the process has no reason to live. */

@@ -59,6 +59,9 @@ void fm_helpers_free(struct fm_helpers *helpers);
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
 		    uint64_t timeout_ns, struct fm_err *err);
 
+/* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not under way. */
+void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
+
 /* How many have not died of their SIGKILL. */
 unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 

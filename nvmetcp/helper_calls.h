@@ -37,7 +37,11 @@ int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err);
  */
 int fm_helper_resolve(json_t *request, json_t *answer, struct fm_err *err);
 
-/* "disconnect": {"controller", "subsystem", "wait_ms"} answers {}. See fm_connection_close(). */
+/*
+ * "disconnect": {"controller", "subsystem", "wait_ms", ["unused"]} answers {}. See fm_connection_close(). unused:
+ * [{"device", "rdev"}]: -EBUSY if one of these is in use, by a file system for instance that is not mounted any more but
+ * still being written out.
+ */
 int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
@@ -57,8 +61,9 @@ int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
  * "mount": {"device", "rdev", "point", "type", "options", ["read_only_device", "wwid"]}. The point is a directory,
  * empty, no mount point, without a symbolic link on the way there. read_only_device: sets the device read-only (true)
  * or writable (false) before, and back if it cannot be mounted. -EBUSY: the device is mounted, or somebody has it for
- * himself. Before a read-only mount what the page cache has of the device is dropped. Answers {"device",
- * "set_read_only"}: the name it was mounted by, and whether the device was writable and was set read-only for that.
+ * himself. Before a read-only mount what the page cache has of the device is dropped. Where systemd has a unit for the
+ * point that says the same, it is asked to start that. Answers {"device", "set_read_only", ["unit_unfit"]}: the name that
+ * was asked for, whether the device was writable and was set read-only for that, and what was wrong with a unit.
  */
 int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
 
@@ -66,7 +71,8 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
  * "unmount": {"point", ["rdev", "force", "lazy", "sync", "device", "read_write_device"]}: what is mounted at the point, if
  * it is of that device (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which can
  * hang. read_write_device: the device, which was set read-only here, is writable afterwards. Answers {["sync_error",
- * "still_read_only"]}: texts, what of these two went wrong though it is unmounted. -EBUSY: in use.
+ * "still_read_only"]}: texts, what of these two went wrong though it is unmounted. -EBUSY: in use. Where systemd has a unit
+ * for the point, that is stopped, unless it is unmounted lazily.
  */
 int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
 
@@ -77,6 +83,9 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
  * wwid may be NULL. A descriptor, or -ESTALE, -ENOTBLK, -errno.
  */
 int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int flags, struct fm_err *err);
+
+/* Whether nobody has the device for himself: 0, -EBUSY, -errno. One that has gone is unused. */
+int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err);
 
 /* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);

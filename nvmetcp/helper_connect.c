@@ -215,14 +215,24 @@ int fm_helper_discover(json_t *request, json_t *answer, struct fm_err *err)
 
 int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err)
 {
-	const char *controller, *subsystem;
+	const char *controller, *subsystem, *device;
+	json_t *unused = NULL, *at, *rdev;
 	int wait_ms, ret;
+	size_t i;
 
 	(void)answer;
-	ret = fm_helper_unpack(request, err, "{s:s, s:s, s:i}", "controller", &controller, "subsystem", &subsystem, "wait_ms", &wait_ms);
+	ret = fm_helper_unpack(request, err, "{s:s, s:s, s:i, s?o}", "controller", &controller, "subsystem", &subsystem, "wait_ms",
+			       &wait_ms, "unused", &unused);
 	if (ret < 0)
 		return ret;
 	if (wait_ms < 0 || wait_ms > WAIT_MS_MAX)
 		return fm_err_set(err, -EINVAL, "wait_ms is 0 to %d", WAIT_MS_MAX);
+	json_array_foreach(unused, i, at) {
+		ret = fm_helper_unpack(at, err, "{s:s, s:o}", "device", &device, "rdev", &rdev);
+		if (ret == 0)
+			ret = fm_helper_check_unused(device, rdev, err);
+		if (ret < 0)
+			return ret;
+	}
 	return fm_connection_close("", controller, subsystem, (unsigned)wait_ms, err);
 }

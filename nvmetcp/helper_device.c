@@ -64,6 +64,19 @@ int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int 
 	return ret;
 }
 
+int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err)
+{
+	int fd = fm_helper_open_device(path, rdev, NULL, O_EXCL, err);
+
+	if (fd >= 0)
+		close(fd);
+	else if (fd == -EBUSY)
+		return fm_err_set(err, -EBUSY, "%s is still in use, or being written out; --force does not wait for that", path);
+	else if (fd != -ENOENT && fd != -ENXIO && fd != -ENODEV && fd != -ESTALE)
+		return fd;
+	return 0;
+}
+
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err)
 {
 	char link[64], target[PATH_MAX];

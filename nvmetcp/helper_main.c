@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/utf8.h"
 #include "nvmetcp/helper.h"
 #include "nvmetcp/helper_calls.h"
 
@@ -107,14 +108,9 @@ static int write_answer(const char *text)
 static int answer_with(int code, const char *text, json_t *answer)
 {
 	json_t *whole = json_pack("{s:i, s:s, s:O}", "code", code, "text", text, "answer", answer);
-	char *line;
-	int ret;
+	char *line = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+	int ret = line ? write_answer(line) : -ENOMEM;
 
-	/* A text that was cut in the middle of a character is no UTF-8. */
-	if (!whole)
-		whole = json_pack("{s:i, s:s, s:O}", "code", code, "text", fm_err_name(code), "answer", answer);
-	line = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
-	ret = line ? write_answer(line) : -ENOMEM;
 	free(line);
 	json_decref(whole);
 	return ret;
@@ -147,6 +143,7 @@ int fm_helper_main(void)
 	request = read_request(&err);
 	code = request ? run_call(request, answer, &err) : err.code;
 	json_decref(request);
+	fm_utf8_mend(err.text);		/* JSON takes nothing else; it may quote a target */
 	code = answer_with(code, code < 0 && !err.text[0] ? fm_err_name(code) : err.text, answer);
 	json_decref(answer);
 	return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -21,6 +21,7 @@
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/mount_options.h"
 #include "nvmetcp/mounts.h"
+#include "nvmetcp/systemd.h"
 
 /* As the kernel's table of mounts writes it, so that it can be found there. */
 static int check_point(const char *point, struct fm_err *err)
@@ -133,12 +134,52 @@ static int explain_mount(const struct order *o, const char *name, int error, str
 	return fm_err_set(err, error, "mount %s at %s as %s: %s%s", name, o->point, o->type, fm_err_name(error), hint);
 }
 
+/* Whether a unit would mount what is to be mounted as it is to be. */
+static int check_unit(const struct order *o, const struct fm_systemd_mount *unit, dev_t dev, struct fm_err *err)
+{
+	const char *lacking;
+	struct stat st;
+	int len;
+
+	/* One that is not there yet is awaited by systemd, and looked at afterwards. */
+	if (unit->what[0] == '/' && stat(unit->what, &st) == 0 && st.st_rdev != dev)
+		return fm_err_set(err, -EINVAL, "%s is for %s, which is another device; `fmove nvme units` writes it anew", unit->name,
+				  unit->what);
+	if (!fm_systemd_has_options(unit, o->options, &lacking, &len))
+		return fm_err_set(err, -EINVAL, "%s has other options than are wanted now (\"%.*s\"); if the configuration has changed, "
+				  "`fmove nvme units` writes it anew", unit->name, len, lacking);
+	return 0;
+}
+
+/*
+ * Where a unit says that and how, systemd mounts. 0: done; 1: there is none, or it says something else, or nobody can be asked. Should
+ * systemd be starting such a one at this moment, the device is as it was prepared, and the kernel mounts it there once.
+ */
+static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struct fm_err *err)
+{
+	struct fm_systemd_mount unit;
+	struct fm_systemd *systemd;
+	int ret = fm_systemd_open(&systemd, err);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 1 : ret;
+	ret = fm_systemd_look(systemd, o->point, &unit, err) < 0 || !unit.has_file;
+	if (ret == 0 && check_unit(o, &unit, dev, err) < 0) {
+		ret = fm_helper_put(answer, "unit_unfit", json_string(err->text), err);
+		ret = ret < 0 ? ret : 1;
+	}
+	if (ret == 0)
+		ret = fm_systemd_start(systemd, unit.name, err);
+	fm_systemd_close(systemd);
+	return ret;
+}
+
 /*
  * By the device's own name and not by /proc/self/fd/N, which df and findmnt would show for ever: while it is open the kernel
  * gives that name to nobody else. What was mounted is looked at nevertheless.
  */
 static int mount_and_check(const struct order *o, const struct fm_mount_options *mo, int device, int point, const char *name,
-			   struct fm_err *err)
+			   json_t *answer, struct fm_err *err)
 {
 	struct stat want;
 	char target[64];
@@ -148,8 +189,11 @@ static int mount_and_check(const struct order *o, const struct fm_mount_options 
 
 	if (fstat(device, &want) < 0)
 		return fm_err_sys(err, -errno, "look at %s", name);
+	ret = mount_by_unit(o, want.st_rdev, answer, err);
+	if (ret < 0)
+		return ret;
 	(void)snprintf(target, sizeof(target), "/proc/self/fd/%d", point);
-	if (mount(name, target, o->type, mo->flags, mo->data[0] ? mo->data : NULL) < 0)
+	if (ret == 1 && mount(name, target, o->type, mo->flags, mo->data[0] ? mo->data : NULL) < 0)
 		return explain_mount(o, name, -errno, err);
 	ret = find_mounted(o->point, &is_mounted, &got, err);
 	/* btrfs has device numbers of its own. */
@@ -253,7 +297,7 @@ static int mount_device(const struct order *o, int device, json_t *answer, struc
 		return point;
 	ret = prepare_device(o, mo.flags & MS_RDONLY, device, name, &was, err);
 	if (ret == 0) {
-		ret = mount_and_check(o, &mo, device, point, name, err);
+		ret = mount_and_check(o, &mo, device, point, name, answer, err);
 		if (ret < 0 && was != o->read_only_device)
 			(void)ioctl(device, BLKROSET, &was);	/* err says what went wrong first */
 	}
@@ -316,11 +360,37 @@ static int sync_point(const char *point, json_t *answer, struct fm_err *err)
 	return error ? fm_helper_put(answer, "sync_error", json_string(fm_err_name(error)), err) : 0;
 }
 
+/* So what needs the mount ends before it, as its unit says. 0: done; 1: it is no unit's. */
+static int unmount_by_unit(const char *point, struct fm_err *err)
+{
+	struct fm_systemd_mount unit;
+	struct fm_systemd *systemd;
+	bool is_mounted = true;
+	dev_t dev;
+	int ret = fm_systemd_open(&systemd, err);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 1 : ret;
+	ret = fm_systemd_look(systemd, point, &unit, err) < 0 || !unit.has_file || !unit.is_active;
+	if (ret == 0)
+		ret = fm_systemd_stop(systemd, unit.name, err);
+	fm_systemd_close(systemd);
+	/* It does not say that a file is open there, which is the most likely. */
+	if (ret == -EIO && find_mounted(point, &is_mounted, &dev, err) == 0)
+		return is_mounted ? fm_err_set(err, -EBUSY, "%s could not stop, probably in use: `fuser -vm %s` shows by whom", unit.name,
+					       point) : 0;
+	return ret;
+}
+
 static int unmount(const struct farewell *f, json_t *answer, struct fm_err *err)
 {
 	int ret = f->sync ? sync_point(f->point, answer, err) : 0;
 
-	if (ret < 0)
+	if (ret == 0 && !f->force && !f->lazy)
+		ret = unmount_by_unit(f->point, err);
+	else if (ret == 0)
+		ret = 1;
+	if (ret <= 0)
 		return ret;
 	if (umount2(f->point, UMOUNT_NOFOLLOW | (f->force ? MNT_FORCE : 0) | (f->lazy ? MNT_DETACH : 0)) == 0)
 		return 0;

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #define BUSY_NS (30 * FM_NS_PER_S)		/* what does not change for so long is not under way any more */
 #define WAKE_NS (50 * FM_NS_PER_MS)		/* events come in bunches */
 #define HOLD_MAX_S 60
-#define HOLD_BUSY_MAX_S 10			/* of an unmount: somebody will close his file */
+#define LOST_NS (5 * FM_NS_PER_S)		/* without a live path, when all are to be down */
 
 /* ---- patience ---- */
 
@@ -99,6 +100,7 @@ struct view {
 	bool is_held[FM_VOLUME_PATHS_MAX];
 	unsigned path_of[FM_VOLUME_PATHS_MAX];
 	char owned[FM_SUPERVISED_OWNED_MAX][32];
+	char leave_why[FM_PLAN_WHY_MAX];
 };
 
 static bool has_path(const struct fm_supervised *v, const struct fm_owned_path *path)
@@ -118,7 +120,7 @@ static bool is_needed_by_another(const struct fm_supervised *v, const struct fm_
 	fm_list_each(at, next, &v->sup->volumes) {
 		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
 
-		if (other != v && other->want != FM_WANT_DOWN && strcmp(other->volume->subsystem, o->path.subsystem) == 0 &&
+		if (other != v && fm_supervised_want(other) != FM_WANT_DOWN && strcmp(other->volume->subsystem, o->path.subsystem) == 0 &&
 		    has_path(other, &o->path))
 			return true;
 	}
@@ -142,7 +144,7 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	const struct fm_supervisor *sup = v->sup;
 	unsigned count = 0;
 
-	*view = (struct view){ .pv = { .volume = v->volume, .want = v->want, .host_nqn = sup->host_nqn } };
+	*view = (struct view){ .pv = { .volume = v->volume, .want = fm_supervised_want(v), .host_nqn = sup->host_nqn } };
 	for (unsigned i = 0; i < v->path_count; i++) {
 		if (!v->path[i].host[0])
 			continue;
@@ -153,7 +155,8 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.address = view->address;
 	view->pv.address_count = count;
 	view->pv.is_held = view->is_held;
-	view->pv.is_writable = fm_guard_is_writer(v->volume, sup->node);
+	view->pv.is_writable = fm_supervised_is_writable(v);
+	view->pv.leave_why = fm_supervised_leave_why(v, view->leave_why);
 	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
 	view_owned(v, view);
 	view->pv.owned = (const char(*)[32])view->owned;
@@ -167,7 +170,7 @@ static bool is_refusal_outdated(struct fm_supervised *v)
 
 	if (!v->is_refused)
 		return false;
-	if (v->plan.ns < 0)
+	if (v->plan.ns < 0 || f->peers_version != v->sup->peers_version)
 		return true;
 	ns = &v->sup->inv->namespaces[v->plan.ns];
 	return ns->dev != f->dev || ns->size_bytes != f->size_bytes || ns->is_read_only != f->is_read_only ||
@@ -275,6 +278,134 @@ static void take_step(struct fm_supervised *v)
 	}
 }
 
+/* ---- the end of the machine ---- */
+
+enum fm_plan_want fm_supervised_want(const struct fm_supervised *v)
+{
+	return v->sup->is_closed ? FM_WANT_DOWN : v->want;
+}
+
+static bool has_live_path(const struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	const struct fm_inv_namespace *ns = v->plan.ns >= 0 ? &inv->namespaces[v->plan.ns] : NULL;
+
+	for (unsigned i = 0; ns && i < ns->path_count; i++)
+		if (strcmp(inv->controllers[ns->path[i].controller].state, "live") == 0)
+			return true;
+	return false;
+}
+
+static void note_loss(struct fm_supervised *v)
+{
+	if (has_live_path(v))
+		v->lost_ns = 0;
+	else if (v->lost_ns == 0)
+		v->lost_ns = fm_loop_now(v->sup->loop);
+}
+
+/* The network is about to go and this one's target has gone: waiting would only delay the end. */
+static bool is_hopeless(const struct fm_supervised *v)
+{
+	const struct fm_supervisor *sup = v->sup;
+	uint64_t since = v->lost_ns > sup->closed_ns ? v->lost_ns : sup->closed_ns;
+
+	return sup->is_closed && v->lost_ns && fm_loop_now(sup->loop) >= since + LOST_NS;
+}
+
+bool fm_supervised_is_forced(const struct fm_supervised *v)
+{
+	return v->is_forced || (v->sup->is_closed && fm_loop_now(v->sup->loop) >= v->sup->force_ns) || is_hopeless(v);
+}
+
+/* What hangs on the target ends with its controller, which another call removes. */
+static void give_up_hopeless(struct fm_supervised *v)
+{
+	if (v->call != FM_CALL_NONE && v->call != FM_CALL_DISCONNECT && is_hopeless(v))
+		v->sup->world->give_up(v->sup->world->ctx, &v->helper);
+}
+
+void fm_supervisor_close(struct fm_supervisor *sup, uint64_t force_ns)
+{
+	fm_log_info("all volumes: to be down");
+	sup->is_closed = true;
+	sup->closed_ns = fm_loop_now(sup->loop);
+	sup->force_ns = sup->closed_ns + force_ns;
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		v->is_fresh = true;
+		release_holds(v);
+	}
+	fm_supervisor_look_soon(sup);
+}
+
+void fm_supervisor_open(struct fm_supervisor *sup)
+{
+	if (!sup->is_closed)
+		return;
+	fm_log_info("all volumes: to be as each is wished");
+	sup->is_closed = false;
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		v->is_fresh = true;
+		release_holds(v);
+	}
+	fm_supervisor_look_soon(sup);
+}
+
+bool fm_supervisor_is_closed(const struct fm_supervisor *sup)
+{
+	return sup->is_closed;
+}
+
+bool fm_supervisor_is_all_down(const struct fm_supervisor *sup, const char **why)
+{
+	*why = "";
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_fresh && v->state == FM_STATE_DOWN)
+			continue;
+		*why = v->error[0] ? v->error : v->text;
+		return false;
+	}
+	return sup->is_closed;
+}
+
+/* ---- what becomes of a device ---- */
+
+/* Smaller below a mount: what is missing is lost, and nobody but us may say so before it is needed. */
+static void watch_size(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	bool is_same = v->plan.is_mounted && strcmp(ns->wwid, v->last_wwid) == 0;
+	bool is_too_small = is_same && ns->size_bytes < v->last_size_bytes;
+	char line[FM_SUPERVISED_WHY_MAX];
+
+	if (is_too_small && !v->is_too_small) {
+		(void)snprintf(line, sizeof(line), "%s is mounted and has %" PRIu64 " bytes now, fewer than the %" PRIu64 " when it was "
+			       "mounted: a part of the file system is missing; look at the target", ns->name, ns->size_bytes,
+			       v->last_size_bytes);
+		fm_supervised_error(v, line);
+	} else if (is_same && !is_too_small && v->is_too_small) {
+		fm_supervised_worked(v);
+	}
+	v->is_too_small = is_too_small;
+}
+
+static void watch_device(struct fm_supervised *v)
+{
+	const struct fm_inv_namespace *ns = v->plan.ns >= 0 ? &v->sup->inv->namespaces[v->plan.ns] : NULL;
+
+	if (!ns)
+		return;
+	watch_size(v, ns);
+	/* Writable again, or made anew: then it is not by us, should it ever be read-only. */
+	if (v->call != FM_CALL_MOUNT && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
+		fm_supervised_note_read_only(v, "");
+}
+
 /* ---- the look ---- */
 
 static int take_snapshot(struct fm_supervisor *sup, struct fm_err *err)
@@ -306,7 +437,7 @@ static uint64_t sooner(const struct fm_supervisor *sup, const struct fm_hold *ho
 
 static bool is_busy(const struct fm_supervised *v)
 {
-	return v->call != FM_CALL_NONE ||
+	return v->call != FM_CALL_NONE || (v->sup->is_closed && v->state != FM_STATE_DOWN) ||
 	       (!fm_supervised_is_as_wanted(v) && fm_loop_now(v->sup->loop) < v->since_ns + BUSY_NS);
 }
 
@@ -341,6 +472,9 @@ static uint64_t look_at(struct fm_supervised *v)
 	uint64_t where_ns = fm_supervised_where_ask(v);
 
 	make_plan(v);
+	watch_device(v);
+	note_loss(v);
+	give_up_hopeless(v);
 	take_step(v);
 	v->is_fresh = false;
 	fm_supervised_update(v);
@@ -365,6 +499,7 @@ static void look(struct fm_supervisor *sup)
 	}
 	if (fm_owned_settle(&sup->owned, sup->inv, sup->host_nqn))
 		fm_supervisor_save_owned(sup);
+	fm_supervisor_sweep(sup);
 	fm_list_each(at, after, &sup->volumes) {
 		uint64_t wanted = look_at(fm_container_of(at, struct fm_supervised, link));
 
@@ -379,6 +514,8 @@ static void look(struct fm_supervisor *sup)
 		free_volume(v);
 		next = now;	/* what waited for it */
 	}
+	fm_supervisor_publish(sup);
+	fm_supervisor_ask(sup);
 	fm_timer_set(sup->loop, &sup->timer, next);
 	if (sup->changed)
 		sup->changed(sup->ctx);
@@ -414,7 +551,7 @@ void fm_supervisor_wake(struct fm_supervisor *sup)
 
 /* ---- what is wanted ---- */
 
-static struct fm_supervised *find(const struct fm_supervisor *sup, const char *name)
+struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const char *name)
 {
 	struct fm_supervised *found = NULL;
 
@@ -425,6 +562,14 @@ static struct fm_supervised *find(const struct fm_supervisor *sup, const char *n
 			found = v;
 	}
 	return found;
+}
+
+void fm_supervised_refresh(struct fm_supervised *v)
+{
+	v->is_fresh = true;
+	release_holds(v);
+	fm_supervised_worked(v);
+	fm_supervisor_look_soon(v->sup);
 }
 
 static void retire(struct fm_supervised *v)
@@ -455,6 +600,7 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 	struct fm_volume *before = v->volume;
 
 	v->volume = volume;
+	v->has_heard = v->has_heard && strcmp(before->writer, volume->writer) == 0;
 	v->is_fresh = true;
 	release_holds(v);
 	fm_supervised_where_set(v, before);
@@ -503,7 +649,7 @@ static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
 
 static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
 {
-	struct fm_supervised *v = find(sup, fresh->volume->name);
+	struct fm_supervised *v = fm_supervisor_find(sup, fresh->volume->name);
 
 	if (v && !v->is_retired && fm_volume_is_same_thing(v->volume, fresh->volume)) {
 		replace_volume(v, fresh->volume);
@@ -550,7 +696,7 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
 {
-	struct fm_supervised *v = find(sup, volume);
+	struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	if (!v || v->is_retired)
 		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
@@ -558,17 +704,15 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
-	v->is_fresh = true;
-	release_holds(v);
-	fm_supervised_worked(v);
-	fm_supervisor_look_soon(sup);
-	return fm_supervisor_save_wish(sup, v, err);
+	fm_supervised_refresh(v);
+	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
+	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);
 }
 
 int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
 			   const char **why)
 {
-	const struct fm_supervised *v = find(sup, volume);
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	if (!v)
 		return -ENOENT;
@@ -582,16 +726,23 @@ int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, 
 
 bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want)
 {
-	const struct fm_supervised *v = find(sup, volume);
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
-	return v && !v->is_retired && v->want == want;
+	return v && !v->is_retired && fm_supervised_want(v) == want;
 }
 
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume)
 {
-	const struct fm_supervised *v = find(sup, volume);
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	return v && v->plan.is_mounted;
+}
+
+bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char *volume)
+{
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
+
+	return v && !v->is_fresh && (v->plan.is_mounted || v->call == FM_CALL_MOUNT);
 }
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)
@@ -639,13 +790,20 @@ void fm_supervisor_stop(struct fm_supervisor *sup)
 {
 	sup->is_stopped = true;
 	fm_timer_clear(sup->loop, &sup->timer);
+	fm_timer_clear(sup->loop, &sup->ask_timer);
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->call == FM_CALL_PEERS)
+			v->call = FM_CALL_NONE;
+	}
 }
 
 void fm_supervisor_free(struct fm_supervisor *sup)
 {
 	if (!sup)
 		return;
-	assert(sup->is_stopped && !sup->look.is_posted);
+	assert(sup->is_stopped && !sup->look.is_posted && !sup->is_sweeping);
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
@@ -655,6 +813,8 @@ void fm_supervisor_free(struct fm_supervisor *sup)
 	fm_inventory_free(sup->inv);
 	fm_mounts_free(&sup->mounts);
 	fm_owned_clear(&sup->owned);
+	fm_peers_clear(&sup->peers);
+	free(sup->published);
 	fm_supervisor_forget_state(sup);
 	free(sup->node);
 	free(sup->host_nqn);

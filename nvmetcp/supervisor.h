@@ -24,12 +24,14 @@ struct fm_helper;
 struct fm_inventory;
 struct fm_loop;
 struct fm_mounts;
+struct fm_peers;
 struct fm_random;
 struct fm_supervisor;
 
 /* Files of state, each written whole. */
 #define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
 #define FM_SUPERVISOR_WISHES "wishes.json"
+#define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
 #define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
 
 /* All that it knows of the machine. */
@@ -38,11 +40,17 @@ struct fm_supervisor_world {
 	int (*read_mounts)(void *ctx, struct fm_mounts *out, struct fm_err *err);
 	/* As fm_helper_start(). */
 	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
+	/* As fm_helper_give_up(). */
+	void (*give_up)(void *ctx, struct fm_helper *helper);
 	/* -EINVAL: this kernel does not know that policy. */
 	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
 	/* *text is malloc()ed. -ENOENT: there is none. */
 	int (*load)(void *ctx, const char *name, char **text, struct fm_err *err);
 	int (*save)(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err);
+	/* What peers may know of the volumes here: a JSON text, for fmoved. */
+	int (*publish)(void *ctx, const char *text, struct fm_err *err);
+	/* fm_supervisor_peers() follows once for each, in seconds, never from inside; there is never more than one. */
+	void (*ask_peers)(void *ctx);
 	uint64_t (*wall_ms)(void *ctx);		/* Unix time, for people only */
 	const char *boot;			/* the kernel's id of this boot */
 	void *ctx;
@@ -82,6 +90,18 @@ void fm_supervisor_wake(struct fm_supervisor *sup);
  */
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err);
 
+/*
+ * Down with all volumes, whatever is wished, until fm_supervisor_open(): for the end of the machine, so it is not remembered.
+ * What is in use is unmounted by force when force_ns are over. What has no live path for five seconds is given up: nothing
+ * more can be written there, and a call that hangs on it ends when its controller is removed.
+ */
+void fm_supervisor_close(struct fm_supervisor *sup, uint64_t force_ns);
+void fm_supervisor_open(struct fm_supervisor *sup);
+bool fm_supervisor_is_closed(const struct fm_supervisor *sup);
+
+/* Whether it is closed and all is down, as of the last look. *why: what one that is not waits for, borrowed until the next look. */
+bool fm_supervisor_is_all_down(const struct fm_supervisor *sup, const char **why);
+
 enum fm_supervisor_progress {
 	FM_PROGRESS_UNDER_WAY,
 	FM_PROGRESS_REACHED,		/* it is as wished */
@@ -92,13 +112,37 @@ enum fm_supervisor_progress {
 int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume, enum fm_supervisor_progress *progress,
 			   const char **why);
 
+/* The answer to ask_peers(); peers are taken over. */
+void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers);
+
+/*
+ * At the writer of a "shared-read" volume: it is unmounted and mounted read-only, the epoch is one more, and the readers mount
+ * it; or it is unsealed, the readers unmount it, and then it is mounted read-write. Written down before it returns. What is so
+ * already changes nothing. is_forced: unseal although a reader that was there does not answer. -ENOENT; -EINVAL: it is no volume
+ * to be sealed, or is not up; -EACCES: another node is the writer; -EBUSY: such a reader; or it cannot be written down.
+ */
+int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err);
+
+/* Whether it is sealed or to be sealed, by this node. */
+bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume);
+
 /* Whether that is the wish in force. */
 bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want);
 
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume);
 
+/* Mounted, or allowed and under way: systemd may be asked at this moment, and wait for whoever asks this. */
+bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char *volume);
+
 /* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or there is no such volume. */
 json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);
+
+/*
+ * A helper process is to ask this discovery controller, by a literal address; and it has ended, with an answer of its own or
+ * without (killed at its deadline, for instance). What it leaves connected then is removed. -ENOMEM, and nothing has begun.
+ */
+int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port, struct fm_err *err);
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port, bool has_answered);
 
 struct fm_supervisor_count {
 	unsigned volumes, as_wanted, refused;

@@ -3,11 +3,12 @@
  * The steps of the supervisor, each a call of a helper process: begun, and what follows from its end.
  *
  * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read xfs_state as well, the
- * guard, mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
+ * guard, the peers, the guard again, mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -26,7 +27,7 @@
 #define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
 #define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
 #define HOLD_MAX_S 60
-#define HOLD_BUSY_MAX_S 10
+#define HOLD_BUSY_MAX_S 10			/* of an unmount: somebody will close his file */
 #define REFUSAL_NS (10 * FM_NS_PER_S)
 #define KEY_MAX 400
 
@@ -162,7 +163,41 @@ static void connect_done(struct fm_supervised *v, int code, const char *text, js
 		fm_hold_worked(v->sup, &path->hold);
 }
 
+/* Somebody will close his file; at the end of the machine everybody does. */
+static void hold_busy(struct fm_supervised *v, struct fm_hold *hold)
+{
+	fm_hold_failed(v->sup, hold, 1, v->sup->is_closed ? 1 : HOLD_BUSY_MAX_S);
+}
+
 /* ---- disconnect ---- */
+
+/*
+ * Devices that go with the controller: what uses one, a file system for instance that somebody else has unmounted and the
+ * kernel is still writing out, would lose that.
+ */
+static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_controller *c)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	json_t *all = json_array();
+	char device[64];
+
+	for (unsigned i = 0; i < inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &inv->namespaces[i];
+
+		if (ns->dev == 0 || ns->path_count != 1 || &inv->controllers[ns->path[0].controller] != c)
+			continue;
+		(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
+		(void)json_array_append_new(all, json_pack("{s:s, s:[i, i]}", "device", device, "rdev", (int)major(ns->dev),
+							   (int)minor(ns->dev)));
+	}
+	return all;
+}
+
+/* What cannot be written any more is not waited for: by order, or as long as an unmount may take. */
+static bool is_use_respected(const struct fm_supervised *v)
+{
+	return !fm_supervised_is_forced(v) && !(v->lost_ns && fm_loop_now(v->sup->loop) >= v->lost_ns + UNMOUNT_NS);
+}
 
 void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_controller *c)
 {
@@ -172,8 +207,9 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 		fm_log_info("volume %s: disconnecting %s (%s)", v->volume->name, c->name, v->plan.why);
 	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
 	if (begin(v, FM_CALL_DISCONNECT, key,
-		  json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", c->name, "subsystem", v->volume->subsystem,
-			    "wait_ms", DISCONNECT_WAIT_MS), DISCONNECT_NS) < 0)
+		  json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller", c->name, "subsystem",
+			    v->volume->subsystem, "wait_ms", DISCONNECT_WAIT_MS, "unused",
+			    is_use_respected(v) ? devices_of(v, c) : NULL), DISCONNECT_NS) < 0)
 		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
 
@@ -185,7 +221,10 @@ static void disconnect_done(struct fm_supervised *v, int code, const char *text)
 		return;
 	}
 	fm_supervised_error(v, text);
-	fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
+	if (code == -EBUSY)
+		hold_busy(v, &v->disconnect_hold);
+	else
+		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
 
 /* ---- mount: probe, xfs_state, guard, mount ---- */
@@ -205,7 +244,8 @@ static void mount_refused(struct fm_supervised *v, const char *why)
 		fm_log_warn("volume %s: not mounted: %s", v->volume->name, why);
 	v->is_refused = true;
 	(void)snprintf(v->refusal, sizeof(v->refusal), "%s", why);
-	v->refused_facts = (struct fm_supervised_facts){ .dev = ns->dev, .size_bytes = ns->size_bytes, .is_read_only = ns->is_read_only };
+	v->refused_facts = (struct fm_supervised_facts){ .dev = ns->dev, .size_bytes = ns->size_bytes, .is_read_only = ns->is_read_only,
+							 .peers_version = v->sup->peers_version };
 	memcpy(v->refused_facts.wwid, ns->wwid, sizeof(ns->wwid));
 	v->mount_hold.until_ns = fm_loop_now(v->sup->loop) + REFUSAL_NS;
 }
@@ -283,8 +323,9 @@ static json_t *mount_request(const struct fm_supervised *v, const struct fm_guar
 									      vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
 									      options)) :
 				   -1;
-	if (ret == 0 && how->verdict == FM_GUARD_READ_ONLY)
-		ret = json_object_set_new(request, "read_only_device", json_true());
+	/* A writer's device that is read-only is so by us, or the guard would have refused. */
+	if (ret == 0 && (how->verdict == FM_GUARD_READ_ONLY || v->ns.is_read_only))
+		ret = json_object_set_new(request, "read_only_device", json_boolean(how->verdict == FM_GUARD_READ_ONLY));
 	free(options);
 	if (ret == 0)
 		return request;
@@ -292,35 +333,96 @@ static json_t *mount_request(const struct fm_supervised *v, const struct fm_guar
 	return NULL;
 }
 
+/* A helper process that was killed has not undone what it did, and ours is no reason to refuse. */
+static bool is_read_only_by_us(const struct fm_supervised *v)
+{
+	return v->ns.is_read_only && v->read_only_wwid[0] && strcmp(v->read_only_wwid, v->ns.wwid) == 0;
+}
+
 /* The last look is seconds old by now: what is mounted is read again. */
-static void decide(struct fm_supervised *v)
+static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struct fm_err *err)
 {
 	const struct fm_supervisor *sup = v->sup;
-	struct fm_guard_facts facts = { .node = sup->node, .volume = v->volume, .ns = &v->ns, .sb = &v->sb };
-	struct fm_guard_answer how;
+	bool is_writer = fm_guard_is_writer(v->volume, sup->node);
+	struct fm_inv_namespace ns = v->ns;
+	struct fm_guard_facts facts = { .node = sup->node, .volume = v->volume, .ns = &ns, .sb = &v->sb };
+	struct fm_guard_peer *peers = NULL;
 	struct fm_mounts mounts = { 0 };
+	int ret = fm_supervised_guard_peers(v, &peers, &facts.peer_count);
+
+	if (ret < 0)
+		return fm_err_set(err, ret, "no memory for what peers say");
+	ret = sup->world->read_mounts(sup->world->ctx, &mounts, err);
+	if (ret == 0) {
+		facts.mounts = &mounts;
+		facts.peers = peers;
+		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) : v->heard_epoch > 0;
+		facts.has_heard = v->has_heard;
+		ns.is_read_only = ns.is_read_only && !is_read_only_by_us(v);
+		facts.last_wwid = v->last_wwid[0] ? v->last_wwid : NULL;
+		facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
+		fm_guard_decide(&facts, how);
+		fm_mounts_free(&mounts);
+	}
+	free(peers);
+	return ret;
+}
+
+static void begin_mount(struct fm_supervised *v, const struct fm_guard_answer *how)
+{
 	struct fm_err err = { 0 };
 
-	if (sup->world->read_mounts(sup->world->ctx, &mounts, &err) < 0) {
+	if (fm_supervised_sealed(v, &err) < 0) {
 		mount_failed(v, err.text);
 		return;
 	}
-	facts.mounts = &mounts;
-	facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
-	fm_guard_decide(&facts, &how);
-	fm_mounts_free(&mounts);
+	if (fm_guard_is_writer(v->volume, v->sup->node))
+		v->mounting_epoch = fm_supervised_is_writable(v) ? 0 : v->epoch;
+	else
+		v->mounting_epoch = v->heard_epoch;
+	if (how->verdict == FM_GUARD_READ_ONLY && !v->ns.is_read_only)
+		fm_supervised_note_read_only(v, v->ns.wwid);
+	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v, how), MOUNT_NS);
+}
+
+/* What is refused by what is known already is not announced: two nodes that announced it again and again would never mount. */
+static void decide(struct fm_supervised *v, bool is_asked)
+{
+	struct fm_guard_answer how;
+	struct fm_err err = { 0 };
+
+	if (ask_guard(v, &how, &err) < 0) {
+		mount_failed(v, err.text);
+		return;
+	}
 	if (how.verdict == FM_GUARD_REFUSED) {
 		mount_refused(v, how.why);
 		return;
 	}
 	v->is_refused = false;
-	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v, &how), MOUNT_NS);
+	if (is_asked)
+		begin_mount(v, &how);
+	else
+		fm_supervised_ask(v);
+}
+
+/* Between two calls of a mount: ended where it is wanted no more. */
+static bool is_still_wanted(const struct fm_supervised *v)
+{
+	return fm_supervised_want(v) == FM_WANT_UP && v->volume->mount_point[0];
+}
+
+void fm_supervised_peers_asked(struct fm_supervised *v)
+{
+	v->call = FM_CALL_NONE;
+	if (is_still_wanted(v))
+		decide(v, true);
+	v->is_announced = v->call != FM_CALL_NONE;
+	fm_supervisor_look_soon(v->sup);
 }
 
 static void probe_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
-	bool is_writer = fm_guard_is_writer(v->volume, v->sup->node);
-
 	if (code == 0 && (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
 		code = -EBADMSG;
 		text = "the helper process answered something that is no device";
@@ -330,12 +432,12 @@ static void probe_done(struct fm_supervised *v, int code, const char *text, json
 		return;
 	}
 	v->has_sb = true;
-	if (v->want != FM_WANT_UP || !v->volume->mount_point[0])
+	if (!is_still_wanted(v))
 		return;
-	if (!is_writer && strcmp(v->sb.type, "xfs") == 0 && v->sb.clean == FM_CLEAN_UNKNOWN)
+	if (!fm_supervised_is_writable(v) && strcmp(v->sb.type, "xfs") == 0 && v->sb.clean == FM_CLEAN_UNKNOWN)
 		(void)begin_on_device(v, FM_CALL_XFS_STATE, device_request(&v->ns, "xfs_state", false), XFS_STATE_NS);
 	else
-		decide(v);
+		decide(v, false);
 }
 
 /* Where nobody can say (xfs_logprint is not installed) it stays unknown, and the guard refuses. */
@@ -351,25 +453,29 @@ static void xfs_state_done(struct fm_supervised *v, int code, const char *text, 
 		fm_log_warn("volume %s: %s", v->volume->name, text);
 	else
 		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
-	if (v->want == FM_WANT_UP && v->volume->mount_point[0])
-		decide(v);
+	if (is_still_wanted(v))
+		decide(v, false);
 }
 
 static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
-	bool is_same = strcmp(v->last_wwid, v->ns.wwid) == 0;
+	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
+	bool has_set = json_is_true(json_object_get(answer, "set_read_only"));
 
 	if (code < 0) {
 		mount_failed(v, text);
 		return;
 	}
-	/* Found read-only it is so from the last time, if it was unmounted by somebody else. */
-	v->has_set_read_only = json_is_true(json_object_get(answer, "set_read_only")) ||
-			       (is_same && v->has_set_read_only && v->ns.is_read_only);
+	if (unfit)
+		fm_log_warn("volume %s: mounted without systemd: %s", v->volume->name, unfit);
+	/* Somebody else was first to set it read-only: that is his. */
+	if (!has_set && !v->ns.is_read_only)
+		v->read_only_wwid[0] = '\0';
 	v->is_sync_tried = false;
 	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid, v->volume->mount_point);
 	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
 	v->last_size_bytes = v->ns.size_bytes;
+	v->mounted_epoch = v->mounting_epoch;
 	fm_supervisor_save_mounted(v->sup, v);
 	fm_supervised_worked(v);
 	fm_hold_worked(v->sup, &v->mount_hold);
@@ -393,7 +499,7 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 				    (int)major(mount->dev), (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
 	char device[64];
 
-	v->is_read_write_asked = ns && v->has_set_read_only && !v->is_lazy;
+	v->is_read_write_asked = ns && v->read_only_wwid[0] && strcmp(v->read_only_wwid, ns->wwid) == 0 && !v->is_lazy;
 	if (!v->is_read_write_asked || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
@@ -414,7 +520,7 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 		return;
 	ns = find_device(v->sup, mount->dev);
 	v->is_gone = !ns;
-	v->is_lazy = (v->is_gone || v->is_forced) && v->hung_unmounts > 0;
+	v->is_lazy = (v->is_gone || fm_supervised_is_forced(v)) && v->hung_unmounts > 0;
 	is_synced = v->is_lazy && ns && v->plan.paths_live > 0 && !v->is_sync_tried;
 	v->is_sync_tried = v->is_sync_tried || is_synced;
 	key_of_device(v, mount->dev, key);
@@ -425,7 +531,7 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 			    v->plan.why);
 	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced), v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
 		v->hung_unmounts++;
-		fm_hold_failed(v->sup, &v->unmount_hold, 1, HOLD_BUSY_MAX_S);
+		hold_busy(v, &v->unmount_hold);
 	}
 }
 
@@ -439,10 +545,8 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 	if (left)
 		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, left);
 	v->is_sync_tried = false;
-	if (!v->is_read_write_asked || left)
-		return;
-	v->has_set_read_only = false;
-	fm_supervisor_save_mounted(v->sup, v);
+	if (v->is_read_write_asked && !left)
+		fm_supervised_note_read_only(v, "");
 }
 
 static void unmount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
@@ -457,10 +561,10 @@ static void unmount_done(struct fm_supervised *v, int code, const char *text, js
 	v->hung_unmounts++;
 	v->is_sync_tried = v->is_sync_tried || code == -ETIMEDOUT;	/* that was at writing it */
 	/* With the lazy one to come there is nothing to wait for. */
-	if ((v->is_gone || v->is_forced) && !v->is_lazy)
+	if ((v->is_gone || fm_supervised_is_forced(v)) && !v->is_lazy)
 		return;
 	fm_supervised_error(v, text);
-	fm_hold_failed(v->sup, &v->unmount_hold, 1, HOLD_BUSY_MAX_S);
+	hold_busy(v, &v->unmount_hold);
 }
 
 /* ---- the end of each ---- */
@@ -492,8 +596,10 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 	case FM_CALL_UNMOUNT:
 		unmount_done(v, code, text, answer);
 		break;
+	case FM_CALL_PEERS:
 	case FM_CALL_NONE:
 		break;
 	}
+	v->is_announced = v->is_announced && v->call != FM_CALL_NONE;
 	fm_supervisor_look_soon(v->sup);
 }

@@ -12,6 +12,7 @@
 #include "nvmetcp/guard.h"
 #include "nvmetcp/helper.h"
 #include "nvmetcp/owned.h"
+#include "nvmetcp/peers.h"
 #include "nvmetcp/supervisor.h"
 
 #define FM_SUPERVISED_WHY_MAX 512
@@ -33,8 +34,9 @@ enum fm_supervised_call {
 	FM_CALL_NONE,
 	FM_CALL_CONNECT,
 	FM_CALL_DISCONNECT,
-	FM_CALL_PROBE,			/* these three are one mount */
+	FM_CALL_PROBE,			/* these four are one mount */
 	FM_CALL_XFS_STATE,
+	FM_CALL_PEERS,			/* no helper's */
 	FM_CALL_MOUNT,
 	FM_CALL_UNMOUNT,
 };
@@ -47,7 +49,7 @@ struct fm_supervised_where {
 	bool is_outdated;		/* the addresses were configured anew meanwhile */
 	unsigned at;			/* which of the configured addresses */
 	struct fm_hold hold;
-	char literal[80];		/* of the discovery controller that is asked */
+	char literal[80], port[8];	/* of the discovery controller that is asked */
 };
 
 enum fm_supervised_state {
@@ -61,6 +63,14 @@ struct fm_supervised_facts {
 	uint64_t size_bytes;
 	bool is_read_only;
 	char wwid[160];
+	uint64_t peers_version;
+};
+
+/* At the writer. */
+enum fm_seal {
+	FM_SEAL_OPEN,
+	FM_SEAL_WANTED,
+	FM_SEAL_DONE,
 };
 
 struct fm_supervised {
@@ -91,11 +101,19 @@ struct fm_supervised {
 	bool has_sb;
 
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
+	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */
 	struct fm_supervised_facts refused_facts;
 	char refusal[FM_SUPERVISED_WHY_MAX];
 	bool is_iopolicy_refused;	/* this kernel does not know it */
+
+	/* Of supervisor_peers.c: */
+	bool is_announced;		/* peers are told that it is about to be mounted */
+	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
+	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
+	uint64_t epoch;
+	uint64_t mounting_epoch;	/* FM_CALL_MOUNT */
 
 	/* What people are told. */
 	enum fm_supervised_state state;
@@ -108,7 +126,11 @@ struct fm_supervised {
 	/* mounted.json */
 	char last_wwid[160];
 	uint64_t last_size_bytes;
-	bool has_set_read_only;		/* the device, which was writable before */
+	uint64_t mounted_epoch;		/* of what is mounted, or was last; 0: not sealed, or not known */
+	bool has_heard;			/* a reader: what its writer said last, ... */
+	uint64_t heard_epoch;		/* ... 0: it may write */
+	char read_only_wwid[160];	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
+	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };
 
 struct fm_supervisor {
@@ -121,16 +143,35 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
-	json_t *wishes, *mounted;	/* as in the files; also of volumes that are not configured at present */
+	json_t *wishes, *mounted, *sealed;	/* as in the files; also of volumes that are not configured at present */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
+	unsigned discoveries;		/* helpers that ask discovery controllers */
+	struct fm_helper sweeper;	/* removes a discovery controller that a helper has left */
+	bool is_sweeping;
+	struct fm_hold sweep_hold;
 	struct fm_timer timer;		/* the next look */
 	struct fm_task look;
+	struct fm_peers peers;		/* as they answered last */
+	uint64_t peers_version;		/* one more whenever they say something else */
+	uint64_t asks_begun, asks_done;
+	bool is_asking, is_ask_wanted;
+	struct fm_timer ask_timer;
+	char *published;		/* what peers are told; NULL: not known */
+	bool has_publish_error;
 	bool is_stopped;
+	bool is_closed;			/* all volumes are to be down */
+	uint64_t closed_ns, force_ns;	/* since when, and from when on by force */
 };
 
 /* ---- supervisor.c ---- */
+
+/* NULL: there is none. Of several the one that is configured now. */
+struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const char *name);
+
+/* Something else is wanted of it: nothing is held, and a look follows. */
+void fm_supervised_refresh(struct fm_supervised *v);
 
 /* Look as soon as the loop comes round. */
 void fm_supervisor_look_soon(struct fm_supervisor *sup);
@@ -140,6 +181,11 @@ void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned mi
 /* It worked: and should it be wanted again at once, then not within a second. */
 void fm_hold_worked(struct fm_supervisor *sup, struct fm_hold *hold);
 bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold);
+
+/* What it is to be: what is wished, unless all are to be down. */
+enum fm_plan_want fm_supervised_want(const struct fm_supervised *v);
+/* Whether it is unmounted although it is in use. */
+bool fm_supervised_is_forced(const struct fm_supervised *v);
 
 /* Keeps the error for people, and says it in the log unless it is the same as before. */
 void fm_supervised_error(struct fm_supervised *v, const char *text);
@@ -155,6 +201,37 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
 
+/* FM_CALL_PEERS has ended. */
+void fm_supervised_peers_asked(struct fm_supervised *v);
+
+/* ---- supervisor_peers.c ---- */
+
+/* Whether it is to be mounted read-write here: this node is the writer, and it is not sealed. */
+bool fm_supervised_is_writable(const struct fm_supervised *v);
+
+/* Whether that is the same namespace. */
+bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p);
+
+/* What those who answer say of it; *out is to be free()d and borrows. -ENOMEM. */
+int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count);
+
+/* Begins to ask the peers again and again, unless it has. */
+void fm_supervisor_ask(struct fm_supervisor *sup);
+
+/* Says that it is about to be mounted, then asks: FM_CALL_PEERS. */
+void fm_supervised_ask(struct fm_supervised *v);
+
+/* Tells peers what is here, if it has changed. What cannot be told is said in the log. */
+void fm_supervisor_publish(struct fm_supervisor *sup);
+
+/* Why what is mounted read-only must be unmounted, because of a seal; NULL: it need not be. */
+const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX]);
+
+/* It was unmounted and is clean: if it is to be sealed, it is now. */
+int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err);
+
+void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to);
+
 /* ---- supervisor_where.c ---- */
 
 /* The paths that are known without asking. before (NULL: new): what is known stays if the addresses are the same. */
@@ -163,6 +240,9 @@ void fm_supervised_where_set(struct fm_supervised *v, const struct fm_volume *be
 /* Asks if it is time to. Returns when the next time is, FM_NEVER if an answer is awaited or nothing is to be asked. */
 uint64_t fm_supervised_where_ask(struct fm_supervised *v);
 
+/* Removes what discoveries have left, one at a time; a look follows. */
+void fm_supervisor_sweep(struct fm_supervisor *sup);
+
 /* ---- supervisor_state.c ---- */
 
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
@@ -170,6 +250,9 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
 void fm_supervisor_save_owned(struct fm_supervisor *sup);
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
 void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
+int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+/* The record that we set a device read-only, written down before it is done and gone when it is writable again. */
+void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Wish and last mount, from what the files say. */
 void fm_supervised_recall(struct fm_supervised *v);
 void fm_supervisor_forget_state(struct fm_supervisor *sup);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What people are told of a volume: its state in one word, why in one line, and everything else as JSON. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/log.h"
+#include "mover/base/utf8.h"
 #include "nvmetcp/supervisor_priv.h"
 
 const char *fm_supervised_state_name(enum fm_supervised_state state)
@@ -23,12 +25,12 @@ const char *fm_supervised_state_name(enum fm_supervised_state state)
 
 static bool is_mount_wanted(const struct fm_supervised *v)
 {
-	return v->want == FM_WANT_UP && v->volume->mount_point[0];
+	return fm_supervised_want(v) == FM_WANT_UP && v->volume->mount_point[0];
 }
 
 static bool is_mounting(const struct fm_supervised *v)
 {
-	return v->call == FM_CALL_PROBE || v->call == FM_CALL_XFS_STATE || v->call == FM_CALL_MOUNT;
+	return v->call == FM_CALL_PROBE || v->call == FM_CALL_XFS_STATE || v->call == FM_CALL_PEERS || v->call == FM_CALL_MOUNT;
 }
 
 static enum fm_supervised_state state_down(const struct fm_supervised *v)
@@ -58,7 +60,7 @@ static enum fm_supervised_state state_of(const struct fm_supervised *v)
 	const struct fm_plan *plan = &v->plan;
 	bool is_whole = plan->paths_live == plan->paths_wanted;
 
-	if (v->want == FM_WANT_DOWN)
+	if (fm_supervised_want(v) == FM_WANT_DOWN)
 		return state_down(v);
 	if (v->call == FM_CALL_UNMOUNT || plan->step == FM_STEP_UNMOUNT)
 		return FM_STATE_UNMOUNTING;
@@ -77,7 +79,7 @@ static enum fm_supervised_state state_of(const struct fm_supervised *v)
 
 bool fm_supervised_is_as_wanted(const struct fm_supervised *v)
 {
-	switch (v->want) {
+	switch (fm_supervised_want(v)) {
 	case FM_WANT_DOWN:
 		return v->state == FM_STATE_DOWN;
 	case FM_WANT_CONNECTED:
@@ -112,12 +114,18 @@ void fm_supervised_update(struct fm_supervised *v)
 
 /* ---- JSON ---- */
 
-/* Names come from a target and may be no UTF-8; then they are left out rather than everything. */
+/* Names come from a target, and a line may have been cut anywhere. */
 static void put_text(json_t *to, const char *key, const char *text)
 {
 	json_t *value = json_string(text);
+	char *copy = value ? NULL : strdup(text);
 
-	(void)json_object_set_new(to, key, value ? value : json_string(""));
+	if (copy) {
+		fm_utf8_mend(copy);
+		value = json_string(copy);
+	}
+	free(copy);
+	(void)json_object_set_new(to, key, value);
 }
 
 static void put_int(json_t *to, const char *key, uint64_t value)
@@ -246,7 +254,7 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	const struct fm_volume *vol = v->volume;
 
 	put_text(to, "name", vol->name);
-	put_text(to, "wanted", wants[v->want]);
+	put_text(to, "wanted", wants[fm_supervised_want(v)]);
 	put_text(to, "state", fm_supervised_state_name(v->state));
 	put_int(to, "since_ms", v->since_ms);
 	put_text(to, "text", v->text);
@@ -274,6 +282,7 @@ static json_t *show_one(const struct fm_supervised *v)
 	show_state(v, to);
 	show_device(v, to);
 	(void)json_object_set_new(to, "controllers", show_controllers(v));
+	fm_supervised_show_peers(v, to);
 	return to;
 }
 

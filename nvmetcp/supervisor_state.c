@@ -11,6 +11,7 @@
 #include "nvmetcp/supervisor_priv.h"
 
 static const char *const wants[] = { [FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up" };
+static const char *const seals[] = { [FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed" };
 
 /* ---- files ---- */
 
@@ -43,7 +44,8 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 
 	sup->wishes = load_object(sup, FM_SUPERVISOR_WISHES);
 	sup->mounted = load_object(sup, FM_SUPERVISOR_MOUNTED);
-	if (!sup->wishes || !sup->mounted)
+	sup->sealed = load_object(sup, FM_SUPERVISOR_SEALED);
+	if (!sup->wishes || !sup->mounted || !sup->sealed)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
@@ -58,6 +60,7 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 {
 	json_decref(sup->wishes);
 	json_decref(sup->mounted);
+	json_decref(sup->sealed);
 	free(sup->owned_text);
 }
 
@@ -107,8 +110,10 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 
 void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
-	json_t *now = json_pack("{s:s, s:I, s:b}", "wwid", v->last_wwid, "size_bytes", (json_int_t)v->last_size_bytes,
-				"has_set_read_only", v->has_set_read_only);
+	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
+				"size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
+				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch",
+				v->has_heard ? (json_int_t)v->heard_epoch : -1);
 	struct fm_err err = { 0 };
 	int ret = 0;
 
@@ -124,22 +129,68 @@ void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_super
 		fm_log_warn("state: %s", err.text);
 }
 
+int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
+{
+	if (json_object_set_new(sup->sealed, v->volume->name,
+				json_pack("{s:s, s:s, s:I}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
+					  (json_int_t)v->epoch)) < 0)
+		return fm_err_set(err, -ENOMEM, "out of memory");
+	return save_object(sup, FM_SUPERVISOR_SEALED, sup->sealed, err);
+}
+
+void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
+{
+	if (strcmp(v->read_only_wwid, wwid) == 0)
+		return;
+	(void)snprintf(v->read_only_wwid, sizeof(v->read_only_wwid), "%s", wwid);
+	fm_supervisor_save_mounted(v->sup, v);
+}
+
+/* Of another subsystem it says nothing: the volume has become another one. */
+static void recall_mounted(struct fm_supervised *v)
+{
+	json_t *mounted = json_object_get(v->sup->mounted, v->volume->name);
+	const char *subsystem, *wwid, *read_only, *writer = "";
+	json_int_t size, epoch = 0, heard = -1;
+
+	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
+			"set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard) < 0 ||
+	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
+	    strlen(read_only) >= sizeof(v->read_only_wwid))
+		return;
+	strcpy(v->last_wwid, wwid);
+	strcpy(v->read_only_wwid, read_only);
+	v->last_size_bytes = size > 0 ? (uint64_t)size : 0;
+	v->mounted_epoch = epoch > 0 ? (uint64_t)epoch : 0;
+	v->has_heard = heard >= 0 && strcmp(writer, v->volume->writer) == 0;
+	v->heard_epoch = v->has_heard ? (uint64_t)heard : 0;
+}
+
+/* What makes no sense is open: a writer that need not have been one harms nobody, one that should be would wait for ever. */
+static void recall_seal(struct fm_supervised *v)
+{
+	const char *subsystem, *state;
+	json_int_t epoch;
+
+	if (json_unpack(json_object_get(v->sup->sealed, v->volume->name), "{s:s, s:s, s:I}", "subsystem", &subsystem, "state", &state,
+			"epoch", &epoch) < 0 ||
+	    strcmp(subsystem, v->volume->subsystem) != 0)
+		return;
+	v->epoch = epoch > 0 ? (uint64_t)epoch : 0;
+	for (unsigned i = 0; i < sizeof(seals) / sizeof(seals[0]); i++)
+		if (strcmp(state, seals[i]) == 0)
+			v->seal = (enum fm_seal)i;
+}
+
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const char *wish = json_string_value(json_object_get(v->sup->wishes, v->volume->name)), *wwid = NULL;
-	json_t *mounted = json_object_get(v->sup->mounted, v->volume->name);
-	json_int_t size = 0;
-	int has_set = 0;
+	const char *wish = json_string_value(json_object_get(v->sup->wishes, v->volume->name));
 
 	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
 		if (strcmp(wish, wants[i]) == 0)
 			v->want = (enum fm_plan_want)i;
-	if (!mounted || json_unpack(mounted, "{s:s, s:I, s?b}", "wwid", &wwid, "size_bytes", &size, "has_set_read_only", &has_set) < 0 ||
-	    strlen(wwid) >= sizeof(v->last_wwid))
-		return;
-	strcpy(v->last_wwid, wwid);
-	v->last_size_bytes = size > 0 ? (uint64_t)size : 0;
-	v->has_set_read_only = has_set;
+	recall_mounted(v);
+	recall_seal(v);
 }
 
 /* ---- volumes ---- */

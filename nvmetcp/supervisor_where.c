@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a volume is: names are looked up and discovery controllers asked by helper processes, beside the volume's steps.
+ * Where a volume is: names are looked up and discovery controllers asked by helper processes, beside the volume's steps. A
+ * helper that is killed meanwhile leaves its controller, which is then removed.
  * What was known stays in force until there is an answer: a resolver or a discovery controller that is away is no reason
  * to disconnect anything.
  */
@@ -15,6 +16,8 @@
 
 #define RESOLVE_NS (20 * FM_NS_PER_S)
 #define DISCOVER_NS (30 * FM_NS_PER_S)
+#define SWEEP_NS (30 * FM_NS_PER_S)
+#define SWEEP_WAIT_MS 25000			/* less, so that the helper can say what it waits for */
 #define AGAIN_NS (30 * FM_NS_PER_S)		/* while a path is missing: it may have moved */
 #define AGAIN_WELL_NS (300 * FM_NS_PER_S)
 #define HOLD_MAX_S 60
@@ -61,6 +64,112 @@ void fm_supervised_where_set(struct fm_supervised *v, const struct fm_volume *be
 		set_path(&v->path[i], is_literal(vol->address[i].host, literal) ? literal : "", vol->address[i].port);
 }
 
+/* ---- what a discovery leaves, if it is killed ---- */
+
+static bool is_discovery_there(const struct fm_supervisor *sup, const char *address, const char *port)
+{
+	for (unsigned i = 0; sup->inv && i < sup->inv->controller_count; i++) {
+		const struct fm_inv_controller *c = &sup->inv->controllers[i];
+
+		if (strcmp(c->subsysnqn, FM_CONNECTION_DISCOVERY_NQN) == 0 && strcmp(c->trsvcid, port) == 0 &&
+		    fm_owned_is_same_address(c->traddr, address) && !fm_owned_find(&sup->owned, c))
+			return true;
+	}
+	return false;
+}
+
+int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port, struct fm_err *err)
+{
+	int ret = 0;
+
+	/* Somebody else's is used, and stays. */
+	if (!is_discovery_there(sup, address, port))
+		ret = fm_owned_expect(&sup->owned, FM_CONNECTION_DISCOVERY_NQN, address, port, err);
+	if (ret < 0)
+		return ret;
+	sup->discoveries++;
+	fm_supervisor_save_owned(sup);
+	return 0;
+}
+
+/* One that was seen meanwhile has gone with the helper's answer; if not, an earlier helper left it, and it is removed. */
+static void forget_discovery(struct fm_supervisor *sup, const char *address, const char *port)
+{
+	const char *nqn = FM_CONNECTION_DISCOVERY_NQN;
+
+	for (unsigned i = 0; i < sup->owned.count; i++) {
+		const struct fm_owned seen = sup->owned.entry[i];
+
+		if (seen.is_expected && seen.controller[0] && strcmp(seen.path.subsystem, nqn) == 0 &&
+		    strcmp(seen.path.port, port) == 0 && fm_owned_is_same_address(seen.path.address, address))
+			fm_owned_made(&sup->owned, nqn, address, port, seen.controller, seen.cntlid);
+	}
+	fm_owned_forget(&sup->owned, nqn, address, port);
+}
+
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port, bool has_answered)
+{
+	sup->discoveries--;
+	if (sup->is_stopped)
+		return;
+	if (has_answered) {
+		forget_discovery(sup, address, port);
+		fm_supervisor_save_owned(sup);
+	}
+	fm_supervisor_look_soon(sup);
+}
+
+static void swept(struct fm_helper *helper, int code, const char *text, json_t *answer)
+{
+	struct fm_supervisor *sup = fm_container_of(helper, struct fm_supervisor, sweeper);
+
+	(void)answer;
+	sup->is_sweeping = false;
+	if (sup->is_stopped)
+		return;
+	if (code < 0) {
+		fm_log_warn("a discovery controller that was left: %s", text);
+		fm_hold_failed(sup, &sup->sweep_hold, 1, HOLD_MAX_S);
+	} else {
+		sup->sweep_hold = (struct fm_hold){ 0 };
+	}
+	fm_supervisor_look_soon(sup);
+}
+
+static void sweep(struct fm_supervisor *sup, const struct fm_owned *o)
+{
+	json_t *request = json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect", "controller", o->controller, "subsystem",
+				    o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
+	const struct fm_owned left = *o;
+	struct fm_err err = { 0 };
+	char key[KEY_MAX];
+
+	/* No more in doubt: it is forgotten when it is gone. */
+	fm_owned_made(&sup->owned, left.path.subsystem, left.path.address, left.path.port, left.controller, left.cntlid);
+	(void)snprintf(key, sizeof(key), "discovery controller %s", left.controller);
+	fm_log_info("%s (%s port %s) was left by a discovery that did not end: disconnecting", left.controller, left.path.address,
+		    left.path.port);
+	sup->sweeper.done = swept;
+	sup->is_sweeping = request && sup->world->start(sup->world->ctx, &sup->sweeper, key, request, SWEEP_NS, &err) == 0;
+	json_decref(request);
+	if (!sup->is_sweeping)
+		fm_hold_failed(sup, &sup->sweep_hold, 1, HOLD_MAX_S);
+}
+
+void fm_supervisor_sweep(struct fm_supervisor *sup)
+{
+	if (sup->discoveries > 0 || sup->is_sweeping || fm_hold_is_on(sup, &sup->sweep_hold))
+		return;
+	for (unsigned i = 0; i < sup->owned.count; i++) {
+		const struct fm_owned *o = &sup->owned.entry[i];
+
+		if (!o->controller[0] || strcmp(o->path.subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0)
+			continue;
+		sweep(sup, o);
+		return;
+	}
+}
+
 /* ---- asking ---- */
 
 static bool is_to_ask(const struct fm_volume *vol)
@@ -102,13 +211,22 @@ static void begin(struct fm_supervised *v, const char *what, json_t *request, ui
 static void begin_discovery(struct fm_supervised *v, const char *literal)
 {
 	const struct fm_volume *vol = v->volume;
+	struct fm_err err = { 0 };
 
 	(void)snprintf(v->where.literal, sizeof(v->where.literal), "%s", literal);
+	(void)snprintf(v->where.port, sizeof(v->where.port), "%s", vol->address[v->where.at].port);
 	v->where.is_discovering = true;
+	if (fm_supervisor_discovery_begins(v->sup, v->where.literal, v->where.port, &err) < 0) {
+		v->where.is_busy = false;
+		where_failed(v, err.text);
+		return;
+	}
 	begin(v, "discovery",
 	      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address", literal, "port",
 			vol->address[v->where.at].port, "host_nqn", v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
 			vol->host_address, "host_interface", vol->host_interface), DISCOVER_NS);
+	if (!v->where.is_busy)
+		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, true);
 }
 
 uint64_t fm_supervised_where_ask(struct fm_supervised *v)
@@ -116,7 +234,7 @@ uint64_t fm_supervised_where_ask(struct fm_supervised *v)
 	const struct fm_volume *vol = v->volume;
 	char literal[FM_CONNECTION_ADDRESS_MAX];
 
-	if (v->want == FM_WANT_DOWN || v->where.is_busy || !is_to_ask(vol))
+	if (fm_supervised_want(v) == FM_WANT_DOWN || v->where.is_busy || !is_to_ask(vol))
 		return FM_NEVER;
 	if (fm_hold_is_on(v->sup, &v->where.hold))
 		return v->where.hold.until_ns;
@@ -245,6 +363,8 @@ static void where_done(struct fm_helper *helper, int code, const char *text, jso
 	char line[FM_SUPERVISED_WHY_MAX];
 
 	v->where.is_busy = false;
+	if (v->where.is_discovering)
+		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, answer);
 	if (v->sup->is_stopped)
 		return;
 	if (v->where.is_outdated) {

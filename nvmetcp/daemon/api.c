@@ -21,6 +21,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/packet_conn.h"
 #include "mover/base/packet_listener.h"
+#include "mover/base/utf8.h"
 #include "nvmetcp/connection.h"
 #include "nvmetcp/daemon/host.h"
 #include "nvmetcp/daemon/second_owner.h"
@@ -68,10 +69,13 @@ struct request {
 	json_int_t id;
 	char volume[FM_VOLUME_NAME_MAX + 1];
 	enum fm_plan_want want;
+	bool is_seal, is_sealed;	/* seal or unseal, and which */
 	struct fm_timer deadline;
 	struct fm_helper helper;
 	bool is_discovery;
-	char address[FM_CONNECTION_ADDRESS_MAX];
+	bool is_for_unit;		/* up: until it may be mounted */
+	bool is_all;			/* all volumes down; volume and want say nothing */
+	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
 };
 
 /* ---- answers ---- */
@@ -93,11 +97,12 @@ static void send_json(struct client *c, json_t *message)
 static void reply_error(struct client *c, const json_int_t *id, int code, const char *text)
 {
 	const char *name = strerrorname_np(-code);
-	json_t *message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", text);
+	char line[FM_ERR_TEXT_MAX];
+	json_t *message;
 
-	/* Text that was cut in the midst of a character is no UTF-8. */
-	if (!message)
-		message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", fm_err_name(code));
+	(void)snprintf(line, sizeof(line), "%s", text);
+	fm_utf8_mend(line);
+	message = json_pack("{s:s, s:s, s:s}", "event", "error", "code", name ? name : "EIO", "text", line);
 	if (message && id)
 		(void)json_object_set_new(message, "id", json_integer(*id));
 	send_json(c, message);
@@ -161,20 +166,39 @@ static struct request *new_request(struct client *c, json_int_t id, struct fm_er
 	return r;
 }
 
+static bool check_waiting_all(struct request *r)
+{
+	const char *why;
+
+	if (!fm_supervisor_is_closed(r->api->sup))
+		reply_error(r->client, &r->id, -ECANCELED, "somebody has wished all volumes up meanwhile");
+	else if (fm_supervisor_is_all_down(r->api->sup, &why))
+		reply_done(r->client, r->id, json_object());
+	else
+		return false;
+	free_request(r);
+	return true;
+}
+
 /* Whether it has ended. */
 static bool check_waiting(struct request *r)
 {
 	enum fm_supervisor_progress progress = FM_PROGRESS_UNDER_WAY;
 	const char *why = "";
-	int ret = fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
+	int ret;
 
+	if (r->is_all)
+		return check_waiting_all(r);
+	ret = fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
 	if (ret < 0)
 		reply_error(r->client, &r->id, -ENOENT, "it is no longer configured");
 	else if (!fm_supervisor_wants(r->api->sup, r->volume, r->want))
 		reply_error(r->client, &r->id, -ECANCELED, "somebody has wished something else meanwhile");
-	else if (progress == FM_PROGRESS_REFUSED)
+	else if (r->is_seal && fm_supervisor_is_sealed(r->api->sup, r->volume) != r->is_sealed)
+		reply_error(r->client, &r->id, -ECANCELED, r->is_sealed ? "somebody has unsealed it meanwhile" : "somebody has sealed it meanwhile");
+	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))	/* unsealed, it waits for the readers */
 		reply_error(r->client, &r->id, -EACCES, why);
-	else if (progress == FM_PROGRESS_REACHED)
+	else if (progress == FM_PROGRESS_REACHED || (r->is_for_unit && fm_supervisor_is_mount_allowed(r->api->sup, r->volume)))
 		reply_done(r->client, r->id, show_volume(r->api, r->volume));
 	else
 		return false;
@@ -189,7 +213,10 @@ static void deadline_fired(struct fm_timer *timer)
 	const char *why = "";
 	char text[FM_ERR_TEXT_MAX];
 
-	(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
+	if (r->is_all)
+		(void)fm_supervisor_is_all_down(r->api->sup, &why);
+	else
+		(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
 	(void)snprintf(text, sizeof(text), "not yet: %s; it goes on", why[0] ? why : "it is under way");
 	reply_error(r->client, &r->id, -ETIMEDOUT, text);
 	free_request(r);
@@ -270,6 +297,9 @@ static const struct wish_op {
 	{ "connect", FM_WANT_CONNECTED, UP_MS, false, false },
 	{ "down", FM_WANT_DOWN, DOWN_MS, true, false },
 	{ "disconnect", FM_WANT_DOWN, DOWN_MS, true, true },
+}, seal_ops[] = {
+	{ "seal", FM_WANT_UP, UP_MS, false, false },
+	{ "unseal", FM_WANT_UP, UP_MS, true, false },
 };
 
 static int check_wish(const struct order *o, const struct wish_op *op, const char *volume, int timeout_ms, bool is_forced,
@@ -287,20 +317,66 @@ static int check_wish(const struct order *o, const struct wish_op *op, const cha
 		return fm_err_set(err, -EINVAL, "%s takes no \"force\"", op->op);
 	if (fm_supervisor_progress(sup, volume, &progress, &why) < 0)
 		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
+	if (op->want != FM_WANT_DOWN && fm_supervisor_is_closed(sup))
+		return fm_err_set(err, -EBUSY, "all volumes are taken down at present; `fmove nvme up --all` ends that");
 	if (op->is_busy_refused && !is_forced && fm_supervisor_is_mounted(sup, volume))
 		return fm_err_set(err, -EBUSY, "%s is mounted: take it down, or disconnect it with force", volume);
+	return 0;
+}
+
+static int check_all(const struct order *o, const struct wish_op *op, int is_all, int timeout_ms, int force_ms, struct fm_err *err)
+{
+	if (!o->client->is_root)
+		return fm_err_set(err, -EPERM, "%s is for root", op->op);
+	if (!is_all || (op->want != FM_WANT_UP && op->want != FM_WANT_DOWN) || op->is_busy_refused)
+		return fm_err_set(err, -EINVAL, "%s: \"all\" is true, of up or down", op->op);
+	if (timeout_ms < 0 || timeout_ms > TIMEOUT_MS_MAX || force_ms < 0 || force_ms > TIMEOUT_MS_MAX)
+		return fm_err_set(err, -EINVAL, "%s: timeout_ms and force_ms are 0 to %d", op->op, TIMEOUT_MS_MAX);
+	return 0;
+}
+
+/* For the end of the machine: nothing of it is remembered. */
+static int do_all(const struct order *o, const struct wish_op *op, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	int is_all = 0, timeout_ms = op->timeout_ms, force_ms = TIMEOUT_MS_MAX, ret;
+	struct request *r;
+
+	ret = unpack(o, err, "{s:b, s?i, s?i}", "all", &is_all, "timeout_ms", &timeout_ms, "force_ms", &force_ms);
+	if (ret == 0)
+		ret = check_all(o, op, is_all, timeout_ms, force_ms, err);
+	if (ret < 0)
+		return ret;
+	if (op->want == FM_WANT_UP) {
+		fm_supervisor_open(api->sup);
+		reply_done(o->client, o->id, json_object());
+		return 0;
+	}
+	r = new_request(o->client, o->id, err);
+	if (!r)
+		return err->code;
+	r->is_all = true;
+	r->deadline.fire = deadline_fired;
+	fm_supervisor_close(api->sup, (uint64_t)force_ms * FM_NS_PER_MS);
+	if (timeout_ms == 0) {
+		reply_done(o->client, o->id, json_object());
+		free_request(r);
+	} else if (!check_waiting(r)) {
+		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
+	}
 	return 0;
 }
 
 static int do_wish(const struct order *o, const struct wish_op *op, struct fm_err *err)
 {
 	struct fm_nvmed_api *api = o->client->api;
-	int timeout_ms = op->timeout_ms, is_forced = 0, ret;
+	int timeout_ms = op->timeout_ms, is_forced = 0, is_for_unit = 0, ret;
 	const char *volume;
 	struct request *r;
 	struct fm_err why = { 0 };
 
-	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced);
+	ret = unpack(o, err, "{s:s, s?i, s?b, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced, "for_unit",
+		     &is_for_unit);
 	if (ret == 0)
 		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
 	if (ret < 0)
@@ -310,10 +386,47 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 		return err->code;
 	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
 	r->want = op->want;
+	r->is_for_unit = is_for_unit && op->want == FM_WANT_UP;
 	r->deadline.fire = deadline_fired;
 	if (fm_supervisor_wish(api->sup, volume, op->want, is_forced, &why) < 0)
 		fm_log_error("volume %s: %s", volume, why.text);
 	if (timeout_ms == 0) {
+		reply_done(o->client, o->id, show_volume(api, volume));
+		free_request(r);
+	} else if (!check_waiting(r)) {
+		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
+	}
+	return 0;
+}
+
+/* ---- seal, unseal ---- */
+
+static int do_seal(const struct order *o, const struct wish_op *op, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	int timeout_ms = op->timeout_ms, is_forced = 0, ret;
+	const char *volume;
+	struct request *r;
+
+	ret = unpack(o, err, "{s:s, s?i, s?b}", "volume", &volume, "timeout_ms", &timeout_ms, "force", &is_forced);
+	if (ret == 0)
+		ret = check_wish(o, op, volume, timeout_ms, is_forced, err);
+	if (ret < 0)
+		return ret;
+	r = new_request(o->client, o->id, err);
+	if (!r)
+		return err->code;
+	r->is_seal = true;
+	r->is_sealed = op == &seal_ops[0];
+	r->want = op->want;
+	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
+	r->deadline.fire = deadline_fired;
+	ret = fm_supervisor_seal(api->sup, volume, r->is_sealed, is_forced, err);
+	if (ret < 0) {
+		free_request(r);
+		return ret;
+	}
+	if (timeout_ms == 0 || !fm_supervisor_wants(api->sup, volume, FM_WANT_UP)) {
 		reply_done(o->client, o->id, show_volume(api, volume));
 		free_request(r);
 	} else if (!check_waiting(r)) {
@@ -343,6 +456,7 @@ static void discover_done(struct fm_helper *helper, int code, const char *text, 
 	size_t i;
 
 	r->api->discoveries--;
+	fm_supervisor_discovery_ended(r->api->sup, r->address, r->port, answer);
 	if (r->client && code < 0) {
 		reply_error(r->client, &r->id, code, text);
 	} else if (r->client) {
@@ -379,6 +493,12 @@ static int do_discover(const struct order *o, struct fm_err *err)
 		free_request(r);
 		return fm_err_set(err, -EINVAL, "\"%.100s\" is no IPv4 or IPv6 address", address);
 	}
+	(void)snprintf(r->port, sizeof(r->port), "%s", port);
+	ret = fm_supervisor_discovery_begins(api->sup, r->address, r->port, err);
+	if (ret < 0) {
+		free_request(r);
+		return ret;
+	}
 	r->is_discovery = true;
 	r->helper.done = discover_done;
 	(void)snprintf(key, sizeof(key), "discover %llu", (unsigned long long)api->serial++);
@@ -386,10 +506,12 @@ static int do_discover(const struct order *o, struct fm_err *err)
 			    api->host->nqn, "host_id", api->host->id, "host_address", host_address, "host_interface", host_interface);
 	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err) : fm_err_set(err, -ENOMEM, "no memory");
 	json_decref(request);
-	if (ret < 0)
+	if (ret < 0) {
+		fm_supervisor_discovery_ended(api->sup, r->address, r->port, true);
 		free_request(r);
-	else
+	} else {
 		api->discoveries++;
+	}
 	return ret;
 }
 
@@ -407,7 +529,10 @@ static int do_request(const struct order *o, struct fm_err *err)
 		return do_discover(o, err);
 	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
 		if (strcmp(o->op, wish_ops[i].op) == 0)
-			return do_wish(o, &wish_ops[i], err);
+			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err) : do_wish(o, &wish_ops[i], err);
+	for (size_t i = 0; i < sizeof(seal_ops) / sizeof(seal_ops[0]); i++)
+		if (strcmp(o->op, seal_ops[i].op) == 0)
+			return do_seal(o, &seal_ops[i], err);
 	return fm_err_set(err, -EINVAL, "no request is called \"%.32s\"", o->op);
 }
 

@@ -28,6 +28,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "nvmetcp/daemon/api.h"
+#include "nvmetcp/daemon/fmoved.h"
 #include "nvmetcp/daemon/second_owner.h"
 #include "nvmetcp/daemon/volumes.h"
 #include "nvmetcp/helper.h"
@@ -60,6 +61,11 @@ static void supervisor_changed(void *ctx)
 
 	fm_nvmed_api_changed(n->api);
 	say_status(n);
+}
+
+static void peers_answered(void *ctx, struct fm_peers *peers)
+{
+	fm_supervisor_peers(((struct fm_nvmed *)ctx)->sup, peers);
 }
 
 static void kernel_changed(void *ctx)
@@ -189,17 +195,21 @@ static int open_state(const char *directory, struct fm_err *err)
 static int start_world(struct fm_nvmed *n, struct fm_err *err)
 {
 	struct fm_helpers_opts opts = { .loop = n->loop, .program = "/proc/self/exe" };
+	struct fm_fmoved_opts asking = { .loop = n->loop, .socket_path = n->cfg->node.socket, .nvmed_socket_path = n->cfg->nvme.socket,
+					 .answered = peers_answered, .ctx = n };
 	const char *directory = n->cfg->nvme.state_directory;
 	bool has_state = strcmp(directory, "null:") != 0;
 	int ret = fm_helpers_new(&opts, &n->helpers, err);
 
+	if (ret == 0)
+		ret = fm_fmoved_new(&asking, &n->fmoved, err);
 	if (ret < 0)
 		return ret;
 	if (has_state && open_state(directory, err) < 0) {
 		fm_log_warn("nvme.state_directory: %s; what is connected will be taken for others' after a restart", err->text);
 		has_state = false;
 	}
-	fm_world_init(&n->world, n->helpers, has_state ? directory : NULL);
+	fm_world_init(&n->world, n->helpers, n->fmoved, has_state ? directory : NULL);
 	return 0;
 }
 
@@ -307,6 +317,8 @@ void fm_nvmed_end(struct fm_nvmed *n)
 		fm_nvmed_api_stop(n->api);
 	fm_uevent_free(n->uevent);
 	fm_helpers_free(n->helpers);
+	if (n->fmoved)
+		fm_fmoved_stop(n->fmoved);
 	if (n->loop) {
 		fm_timer_clear(n->loop, &n->watchdog);
 		if (n->signals.is_added)
@@ -316,6 +328,7 @@ void fm_nvmed_end(struct fm_nvmed *n)
 	}
 	fm_nvmed_api_free(n->api);
 	fm_supervisor_free(n->sup);
+	fm_fmoved_free(n->fmoved);
 	fm_loop_free(n->loop);
 	fm_config_free(n->cfg);
 	if (n->signals.fd >= 0)

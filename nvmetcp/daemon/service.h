@@ -11,6 +11,7 @@
 #include "nvmetcp/daemon/world.h"
 
 struct fm_err;
+struct fm_fmoved;
 struct fm_helpers;
 struct fm_nvmed_api;
 struct fm_supervisor;
@@ -27,6 +28,7 @@ struct fm_nvmed {
 	struct fm_host host;		/* as at the start: another one takes a restart */
 	struct fm_loop *loop;
 	struct fm_helpers *helpers;
+	struct fm_fmoved *fmoved;
 	struct fm_world world;
 	struct fm_uevent *uevent;	/* NULL: there is none, the audit does */
 	struct fm_nvmed_api *api;

@@ -13,6 +13,7 @@
 
 #include "config/files.h"
 #include "mover/base/err.h"
+#include "nvmetcp/daemon/fmoved.h"
 #include "nvmetcp/helper.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
@@ -34,6 +35,11 @@ static int read_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 static int start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	return fm_helper_start(((struct fm_world *)ctx)->helpers, helper, key, request, timeout_ns, err);
+}
+
+static void give_up(void *ctx, struct fm_helper *helper)
+{
+	fm_helper_give_up(((struct fm_world *)ctx)->helpers, helper);
 }
 
 static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
@@ -102,6 +108,16 @@ static int save(void *ctx, const char *name, const char *text, bool is_durable, 
 	return ret < 0 ? ret : fm_file_write(&how, text, err);
 }
 
+static int publish(void *ctx, const char *text, struct fm_err *err)
+{
+	return fm_fmoved_publish(((struct fm_world *)ctx)->fmoved, text, err);
+}
+
+static void ask_peers(void *ctx)
+{
+	fm_fmoved_ask(((struct fm_world *)ctx)->fmoved);
+}
+
 static uint64_t wall_ms(void *ctx)
 {
 	struct timespec now;
@@ -111,11 +127,11 @@ static uint64_t wall_ms(void *ctx)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, const char *directory)
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory)
 {
 	char *boot = NULL;
 
-	*world = (struct fm_world){ .helpers = helpers };
+	*world = (struct fm_world){ .helpers = helpers, .fmoved = fmoved };
 	if (directory && strlen(directory) < sizeof(world->directory))
 		strcpy(world->directory, directory);
 	/* Without it what an earlier boot connected could be taken for this one's: it would not be there. */
@@ -123,7 +139,7 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, const cha
 		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"), boot);
 	free(boot);
 	world->table = (struct fm_supervisor_world){
-		.read_inventory = read_inventory, .read_mounts = read_mounts, .start = start, .set_iopolicy = set_iopolicy,
-		.load = load, .save = save, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
+		.read_inventory = read_inventory, .read_mounts = read_mounts, .start = start, .give_up = give_up,
+		.set_iopolicy = set_iopolicy, .load = load, .save = save, .publish = publish, .ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
 	};
 }

@@ -11,16 +11,18 @@
 #include "nvmetcp/supervisor.h"
 
 struct fm_err;
+struct fm_fmoved;
 struct fm_helpers;
 
 struct fm_world {
 	struct fm_supervisor_world table;
 	struct fm_helpers *helpers;
+	struct fm_fmoved *fmoved;
 	char directory[PATH_MAX];	/* of state; "": none, and nothing survives the process */
 	char boot[64];
 };
 
-/* helpers are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload. */
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, const char *directory);
+/* helpers and fmoved are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload. */
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory);
 
 #endif

@@ -73,6 +73,20 @@ done
 grep -q "waiting" out || bad "its status: $(cat out err log)"
 fmove-nvmed --config conf >out 2>err && bad "a second one runs beside it"
 grep -q "another fmove-nvmed" err || bad "a second one: $(cat err)"
+fmove nvme down --all >out 2>err || bad "down --all: $(cat err)"
+fmove nvme up data --wait 0 >out 2>err && bad "up during down --all"
+grep -q "up --all" err || bad "up during down --all: $(cat err)"
+fmove nvme up --all >out 2>err || bad "up --all: $(cat err)"
+fmove nvme up data --wait 1s >out 2>err && bad "it is up without a target"
+grep -q "not yet" err || bad "up after up --all: $(cat err)"
+for words in "down data --all" "down --all --force" "down data --force-after 1s" "up --all --for-unit" "up" "connect --all"; do
+	# shellcheck disable=SC2086
+	fmove nvme $words >out 2>err
+	[ $? -eq 2 ] || bad "nvme $words is taken: $(cat out err)"
+done
+fmove nvme up none >out 2>err && bad "a volume that is not configured goes up"
+grep -q 'no volume "none" is configured' err || bad "an unknown volume: $(cat err)"
+[ "$(wc -l <err)" -eq 1 ] || bad "an unknown volume: not one line: $(cat err)"
 fmove nvme down data >out 2>err || bad "down: $(cat err)"
 kill -HUP $pid
 kill -TERM $pid

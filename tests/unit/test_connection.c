@@ -227,6 +227,7 @@ static void test_troubles(void)
 {
 	static const char wrong_nqn[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" NQN "\"\n";
 	static const char not_allowed[] = "3,1,2,-;nvme nvme1: Connect for subsystem " NQN " is not allowed, hostnqn: x\n";
+	static const char two_ids[] = "3,1,2,-;nvme_fabrics: found same hostnqn " HOST_NQN " but different hostid 1-2-3\n";
 	static const char of_another[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"other\"\n";
 
 	check_trouble(-EHOSTUNREACH, "", NULL, FM_TROUBLE_UNREACHABLE, "10.77.0.2 port 4420");
@@ -243,6 +244,7 @@ static void test_troubles(void)
 	check_trouble(-ENOENT, "", NULL, FM_TROUBLE_MODULE, "modprobe nvme_tcp");
 	check_trouble(-EPERM, "", NULL, FM_TROUBLE_PERMISSION, "root");
 	check_trouble(-EINVAL, "", NULL, FM_TROUBLE_VALUE, "dmesg");
+	check_trouble(-EINVAL, two_ids, NULL, FM_TROUBLE_HOST, "disconnect it");
 	check_trouble(-ENOMEM, "", NULL, FM_TROUBLE_OTHER, "memory");
 }
 

@@ -76,7 +76,9 @@ static void shared_mmp(struct scene *s) { shared(s); s->sb.has_mmp = true; }
 static void shared_xfs(struct scene *s) { shared(s); file_system(s, "xfs", FM_CLEAN_UNKNOWN); }
 static void sealed(struct scene *s) { shared_mmp(s); s->facts.is_sealed = true; }
 static void sealed_dirty(struct scene *s) { sealed(s); s->sb.clean = FM_UNCLEAN; }
-static void reader(struct scene *s) { shared_mmp(s); another_node(s); }
+static void unheard(struct scene *s) { shared_mmp(s); another_node(s); }
+static void unsealed(struct scene *s) { unheard(s); s->facts.has_heard = true; }
+static void reader(struct scene *s) { unsealed(s); s->facts.is_sealed = true; }
 static void reader_ext3(struct scene *s) { reader(s); file_system(s, "ext3", FM_CLEAN); }
 static void reader_ext2(struct scene *s) { reader(s); file_system(s, "ext2", FM_CLEAN); }
 static void reader_dirty(struct scene *s) { reader(s); s->sb.clean = FM_UNCLEAN; }
@@ -105,6 +107,9 @@ static void not_ready(struct scene *s) { s->ns.wwid[0] = s->ns.uuid[0] = '\0'; }
 static void another_number(struct scene *s) { s->volume.nsid = 2; }
 static void nguid_hyphens(struct scene *s) { s->volume.nguid = "01234567-89ab-cdef-0123-456789abcdef"; }
 static void another_nguid(struct scene *s) { s->volume.nguid = "ffffffffffffffffffffffffffffffff"; }
+static void another_last(struct scene *s) { s->facts.last_wwid = "uuid." UUID_B; }
+static void another_last_unnamed(struct scene *s) { another_last(s); s->volume.uuid = ""; s->volume.nsid = 1; }
+static void same_last_unnamed(struct scene *s) { s->facts.last_wwid = "uuid." UUID_A; s->volume.uuid = ""; }
 static void smaller(struct scene *s) { s->facts.last_size_bytes = 2 * GIB; }
 static void same_size(struct scene *s) { s->facts.last_size_bytes = GIB; }
 static void larger(struct scene *s) { s->facts.last_size_bytes = GIB / 2; }
@@ -121,6 +126,7 @@ static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
 static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
 static void reader_beside_reader(struct scene *s) { reader(s); peer(s, "n3", "n1", "ro"); }
 static void reader_beside_writer(struct scene *s) { reader(s); peer(s, "n1", "n1", "rw"); }
+static void reader_beside_other(struct scene *s) { reader(s); peer(s, "n3", "n1", "rw"); }
 static void read_only_beside_writer(struct scene *s) { read_only(s); peer(s, "n2", "", "rw"); }
 static void read_only_here_not_there(struct scene *s) { read_only(s); peer(s, "n2", "n2", ""); }
 static void mounted_elsewhere(struct scene *s) { static char point[] = "/mnt"; mounted(s, 1, point); }
@@ -143,6 +149,8 @@ static const struct situation {
 	{ "the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
 	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "a reader before it is sealed", unsealed, FM_GUARD_REFUSED, "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal" },
+	{ "a reader that has not heard of the writer", unheard, FM_GUARD_REFUSED, "n1 has not been heard" },
 	{ "a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload" },
 	/* what is on it */
 	{ "an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw" },
@@ -176,6 +184,9 @@ static const struct situation {
 	{ "smaller than last time", smaller, FM_GUARD_REFUSED, "fewer than the 2147483648" },
 	{ "as large as last time", same_size, FM_GUARD_READ_WRITE, "rw" },
 	{ "larger than last time, known by its UUID", larger, FM_GUARD_READ_WRITE, "rw" },
+	{ "another namespace than last time, named by its UUID", another_last, FM_GUARD_READ_WRITE, "rw" },
+	{ "another namespace than last time, known by its number only", another_last_unnamed, FM_GUARD_REFUSED, "the last time was uuid.bbb" },
+	{ "the same namespace as last time, not named", same_last_unnamed, FM_GUARD_READ_WRITE, "rw" },
 	{ "larger than last time, known by its number only", larger_unnamed, FM_GUARD_REFUSED, "may be another namespace" },
 	/* the others */
 	{ "a peer that does not know the volume", peer_silent, FM_GUARD_READ_WRITE, "rw" },
@@ -187,7 +198,8 @@ static const struct situation {
 	{ "a peer that still reads what is to be written", peer_reads, FM_GUARD_REFUSED, "n2 has it mounted read-only" },
 	{ "a peer that reads what is sealed", sealed_and_read, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "two readers", reader_beside_reader, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "a reader while the writer writes", reader_beside_writer, FM_GUARD_REFUSED, "n1 has it mounted read-write" },
+	{ "a reader while the writer writes", reader_beside_writer, FM_GUARD_REFUSED, "n1 has it mounted read-write; there, when it has written: fmove nvme seal data" },
+	{ "a reader while somebody else writes", reader_beside_other, FM_GUARD_REFUSED, "n3 has it mounted read-write; unmount it there first" },
 	{ "read-only while somebody writes", read_only_beside_writer, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
 	{ "read-only here, a writer there", read_only_here_not_there, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
 	{ "a peer with our own name", peer_same_name, FM_GUARD_REFUSED, "another node calls itself n1" },

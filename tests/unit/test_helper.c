@@ -290,6 +290,23 @@ static void test_deadline(void)
 	tear_down();
 }
 
+static void test_give_up(void)
+{
+	struct call c;
+
+	set_up("/proc/self/exe");
+	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", LONG_NS), 0);
+	fm_helper_give_up(helpers, &c.helper);
+	CU_ASSERT_EQUAL(c.done, 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
+	CU_ASSERT_EQUAL(c.done, 1);
+	fm_helper_give_up(helpers, &c.helper);	/* it has ended */
+	run_call(&c, "error");
+	json_decref(c.answer);
+	tear_down();
+}
+
 static void test_keys(void)
 {
 	struct call a, b, c;
@@ -558,6 +575,7 @@ static const struct fm_test tests[] = {
 	{ "nonsense is no answer", test_nonsense },
 	{ "a helper that does not stop talking is ended", test_too_much },
 	{ "a helper past its deadline is ended", test_deadline },
+	{ "a helper that is given up is ended at once", test_give_up },
 	{ "one call for one thing at a time; the end cancels what is under way", test_keys },
 	{ "there are no more than may be", test_many },
 	{ "a program that is not there is an error at once", test_no_program },

@@ -94,9 +94,22 @@ static uint64_t no_time(void *ctx)
 	return 1000;
 }
 
+static int no_publish(void *ctx, const char *text, struct fm_err *e)
+{
+	(void)ctx;
+	(void)text;
+	(void)e;
+	return 0;
+}
+
+static void no_peers(void *ctx)
+{
+	(void)ctx;
+}
+
 static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_mounts = no_mounts, .start = no_start,
-						  .set_iopolicy = no_iopolicy, .load = no_file, .save = no_save, .wall_ms = no_time,
-						  .boot = "boot" };
+						  .set_iopolicy = no_iopolicy, .load = no_file, .save = no_save, .publish = no_publish,
+						  .ask_peers = no_peers, .wall_ms = no_time, .boot = "boot" };
 
 static void changed(void *ctx)
 {
@@ -277,6 +290,35 @@ static void test_wishes(void)
 	end();
 }
 
+/* At the end of the machine; and as root else. */
+static void test_all(void)
+{
+	static const struct { const char *text, *code; } cases[] = {
+		{ "{\"id\": 1, \"op\": \"down\", \"all\": false}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"volume\": \"data\"}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"connect\", \"all\": true}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"disconnect\", \"all\": true}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"force_ms\": -1}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"down\", \"all\": true, \"timeout_ms\": 5000, \"force_ms\": 1000}", NULL },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0}", "EBUSY" },
+		{ "{\"id\": 1, \"op\": \"up\", \"all\": true}", NULL },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 0, \"for_unit\": true}", NULL },
+	};
+	char code[64];
+	int fd;
+
+	begin();
+	fd = dial();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tell(fd, cases[i].text);
+		hear(fd);
+		snprintf(code, sizeof(code), "\"code\":\"%s\"", cases[i].code ? cases[i].code : "");
+		CU_ASSERT_TRUE(geteuid() == 0 ? has(cases[i].code ? code : "\"done\"") : has("EPERM") || has("EINVAL"));
+	}
+	close(fd);
+	end();
+}
+
 /* The kernel says who asks: who may open the socket and is not root may look, and nothing else. */
 static void test_another_user(void)
 {
@@ -386,6 +428,7 @@ int main(void)
 		{ "ping and status", test_looking },
 		{ "bad requests", test_bad_requests },
 		{ "wishes: refused, late, undone by others", test_wishes },
+		{ "all volumes down, and up again", test_all },
 		{ "another user may look and nothing else", test_another_user },
 		{ "however many others ask, root gets in", test_room_for_root },
 		{ "limits of messages, requests and connections", test_limits },

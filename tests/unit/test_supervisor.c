@@ -21,6 +21,7 @@
 #include "nvmetcp/helper.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
+#include "nvmetcp/peers.h"
 #include "nvmetcp/superblock.h"
 #include "nvmetcp/supervisor.h"
 #include "tests/fm_test.h"
@@ -34,6 +35,9 @@
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
 #define CALLS_MAX 64
+#define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
+#define DISCOVERY_HOST "10.0.9.9"
+#define DISCOVERY_NUMBER 100	/* of the controller there: nvme100 */
 #define RIGHT 'a'		/* the letter of the UUID that the configuration names */
 
 struct controller {
@@ -57,7 +61,7 @@ struct call {
 	json_t *request;
 	uint64_t due_ns, deadline_ns;
 	uint64_t stuck_ns;		/* keeps its key until then */
-	bool was_there;			/* connect: another was there when it began */
+	bool was_there;			/* connect, discover: another was there when it began */
 };
 
 /* What the next calls of a kind do. */
@@ -66,7 +70,16 @@ struct mood {
 	bool hangs[VOLUMES];		/* every call of that volume */
 	bool is_busy;			/* unmounts say -EBUSY */
 	bool hangs_sync;		/* unmounts that write out first */
+	bool hangs_unmount;		/* those that are not lazy */
+	bool is_written;		/* somebody else's unmount is still writing: disconnects that ask are told */
 	unsigned hang_percent, fail_percent;
+};
+
+/* What another node says of a volume. */
+struct peer_word {
+	const char *writer;		/* NULL: it does not know it */
+	bool is_mounted, is_read_write, is_sealed;
+	int epoch;
 };
 
 static struct sim {
@@ -85,10 +98,18 @@ static struct sim {
 	struct mounted mounted[MOUNTS_MAX];
 	struct call call[CALLS_MAX];
 	struct mood mood;
-	char *file[3];
+	char *file[4];
+	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
+	bool is_silent;			/* n2 does not answer */
+	struct peer_word peer[VOLUMES];	/* what n2 says */
+	char *published;
 	unsigned connects, mounts, saves, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	uint64_t connect_ns[512];
+	const char *bad_name;		/* a wwid, instead of the right one */
+	bool has_discovery;		/* a discovery controller is there */
+	bool is_discovery_foreign;
+	uint64_t size_bytes;
 	char resolved[64];		/* what the name "target" is */
 	bool can_resolve;
 } sim;
@@ -207,6 +228,21 @@ static void show_controller(struct fm_inventory *inv, unsigned i)
 	to->subsystem = (int)c->volume;
 }
 
+static void show_discovery(struct fm_inventory *inv)
+{
+	struct fm_inv_controller *to = &inv->controllers[inv->controller_count++];
+
+	snprintf(to->name, sizeof(to->name), "nvme%u", DISCOVERY_NUMBER);
+	to->id = 1000;
+	strcpy(to->state, "live");
+	strcpy(to->transport, "tcp");
+	strcpy(to->subsysnqn, DISCOVERY);
+	strcpy(to->hostnqn, HOST);
+	strcpy(to->traddr, DISCOVERY_HOST);
+	strcpy(to->trsvcid, "4420");
+	to->subsystem = -1;
+}
+
 static void show_namespace(struct fm_inventory *inv, unsigned volume)
 {
 	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
@@ -216,9 +252,10 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(ns->name, sizeof(ns->name), "nvme%un1", volume);
 	strcpy(ns->uuid, uuid);
-	snprintf(ns->wwid, sizeof(ns->wwid), "uuid.%s", uuid);
+	snprintf(ns->wwid, sizeof(ns->wwid), sim.bad_name ? "%s" : "uuid.%s", sim.bad_name ? sim.bad_name : uuid);
 	ns->nsid = 1;
-	ns->size_bytes = 1u << 30;
+	ns->size_bytes = sim.size_bytes;
+	ns->is_read_only = sim.read_only_dev[volume] == sim.dev[volume];
 	ns->dev = makedev(259, sim.dev[volume]);
 	ns->subsystem = (int)volume;
 	for (unsigned i = 0; i < inv->controller_count; i++)
@@ -233,7 +270,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	(void)ctx;
 	(void)err;
 	kernel_tick();
-	inv->controllers = calloc(CONTROLLERS_MAX, sizeof(*inv->controllers));
+	inv->controllers = calloc(CONTROLLERS_MAX + 1, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
 	inv->namespaces = calloc(VOLUMES, sizeof(*inv->namespaces));
 	inv->subsystem_count = VOLUMES;
@@ -242,6 +279,8 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
 		if (sim.controller[i].is_there)
 			show_controller(inv, i);
+	if (sim.has_discovery)
+		show_discovery(inv);
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (sim.dev[v])
 			show_namespace(inv, v);
@@ -272,7 +311,8 @@ static unsigned volume_of_key(const char *key)
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (strncmp(key, names[v], strlen(names[v])) == 0)
 			return v;
-	abort();
+	CU_ASSERT_EQUAL_FATAL(strncmp(key, "discovery controller nvme", 25), 0);
+	return 0;
 }
 
 static const char *asked(const struct call *c, const char *key)
@@ -307,6 +347,7 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	unsigned volume = volume_of_key(key);
 	bool is_syncing = json_is_true(json_object_get(request, "sync"));
 	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) || (is_syncing && sim.mood.hangs_sync);
+	bool is_lazy = json_is_true(json_object_get(request, "lazy"));
 
 	(void)ctx;
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
@@ -318,6 +359,7 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	assert(c);
 	*c = (struct call){ .helper = helper, .request = json_incref(request), .deadline_ns = sim.now_ns + timeout_ns };
 	snprintf(c->key, sizeof(c->key), "%s", key);
+	is_hanging = is_hanging || (is_call(c, "unmount") && !is_lazy && sim.mood.hangs_unmount);
 	c->due_ns = is_hanging ? FM_NEVER : sim.now_ns + (1 + chance() % 200) * MS;
 	c->stuck_ns = is_hanging && is_one_in(50) ? c->deadline_ns + chance() % (60 * S) : 0;
 	sim.syncs += is_syncing;
@@ -327,7 +369,19 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 		sim.connects++;
 		c->was_there = find_controller(volume, path_of_request(c, volume));
 	}
+	if (is_call(c, "discover") && sim.can_resolve) {
+		c->was_there = sim.has_discovery;
+		sim.has_discovery = true;
+	}
 	return 0;
+}
+
+static void world_give_up(void *ctx, struct fm_helper *helper)
+{
+	(void)ctx;
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].helper == helper && sim.call[i].deadline_ns > sim.now_ns)
+			sim.call[i].deadline_ns = sim.now_ns;
 }
 
 static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
@@ -351,11 +405,19 @@ static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
 	return 0;
 }
 
-static int do_disconnect(const struct call *c)
+static int do_disconnect(const struct call *c, struct fm_err *err)
 {
 	unsigned i = 0;
 
+	if (sim.mood.is_written && json_array_size(json_object_get(c->request, "unused")) > 0)
+		return fm_err_set(err, -EBUSY, "being written out");
 	sscanf(asked(c, "controller"), "nvme%u", &i);
+	if (i == DISCOVERY_NUMBER) {
+		CU_ASSERT_FALSE(sim.is_discovery_foreign);
+		CU_ASSERT_STRING_EQUAL(asked(c, "subsystem"), DISCOVERY);
+		sim.has_discovery = false;
+		return 0;
+	}
 	CU_ASSERT_TRUE(i < CONTROLLERS_MAX && !sim.controller[i].is_foreign);
 	CU_ASSERT_STRING_EQUAL(asked(c, "subsystem"), nqns[sim.controller[i].volume]);
 	if (sim.controller[i].is_there)
@@ -381,9 +443,24 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
 	fm_base64_encode(FM_BASE64, nothing, sizeof(nothing), text);
 	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
-						 "nguid", "", "nsid", 1, "size", 1 << 30, "read_only",
+						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
 						 sim.read_only_dev[volume] == sim.dev[volume]));
 	return 0;
+}
+
+/* Peers are told before it happens, so that of two nodes that mount at the same time one hears of the other. */
+static void check_announced(unsigned volume, bool is_read_write)
+{
+	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	bool is_told = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(said, "volumes"), i, at)
+		is_told = is_told || (strcmp(json_string_value(json_object_get(at, "name")), names[volume]) == 0 &&
+				      json_is_true(json_object_get(at, "mounted")) &&
+				      json_is_true(json_object_get(at, "read_write")) == is_read_write);
+	CU_ASSERT_TRUE(is_told);
+	json_decref(said);
 }
 
 static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
@@ -393,6 +470,7 @@ static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
+	check_announced(volume, strncmp(asked(c, "options"), "rw", 2) == 0);
 	/* Never another identity, never twice. */
 	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
@@ -406,6 +484,8 @@ static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
 		sim.mounts++;
 		if (is_set)
 			sim.read_only_dev[volume] = sim.dev[volume];
+		else if (json_is_false(json_object_get(c->request, "read_only_device")))
+			sim.read_only_dev[volume] = 0;
 		json_object_set_new(answer, "set_read_only", json_boolean(is_set));
 		return 0;
 	}
@@ -456,6 +536,7 @@ static int do_discover(const struct call *c, json_t *answer, struct fm_err *err)
 	unsigned volume = volume_of_key(c->key);
 	json_t *all = json_array();
 
+	sim.has_discovery = sim.has_discovery && c->was_there;
 	if (!sim.can_resolve) {
 		json_decref(all);
 		return fm_err_set(err, -ECONNREFUSED, "nobody listens");
@@ -473,7 +554,7 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 	if (is_call(c, "connect"))
 		return do_connect(c, answer, err);
 	if (is_call(c, "disconnect"))
-		return do_disconnect(c);
+		return do_disconnect(c, err);
 	if (is_call(c, "probe"))
 		return do_probe(c, answer, err);
 	if (is_call(c, "mount"))
@@ -518,9 +599,9 @@ static uint64_t when_call(const struct call *c)
 
 static unsigned file_number(const char *name)
 {
-	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED };
+	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED };
 
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		if (strcmp(files[i], name) == 0)
 			return i;
 	abort();
@@ -558,6 +639,46 @@ static int world_iopolicy(void *ctx, const char *subsystem, const char *policy, 
 	return fm_err_set(err, -EINVAL, "not known");
 }
 
+static int world_publish(void *ctx, const char *text, struct fm_err *err)
+{
+	(void)ctx;
+	(void)err;
+	free(sim.published);
+	sim.published = strdup(text);
+	return 0;
+}
+
+static void world_ask_peers(void *ctx)
+{
+	(void)ctx;
+	CU_ASSERT_EQUAL(sim.ask_ns, 0);
+	sim.ask_ns = sim.now_ns + (1 + chance() % 200) * MS;
+}
+
+/* As fmoved passes it on. */
+static void peers_answer(void)
+{
+	json_t *volumes = json_array(), *event;
+	struct fm_peers peers = { 0 };
+
+	sim.ask_ns = 0;
+	for (unsigned v = 0; v < VOLUMES && !sim.is_silent; v++) {
+		const struct peer_word *p = &sim.peer[v];
+
+		if (p->writer)
+			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[v], "subsystem",
+								 nqns[v], "wwid", "", "writer", p->writer, "mounted", p->is_mounted,
+								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
+								 p->epoch));
+	}
+	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
+	if (sim.is_silent)
+		json_object_update_new(event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text", "is not connected"));
+	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	json_decref(event);
+	fm_supervisor_peers(sim.sup, &peers);
+}
+
 static uint64_t world_wall(void *ctx)
 {
 	(void)ctx;
@@ -565,8 +686,9 @@ static uint64_t world_wall(void *ctx)
 }
 
 static const struct fm_supervisor_world world = {
-	.read_inventory = world_inventory, .read_mounts = world_mounts, .start = world_start, .set_iopolicy = world_iopolicy,
-	.load = world_load, .save = world_save, .wall_ms = world_wall, .boot = "this-boot",
+	.read_inventory = world_inventory, .read_mounts = world_mounts, .start = world_start, .give_up = world_give_up,
+	.set_iopolicy = world_iopolicy, .load = world_load, .save = world_save, .publish = world_publish, .ask_peers = world_ask_peers,
+	.wall_ms = world_wall, .boot = "this-boot",
 };
 
 /* ---- running it ---- */
@@ -583,6 +705,7 @@ static void run_for(uint64_t ns)
 
 	for (;;) {
 		struct call *first = NULL;
+		bool is_ask;
 		uint64_t next;
 
 		settle();
@@ -592,11 +715,15 @@ static void run_for(uint64_t ns)
 				first = &sim.call[i];
 				next = when_call(first);
 			}
+		is_ask = sim.ask_ns && sim.ask_ns < next;
+		next = is_ask ? sim.ask_ns : next;
 		if (next > end)
 			break;
 		sim.now_ns = next > sim.now_ns ? next : sim.now_ns;
 		(void)fm_loop_step(sim.loop, 0);	/* its clock */
-		if (first && first->helper)
+		if (is_ask)
+			peers_answer();
+		else if (first && first->helper)
 			end_call(first);
 		else if (first)
 			drop_call(first);
@@ -644,6 +771,7 @@ static void begin(unsigned volumes)
 	sim.seed = 88172645463325252u;
 	sim.node = "n1";
 	sim.volume_count = volumes;
+	sim.size_bytes = 1u << 30;
 	for (unsigned v = 0; v < VOLUMES; v++) {
 		sim.volume[v] = volume_of(v);
 		sim.letter[v] = RIGHT;
@@ -675,14 +803,16 @@ static void kill_supervisor(bool is_done)
 	settle();
 	fm_supervisor_free(sim.sup);
 	sim.sup = NULL;
+	sim.ask_ns = 0;
 }
 
 static void end(void)
 {
 	kill_supervisor(false);
 	fm_loop_free(sim.loop);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		free(sim.file[i]);
+	free(sim.published);
 }
 
 /* ---- what people see ---- */
@@ -720,6 +850,15 @@ static unsigned controllers(void)
 	for (unsigned i = 0; i < CONTROLLERS_MAX; i++)
 		count += sim.controller[i].is_there;
 	return count;
+}
+
+/* Its helper process has not answered yet. */
+static bool is_mounting(void)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].helper && is_call(&sim.call[i], "mount"))
+			return true;
+	return false;
 }
 
 static void set_target(unsigned v, bool is_up)
@@ -858,6 +997,126 @@ static void test_force_writes_once(void)
 	run_for(80 * S);
 	is_state(0, "down");
 	CU_ASSERT_EQUAL(sim.syncs, 1);
+	end();
+}
+
+static void close_all(uint64_t force_ns)
+{
+	fm_supervisor_close(sim.sup, force_ns);
+}
+
+static bool is_all_down(void)
+{
+	const char *why;
+
+	return fm_supervisor_is_all_down(sim.sup, &why);
+}
+
+/* All down at the end of the machine; what is wished stays wished. */
+static void test_close(void)
+{
+	begin(2);
+	start_supervisor();
+	wish(1, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	CU_ASSERT_FALSE(is_all_down());
+	close_all(60 * S);
+	CU_ASSERT_FALSE(is_all_down());
+	run_for(3 * S);
+	CU_ASSERT_TRUE(is_all_down());
+	CU_ASSERT_EQUAL(controllers(), 0);
+	/* A unit of one volume that is stopped at the same time. */
+	wish(0, FM_WANT_DOWN, false);
+	run_for(S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	is_state(1, "connected");
+	close_all(60 * S);
+	run_for(3 * S);
+	fm_supervisor_open(sim.sup);
+	run_for(5 * S);
+	is_state(0, "mounted");
+	is_state(1, "connected");
+	end();
+}
+
+/* Files that are open are waited for as long as there is a target, and not longer than it was said. */
+static void test_close_in_use(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	sim.mood.is_busy = true;
+	close_all(60 * S);
+	run_for(58 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 0);
+	run_for(7 * S);
+	CU_ASSERT_TRUE(is_all_down());
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	end();
+}
+
+/* With the target gone nobody waits for what hangs on it. */
+static void test_close_without_target(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		begin(1);
+		sim.volume[0].ctrl_loss_s = -1;
+		start_supervisor();
+		run_for(5 * S);
+		sim.mood.hangs_unmount = true;
+		if (i == 0)
+			set_target(0, false);
+		run_for(30 * S);
+		close_all(60 * S);
+		run_for(3 * S);
+		CU_ASSERT_FALSE(is_all_down());
+		if (i == 1)
+			set_target(0, false);	/* under way already */
+		run_for(10 * S);
+		CU_ASSERT_TRUE(is_all_down());
+		CU_ASSERT_EQUAL(controllers(), 0);
+		CU_ASSERT_EQUAL(sim.syncs, 0);
+		end();
+	}
+}
+
+/* Unmounted by somebody else, and not written out yet. */
+static void test_still_written(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	sim.mood.is_written = true;
+	wish(0, FM_WANT_DOWN, false);
+	run_for(30 * S);
+	is_state(0, "disconnecting");
+	CU_ASSERT_EQUAL(controllers(), 1);
+	sim.mood.is_written = false;
+	run_for(11 * S);
+	is_state(0, "down");
+	sim.mood.is_written = true;
+	wish(0, FM_WANT_UP, false);
+	run_for(5 * S);
+	wish(0, FM_WANT_DOWN, true);
+	run_for(5 * S);
+	is_state(0, "down");
+	/* Nor where it cannot be: as long as an unmount may take. */
+	sim.volume[0].ctrl_loss_s = -1;
+	set_config();
+	wish(0, FM_WANT_UP, false);
+	run_for(5 * S);
+	set_target(0, false);
+	run_for(5 * S);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(60 * S);
+	is_state(0, "disconnecting");
+	run_for(70 * S);
+	is_state(0, "down");
 	end();
 }
 
@@ -1093,7 +1352,7 @@ static void test_discovery(void)
 {
 	begin(1);
 	sim.volume[0].is_discovered = true;
-	sim.volume[0].address[0].host = "10.0.9.9";
+	sim.volume[0].address[0].host = DISCOVERY_HOST;
 	start_supervisor();
 	run_for(10 * S);
 	is_state(0, "waiting");
@@ -1105,6 +1364,141 @@ static void test_discovery(void)
 	run_for(700 * S);
 	is_state(0, "mounted");
 	CU_ASSERT_EQUAL(controllers(), 2);
+	end();
+}
+
+/* A helper that was killed leaves its discovery controller, and so does one that died with the supervisor. */
+static void test_discovery_left(void)
+{
+	begin(1);
+	sim.volume[0].is_discovered = true;
+	sim.volume[0].address[0].host = DISCOVERY_HOST;
+	sim.can_resolve = true;
+	sim.mood.hangs[0] = true;
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_TRUE(sim.has_discovery);
+	sim.mood.hangs[0] = false;
+	run_for(180 * S);
+	CU_ASSERT_FALSE(sim.has_discovery);
+	is_state(0, "mounted");
+	/* Killed with the supervisor. */
+	kill_supervisor(false);
+	start_supervisor();
+	settle();
+	CU_ASSERT_TRUE(sim.has_discovery);
+	kill_supervisor(false);
+	sim.can_resolve = false;
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_FALSE(sim.has_discovery);
+	CU_ASSERT_EQUAL(controllers(), 2);
+	/* Somebody else's stays, also when our helper was killed that used it. */
+	sim.can_resolve = true;
+	sim.is_discovery_foreign = true;
+	sim.has_discovery = true;
+	sim.mood.hangs[0] = true;
+	run_for(10 * S);
+	kill_supervisor(false);
+	sim.mood.hangs[0] = false;
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_TRUE(sim.has_discovery);
+	end();
+}
+
+/* The helper was killed when it had set the device read-only, and nothing else. */
+static void test_read_only_left(void)
+{
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	start_supervisor();
+	for (unsigned i = 0; i < 500 && !is_mounting(); i++)
+		run_for(10 * MS);
+	CU_ASSERT_TRUE_FATAL(is_mounting());
+	kill_supervisor(false);
+	sim.read_only_dev[0] = sim.dev[0];
+	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_FALSE(sim.mounted[0].is_read_only);
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+	/* What somebody sets read-only later is his. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	sim.read_only_dev[0] = sim.dev[0];
+	wish(0, FM_WANT_UP, false);
+	run_for(5 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "is read-only"));
+	end();
+}
+
+/* Without a UUID in the configuration it must be what it was, as long as the subsystem is the same. */
+static void test_last_time(void)
+{
+	begin(1);
+	sim.volume[0].uuid = "";
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	sim.letter[0] = 'b';
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "the last time was uuid.aaaa"));
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	sim.letter[0] = RIGHT;
+	run_for(15 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+static void test_smaller_below_a_mount(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	sim.size_bytes = 2u << 30;
+	run_for(15 * S);
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
+	sim.size_bytes = 1u << 29;
+	run_for(15 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "fewer than the 1073741824"));
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	wish(0, FM_WANT_UP, false);
+	run_for(5 * S);
+	is_state(0, "refused");
+	sim.size_bytes = 1u << 30;
+	run_for(15 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
+	end();
+}
+
+/* What a target calls itself need not be UTF-8, and a line may be cut anywhere. */
+static void test_no_utf8(void)
+{
+	json_t *all;
+	char *text;
+
+	begin(1);
+	sim.bad_name = "disk\xff\xe4";
+	make_controller(0, 0)->is_foreign = true;
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_STRING_EQUAL(shown(0, "by_id"), "/dev/disk/by-id/nvme-disk??");
+	all = fm_supervisor_show(sim.sup, NULL);
+	text = json_dumps(all, 0);
+	CU_ASSERT_PTR_NOT_NULL(text);
+	free(text);
+	json_decref(all);
 	end();
 }
 
@@ -1294,6 +1688,204 @@ static void run_seed(uint64_t seed)
 	end();
 }
 
+/* ---- other nodes, and sealing ---- */
+
+static int64_t number(unsigned v, const char *key)
+{
+	json_t *volume = fm_supervisor_show(sim.sup, names[v]), *value = json_object_get(volume, key);
+	int64_t n = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
+
+	json_decref(volume);
+	return n;
+}
+
+/* One volume that n2 and this node share. */
+static void begin_shared(const char *node, const char *writer)
+{
+	begin(1);
+	sim.node = node;
+	sim.volume[0].mode = FM_VOLUME_SHARED_READ;
+	sim.volume[0].writer = writer;
+}
+
+static void n2_says(bool is_mounted, bool is_sealed, int epoch)
+{
+	sim.is_silent = false;
+	sim.peer[0] = (struct peer_word){ sim.volume[0].writer, is_mounted, false, is_sealed, epoch };
+}
+
+static int seal(bool is_sealed, bool is_forced)
+{
+	struct fm_err err;
+
+	return fm_supervisor_seal(sim.sup, "one", is_sealed, is_forced, &err);
+}
+
+static void is_mounted_as(bool is_read_write, int epoch)
+{
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(number(0, "is_read_write"), is_read_write);
+	CU_ASSERT_EQUAL(number(0, "mounted_epoch"), epoch);
+}
+
+static void test_seal(void)
+{
+	begin_shared("n1", "n1");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_TRUE(number(0, "is_sealed") && number(0, "epoch") == 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"sealed\":true"));
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_TRUE(number(0, "is_sealed") && number(0, "epoch") == 1);
+	/* A reader is there: it is waited for. */
+	n2_says(true, false, 1);
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	CU_ASSERT_PTR_NULL(strstr(shown(0, "text"), "n2"));
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has it mounted read-only"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"sealed\":false"));
+	n2_says(false, false, 0);
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	/* Its own number was lost, a reader has one. */
+	n2_says(false, false, 7);
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 8);
+	end();
+}
+
+/* Killed between the wish and the seal: it goes on. Down, or by another node, or for another mode, it is refused. */
+static void test_seal_refused(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	run_for(20 * S);
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), false);
+	kill_supervisor(false);
+	start_supervisor();
+	sim.mood.is_busy = false;
+	run_for(30 * S);
+	is_mounted_as(false, 1);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	CU_ASSERT_EQUAL(seal(true, false), -EINVAL);
+	sim.node = "n3";
+	set_config();
+	CU_ASSERT_EQUAL(seal(true, false), -EACCES);
+	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
+	set_config();
+	CU_ASSERT_EQUAL(seal(true, false), -EINVAL);
+	end();
+}
+
+/* Who was there and is silent may read still. */
+static void test_lost_reader(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	n2_says(true, false, 1);
+	run_for(20 * S);
+	sim.is_silent = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(false, false), -EBUSY);
+	is_mounted_as(false, 1);
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	run_for(30 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
+static void test_reader(void)
+{
+	unsigned mounts;
+
+	begin_shared("n1", "n2");
+	start_supervisor();
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has not been heard"));
+	n2_says(true, false, 0);
+	run_for(20 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "is not sealed"));
+	n2_says(true, true, 1);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	mounts = sim.mounts;
+	n2_says(true, true, 2);
+	run_for(20 * S);
+	is_mounted_as(false, 2);
+	CU_ASSERT_EQUAL(sim.mounts, mounts + 1);
+	/* Silence changes nothing, also after a restart. */
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_mounted_as(false, 2);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 2);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 2);
+	/* It was to be written to, and what became of it nobody says. */
+	n2_says(true, false, 2);
+	run_for(20 * S);
+	is_state(0, "refused");
+	sim.is_silent = true;
+	run_for(20 * S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "refused");
+	end();
+}
+
+static void test_other_writer(void)
+{
+	begin(1);
+	sim.peer[0].writer = "n2";
+	start_supervisor();
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "configuration of n2 names \"n2\""));
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	/* What is not said refuses nothing. */
+	sim.is_silent = true;
+	run_for(30 * S);
+	is_state(0, "mounted");
+	wish(0, FM_WANT_DOWN, false);
+	run_for(30 * S);
+	sim.is_silent = false;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	wish(0, FM_WANT_UP, false);
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has it mounted read-write"));
+	end();
+}
+
 static void test_chance(void)
 {
 	for (uint64_t seed = 1; seed <= 2000; seed++) {
@@ -1316,6 +1908,10 @@ int main(void)
 		{ "a controller that the kernel gave up is made anew, and mounted by identity", test_ctrl_loss },
 		{ "what is lost is unmounted though in use; what is not, only by force", test_gone_in_use },
 		{ "before a lazy unmount by force what is dirty is written, or that is tried once", test_force_writes_once },
+		{ "at the end of the machine all is down, and nothing of it remembered", test_close },
+		{ "the same with files open", test_close_in_use },
+		{ "the same with the target gone", test_close_without_target },
+		{ "what is still being written is not disconnected, but by force", test_still_written },
 		{ "a device that was set read-only is writable again when it is unmounted", test_reader_becomes_writer },
 		{ "a device that was read-only before stays so", test_read_only_stays },
 		{ "one volume that hangs does not keep another", test_one_hangs },
@@ -1329,10 +1925,20 @@ int main(void)
 		{ "two paths: degraded with one; one less after a reload", test_two_paths },
 		{ "names are looked up, and what was known is kept", test_names },
 		{ "discovery is asked, and what was known is kept", test_discovery },
+		{ "what a discovery leaves that was killed is removed", test_discovery_left },
+		{ "what a mount leaves that was killed is undone", test_read_only_left },
+		{ "without a name of its own it must be what it was the last time", test_last_time },
+		{ "smaller below a mount: said at once, and not mounted again", test_smaller_below_a_mount },
+		{ "names that are no UTF-8 are shown as far as they are", test_no_utf8 },
 		{ "a volume that is no longer configured is taken down", test_reload },
 		{ "a volume that is configured anew twice in a row", test_reload_twice },
 		{ "a failure of ours costs a try", test_faults },
 		{ "files of state that make no sense are no state", test_bad_files },
+		{ "sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal },
+		{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
+		{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
+		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
+		{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 	};
 

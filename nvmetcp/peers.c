@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* peers - see peers.h. */
+#include "nvmetcp/peers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/fault.h"
+
+/* Room for one more; NULL: no memory. */
+static void *grow(void *array, unsigned count, size_t size)
+{
+	return FM_FAULT("peers.grow") ? NULL : reallocarray(array, count + 1, size);
+}
+
+static int take_text(const json_t *from, const char *key, size_t least, char *to, size_t cap)
+{
+	const char *text = json_string_value(json_object_get(from, key));
+
+	if (!text || strlen(text) < least || strlen(text) >= cap)
+		return -EBADMSG;
+	strcpy(to, text);
+	return 0;
+}
+
+static int take_flag(const json_t *from, const char *key, bool *to)
+{
+	const json_t *value = json_object_get(from, key);
+
+	*to = json_is_true(value);
+	return json_is_boolean(value) ? 0 : -EBADMSG;
+}
+
+static int take_volume(const json_t *from, const char *node, struct fm_peer_volume *v)
+{
+	const json_t *epoch = json_object_get(from, "epoch");
+
+	*v = (struct fm_peer_volume){ 0 };
+	strcpy(v->node, node);
+	if (take_text(from, "name", 1, v->name, sizeof(v->name)) < 0 ||
+	    take_text(from, "subsystem", 1, v->subsystem, sizeof(v->subsystem)) < 0 ||
+	    take_text(from, "wwid", 0, v->wwid, sizeof(v->wwid)) < 0 ||
+	    take_text(from, "writer", 0, v->writer, sizeof(v->writer)) < 0)
+		return -EBADMSG;
+	if (take_flag(from, "mounted", &v->is_mounted) < 0 || take_flag(from, "read_write", &v->is_read_write) < 0 ||
+	    take_flag(from, "sealed", &v->is_sealed) < 0 || !json_is_integer(epoch) || json_integer_value(epoch) < 0)
+		return -EBADMSG;
+	v->epoch = (uint64_t)json_integer_value(epoch);
+	return 0;
+}
+
+static int add_volume(struct fm_peers *peers, const struct fm_peer_volume *v)
+{
+	struct fm_peer_volume *more = grow(peers->volumes, peers->volume_count, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	peers->volumes = more;
+	peers->volumes[peers->volume_count++] = *v;
+	return 0;
+}
+
+static struct fm_peer_node *find_node(const struct fm_peers *peers, const char *node)
+{
+	for (unsigned i = 0; i < peers->node_count; i++)
+		if (strcmp(peers->nodes[i].node, node) == 0)
+			return &peers->nodes[i];
+	return NULL;
+}
+
+static int add_node(struct fm_peers *peers, const char *node, const char *why)
+{
+	struct fm_peer_node *more, *known = find_node(peers, node);
+
+	if (!known && peers->node_count >= FM_PEERS_NODES_MAX)
+		return -E2BIG;
+	if (!known) {
+		more = grow(peers->nodes, peers->node_count, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		peers->nodes = more;
+		known = &more[peers->node_count++];
+		*known = (struct fm_peer_node){ 0 };
+		(void)snprintf(known->node, sizeof(known->node), "%s", node);
+	}
+	(void)snprintf(known->why, sizeof(known->why), "%s", why);
+	return 0;
+}
+
+/* "" for an answer, else why there is none. */
+static const char *why_of(const json_t *event)
+{
+	const char *text = json_string_value(json_object_get(event, "text"));
+
+	if (!json_object_get(event, "code"))
+		return "";
+	return text && text[0] ? text : "does not answer";
+}
+
+int fm_peers_add(struct fm_peers *peers, const json_t *event)
+{
+	unsigned before = peers->volume_count;
+	const json_t *list = json_object_get(event, "volumes"), *at;
+	char node[FM_PEER_NAME_MAX + 1];
+	struct fm_peer_volume v;
+	int ret = take_text(event, "node", 1, node, sizeof(node));
+	size_t i;
+
+	if (ret == 0 && !json_is_array(list))
+		ret = -EBADMSG;
+	if (ret == 0 && json_array_size(list) > FM_PEERS_VOLUMES_MAX - before)
+		ret = -E2BIG;
+	for (i = 0; ret == 0 && (at = json_array_get(list, i)); i++) {
+		ret = take_volume(at, node, &v);
+		if (ret == 0)
+			ret = add_volume(peers, &v);
+	}
+	if (ret == 0)
+		ret = add_node(peers, node, why_of(event));
+	if (ret < 0)
+		peers->volume_count = before;
+	return ret;
+}
+
+/* Whether nothing is known of the node but that it does not answer, or not even that because fmoved does not. */
+static bool is_silent(const struct fm_peers *peers, const char *node)
+{
+	const struct fm_peer_node *known = find_node(peers, node);
+
+	return known ? known->why[0] : peers->why[0];
+}
+
+int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; ret == 0 && i < before->volume_count && peers->volume_count < FM_PEERS_VOLUMES_MAX; i++) {
+		struct fm_peer_volume v = before->volumes[i];
+
+		v.is_stale = true;
+		if (is_silent(peers, v.node))
+			ret = add_volume(peers, &v);
+	}
+	return ret;
+}
+
+static bool is_same_volume(const struct fm_peer_volume *a, const struct fm_peer_volume *b)
+{
+	return strcmp(a->node, b->node) == 0 && strcmp(a->name, b->name) == 0 && strcmp(a->subsystem, b->subsystem) == 0 &&
+	       strcmp(a->wwid, b->wwid) == 0 && strcmp(a->writer, b->writer) == 0 && a->is_mounted == b->is_mounted &&
+	       a->is_read_write == b->is_read_write && a->is_sealed == b->is_sealed && a->epoch == b->epoch &&
+	       a->is_stale == b->is_stale;
+}
+
+bool fm_peers_are_equal(const struct fm_peers *a, const struct fm_peers *b)
+{
+	if (a->node_count != b->node_count || a->volume_count != b->volume_count || strcmp(a->why, b->why) != 0)
+		return false;
+	for (unsigned i = 0; i < a->node_count; i++)
+		if (strcmp(a->nodes[i].node, b->nodes[i].node) != 0 || strcmp(a->nodes[i].why, b->nodes[i].why) != 0)
+			return false;
+	for (unsigned i = 0; i < a->volume_count; i++)
+		if (!is_same_volume(&a->volumes[i], &b->volumes[i]))
+			return false;
+	return true;
+}
+
+void fm_peers_clear(struct fm_peers *peers)
+{
+	free(peers->nodes);
+	free(peers->volumes);
+	*peers = (struct fm_peers){ 0 };
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peers - what the other nodes say of the volumes that they have, as fmoved of this node passes it on. Plain data, of
+ * strangers: it can only make us refuse. One thread.
+ */
+#ifndef FM_NVMETCP_PEERS_H
+#define FM_NVMETCP_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#define FM_PEER_NAME_MAX 64
+#define FM_PEERS_WHY_MAX 256
+#define FM_PEERS_NODES_MAX 256
+#define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes; 256 of each */
+
+struct fm_peer_volume {
+	char node[FM_PEER_NAME_MAX + 1];
+	char name[FM_PEER_NAME_MAX + 1];
+	char subsystem[224];
+	char wwid[160];			/* "": it was never seen there */
+	char writer[FM_PEER_NAME_MAX + 1];	/* whom its configuration names */
+	bool is_mounted;		/* or about to be */
+	bool is_read_write;
+	bool is_sealed;			/* by that node, the writer */
+	uint64_t epoch;			/* the writer: of the last seal; a reader: of what it has mounted */
+	bool is_stale;			/* it does not answer now: this is what it said last */
+};
+
+struct fm_peer_node {
+	char node[FM_PEER_NAME_MAX + 1];
+	char why[FM_PEERS_WHY_MAX];	/* why it does not answer; "": it does */
+};
+
+/* Zeroed: nobody is known. */
+struct fm_peers {
+	struct fm_peer_node *nodes;
+	unsigned node_count;
+	struct fm_peer_volume *volumes;
+	unsigned volume_count;
+	char why[FM_PEERS_WHY_MAX];	/* why nobody could be asked: fmoved does not answer; "" */
+};
+
+/*
+ * One "volumes" event of fmove-api(7). -EBADMSG: it is none; -E2BIG: too many nodes or volumes; -ENOMEM. Nothing of it is
+ * taken then.
+ */
+int fm_peers_add(struct fm_peers *peers, const json_t *event);
+
+/* Of nodes that do not answer now, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
+int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
+
+bool fm_peers_are_equal(const struct fm_peers *a, const struct fm_peers *b);
+
+void fm_peers_clear(struct fm_peers *peers);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nodes say to each other of one namespace, and sealing.
+ *
+ * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
+ * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. Who does
+ * not answer changes nothing; the configuration's writer alone decides then.
+ *
+ * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the epoch is one more, written down, DONE ->
+ * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN: the readers hear of it
+ * and unmount; while one that answers has not, the guard keeps the writer from mounting read-write.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+#define ASK_NS (5 * FM_NS_PER_S)
+#define EPOCH_MAX (UINT64_C(1) << 53)	/* what JSON's numbers hold everywhere; a peer that says more is wrong */
+
+static bool is_shared(const struct fm_supervised *v)
+{
+	return v->volume->mode == FM_VOLUME_SHARED_READ;
+}
+
+static bool is_writer(const struct fm_supervised *v)
+{
+	return fm_guard_is_writer(v->volume, v->sup->node);
+}
+
+bool fm_supervised_is_writable(const struct fm_supervised *v)
+{
+	return is_writer(v) && !(is_shared(v) && v->seal != FM_SEAL_OPEN);
+}
+
+/* ---- which of what they say is about this volume ---- */
+
+static const char *wwid_of(const struct fm_supervised *v)
+{
+	return v->sup->inv && v->plan.ns >= 0 ? v->sup->inv->namespaces[v->plan.ns].wwid : v->last_wwid;
+}
+
+/* Where one of them has never seen it, the names must do: namespaces of one subsystem are several volumes. */
+bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p)
+{
+	const char *wwid = wwid_of(v);
+
+	if (wwid[0] && p->wwid[0])
+		return strcmp(wwid, p->wwid) == 0;
+	return strcmp(v->volume->name, p->name) == 0 && strcmp(v->volume->subsystem, p->subsystem) == 0;
+}
+
+int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	*count = 0;
+	*out = FM_FAULT("supervisor.peers") ? NULL : calloc(peers->volume_count + 1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (!p->is_stale && fm_supervised_is_meant(v, p))
+			(*out)[(*count)++] = (struct fm_guard_peer){ .node = p->node, .writer = p->writer, .is_mounted = p->is_mounted,
+								     .is_read_write = p->is_read_write };
+	}
+	return 0;
+}
+
+/* ---- what this node says ---- */
+
+/* Of its device, wherever and by whomever. */
+static void look_at_mounts(const struct fm_supervised *v, bool *is_mounted, bool *is_read_write)
+{
+	const struct fm_supervisor *sup = v->sup;
+	const struct fm_mount *m = NULL;
+
+	*is_mounted = v->is_announced;
+	*is_read_write = v->is_announced && fm_supervised_is_writable(v);
+	if (!sup->inv || v->plan.ns < 0)
+		return;
+	while ((m = fm_mounts_of(&sup->mounts, sup->inv->namespaces[v->plan.ns].dev, m))) {
+		*is_mounted = true;
+		*is_read_write = *is_read_write || !m->is_read_only;
+	}
+}
+
+static json_t *say_one(const struct fm_supervised *v)
+{
+	const struct fm_volume *vol = v->volume;
+	bool is_mounted, is_read_write, is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE;
+	uint64_t epoch = is_writer(v) ? v->epoch : v->plan.is_mounted ? v->mounted_epoch : 0;
+
+	look_at_mounts(v, &is_mounted, &is_read_write);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem", vol->subsystem, "wwid", wwid_of(v),
+			 "writer", vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted", is_mounted, "read_write", is_read_write,
+			 "sealed", is_sealed, "epoch", (json_int_t)epoch);
+}
+
+/* A name that is no UTF-8 cannot be said; nobody can ask for it either. */
+static char *say_all(const struct fm_supervisor *sup)
+{
+	json_t *all = json_array(), *said;
+	char *text;
+
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+		json_t *one = v->is_retired && !v->plan.is_mounted ? NULL : say_one(v);
+
+		if (one)
+			(void)json_array_append_new(all, one);
+	}
+	said = json_pack("{s:o}", "volumes", all);
+	text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+	json_decref(said);
+	return text;
+}
+
+void fm_supervisor_publish(struct fm_supervisor *sup)
+{
+	char *text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
+	struct fm_err err = { 0 };
+	int ret = text ? 0 : fm_err_set(&err, -ENOMEM, "out of memory");
+
+	if (ret == 0 && sup->published && strcmp(sup->published, text) == 0) {
+		free(text);
+		return;
+	}
+	if (ret == 0)
+		ret = sup->world->publish(sup->world->ctx, text, &err);
+	if (ret < 0 && !sup->has_publish_error)
+		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);
+	sup->has_publish_error = ret < 0;
+	if (ret < 0) {
+		free(text);
+		return;
+	}
+	free(sup->published);
+	sup->published = text;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct fm_supervisor *sup)
+{
+	sup->is_ask_wanted = sup->is_asking;
+	if (sup->is_asking)
+		return;
+	sup->is_asking = true;
+	sup->asks_begun++;
+	sup->world->ask_peers(sup->world->ctx);
+}
+
+static void ask_timer(struct fm_timer *timer)
+{
+	ask(fm_container_of(timer, struct fm_supervisor, ask_timer));
+}
+
+static bool has_mounts(const struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes)
+		if (fm_container_of(at, struct fm_supervised, link)->volume->mount_point[0])
+			return true;
+	return false;
+}
+
+void fm_supervisor_ask(struct fm_supervisor *sup)
+{
+	sup->ask_timer.fire = ask_timer;
+	if (!sup->is_stopped && !sup->is_asking && !fm_timer_is_set(&sup->ask_timer) && has_mounts(sup))
+		fm_timer_set(sup->loop, &sup->ask_timer, fm_loop_now(sup->loop));
+}
+
+/* One that is under way may have been answered before what was announced could be seen. */
+void fm_supervised_ask(struct fm_supervised *v)
+{
+	v->call = FM_CALL_PEERS;
+	v->is_announced = true;
+	fm_supervisor_publish(v->sup);
+	v->ask_wanted = v->sup->asks_begun + 1;
+	ask(v->sup);
+}
+
+/* What the writer says now; silence says nothing. Whether that is new. */
+static bool hear(struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	bool is_new = false;
+
+	if (!is_shared(v) || is_writer(v) || v->is_retired)
+		return false;
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+		uint64_t epoch = p->is_sealed ? p->epoch : 0;
+
+		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
+		    !fm_supervised_is_meant(v, p) || (v->has_heard && v->heard_epoch == epoch))
+			continue;
+		v->has_heard = is_new = true;
+		v->heard_epoch = epoch;
+		fm_supervisor_save_mounted(v->sup, v);
+		if (epoch > 0)
+			fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node, epoch);
+		else
+			fm_log_info("volume %s: %s may write to it", v->volume->name, p->node);
+	}
+	return is_new;
+}
+
+static void answer_waiting(struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->call == FM_CALL_PEERS && sup->asks_done >= v->ask_wanted)
+			fm_supervised_peers_asked(v);
+	}
+}
+
+void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
+{
+	bool is_new;
+
+	sup->is_asking = false;
+	sup->asks_done = sup->asks_begun;
+	if (sup->is_stopped) {
+		fm_peers_clear(peers);
+		return;
+	}
+	if (fm_peers_keep(peers, &sup->peers) < 0)
+		fm_log_warn("no memory for what peers said before");
+	is_new = !fm_peers_are_equal(peers, &sup->peers);
+	fm_peers_clear(&sup->peers);
+	sup->peers = *peers;
+	*peers = (struct fm_peers){ 0 };
+	/* Also what is not new may be so to a volume that was configured meanwhile. */
+	fm_list_each(at, next, &sup->volumes)
+		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
+	sup->peers_version += is_new;
+	if (is_new)
+		fm_supervisor_look_soon(sup);
+	answer_waiting(sup);
+	if (sup->is_ask_wanted)
+		ask(sup);
+	else if (has_mounts(sup))
+		fm_timer_set(sup->loop, &sup->ask_timer, fm_loop_now(sup->loop) + ASK_NS);
+}
+
+/* ---- sealing ---- */
+
+const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX])
+{
+	if (!is_shared(v))
+		return NULL;
+	if (is_writer(v)) {
+		if (v->seal != FM_SEAL_OPEN || v->mounted_epoch == 0)
+			return NULL;
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "it is unsealed");
+		return why;
+	}
+	if (!v->has_heard || (v->heard_epoch > 0 && v->heard_epoch == v->mounted_epoch))
+		return NULL;
+	if (v->heard_epoch == 0)
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s is about to write to it", v->volume->writer);
+	else
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s has sealed it anew, epoch %" PRIu64, v->volume->writer, v->heard_epoch);
+	return why;
+}
+
+/* One more than any that somebody may have mounted: the file that has ours may have been lost. */
+static uint64_t next_epoch(const struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	uint64_t epoch = v->epoch;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (peers->volumes[i].epoch > epoch && peers->volumes[i].epoch < EPOCH_MAX && fm_supervised_is_meant(v, &peers->volumes[i]))
+			epoch = peers->volumes[i].epoch;
+	return epoch + 1;
+}
+
+int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
+{
+	uint64_t before = v->epoch;
+	int ret;
+
+	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
+		return 0;
+	v->seal = FM_SEAL_DONE;
+	v->epoch = next_epoch(v);
+	ret = fm_supervisor_save_seal(v->sup, v, err);
+	if (ret < 0) {
+		v->seal = FM_SEAL_WANTED;
+		v->epoch = before;
+		return fm_err_wrap(err, "it cannot be sealed");
+	}
+	fm_log_info("volume %s: sealed, epoch %" PRIu64, v->volume->name, v->epoch);
+	return 0;
+}
+
+/* It may read still, and nobody would notice that what it reads is a mixture. */
+static const struct fm_peer_volume *lost_reader(const struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (peers->volumes[i].is_stale && peers->volumes[i].is_mounted && fm_supervised_is_meant(v, &peers->volumes[i]))
+			return &peers->volumes[i];
+	return NULL;
+}
+
+static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_forced, struct fm_err *err)
+{
+	const struct fm_volume *vol = v->volume;
+	const struct fm_peer_volume *lost = lost_reader(v);
+
+	if (!is_shared(v) || !vol->mount_point[0])
+		return fm_err_set(err, -EINVAL, "\"%s\" is not one to be sealed: say mode = \"shared-read\", writer and mount for it, on every node",
+				  vol->name);
+	if (!is_writer(v))
+		return fm_err_set(err, -EACCES, "%s is the writer of \"%s\", this is %s: say it there", vol->writer, vol->name, v->sup->node);
+	if (is_sealed && fm_supervised_want(v) != FM_WANT_UP)
+		return fm_err_set(err, -EINVAL, "\"%s\" is not up, so it cannot be looked at: fmove nvme up %s", vol->name, vol->name);
+	if (!is_sealed && v->seal != FM_SEAL_OPEN && lost && !is_forced)
+		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, and does not answer now: unmount it there (fmove nvme "
+				  "down %s), or use --force if nobody reads there", lost->node, vol->name);
+	return 0;
+}
+
+int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err)
+{
+	struct fm_supervised *v = fm_supervisor_find(sup, volume);
+	enum fm_seal before;
+	int ret;
+
+	if (!v || v->is_retired)
+		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
+	ret = check_seal(v, is_sealed, is_forced, err);
+	before = v->seal;
+	if (ret < 0 || is_sealed == (before != FM_SEAL_OPEN))
+		return ret;
+	v->seal = is_sealed ? FM_SEAL_WANTED : FM_SEAL_OPEN;
+	ret = fm_supervisor_save_seal(sup, v, err);
+	if (ret < 0) {
+		v->seal = before;
+		return fm_err_wrap(err, "nothing is changed");
+	}
+	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
+	fm_supervised_refresh(v);
+	return 0;
+}
+
+bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume)
+{
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
+
+	return v && v->seal != FM_SEAL_OPEN;
+}
+
+/* ---- what people are told ---- */
+
+static json_t *show_node(const struct fm_supervised *v, const struct fm_peer_node *node)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (strcmp(p->node, node->node) == 0 && fm_supervised_is_meant(v, p))
+			return json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "node", node->node, "why", node->why, "writer", p->writer,
+					 "is_mounted", p->is_mounted, "is_read_write", p->is_read_write, "is_sealed", p->is_sealed, "epoch",
+					 (json_int_t)p->epoch);
+	}
+	return node->why[0] ? json_pack("{s:s, s:s}", "node", node->node, "why", node->why) : NULL;
+}
+
+static void show_seal(const struct fm_supervised *v, json_t *to)
+{
+	bool is_sealed = is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->heard_epoch > 0;
+
+	(void)json_object_set_new(to, "is_sealed", json_boolean(is_sealed));
+	(void)json_object_set_new(to, "epoch", json_integer((json_int_t)(is_writer(v) ? v->epoch : v->heard_epoch)));
+	(void)json_object_set_new(to, "mounted_epoch", json_integer((json_int_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
+}
+
+void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	json_t *all = json_array(), *one;
+
+	if (is_shared(v) && v->sup->node)
+		show_seal(v, to);
+	for (unsigned i = 0; i < peers->node_count; i++) {
+		one = show_node(v, &peers->nodes[i]);
+		if (one)
+			(void)json_array_append_new(all, one);
+	}
+	(void)json_object_set_new(to, "peers", all);
+	(void)json_object_set_new(to, "peers_why", json_string(peers->why));
+}
