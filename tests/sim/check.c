@@ -29,13 +29,13 @@ static bool is_unsure(int code)
 static bool has_cause(const struct job *j)
 {
 	unsigned fired = sim_what_fired(j->sc->sim);
-	bool is_net = (fired & SIM_FIRED_NET && !j->sc->is_hostile) || j->sc->is_disturbed;
+	bool is_net = (fired & (SIM_FIRED_NET | SIM_FIRED_CRASH) && !j->sc->is_hostile) || j->sc->is_disturbed;
 
 	if (j->sc->is_out_of_memory)
 		return true;
 	switch (-j->result.code) {
 	case ECANCELED:
-		return j->cancel_ns || j->sc->is_disturbed;
+		return j->cancel_ns || j->died > 0 || j->sc->is_disturbed;
 	case ETIMEDOUT:
 		return is_net || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
 	case ECONNRESET:
@@ -89,7 +89,7 @@ static void check_entry(void *ctx, const char *path, struct sim_blob *blob)
 {
 	struct visit *v = ctx;
 
-	if (v->sc->is_hostile && path[0] == 'h')	/* n3's own */
+	if ((v->sc->is_hostile && path[0] == 'h') || blob->is_torn)	/* n3's own; nobody's any more */
 		return;
 	if (!may_be_there(v->sc, v->node, path, blob))
 		sim_fail(v->sc->sim, "%s holds a file %s of %llu bytes that nobody put there", v->node->name, path,
@@ -246,6 +246,14 @@ static void check_pace(const struct job *j)
 			 (unsigned long long)j->result.elapsed_ns / 1000);
 }
 
+/* It was asked for without a sync, and then there was a power cut. */
+static bool is_lost(const struct job *j)
+{
+	const struct sim_node *at = j->is_put ? j->to : j->from;
+
+	return !j->result.is_durable && sim_disk_has_lost(at, j->path, !j->is_put);
+}
+
 static void check_job(struct job *j)
 {
 	struct scenario *sc = j->sc;
@@ -273,6 +281,10 @@ static void check_job(struct job *j)
 	}
 	if (j->caller.never_ends)
 		sim_fail(sc->sim, "job %u: a source without end was moved", j->index);
+	if (j->result.is_durable != (j->opts.durability != FM_DURABILITY_MEMORY))
+		sim_fail(sc->sim, "job %u is%s durable", j->index, j->result.is_durable ? "" : " not");
+	if (is_lost(j))
+		return;
 	if (j->is_tree)
 		check_whole_tree(j);
 	else if (!j->is_put)
@@ -295,6 +307,13 @@ static void check_flips(const struct scenario *sc, unsigned flips)
 	}
 	if (sc->is_only_flips && found != flips)
 		sim_fail(sc->sim, "%u payloads were damaged, %u were found", flips, found);
+}
+
+void scenario_check_done(struct scenario *sc)
+{
+	for (unsigned i = 0; i < sc->job_count; i++)
+		if (sc->jobs[i].done)
+			check_job(&sc->jobs[i]);
 }
 
 void scenario_check_jobs(struct scenario *sc)

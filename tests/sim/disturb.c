@@ -59,7 +59,7 @@ static void restart_freed(void *ctx)
 
 	fm_engine_free(r->node->engine);
 	r->node->engine = NULL;
-	(void)sim_after(r->sc->sim, r->node->control, sim_below(r->sc->sim, 5 * SIM_S), restart_now, r);
+	sim_user_after(r->node, sim_below(r->sc->sim, 5 * SIM_S), restart_now, r);
 }
 
 /* free() may not be called from inside the engine's own callback. */
@@ -67,7 +67,7 @@ static void restart_stopped(void *ctx)
 {
 	struct scenario_node *r = ctx;
 
-	(void)sim_after(r->sc->sim, r->node->control, 0, restart_freed, r);
+	sim_user_after(r->node, 0, restart_freed, r);
 }
 
 static void restart_stop(void *ctx)
@@ -88,7 +88,7 @@ static void plan_restart(struct scenario *sc)
 	sc->is_disturbed = true;
 	/* Often when sessions are just being made. */
 	at_ns = sim_below(sc->sim, sim_one_in(sc->sim, 2) ? 8 * sc->opts.net_ns : 15 * SIM_S);
-	(void)sim_after(sc->sim, r->node->control, at_ns, restart_stop, r);
+	sim_user_after(r->node, at_ns, restart_stop, r);
 }
 
 /* Things that may be done at any time and disturb nobody. */
@@ -116,8 +116,7 @@ static void plan_reload(struct scenario *sc)
 	r->sc = sc;
 	r->node = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
 	sc->is_reloaded = true;
-	(void)sim_after(sc->sim, r->node->control, sim_below(sc->sim, 15 * SIM_S),
-			sim_one_in(sc->sim, 2) ? set_store : set_rate, r);
+	sim_user_after(r->node, sim_below(sc->sim, 15 * SIM_S), sim_one_in(sc->sim, 2) ? set_store : set_rate, r);
 }
 
 static void plan_isolation(struct scenario *sc)
@@ -135,8 +134,8 @@ static void plan_removal(struct scenario *sc)
 	uint64_t at_ns = sim_below(sc->sim, 10 * SIM_S);
 
 	sc->is_disturbed = true;
-	(void)sim_after(sc->sim, j->from->control, at_ns, remove_peer, j);
-	(void)sim_after(sc->sim, j->from->control, at_ns + sim_below(sc->sim, 10 * SIM_S), add_peer_again, j);
+	sim_user_after(j->from, at_ns, remove_peer, j);
+	sim_user_after(j->from, at_ns + sim_below(sc->sim, 10 * SIM_S), add_peer_again, j);
 }
 
 /* One in so many, of the order of max. */
@@ -179,7 +178,7 @@ static void plan_hangs(struct scenario *sc, struct sim_faults *f)
 
 void scenario_plan_faults(struct scenario *sc)
 {
-	uint64_t kind = sim_below(sc->sim, 11);
+	uint64_t kind = sim_below(sc->sim, 12);
 	struct sim_faults f = { .conn_cut = 0 };
 
 	sc->is_calm = kind < 2;
@@ -188,7 +187,7 @@ void scenario_plan_faults(struct scenario *sc)
 		plan_reload(sc);
 	if (kind >= 2 && sim_one_in(sc->sim, 2))
 		f.loop_stall = 20 + (unsigned)sim_below(sc->sim, 200);
-	if (kind == 2 || kind == 7 || kind == 8)
+	if (kind == 2 || kind == 7 || kind == 8 || (kind == 11 && sim_one_in(sc->sim, 3)))
 		plan_net_faults(sc, &f);
 	if (kind == 3 || kind == 7)
 		f.conn_flip = 2 + (unsigned)sim_below(sc->sim, 60);
@@ -202,7 +201,9 @@ void scenario_plan_faults(struct scenario *sc)
 		plan_removal(sc);
 	if (kind == 9)
 		plan_restart(sc);
-	if (kind == 10 || (kind >= 7 && sim_one_in(sc->sim, 4)))
+	if (kind == 11)
+		scenario_plan_crashes(sc);
+	if (kind == 10 || (kind >= 7 && kind <= 9 && sim_one_in(sc->sim, 4)))
 		plan_hangs(sc, &f);
 	sim_trace(sc->sim, "misfortune of kind %llu", (unsigned long long)kind);
 	sim_set_faults(sc->sim, &f);

@@ -7,6 +7,8 @@
  *   sim --seeds FILE               those of a file: a number, then a word on what it was, per line
  *   sim --faults                   a put and a get with the n-th fault point failing, n = 1, 2, ... until none is left
  *   sim --hostile ...              as the others, with a hostile node: for --seed, --from and --twice behind it
+ *   sim --crashes [--every K] ...  few jobs, and a node crashes at step 1, 1 + K, ... of them, one step a run: for --seed and --from behind it
+ *   sim --crashes --step N ...     at that step only
  *   sim --twice S                  the same seed twice: whether it does the same
  */
 #include <stdio.h>
@@ -20,12 +22,39 @@
 #define FAULTS_MAX 100000
 #define CODES_NAMED 134		/* the errnos that Linux has */
 
-static bool is_verbose, is_hostile;
+static bool is_verbose, is_hostile, is_crashing;
+static uint64_t crash_every = 1, crash_step;	/* step 0: all */
+
+static void run_step(uint64_t seed, uint64_t step, struct scenario_totals *t)
+{
+	printf("seed %llu, crash at step %llu\n", (unsigned long long)seed, (unsigned long long)step);
+	fflush(stdout);
+	(void)scenario_run_crash(seed, step, is_verbose, t);
+}
+
+static void run_crashes(uint64_t seed, struct scenario_totals *t)
+{
+	uint64_t steps;
+
+	if (crash_step > 0) {
+		run_step(seed, crash_step, t);
+		return;
+	}
+	printf("seed %llu, no crash\n", (unsigned long long)seed);
+	fflush(stdout);
+	steps = scenario_run_crash(seed, 0, is_verbose, t);
+	for (uint64_t step = 1 + seed % crash_every; step <= steps; step += crash_every)
+		run_step(seed, step, t);
+}
 
 static void run(uint64_t seed, struct scenario_totals *t)
 {
 	unsigned jobs = t->jobs, done = t->jobs_done;
 
+	if (is_crashing) {
+		run_crashes(seed, t);
+		return;
+	}
 	printf("seed %llu:", (unsigned long long)seed);
 	fflush(stdout);
 	if (is_hostile)
@@ -99,14 +128,16 @@ static void print_totals(const struct scenario_totals *t)
 	if (others)
 		printf("%7u with numbers that a hostile node made up\n", others);
 	printf("%u trees, %u succeeded; %u tries again, in %u seeds with what was there\n", t->trees, t->trees_done, t->again, t->resumed);
+	if (t->crashes)
+		printf("%u crashes\n", t->crashes);
 	if (t->overlaps)
 		printf("%u writes began while one of the same bytes was under way\n", t->overlaps);
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--verbose] [--hostile] --seed S | --from A --count N | --seeds FILE | --faults | "
-			"--twice S\n");
+	fprintf(stderr, "usage: sim [--verbose] [--hostile | --crashes [--every K | --step N]] --seed S | --from A --count N | "
+			"--seeds FILE | --faults | --twice S\n");
 	return 2;
 }
 
@@ -129,6 +160,10 @@ int main(int argc, char **argv)
 			is_hostile = true;
 			continue;
 		}
+		if (strcmp(arg, "--crashes") == 0) {
+			is_crashing = true;
+			continue;
+		}
 		if (strcmp(arg, "--faults") == 0) {
 			ret = run_faults();
 			continue;
@@ -142,6 +177,10 @@ int main(int argc, char **argv)
 			from = strtoull(value, NULL, 10);
 		else if (strcmp(arg, "--count") == 0)
 			count = strtoull(value, NULL, 10);
+		else if (strcmp(arg, "--every") == 0 && strtoull(value, NULL, 10) > 0)
+			crash_every = strtoull(value, NULL, 10);
+		else if (strcmp(arg, "--step") == 0)
+			crash_step = strtoull(value, NULL, 10);
 		else if (strcmp(arg, "--seeds") == 0)
 			ret = run_file(value, &totals);
 		else if (strcmp(arg, "--twice") == 0)

@@ -7,6 +7,9 @@
 #include "tests/sim/scenario_priv.h"
 
 #define CHUNKS_MAX 24			/* of a file whose size is random */
+#define TRIES_MAX 40			/* of who does not give up: more than fit into the time a node is away */
+
+static void describe(const struct scenario *sc);
 
 static uint64_t pick_size(struct scenario *sc)
 {
@@ -84,18 +87,17 @@ static void plan_manner(struct scenario *sc, struct job *j)
 		j->tries = (unsigned)sim_below(s, 4);
 	j->is_cancel_kept = sim_one_in(s, 2);
 	plan_breaks(j, j->is_tree ? j->tree->bytes : j->source ? j->source->size : 0);
-	(void)sim_after(s, j->from->control, j->start_ns, scenario_job_start, j);
+	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
 	if (j->caller.never_ends || sim_one_in(s, 6))
-		(void)sim_after(s, j->from->control, j->start_ns + 1 + sim_latency(s, 10 * SIM_S), scenario_job_cancel,
-				j);
+		sim_user_after(j->from, j->start_ns + 1 + sim_latency(s, 10 * SIM_S), scenario_job_cancel, j);
 }
 
-static void plan_job(struct scenario *sc)
+static struct job *plan_file(struct scenario *sc, uint64_t within_ns)
 {
 	struct sim *s = sc->sim;
 	struct job *j = &sc->jobs[sc->job_count];
 
-	j->start_ns = sim_below(s, sim_one_in(s, 2) ? 2 * SIM_S : 20 * SIM_S);
+	j->start_ns = sim_below(s, within_ns);
 	j->sc = sc;
 	j->index = sc->job_count++;
 	j->is_put = sim_one_in(s, 2);
@@ -105,7 +107,7 @@ static void plan_job(struct scenario *sc)
 	plan_source(sc, j);
 	if (!j->is_put && !j->caller.is_stream && sim_one_in(s, 2))
 		j->caller.partial_path = j->path;
-	plan_manner(sc, j);
+	return j;
 }
 
 static void plan_tree_source(struct scenario *sc, struct job *j)
@@ -131,12 +133,12 @@ static void plan_tree_source(struct scenario *sc, struct job *j)
 		sim_disk_add_tree(j->to, j->path, j->tree_source);
 }
 
-static void plan_tree_job(struct scenario *sc)
+static struct job *plan_tree(struct scenario *sc, uint64_t within_ns)
 {
 	struct sim *s = sc->sim;
 	struct job *j = &sc->jobs[sc->job_count];
 
-	j->start_ns = sim_below(s, sim_one_in(s, 2) ? 2 * SIM_S : 20 * SIM_S);
+	j->start_ns = sim_below(s, within_ns);
 	j->sc = sc;
 	j->index = sc->job_count++;
 	j->is_tree = true;
@@ -149,7 +151,31 @@ static void plan_tree_job(struct scenario *sc)
 	j->opts.is_update = sim_one_in(s, 3);
 	j->opts.has_checksums = j->opts.is_update && sim_one_in(s, 2);
 	j->opts.is_dry = sim_one_in(s, 8);
-	plan_manner(sc, j);
+	return j;
+}
+
+/* Begun again until it is done; every other one takes so long that something of it is logged. */
+static void plan_patience(struct job *j)
+{
+	struct sim *s = j->sc->sim;
+	uint64_t bytes = j->is_tree ? j->tree->bytes : j->source ? j->source->size : 0;
+
+	j->caller.never_ends = false;
+	j->opts.durability = (enum fm_durability)sim_below(s, 3);
+	if (j->is_tree || (j->source && !j->is_missing))
+		j->tries = TRIES_MAX;
+	j->opts.is_held = j->is_put && sim_one_in(s, 3);
+	if (sim_one_in(s, 2))
+		j->opts.rate_bytes = j->sc->chunk_bytes + bytes / (1 + sim_below(s, 3));
+	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
+}
+
+void scenario_plan_few(struct scenario *sc)
+{
+	describe(sc);
+	plan_patience(plan_tree(sc, SIM_S));
+	for (uint64_t n = 1 + sim_below(sc->sim, 2); n > 0; n--)
+		plan_patience(plan_file(sc, 2 * SIM_S));
 }
 
 static void plan_request(struct scenario *sc)
@@ -160,7 +186,7 @@ static void plan_request(struct scenario *sc)
 	r->from = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
 	r->to = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
 	r->verb = (enum fm_verb)(FM_VERB_STAT + sim_below(sc->sim, 4));
-	(void)sim_after(sc->sim, r->from->control, sim_below(sc->sim, 20 * SIM_S), scenario_request_start, r);
+	sim_user_after(r->from, sim_below(sc->sim, 20 * SIM_S), scenario_request_start, r);
 }
 
 /* Of a slot: nodes need not agree. */
@@ -248,8 +274,8 @@ static void plan_unsafe_job(struct scenario *sc)
 		j->source = sim_blob_new(s, sim_random(s), pick_size(sc), sim_one_in(s, 3) ? 2 : 0);
 	if (!j->is_tree && j->is_put && j->caller.is_stream)
 		j->source->attr.has_holes = false;
-	(void)sim_after(s, j->from->control, j->start_ns, scenario_job_start, j);
-	(void)sim_after(s, j->from->control, 40 * SIM_S, scenario_job_cancel, j);
+	sim_user_after(j->from, j->start_ns, scenario_job_start, j);
+	sim_user_after(j->from, 40 * SIM_S, scenario_job_cancel, j);
 }
 
 void scenario_plan_unsafe_work(struct scenario *sc)
@@ -258,14 +284,19 @@ void scenario_plan_unsafe_work(struct scenario *sc)
 		plan_unsafe_job(sc);
 }
 
+static uint64_t within(struct scenario *sc)
+{
+	return sim_one_in(sc->sim, 2) ? 2 * SIM_S : 20 * SIM_S;
+}
+
 void scenario_plan_work(struct scenario *sc)
 {
 	describe(sc);
 	for (uint64_t n = 1 + sim_below(sc->sim, 10); n > 0; n--)
-		plan_job(sc);
+		plan_manner(sc, plan_file(sc, within(sc)));
 	if (sim_one_in(sc->sim, 2))
 		for (uint64_t n = 1 + sim_below(sc->sim, 3); n > 0; n--)
-			plan_tree_job(sc);
+			plan_manner(sc, plan_tree(sc, within(sc)));
 	for (uint64_t n = sim_below(sc->sim, REQUESTS_MAX); n > 0; n--)
 		plan_request(sc);
 }

@@ -22,6 +22,7 @@ struct scenario_totals {
 	unsigned again;			/* tries that failed and were begun again */
 	unsigned resumed;		/* seeds in which one went on with what another one left */
 	unsigned requests;
+	unsigned crashes;
 	uint64_t trace_hash;		/* of the last seed */
 };
 
@@ -30,6 +31,12 @@ void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals
 
 /* Two honest nodes that move files, while a third one with a good key does its worst. */
 void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals *totals);
+
+/*
+ * Few jobs, nothing goes wrong but that a node crashes at this step (0: none does) and comes back. Returns how many steps it took until
+ * all was done.
+ */
+uint64_t scenario_run_crash(uint64_t seed, uint64_t step, bool is_verbose, struct scenario_totals *totals);
 
 /* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was reached. */
 bool scenario_run_with_fault(unsigned n, bool is_verbose);

@@ -36,6 +36,7 @@ struct job {
 	unsigned tries;			/* how often it is begun again after it failed */
 	unsigned breaks;		/* how many tries are cancelled in the middle, so that the next one goes on */
 	bool is_cancel_kept;
+	bool is_committed;		/* a held put: it may get its name in this try */
 	struct fm_job *job;
 	uint64_t start_ns;		/* planned, from the beginning; then of the clock */
 	uint64_t cancel_ns;		/* of the clock; 0: not cancelled */
@@ -45,6 +46,8 @@ struct job {
 	bool is_doomed;			/* asks for what cannot be */
 	unsigned done;
 	unsigned failed;		/* tries that failed and were begun again */
+	unsigned died;			/* of them those whose node crashed */
+	uint64_t peer_died_ns;		/* when the other end of this try crashed; 0: it did not */
 	struct fm_job_result result;
 };
 
@@ -72,6 +75,7 @@ struct scenario {
 	bool is_only_flips;		/* nothing but damaged payloads */
 	bool is_disturbed;		/* peers removed, engines restarted: anything may be cancelled or unreachable */
 	bool is_out_of_memory;		/* a fault point fired */
+	unsigned crashes;
 	unsigned stopping;		/* engines */
 	struct fm_node_status status;
 };
@@ -83,6 +87,8 @@ struct scenario_node {
 };
 
 /* sim_put_get.c */
+void scenario_wait_for_all(struct scenario *sc);
+void scenario_end(struct scenario *sc, struct scenario_totals *totals);	/* all jobs are done; frees sc */
 int scenario_node_start(struct scenario *sc, struct sim_node *node);
 int scenario_add_peer(struct sim_node *node, const struct sim_node *peer, bool dials);
 void scenario_job_start(void *job);
@@ -93,6 +99,12 @@ void scenario_request_start(void *request);
 void scenario_plan_opts(struct scenario *sc, uint64_t seed);
 void scenario_plan_work(struct scenario *sc);
 void scenario_plan_unsafe_work(struct scenario *sc);
+void scenario_plan_few(struct scenario *sc);	/* instead of scenario_plan_work(): so few that every step can be tried */
+
+/* crash.c */
+void scenario_plan_crashes(struct scenario *sc);
+void scenario_job_died(struct job *job);	/* its node did, and with it what its user was told */
+void scenario_check_end(const struct job *job, const struct fm_job_result *result);	/* of a try, at a node that lives */
 
 /* disturb.c */
 void scenario_plan_faults(struct scenario *sc);
@@ -102,7 +114,8 @@ void scenario_hostile_start(struct scenario *sc, struct sim_node *node);
 void scenario_hostile_stop(struct scenario *sc);	/* every honest node is stopped */
 size_t scenario_hostile_arena_len(void);
 
-/* check.c: when all jobs are done; when nothing is going on any more; what the engine must refuse at once. */
+/* check.c: of those that are done; when all jobs are done; when nothing is going on any more; what the engine must refuse at once. */
+void scenario_check_done(struct scenario *sc);
 void scenario_check_jobs(struct scenario *sc);
 void scenario_check_quiet(struct scenario *sc);
 void scenario_check_refusals(struct scenario *sc, struct sim_node *node);

@@ -22,6 +22,7 @@ struct sim_event {
 	struct fm_loop *loop;
 	void (*run)(void *ctx);		/* NULL: cancelled */
 	void *ctx;
+	bool is_users;
 	struct fm_task task;
 };
 
@@ -45,6 +46,7 @@ struct sim {
 	uint64_t random_state;
 	uint64_t now_ns;
 	uint64_t trace_hash;
+	uint64_t steps;
 	uint64_t steps_at_once;
 	struct fm_clock clock;
 	struct fm_random random;
@@ -61,6 +63,7 @@ struct sim {
 	struct sim_block *blocks;
 	struct sim_net_world net;
 	struct sim_disk_world disk;
+	struct sim_crash crash;		/* step 0: none is planned */
 };
 
 /* ---- odds and ends ---- */
@@ -98,6 +101,21 @@ uint64_t sim_now(const struct sim *s)
 const struct fm_loop *sim_running(const struct sim *s)
 {
 	return s->running;
+}
+
+struct sim_crash *sim_planned_crash(struct sim *s)
+{
+	return &s->crash;
+}
+
+uint64_t sim_steps(const struct sim *s)
+{
+	return s->steps;
+}
+
+void sim_count_step(struct sim *s)
+{
+	s->steps++;
 }
 
 struct sim_net_world *sim_net_world(struct sim *s)
@@ -260,6 +278,11 @@ struct sim_event *sim_after(struct sim *s, struct fm_loop *loop, uint64_t delay_
 	return sim_at(s, loop, s->now_ns + delay_ns, run, ctx);
 }
 
+void sim_user_after(struct sim_node *n, uint64_t delay_ns, void (*run)(void *ctx), void *ctx)
+{
+	sim_after(n->sim, n->control, delay_ns, run, ctx)->is_users = true;
+}
+
 void sim_cancel(struct sim_event *e)
 {
 	e->run = NULL;
@@ -331,6 +354,8 @@ bool sim_step(struct sim *s)
 	if (step_event(s) || step_loop(s)) {
 		if (++s->steps_at_once > STEPS_AT_ONCE_MAX)
 			sim_fail(s, "%d steps and time stands still", STEPS_AT_ONCE_MAX);
+		sim_count_step(s);
+		sim_crash_if_due(s);
 		return true;
 	}
 	next = next_ns(s);
@@ -353,6 +378,74 @@ bool sim_run(struct sim *s, bool (*is_over)(void *ctx), void *ctx, uint64_t limi
 			break;
 	}
 	return is_over && is_over(ctx);
+}
+
+/* ---- one node alone ---- */
+
+static bool is_loop_of(const struct sim_node *n, const struct fm_loop *loop)
+{
+	bool is = loop == n->control;
+
+	for (unsigned i = 0; i < n->sim->opts.lanes; i++)
+		is |= loop == n->lanes[i];
+	return is;
+}
+
+static bool step_loop_of(const struct sim_node *n)
+{
+	struct sim *s = n->sim;
+
+	for (unsigned i = 0; i < s->loop_count; i++) {
+		struct sim_loop *l = &s->loops[i];
+
+		if (!is_loop_of(n, l->loop) || fm_loop_next_ns(l->loop) > s->now_ns)
+			continue;
+		s->running = l->loop;
+		(void)fm_loop_step(l->loop, 0);
+		s->running = NULL;
+		return true;
+	}
+	return false;
+}
+
+static struct sim_event *next_event_of(const struct sim_node *n)
+{
+	struct sim_event *next = NULL;
+
+	for (size_t i = 1; i <= n->sim->heap_len; i++) {
+		struct sim_event *e = n->sim->heap[i];
+
+		if (e->run && e->loop && !e->is_users && is_loop_of(n, e->loop) && (!next || is_before(e, next)))
+			next = e;
+	}
+	return next;
+}
+
+void sim_drain(struct sim_node *n)
+{
+	struct sim_event *e, *now;
+
+	for (;;) {
+		while (step_loop_of(n))
+			;
+		e = next_event_of(n);
+		if (!e)
+			return;
+		now = malloc(sizeof(*now));
+		if (!now)
+			abort();
+		*now = *e;
+		e->run = NULL;		/* stays in the heap until its time has come */
+		fm_loop_post(now->loop, &now->task);
+	}
+}
+
+bool sim_is_idle(const struct sim_node *n)
+{
+	for (unsigned i = 0; i < n->sim->loop_count; i++)
+		if (is_loop_of(n, n->sim->loops[i].loop) && fm_loop_next_ns(n->sim->loops[i].loop) != FM_NEVER)
+			return false;
+	return !next_event_of(n);
 }
 
 /* ---- nodes ---- */
@@ -405,6 +498,8 @@ static void node_init(struct sim *s, unsigned index)
 	if (!n->arena || fm_worker_new(0, &n->worker, NULL) < 0)
 		abort();
 	memset(n->arena, 0xdb, n->arena_len);
+	fm_list_init(&n->open_files);
+	fm_list_init(&n->open_sinks);
 	n->net = sim_net_new(n);
 }
 

@@ -67,7 +67,14 @@ enum sim_fired {
 	SIM_FIRED_SPACE = 8,
 	SIM_FIRED_CHANGE = 16,
 	SIM_FIRED_HANG = 32,
+	SIM_FIRED_CRASH = 64,
 };
+
+/*
+ * How a node ends without a word. Killed (SIGKILL): its kernel stays, so what was written is there and its connections are reset.
+ * Power cut: silence; what was not synced is there, or not, or torn.
+ */
+enum sim_death { SIM_ALIVE, SIM_KILLED, SIM_POWER_CUT };
 
 struct sim_opts {
 	uint64_t seed;
@@ -110,11 +117,17 @@ struct sim_event *sim_after(struct sim *sim, struct fm_loop *loop, uint64_t dela
 			    void *ctx);
 struct sim_event *sim_at(struct sim *sim, struct fm_loop *loop, uint64_t at_ns, void (*run)(void *ctx), void *ctx);
 
+/* What somebody does at that node, in a pass of its control loop: a crash of the node does not keep him from it. */
+void sim_user_after(struct sim_node *node, uint64_t delay_ns, void (*run)(void *ctx), void *ctx);
+
 /* It will not run. Not after it ran. */
 void sim_cancel(struct sim_event *event);
 
 /* One pass of a loop, or one event, or a jump in time. False: nothing will ever happen any more. */
 bool sim_step(struct sim *sim);
+
+/* How many there were, and places inside of them where a disk has done a part of a call: sim_crash_point(). */
+uint64_t sim_steps(const struct sim *sim);
 
 /* Step until is_over(ctx), at most until limit_ns of virtual time from now. Returns whether it was over. NULL: never
  * over. */
@@ -146,11 +159,14 @@ struct sim_node {
 	void *arena;
 	size_t arena_len;
 	struct fm_net *net;
-	struct fm_engine *engine;	/* the user's to make and free */
+	struct fm_engine *engine;	/* the user's to make and free; a crash frees it */
+	enum sim_death death;
 	struct sim_entry *entries;	/* what its disk holds */
 	struct sim_dir *dirs;		/* the same, directories as a whole: sim_tree.c */
 	struct sim_stage *stages;	/* unfinished ones: sim_tree_sink.c */
 	struct sim_partial *partials;	/* unfinished files: sim_store.c */
+	struct fm_list open_files;	/* struct sim_file: sim_store.c */
+	struct fm_list open_sinks;	/* struct sink of a tree: sim_tree_sink.c */
 	uint64_t hung_until_ns;		/* its trees' disk hangs: sim_tree_hang.c */
 };
 
@@ -158,6 +174,22 @@ struct sim_node *sim_node(struct sim *sim, unsigned index);
 
 /* Fill what an engine needs to live on this node. */
 void sim_node_env(struct sim_node *node, struct fm_engine_env *env);
+
+/* ---- crashes: sim_crash.c ---- */
+
+struct sim_crash {
+	uint64_t step;			/* of sim_steps() */
+	struct sim_node *node;
+	enum sim_death death;
+	void (*crashed)(void *ctx, struct sim_node *node);	/* between passes; its engine is gone */
+	void *ctx;
+};
+
+/* Nothing, if it has no engine then. One at a time: the last one counts. */
+void sim_crash_at(struct sim *sim, const struct sim_crash *crash);
+
+/* It lives again, without an engine, and finds what is on its disk. */
+void sim_node_boot(struct sim_node *node);
 
 /* ---- network: sim_net.c (control connections, dialling), sim_conn.c (data connections) ---- */
 
@@ -192,6 +224,7 @@ struct sim_blob {
 	bool *is_data;			/* per block of 4096; NULL: all */
 	struct fm_attr attr;
 	uint32_t crc;			/* CRC32C of the whole, bit by bit */
+	bool is_torn;			/* nobody waited for its sync, and then there was a power cut */
 };
 
 /* Content that depends on `tag` and differs in every block. holes: one block in so many is data (0: no holes). */
@@ -205,12 +238,16 @@ void sim_disk_add(struct sim_node *node, const char *path, struct sim_blob *blob
 /* What is under that name now, or NULL. */
 struct sim_blob *sim_disk_find(struct sim_node *node, const char *path);
 
+/* Whether a power cut took or tore what was last under that name, a file or a tree, since nobody had waited for its sync. */
+bool sim_disk_has_lost(const struct sim_node *node, const char *path, bool is_callers);
+
 /* Every name there is. */
 void sim_disk_each(struct sim_node *node, void (*visit)(void *ctx, const char *path, struct sim_blob *blob), void *ctx);
 
 struct sim_caller_opts {
 	bool is_stream;
 	bool never_ends;		/* source stream: the last read waits until it is cancelled */
+	bool is_synced;			/* sink: so is what is written down for the next try */
 	const char *partial_path;	/* sink: what is there is kept under this name for the next try; NULL: it is not */
 };
 
@@ -226,6 +263,7 @@ struct sim_disk_counts {
 	unsigned overlaps;		/* writes begun while one of the same bytes was under way, ever */
 	unsigned stores;		/* not freed */
 	uint64_t resumed;		/* bytes that a try found there from one before, ever */
+	uint64_t dropped;		/* bytes that were logged and then discarded by an engine, ever */
 };
 
 /* How often the disk of a tree may hang, as the faults say, from now on. */

@@ -223,6 +223,31 @@ void sim_conn_isolate(struct sim_net *n)
 	}
 }
 
+/* The other end hears it soon from a kernel that lives; of a machine without power its own device gives up some day. */
+void sim_conn_die(struct sim_net *n)
+{
+	uint64_t within_ns = n->node->death == SIM_POWER_CUT ? 6 * SIM_S : sim_opts(n->node->sim)->net_ns;
+
+	fm_list_each(at, next, &sim_net_world(n->node->sim)->conns) {
+		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
+
+		if (c->net == n && !c->is_gone)
+			cut(c, "its peer died", within_ns);
+	}
+}
+
+unsigned sim_conn_left(const struct sim_net *n)
+{
+	unsigned left = 0;
+
+	fm_list_each(at, next, &sim_net_world(n->node->sim)->conns) {
+		const struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
+
+		left += c->net == n && !c->is_gone;
+	}
+	return left;
+}
+
 /* ---- on the way ---- */
 
 static void trace_message(const struct sim_conn *c, const uint8_t msg[FM_DATA_MSG_LEN])

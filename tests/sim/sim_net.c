@@ -5,7 +5,8 @@
  * A control connection is two ends. What one sends arrives at the other in order, each message after a latency of its
  * own. It breaks (both ends hear it, each in its own time; what was under way then is lost), gets stuck (nothing
  * arrives any more and nobody is told, as when a cable is pulled), or is closed by one end (the other hears it behind
- * the last message).
+ * the last message). When a node dies, of what it sent and has not arrived the last part is lost, or all or nothing; then the other
+ * end is told (the node was killed) or is not (its power was cut).
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -35,6 +36,7 @@ struct fm_ctl {
 	bool is_stuck;			/* likewise, and nobody knows */
 	struct fm_list early;		/* struct parcel: sent before it was open */
 	uint64_t last_ns;		/* when what was sent to this end last arrives */
+	uint64_t deaf_ns;		/* what arrives later is lost, since its sender died; 0: it lives */
 	size_t queued;			/* bytes this end sent that have not arrived */
 	char peer[32];
 };
@@ -81,7 +83,12 @@ static struct fm_ctl *ctl_new(struct sim_net *n)
 
 static bool is_cut_off(const struct sim_net *a, const struct sim_net *b)
 {
-	return a->is_isolated || b->is_isolated;
+	return a->is_isolated || b->is_isolated || a->node->death == SIM_POWER_CUT || b->node->death == SIM_POWER_CUT;
+}
+
+static bool is_listening(const struct sim_net *n)
+{
+	return n->events && !n->node->death;
 }
 
 /* When something sent now arrives at c, not before what was sent earlier. */
@@ -155,7 +162,7 @@ static void ctl_deliver(void *ctx)
 	struct fm_ctl *c = p->to;
 
 	p->from->queued -= p->len;
-	if (c->is_closed || c->is_told)
+	if (c->is_closed || c->is_told || (c->deaf_ns && sim_now(sim_of(c->net)) >= c->deaf_ns))
 		return;
 	assert(c->is_open);
 	sim_trace(sim_of(c->net), "%s <- %s: %s", c->net->node->name, c->peer, fm_wire_type_name(p->bytes[0]));
@@ -197,10 +204,10 @@ static void ctl_arrive(void *ctx)
 		ctl_close_at(c, sim_now(s) + c->dial.timeout_ns, -ETIMEDOUT, "connect: timed out");
 		return;
 	}
-	if (!target->events || memcmp(c->dial.key, target->node->key, FM_KEY_LEN) != 0 ||
+	if (!is_listening(target) || memcmp(c->dial.key, target->node->key, FM_KEY_LEN) != 0 ||
 	    !target->events->is_known(target->ctx, c->net->node->key)) {
-		ctl_close_at(c, back_ns, target->events ? -EACCES : -ECONNREFUSED,
-			     target->events ? "wrong key" : "refused");
+		ctl_close_at(c, back_ns, is_listening(target) ? -EACCES : -ECONNREFUSED,
+			     is_listening(target) ? "wrong key" : "refused");
 		return;
 	}
 	far = ctl_new(target);
@@ -510,7 +517,7 @@ static void dial_at_target(void *ctx)
 			dial_fail_at(d, sim_now(s) + d->dial.timeout_ns, -ETIMEDOUT, "timed out");
 		return;
 	}
-	if (!d->target->events || d->dial.port != net_data_port(&d->target->net, d->dial.kind, &why) ||
+	if (!is_listening(d->target) || d->dial.port != net_data_port(&d->target->net, d->dial.kind, &why) ||
 	    sim_one_in(s, sim_faults(s)->dial_refused)) {
 		sim_fired(s, SIM_FIRED_NET);
 		dial_fail_at(d, back_ns, -ECONNREFUSED, "refused");
@@ -655,6 +662,78 @@ void sim_net_isolate(struct sim_node *node, bool is_isolated)
 			ctl_get_stuck(c);
 	}
 	sim_conn_isolate(n);
+}
+
+/* ---- crashes ---- */
+
+/* All of what was sent to c and has not arrived, the last part of it, or nothing. */
+static uint64_t lost_from(struct fm_ctl *c)
+{
+	struct sim *s = sim_of(c->net);
+	uint64_t now_ns = sim_now(s), last_ns = c->last_ns > now_ns ? c->last_ns : now_ns;
+
+	switch (sim_below(s, 3)) {
+	case 0:
+		return now_ns;
+	case 1:
+		return now_ns + sim_below(s, last_ns - now_ns);
+	default:
+		return last_ns + 1;
+	}
+}
+
+static void ctl_die(struct fm_ctl *c)
+{
+	struct sim *s = sim_of(c->net);
+	struct fm_ctl *far = c->far;
+
+	c->is_broken = true;
+	if (!far || far->is_closed || far->is_told)
+		return;
+	far->deaf_ns = lost_from(far);
+	if (c->net->node->death == SIM_POWER_CUT)
+		c->is_stuck = far->is_stuck = true;
+	else
+		ctl_close_at(far, far->deaf_ns + sim_latency(s, sim_opts(s)->net_ns), -ECONNRESET, "connection reset by peer");
+}
+
+void sim_net_die(struct sim_node *node)
+{
+	struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
+
+	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
+		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
+
+		if (c->net == n && !c->is_closed)
+			ctl_die(c);
+	}
+	sim_conn_die(n);
+}
+
+unsigned sim_net_left(const struct sim_node *node)
+{
+	const struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
+	unsigned left = sim_conn_left(n) + !fm_list_is_empty(&n->half_made) + !fm_list_is_empty(&n->dials);
+
+	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
+		const struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
+
+		left += c->net == n && !c->is_closed;
+	}
+	return left;
+}
+
+/* The machine knows nothing of the connections that its peers still have: whoever sends over one is told so. */
+void sim_net_boot(struct sim_node *node)
+{
+	const struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
+
+	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
+		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
+
+		if (c->far && c->far->net == n && c->deaf_ns && !c->is_closed && !c->is_told && sim_one_in(node->sim, 2))
+			ctl_close_at(c, sim_now(node->sim) + sim_below(node->sim, 3 * SIM_S), -ECONNRESET, "connection reset by peer");
+	}
 }
 
 static bool is_live(const struct fm_ctl *c)

@@ -30,6 +30,7 @@ struct sim_disk_world {
 	uint64_t hung_ns;		/* all of them together */
 	uint64_t hung_until_ns;		/* the last one */
 	uint64_t resumed;		/* bytes that a try found there from one before */
+	uint64_t dropped;		/* bytes that were logged and then discarded by an engine */
 };
 
 /* Names under which a hostile node may have written: what it spoils there is its own. */
@@ -74,6 +75,33 @@ void sim_conn_break(struct sim_conn *conn, const char *why);
 
 /* What this node has is broken: it hears nothing for a while, then that it failed. */
 void sim_conn_isolate(struct sim_net *net);
+
+/*
+ * A crash, in each of the files that has something of a node: from here on nothing that its engine does has an effect on the world.
+ * *_left: what is there still once the engine is freed, which should be nothing.
+ */
+void sim_net_die(struct sim_node *node);
+void sim_conn_die(struct sim_net *net);
+void sim_store_die(struct sim_node *node);
+void sim_tree_sinks_die(struct sim_node *node);
+void sim_trees_die(struct sim_node *node);
+unsigned sim_net_left(const struct sim_node *node);
+unsigned sim_conn_left(const struct sim_net *net);
+
+/* The peers' connections that a power cut left hanging may be reset now. */
+void sim_net_boot(struct sim_node *node);
+
+/* sim.c: everything on the loops of a node that crashed happens now, but for what its users do; time stands still. */
+void sim_drain(struct sim_node *node);
+bool sim_is_idle(const struct sim_node *node);
+struct sim_crash *sim_planned_crash(struct sim *sim);
+void sim_count_step(struct sim *sim);
+
+/* sim_crash.c: after a step. */
+void sim_crash_if_due(struct sim *sim);
+
+/* Inside of a call, a part of which is done. True: the node has died here, and the rest of the call must do nothing. */
+bool sim_crash_point(struct sim_node *node);
 
 void sim_conn_counts(struct sim *sim, struct sim_net_counts *out);
 

@@ -68,13 +68,20 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	struct job *j = ctx;
 
 	j->job = NULL;
+	if (j->from->death) {
+		scenario_job_died(j);
+		return;
+	}
 	sim_trace(j->sc->sim, "job %u done after %llu us: %d %s; %llu bytes resumed", j->index,
 		  (unsigned long long)result->elapsed_ns / 1000, result->code, result->err.text,
 		  (unsigned long long)result->bytes_resumed);
+	if (result->code == 0 && j->opts.is_held && !j->opts.is_dry && !j->is_committed)
+		sim_fail(j->sc->sim, "job %u is held, and done", j->index);
+	scenario_check_end(j, result);
 	if (result->code != 0 && j->tries > 0) {
 		j->tries--;
 		j->failed++;
-		(void)sim_after(j->sc->sim, j->from->control, sim_below(j->sc->sim, 5 * SIM_S), scenario_job_start, j);
+		sim_user_after(j->from, sim_below(j->sc->sim, 5 * SIM_S), scenario_job_start, j);
 		return;
 	}
 	j->done++;
@@ -82,13 +89,34 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	j->result = *result;
 }
 
-static const struct fm_job_events job_events = { .done = job_done };
+static void job_commit(void *ctx)
+{
+	struct job *j = ctx;
+
+	if (!j->job)
+		return;
+	j->is_committed = true;
+	fm_job_commit(j->job);
+}
+
+/* A held put: whoever holds it makes up his mind. */
+static void job_prepared(void *ctx)
+{
+	struct job *j = ctx;
+
+	sim_trace(j->sc->sim, "job %u is prepared", j->index);
+	sim_user_after(j->from, sim_below(j->sc->sim, SIM_S), job_commit, j);
+}
+
+static const struct fm_job_events job_events = { .done = job_done, .prepared = job_prepared };
 
 static void open_file(struct job *j)
 {
 	struct fm_job_opts *o = &j->opts;
 
 	if (!j->is_put) {
+		j->sunk = NULL;
+		j->caller.is_synced = o->durability != FM_DURABILITY_MEMORY;
 		o->file = sim_caller_sink(j->from, &j->caller, &j->sunk);
 		return;
 	}
@@ -104,7 +132,8 @@ static void open_tree(struct job *j)
 	const struct fm_create_tree how = { .may_replace = true,
 					    .is_update = o->is_update,
 					    .has_checksums = o->has_checksums,
-					    .is_dry = o->is_dry };
+					    .is_dry = o->is_dry,
+					    .is_durable = o->durability != FM_DURABILITY_MEMORY };
 
 	if (j->is_put) {
 		o->file = sim_caller_tree_source(j->from, j->tree);
@@ -122,11 +151,16 @@ void scenario_job_start(void *ctx)
 	struct fm_err err = { 0 };
 	int ret;
 
+	j->cancel_ns = j->peer_died_ns = 0;
+	j->is_committed = false;
+	if (j->from->death) {
+		scenario_job_died(j);
+		return;
+	}
 	j->start_ns = sim_now(j->sc->sim);
-	j->cancel_ns = 0;
 	if (j->breaks > 0) {
 		j->breaks--;
-		(void)sim_after(j->sc->sim, j->from->control, SIM_S + sim_below(j->sc->sim, 4 * SIM_S), scenario_job_cancel, j);
+		sim_user_after(j->from, SIM_S + sim_below(j->sc->sim, 4 * SIM_S), scenario_job_cancel, j);
 	}
 	if (!j->from->engine) {		/* being started again */
 		j->done = 1;
@@ -212,7 +246,7 @@ static bool is_all_done(void *ctx)
 
 /* ---- the course of it ---- */
 
-static void wait_for_all(struct scenario *sc)
+void scenario_wait_for_all(struct scenario *sc)
 {
 	if (sim_run(sc->sim, is_all_done, sc, 600 * SIM_S))
 		return;
@@ -236,9 +270,9 @@ static void put_again(struct scenario *sc)
 		j->to = sim_node(sc->sim, (j->from->index + 1 + i % (sc->honest - 1)) % sc->honest);
 		(void)snprintf(j->path, sizeof(j->path), "again%u", i);
 		j->source = sim_blob_new(sc->sim, 1000 + i, 3 * sc->chunk_bytes + 13, 0);
-		(void)sim_after(sc->sim, j->from->control, 0, scenario_job_start, j);
+		sim_user_after(j->from, 0, scenario_job_start, j);
 	}
-	wait_for_all(sc);
+	scenario_wait_for_all(sc);
 	for (unsigned i = first; i < sc->job_count; i++)
 		if (sc->jobs[i].result.code != 0)
 			sim_fail(sc->sim, "after the faults a new put fails: %s", sc->jobs[i].result.err.text);
@@ -275,7 +309,7 @@ static void stop_all(struct scenario *sc)
 		if (!r->node->engine)
 			continue;
 		sc->stopping++;
-		(void)sim_after(sc->sim, r->node->control, sim_below(sc->sim, 10 * SIM_MS), engine_stop, r);
+		sim_user_after(r->node, sim_below(sc->sim, 10 * SIM_MS), engine_stop, r);
 	}
 	if (!sim_run(sc->sim, is_stopped, sc, 60 * SIM_S))
 		sim_fail(sc->sim, "an engine does not stop");
@@ -295,6 +329,7 @@ static void count_totals(const struct scenario *sc, struct scenario_totals *t)
 	t->flips += net.flips;
 	t->overlaps += disk.overlaps;
 	t->resumed += disk.resumed > 0;
+	t->crashes += sc->crashes;
 	t->requests += sc->request_count;
 	t->trace_hash = sim_trace_hash(sc->sim);
 	for (unsigned i = 0; i < sc->job_count; i++) {
@@ -320,6 +355,20 @@ static void calm_down(struct scenario *sc)
 	(void)sim_run(sc->sim, NULL, NULL, CALM_NS + (until_ns > now_ns ? until_ns - now_ns : 0));
 }
 
+void scenario_end(struct scenario *sc, struct scenario_totals *totals)
+{
+	calm_down(sc);
+	scenario_check_jobs(sc);
+	put_again(sc);
+	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
+	scenario_check_jobs(sc);
+	scenario_check_quiet(sc);
+	stop_all(sc);
+	count_totals(sc, totals);
+	sim_free(sc->sim);
+	free(sc);
+}
+
 void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
@@ -336,18 +385,9 @@ void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals
 		if (scenario_node_start(sc, sim_node(sc->sim, i)) < 0)
 			sim_fail(sc->sim, "a node does not start");
 	scenario_check_refusals(sc, sim_node(sc->sim, 0));
-	wait_for_all(sc);
+	scenario_wait_for_all(sc);
 	sim_set_faults(sc->sim, &none);
-	calm_down(sc);
-	scenario_check_jobs(sc);
-	put_again(sc);
-	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
-	scenario_check_jobs(sc);
-	scenario_check_quiet(sc);
-	stop_all(sc);
-	count_totals(sc, totals);
-	sim_free(sc->sim);
-	free(sc);
+	scenario_end(sc, totals);
 }
 
 /* ---- among thieves ---- */
@@ -375,12 +415,12 @@ void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals
 		if (scenario_node_start(sc, sim_node(sc->sim, i)) < 0)
 			sim_fail(sc->sim, "a node does not start");
 	scenario_hostile_start(sc, sim_node(sc->sim, sc->honest));
-	wait_for_all(sc);
+	scenario_wait_for_all(sc);
 	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
 	scenario_check_jobs(sc);
 	put_again(sc);
 	for (unsigned i = 0; i < sc->honest; i++)
-		(void)sim_after(sc->sim, sim_node(sc->sim, i)->control, 0, remove_hostile, sim_node(sc->sim, i));
+		sim_user_after(sim_node(sc->sim, i), 0, remove_hostile, sim_node(sc->sim, i));
 	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
 	scenario_check_quiet(sc);
 	stop_all(sc);
@@ -410,7 +450,7 @@ static void plan_plain_jobs(struct scenario *sc)
 		j->from = sim_node(sc->sim, 0);
 		j->to = sim_node(sc->sim, 1);
 		(void)snprintf(j->path, sizeof(j->path), "f%u", i);
-		(void)sim_after(sc->sim, j->from->control, 2 * SIM_S, scenario_job_start, j);
+		sim_user_after(j->from, 2 * SIM_S, scenario_job_start, j);
 		if (i >= 2) {
 			plan_plain_tree(sc, j);
 			continue;
@@ -450,7 +490,7 @@ bool scenario_run_with_fault(unsigned n, bool is_verbose)
 	for (unsigned i = 0; i < sc->honest && has_started; i++)
 		has_started = scenario_node_start(sc, sim_node(sc->sim, i)) == 0;
 	if (has_started)
-		wait_for_all(sc);
+		scenario_wait_for_all(sc);
 	has_fired = fm_fault_fired();
 	fm_fault_arm(NULL, 0);
 	if (!has_fired && !has_started)

@@ -24,6 +24,13 @@ struct sim_entry {
 	struct sim_entry *next;
 	char *path;
 	struct sim_blob *blob;		/* NULL: removed */
+	enum {
+		SYNCED,
+		NAME_UNSYNCED,		/* a power cut may bring back what was there before ... */
+		UNSYNCED,		/* ... or tear what is there now */
+	} sync;
+	struct sim_blob *before;	/* unless it is SYNCED */
+	bool is_lost;			/* that did happen */
 };
 
 /* What is there of a file that has not its name yet, as its journal says; the rest of its bytes is torn. */
@@ -34,6 +41,7 @@ struct sim_partial {
 	struct sim_blob blob;
 	struct fm_ranges logged;
 	struct fm_ranges written;	/* where the torn bytes are; elsewhere there are zeros */
+	bool is_synced;			/* a power cut leaves it as it is */
 	bool is_used;			/* a transfer goes on with it */
 };
 
@@ -48,6 +56,7 @@ static const struct fm_file_ops resumable_ops;
 
 struct sim_file {
 	struct fm_file file;
+	struct fm_list open_at;		/* sim_node.open_files */
 	struct sim_node *node;
 	struct sim_store *store;	/* NULL: a caller's */
 	char *path;
@@ -62,7 +71,9 @@ struct sim_file {
 	bool never_ends;
 	bool is_changed;		/* source: somebody writes to it */
 	bool is_published, is_discarded, has_failed, is_closed;
+	bool is_dead;			/* its node died: what is done to it is done to nothing */
 	struct sim_partial *partial;	/* sink that can be gone on with later */
+	bool is_synced;			/* what is logged is on the disk for good */
 	bool has_begun;
 	struct fm_ranges have;		/* was there from an earlier try */
 	struct fm_ranges logged;	/* that too, and what was logged since */
@@ -370,6 +381,7 @@ static struct sim_entry *find_entry(const struct sim_node *n, const char *path)
 }
 
 static void forget_partial(struct sim_file *f);
+static void place(struct sim_file *f, bool is_durable);
 
 static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
@@ -377,11 +389,12 @@ static int file_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	struct sim_file *f = file_of(file);
 	struct sim *s = sim_of(f);
 
-	(void)is_durable;
 	check_worker(f->node);
 	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded && !f->has_failed);
 	assert(f->end <= size && (!f->file.has_fixed_size || size == f->size));
 	f->has_failed = true;
+	if (sim_crash_point(f->node))
+		return fm_err_set(err, -EIO, "its node died before the rename");
 	if (sim_one_in(s, sim_faults(s)->publish_fails) || FM_FAULT("sim.publish")) {
 		sim_fired(s, SIM_FIRED_IO);
 		return fm_err_set(err, -EIO, "sync: simulated I/O error");
@@ -396,11 +409,11 @@ static int file_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	f->blob->attr = *attr;
 	f->blob->attr.size = size;
 	f->blob->crc = sim_crc32c(f->blob->bytes, size);
+	sim_trace(s, "%s: published %s, %llu bytes%s", f->node->name, f->path, (unsigned long long)size, is_durable ? "" : ", not synced");
 	if (f->store)
-		sim_disk_add(f->node, f->path, f->blob);
+		place(f, is_durable);
 	else
 		*f->result = f->blob;
-	sim_trace(s, "%s: published %s, %llu bytes", f->node->name, f->path, (unsigned long long)size);
 	return 0;
 }
 
@@ -411,6 +424,9 @@ static void file_discard(struct fm_file *file)
 	check_worker(f->node);
 	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
 	f->is_discarded = true;
+	if (f->is_dead)
+		return;
+	world_of(f->node)->dropped += fm_ranges_bytes(&f->logged);
 	forget_partial(f);
 }
 
@@ -436,6 +452,8 @@ static int file_begin(struct fm_file *file, const struct fm_identity *source, st
 
 	check_worker(f->node);
 	assert(p && !f->has_begun && !f->is_published && !f->is_discarded);
+	if (f->is_dead)
+		return fm_err_set(err, -EIO, "its node died");
 	if (sim_one_in(sim_of(f), sim_faults(sim_of(f))->create_fails) || FM_FAULT("sim.begin")) {
 		sim_fired(sim_of(f), SIM_FIRED_IO);
 		return fm_err_set(err, -EIO, "read the journal: simulated I/O error");
@@ -476,8 +494,12 @@ static int file_log(struct fm_file *file, const struct fm_written *written, size
 
 		if (!is_there && !sim_is_suspect(f->path))
 			sim_fail(sim_of(f), "what is to be logged of %s is not what is there", f->path);
-		add_range(f, &f->logged, written[i].offset, written[i].len);
 	}
+	if (sim_crash_point(f->node))
+		return fm_err_set(err, -EIO, "its node died before the journal was written");
+	for (size_t i = 0; i < count; i++)
+		add_range(f, &f->logged, written[i].offset, written[i].len);
+	(void)sim_crash_point(f->node);		/* it will hear of nothing any more */
 	return 0;
 }
 
@@ -491,23 +513,33 @@ static void forget_partial(struct sim_file *f)
 }
 
 /* As after a crash: what was not logged is torn. */
-static void file_keep(struct fm_file *file)
+static void leave_partial(struct sim_file *f)
 {
-	struct sim_file *f = file_of(file);
 	struct sim_partial *p = f->partial;
 
-	check_worker(f->node);
-	assert(p && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
-	f->is_discarded = true;
+	p->is_used = false;
+	if (!f->has_begun)
+		return;
 	copy_ranges(f, &p->logged, &f->logged);
 	copy_ranges(f, &p->written, &f->written);
+	p->is_synced = f->is_synced;
 	p->blob.size = f->blob->cap;
 	p->blob.bytes = sim_alloc(sim_of(f), (size_t)f->blob->cap + 1);
 	for (size_t i = 0; i < f->written.count; i++)
 		memset(p->blob.bytes + f->written.at[i].offset, 0xa5, (size_t)f->written.at[i].len);
 	for (size_t i = 0; i < p->logged.count; i++)
 		memcpy(p->blob.bytes + p->logged.at[i].offset, f->blob->bytes + p->logged.at[i].offset, (size_t)p->logged.at[i].len);
-	p->is_used = false;
+}
+
+static void file_keep(struct fm_file *file)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	assert(f->partial && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
+	f->is_discarded = true;
+	if (!f->is_dead)
+		leave_partial(f);
 }
 
 static struct sim_partial *partial_new(struct sim *s, const char *path)
@@ -534,9 +566,11 @@ static struct sim_partial *partial_for(struct sim_node *n, const char *path)
 	return p;
 }
 
-static void go_on_with(struct sim_file *f, struct sim_partial *p)
+static void go_on_with(struct sim_file *f, struct sim_partial *p, bool is_synced)
 {
 	f->partial = p;
+	/* What was not synced by the try before is not by the next one's journal either. */
+	f->is_synced = is_synced && (p->is_synced || p->logged.count == 0);
 	p->is_used = true;
 	f->file.has_partial = p->logged.count > 0;
 	f->file.ops = &resumable_ops;
@@ -558,7 +592,9 @@ static void file_close(struct fm_file *file)
 	assert(fm_list_is_empty(&f->ios));
 	assert(!f->has_failed || f->is_discarded);
 	f->is_closed = true;
-	forget_partial(f);
+	fm_list_del(&f->open_at);
+	if (!f->is_dead)
+		forget_partial(f);
 	fm_ranges_free(&f->have);
 	fm_ranges_free(&f->logged);
 	fm_ranges_free(&f->written);
@@ -614,6 +650,7 @@ static struct sim_file *file_new(struct sim_node *n, const char *path, struct si
 	f->file.ops = blob && blob->is_data ? &holes_ops : &plain_ops;
 	f->file.is_direct = true;
 	fm_list_init(&f->ios);
+	fm_list_append(&n->open_files, &f->open_at);
 	world_of(n)->files++;
 	return f;
 }
@@ -653,14 +690,14 @@ struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts
 		f->file.ops = &stream_ops;
 		f->file.is_stream = true;
 	} else if (o->partial_path) {
-		go_on_with(f, partial_for(n, o->partial_path));
+		go_on_with(f, partial_for(n, o->partial_path), o->is_synced);
 	}
 	return &f->file;
 }
 
 /* ---- the store ---- */
 
-void sim_disk_add(struct sim_node *n, const char *path, struct sim_blob *blob)
+static struct sim_entry *entry_of(struct sim_node *n, const char *path)
 {
 	struct sim_entry *e = find_entry(n, path);
 
@@ -671,7 +708,26 @@ void sim_disk_add(struct sim_node *n, const char *path, struct sim_blob *blob)
 		e->next = n->entries;
 		n->entries = e;
 	}
-	e->blob = blob;
+	return e;
+}
+
+void sim_disk_add(struct sim_node *n, const char *path, struct sim_blob *blob)
+{
+	entry_of(n, path)->blob = blob;
+}
+
+/* The rename, and then the sync of the directory, if somebody waits for it. */
+static void place(struct sim_file *f, bool is_durable)
+{
+	struct sim_entry *e = entry_of(f->node, f->path);
+
+	if (e->sync == SYNCED)
+		e->before = e->blob;
+	e->sync = is_durable ? NAME_UNSYNCED : UNSYNCED;
+	e->is_lost = false;
+	e->blob = f->blob;
+	if (!sim_crash_point(f->node) && is_durable)
+		e->sync = SYNCED;
 }
 
 struct sim_blob *sim_disk_find(struct sim_node *n, const char *path)
@@ -703,6 +759,8 @@ static int enter(struct sim_store *st, const struct fm_who *who, struct fm_err *
 	struct sim *s = st->node->sim;
 
 	assert(!who->peer || (who->peer[0] == 'n' && strcmp(who->peer, st->node->name) != 0));
+	if (st->node->death)
+		return fm_err_set(err, -EIO, "its node died");
 	if (!sim_one_in(s, sim_faults(s)->create_fails) && !FM_FAULT("sim.store"))
 		return 0;
 	sim_fired(s, SIM_FIRED_IO);
@@ -748,7 +806,7 @@ static int store_create(struct fm_store *store, const char *path, const struct f
 	f->size = how->size;
 	f->file.has_fixed_size = how->size != FM_SIZE_UNKNOWN;
 	if (how->is_resumable)
-		go_on_with(f, partial_for(st->node, path));
+		go_on_with(f, partial_for(st->node, path), how->is_synced);
 	*out = &f->file;
 	return 0;
 }
@@ -898,11 +956,72 @@ struct fm_store *sim_store_new(struct sim_node *n, const char *name)
 	return &st->store;
 }
 
+/* ---- crashes ---- */
+
+static void tear(struct sim *s, struct sim_entry *e)
+{
+	struct sim_blob *torn = sim_alloc(s, sizeof(*torn));
+
+	*torn = *e->blob;
+	torn->bytes = sim_alloc(s, (size_t)torn->cap + 1);
+	torn->is_torn = true;
+	memset(torn->bytes, 0xa5, (size_t)torn->size);
+	memcpy(torn->bytes, e->blob->bytes, (size_t)sim_below(s, torn->size + 1));
+	e->blob = torn;
+}
+
+/* All that there is of it is there, or nothing, or a part. */
+static void lose_unsynced(struct sim *s, struct sim_entry *e)
+{
+	bool is_kept = e->sync == SYNCED || sim_one_in(s, 2);
+
+	if (!is_kept && e->sync == UNSYNCED && e->blob && sim_one_in(s, 2))
+		tear(s, e);
+	else if (!is_kept)
+		e->blob = e->before;
+	e->is_lost |= !is_kept;
+	e->sync = SYNCED;
+}
+
+static void file_die(struct sim_file *f)
+{
+	if (f->partial && !f->is_published && !f->is_discarded) {
+		fm_list_each(at, next, &f->ios) {
+			const struct disk_io *d = fm_container_of(at, struct disk_io, at);
+
+			blob_reserve(sim_of(f), f->blob, d->offset + d->io->len);
+			add_range(f, &f->written, d->offset, d->io->len);	/* begun, so torn */
+		}
+		leave_partial(f);
+	}
+	f->is_dead = true;
+}
+
+void sim_store_die(struct sim_node *n)
+{
+	fm_list_each(at, next, &n->open_files)
+		file_die(fm_container_of(at, struct sim_file, open_at));
+	if (n->death != SIM_POWER_CUT)
+		return;
+	for (struct sim_partial *p = n->partials; p; p = p->next)
+		if (!p->is_synced)	/* the journal names the boot that it is good for */
+			fm_ranges_free(&p->logged);
+	for (struct sim_entry *e = n->entries; e; e = e->next)
+		lose_unsynced(n->sim, e);
+}
+
+bool sim_disk_has_lost(const struct sim_node *n, const char *path, bool is_callers)
+{
+	const struct sim_entry *e = find_entry(n, path);
+
+	return (e && !is_callers && e->is_lost) || sim_tree_is_lost(n, path, is_callers);
+}
+
 void sim_disk_counts(struct sim *s, struct sim_disk_counts *out)
 {
 	const struct sim_disk_world *w = sim_disk_world(s);
 
 	*out = (struct sim_disk_counts){
-		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores, .resumed = w->resumed
+		.files = w->files, .ios = w->ios, .overlaps = w->overlaps, .stores = w->stores, .resumed = w->resumed, .dropped = w->dropped
 	};
 }

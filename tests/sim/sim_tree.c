@@ -17,6 +17,9 @@ struct sim_dir {
 	char *path;
 	bool is_callers;
 	struct sim_tree *tree;
+	bool is_unsynced;		/* a power cut may bring back what was there before */
+	struct sim_tree *before;
+	bool is_lost;			/* that did happen */
 };
 
 char *sim_tree_copy(struct sim *s, const char *text, size_t len)
@@ -226,7 +229,7 @@ void sim_tree_count(struct sim_tree *t)
 
 /* ---- where it is ---- */
 
-static struct sim_dir *find_dir(struct sim_node *n, const char *path, bool is_callers)
+static struct sim_dir *find_dir(const struct sim_node *n, const char *path, bool is_callers)
 {
 	for (struct sim_dir *d = n->dirs; d; d = d->next)
 		if (d->is_callers == is_callers && strcmp(d->path, path) == 0)
@@ -234,7 +237,7 @@ static struct sim_dir *find_dir(struct sim_node *n, const char *path, bool is_ca
 	return NULL;
 }
 
-void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree)
+void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree, bool is_durable)
 {
 	struct sim_dir *d = find_dir(n, path, is_callers);
 
@@ -245,7 +248,31 @@ void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struc
 		d->next = n->dirs;
 		n->dirs = d;
 	}
+	if (!d->is_unsynced)
+		d->before = d->tree;
+	d->is_unsynced = true;
+	d->is_lost = false;
 	d->tree = tree;
+	if (!sim_crash_point(n) && is_durable)
+		d->is_unsynced = false;
+}
+
+void sim_trees_die(struct sim_node *n)
+{
+	for (struct sim_dir *d = n->dirs; d && n->death == SIM_POWER_CUT; d = d->next) {
+		if (d->is_unsynced && sim_one_in(n->sim, 2)) {
+			d->is_lost = true;
+			d->tree = d->before;
+		}
+		d->is_unsynced = false;
+	}
+}
+
+bool sim_tree_is_lost(const struct sim_node *n, const char *path, bool is_callers)
+{
+	const struct sim_dir *d = find_dir(n, path, is_callers);
+
+	return d && d->is_lost;
 }
 
 struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_callers)
@@ -257,7 +284,7 @@ struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_calle
 
 void sim_disk_add_tree(struct sim_node *n, const char *path, struct sim_tree *tree)
 {
-	sim_tree_place(n, path, false, tree);
+	sim_tree_place(n, path, false, tree, true);
 }
 
 struct sim_tree *sim_disk_find_tree(struct sim_node *n, const char *path)
@@ -273,6 +300,6 @@ struct sim_tree *sim_caller_tree(struct sim_node *n, const char *path)
 void sim_disk_each_tree(struct sim_node *n, void (*visit)(void *ctx, const char *path, struct sim_tree *tree), void *ctx)
 {
 	for (struct sim_dir *d = n->dirs; d; d = d->next)
-		if (!d->is_callers)
+		if (!d->is_callers && d->tree)
 			visit(ctx, d->path, d->tree);
 }

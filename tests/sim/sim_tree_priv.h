@@ -11,7 +11,9 @@
 char *sim_tree_copy(struct sim *s, const char *text, size_t len);
 struct sim_tree *sim_tree_of_entries(struct sim *s, size_t entries);
 void sim_tree_count(struct sim_tree *t);
-void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree);
+/* Renamed there, and then synced if is_durable; the node may die in between. */
+void sim_tree_place(struct sim_node *n, const char *path, bool is_callers, struct sim_tree *tree, bool is_durable);
+bool sim_tree_is_lost(const struct sim_node *n, const char *path, bool is_callers);
 struct sim_tree *sim_tree_at(struct sim_node *n, const char *path, bool is_callers);
 
 /* A memory file with that content; holes stay holes. */
@@ -20,7 +22,7 @@ int sim_memory_file(struct sim *s, const struct sim_blob *blob);
 /* What a file of the tree is told by. */
 struct fm_identity sim_blob_identity(const struct sim_blob *blob);
 
-/* Whether a call fails now, as the faults are: -EIO with a text. */
+/* Whether a call fails now, since its node died or as the faults are: -EIO with a text. */
 int sim_tree_fault(struct sim_node *n, unsigned one_in, const char *what, struct fm_err *err);
 
 /* start(), or much later: as the faults are. For read() and write() of a tree's file. */

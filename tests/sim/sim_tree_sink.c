@@ -42,6 +42,7 @@ struct sim_stage {
 	char *path;
 	bool is_callers;
 	bool is_used;			/* by a try that runs */
+	bool is_synced;			/* a power cut leaves it as it is */
 	struct fm_identity source;
 	struct staged *staged;
 };
@@ -51,7 +52,9 @@ struct sink {
 	struct sim_node *node;
 	struct sim_stage *stage;
 	struct fm_create_tree how;
+	struct fm_list open_at;		/* sim_node.open_sinks */
 	bool is_stopped, is_prepared, is_ended;
+	bool is_dead;			/* its node died: what is staged is the next try's */
 	struct fm_tree_count count;
 };
 
@@ -330,7 +333,7 @@ static int sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *e,
 	struct sink *s = sink_of(t);
 	struct staged *st = find(s, e->path, e->path_len);
 
-	if (s->is_stopped)
+	if (s->is_stopped || s->is_dead)
 		return fm_err_set(err, -ECANCELED, "stopped");
 	if (!st || !st->e.is_large || st->fd < 0 || e->size != st->e.blob->size || e->identity != st->identity)
 		return blame(s, s->stage->path, "bytes of a large file are to be logged that is not being written", err);
@@ -371,6 +374,8 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 	assert(!s->is_prepared && !s->is_ended && !s->how.is_dry);
 	if (ret < 0 || s->is_stopped)
 		return ret < 0 ? ret : fm_err_set(err, -ECANCELED, "stopped");
+	if (sim_crash_point(s->node))
+		return fm_err_set(err, -EIO, "its node died before the journal was written");
 	for (struct staged *st = s->stage->staged; st; st = st->next) {
 		if (st->e.type != FM_PACK_FILE || st->is_reused)
 			continue;
@@ -380,25 +385,35 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 			add_range(s, &st->logged, st->pending.at[i].offset, st->pending.at[i].len);
 		fm_ranges_free(&st->pending);
 	}
+	(void)sim_crash_point(s->node);		/* it will hear of nothing any more */
 	return 0;
 }
 
-/* What was written to a large file and not logged is torn; where nothing was written there are zeros still. */
+/*
+ * What was written to a large file and not logged is torn; where nothing was written there are zeros still. In a file of its own: who died
+ * may write to the old one yet.
+ */
 static void tear_large(struct sink *s, struct staged *st)
 {
-	uint8_t junk[BLOCK];
+	int torn = memfd_create("sim", MFD_CLOEXEC);
+	uint8_t block[BLOCK];
 	off_t at = 0;
 
-	memset(junk, 0xa5, sizeof(junk));
 	while ((at = lseek(st->fd, at, SEEK_DATA)) >= 0) {
 		uint64_t from, to;
+		ssize_t len;
 
 		at -= at % BLOCK;
 		fm_ranges_gap(&st->logged, (uint64_t)at, &from, &to);
-		if (from == (uint64_t)at && pwrite(st->fd, junk, BLOCK, at) != BLOCK)
+		len = pread(st->fd, block, BLOCK, at);
+		if (from == (uint64_t)at)
+			memset(block, 0xa5, sizeof(block));
+		if (len <= 0 || pwrite(torn, block, (size_t)len, at) != len)
 			sim_fail(sim_of(s), "a memory file cannot be torn");
 		at += BLOCK;
 	}
+	close(st->fd);
+	st->fd = torn;
 }
 
 /* What was not logged is torn. */
@@ -420,17 +435,21 @@ static void tear(struct sink *s, struct staged *st)
 		memset(st->e.blob->bytes, 0xa5, (size_t)st->e.blob->size);
 }
 
+static void leave_stage(struct sink *s)
+{
+	for (struct staged *st = s->stage->staged; st; st = st->next)
+		tear(s, st);
+	s->stage->is_used = false;
+}
+
 static void sink_keep(struct fm_tree *t)
 {
 	struct sink *s = sink_of(t);
 
 	assert(!s->is_ended);
 	s->is_ended = true;
-	if (s->how.is_dry)
-		return;
-	for (struct staged *st = s->stage->staged; st; st = st->next)
-		tear(s, st);
-	s->stage->is_used = false;
+	if (!s->how.is_dry && !s->is_dead)
+		leave_stage(s);
 }
 
 static void sink_discard(struct fm_tree *t)
@@ -439,8 +458,10 @@ static void sink_discard(struct fm_tree *t)
 
 	assert(!s->is_ended);
 	s->is_ended = true;
-	if (s->how.is_dry)
+	if (s->how.is_dry || s->is_dead)
 		return;
+	for (struct staged *st = s->stage->staged; st; st = st->next)
+		sim_disk_world(sim_of(s))->dropped += fm_ranges_bytes(&st->logged);
 	stage_clear(s->stage);
 	s->stage->is_used = false;
 }
@@ -495,10 +516,11 @@ static int sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	struct sim_tree *made;
 	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "rename the tree", err);
 
-	(void)is_durable;
 	assert(s->is_prepared && !s->is_ended);
 	if (ret < 0)
 		return ret;
+	if (sim_crash_point(s->node))
+		return fm_err_set(err, -EIO, "its node died before the rename");
 	if (!s->how.may_replace && !s->how.is_update && sim_tree_at(s->node, stage->path, stage->is_callers))
 		return fm_err_set(err, -EEXIST, "%s exists", stage->path);
 	made = make_tree(s);
@@ -507,12 +529,12 @@ static int sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	s->count.links = made->links;
 	s->count.hard_links = made->hards;
 	s->count.bytes = made->bytes;
-	sim_tree_place(s->node, stage->path, stage->is_callers, made);
-	sim_trace(sim_of(s), "%s: published tree %s, %zu entries, %llu bytes", s->node->name, stage->path, made->count,
-		  (unsigned long long)made->bytes);
+	sim_trace(sim_of(s), "%s: published tree %s, %zu entries, %llu bytes%s", s->node->name, stage->path, made->count,
+		  (unsigned long long)made->bytes, is_durable ? "" : ", not synced");
 	s->is_ended = true;
 	stage_clear(stage);
 	stage->is_used = false;
+	sim_tree_place(s->node, stage->path, stage->is_callers, made, is_durable);
 	return 0;
 }
 
@@ -532,6 +554,7 @@ static void sink_close(struct fm_tree *t)
 
 	if (!s->is_ended)
 		sink_discard(t);
+	fm_list_del(&s->open_at);
 	sim_disk_world(sim_of(s))->files--;
 }
 
@@ -567,6 +590,7 @@ static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct
 	if (!fm_identity_is_same(&s->stage->source, &how->source))
 		stage_clear(s->stage);
 	s->stage->source = how->source;
+	s->stage->is_synced = s->how.is_durable && (s->stage->is_synced || !s->stage->staged);
 	s->tree.is_partial = s->stage->staged != NULL;
 	return 0;
 }
@@ -620,8 +644,10 @@ struct fm_file *sim_tree_sink_file(struct sim_node *n, const char *path, bool is
 	s->how = *how;
 	s->stage = stage_for(n, path, is_callers, how->is_dry);
 	s->stage->is_used = true;
+	fm_list_append(&n->open_sinks, &s->open_at);
 	sim_disk_world(n->sim)->files++;
 	if (fm_tree_file_new(&o, &file, NULL) < 0) {
+		fm_list_del(&s->open_at);
 		if (closed)
 			closed(ctx);
 		return NULL;
@@ -638,6 +664,23 @@ struct fm_file *sim_tree_sink_file(struct sim_node *n, const char *path, bool is
 struct fm_file *sim_caller_tree_sink(struct sim_node *n, const char *path, const struct fm_create_tree *how)
 {
 	return sim_tree_sink_file(n, path, true, how, NULL, NULL);
+}
+
+/* ---- crashes ---- */
+
+void sim_tree_sinks_die(struct sim_node *n)
+{
+	fm_list_each(at, next, &n->open_sinks) {
+		struct sink *s = fm_container_of(at, struct sink, open_at);
+
+		s->is_dead = true;
+		if (!s->is_ended && !s->how.is_dry)
+			leave_stage(s);
+	}
+	/* The journal names the boot that it is good for. */
+	for (struct sim_stage *st = n->stages; st && n->death == SIM_POWER_CUT; st = st->next)
+		if (!st->is_synced)
+			stage_clear(st);
 }
 
 void sim_trees_free(struct sim_node *n)

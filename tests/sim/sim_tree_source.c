@@ -68,6 +68,8 @@ struct fm_identity sim_blob_identity(const struct sim_blob *b)
 
 int sim_tree_fault(struct sim_node *n, unsigned one_in, const char *what, struct fm_err *err)
 {
+	if (n->death)
+		return fm_err_set(err, -EIO, "%s: its node died", what);
 	if (!sim_one_in(n->sim, one_in) && !FM_FAULT("sim.tree"))
 		return 0;
 	sim_fired(n->sim, SIM_FIRED_IO);
