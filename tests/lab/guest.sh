@@ -119,6 +119,13 @@ power_cut() {
 	done
 }
 
+# guest_restarts: this guest is going to power itself off, and is to be started again; it then runs the test from the top. For the last
+# guest only. While it is off, or on the way there, /out/restart.GUEST exists.
+guest_restarts() {
+	[ "$GUEST" = "$LAB_GUESTS" ] || fail "guest_restarts is for guest $LAB_GUESTS only"
+	: > "/out/restart.$GUEST"
+}
+
 # cable WIRE on|off: plug it in, pull it out, at both ends. Mind that `ip link set wireN down` in one guest freezes the other as soon
 # as that sends something there: QEMU waits for the frame to be taken.
 cable() {

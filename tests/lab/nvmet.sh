@@ -4,7 +4,7 @@
 #
 # A target is a subsystem (nvmet_up) with a namespace for each device, and ports on which it is shown (nvmet_port, nvmet_show). Any host
 # may connect until the first nvmet_allow. Identity is fixed by the UUIDs given, so a target that is made again is the same one.
-# Target and initiator may be one guest's.
+# Target and initiator may be one guest's. The second half is the supervisor's side (nvmed_conf, nvmed_start): fmove-nvmed in this guest.
 
 NVMET=/sys/kernel/config/nvmet
 
@@ -139,4 +139,91 @@ nvme_disk() {
 		done
 	done
 	return 1
+}
+
+# nvme_foreign NQN ADDRESS HOSTNQN HOSTID: a controller made by somebody else; prints its name.
+nvme_foreign() {
+	local answer fabrics
+
+	exec {fabrics}<> /dev/nvme-fabrics
+	printf 'transport=tcp,traddr=%s,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s,nr_io_queues=1' "$2" "$1" "$3" "$4" >&"$fabrics"
+	read -r answer <&"$fabrics"
+	exec {fabrics}>&-
+	sed 's/instance=\([0-9]*\),.*/nvme\1/' <<< "$answer"
+}
+
+# nvme_remove CONTROLLER: as its owner would.
+nvme_remove() {
+	echo 1 > "/sys/class/nvme/$1/delete_controller"
+}
+
+# --- the network between them ---------------------------------------------------------------------
+#
+# Both ends are this guest's, so all of it goes through the loopback device.
+
+# net_bad WORD...: as netem says: `loss 100%` swallows everything without a word. net_good ends it.
+net_bad() {
+	need_module sch_netem
+	check tc qdisc replace dev lo root netem "$@"
+}
+
+net_good() {
+	check tc qdisc del dev lo root
+}
+
+# net_reset ADDRESS: every connection to it ends with RST, at both ends.
+net_reset() {
+	check ss -K dst "$1"
+}
+
+# --- the supervisor -------------------------------------------------------------------------------
+#
+# Its directory has conf, log, sock and state. This host is always the same one.
+
+NVMED_HOSTID=11111111-2222-3333-4444-555555555555
+NVMED_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$NVMED_HOSTID
+
+# nvmed_conf DIR VOLUME...: each the inside of one element of `volumes`. This node is n1.
+nvmed_conf() {
+	local dir=$1 volume list=''
+	shift
+
+	for volume in "$@"; do
+		list+="${list:+, }{ $volume }"
+	done
+	mkdir -p "$dir"
+	cat > "$dir/conf" <<-C
+	node = { name = "n1"; state_directory = "null:"; };
+	nvme = { host_nqn = "$NVMED_HOSTNQN"; socket = "$dir/sock"; state_directory = "$dir/state"; };
+	volumes = ( $list );
+	C
+}
+
+# nvmed_start DIR: sets nvmed, its process, and FMOVE_NVMED_SOCKET; ready when this returns.
+nvmed_start() {
+	export FMOVE_NVMED_SOCKET=$1/sock
+	"$FMOVE_BIN/fmove-nvmed" --config "$1/conf" >> "$1/log" 2>&1 &
+	nvmed=$!
+	wait_for 30 "$FMOVE_BIN/fmove" nvme list
+}
+
+# nvmed_end SIGNAL: and waits for its end.
+nvmed_end() {
+	check kill "-$1" "$nvmed"
+	wait "$nvmed" || [ "$1" = KILL ] || fail "fmove-nvmed ended with status $?"
+}
+
+# nvmed_field VOLUME KEY: of its status; of keys that each controller has, the first one's.
+nvmed_field() {
+	"$FMOVE_BIN/fmove" nvme status "$1" --json 2> /dev/null | tr -d '\n' | sed 's/": */":/g' | json "$2"
+}
+
+# nvmed_is VOLUME KEY VALUE: for wait_for.
+nvmed_is() {
+	[ "$(nvmed_field "$1" "$2")" = "$3" ]
+}
+
+# nvmed_says VOLUME KEY WORD: that word is in it.
+nvmed_says() {
+	[[ $(nvmed_field "$1" "$2") = *"$3"* ]]
 }

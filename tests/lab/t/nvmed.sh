@@ -15,12 +15,10 @@
 
 NQN=nqn.2026-01.org.fmove:test1
 UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
-HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555
 ADDR=127.0.0.2
 D=/run/nvmed
 POINT=/run/volume
 LOSS_S=20			# ctrl_loss_timeout; a restart of the target is shorter
-export FMOVE_NVMED_SOCKET=$D/sock
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need blockdev findmnt mkfs.ext4 pidof
@@ -31,28 +29,21 @@ configure() {
 	local who="mode = \"read-only\""
 
 	[ -z "$1" ] || who="writer = \"$1\""
-	mkdir -p $D $POINT
-	cat > $D/conf <<-C
-	node = { name = "n1"; state_directory = "null:"; };
-	nvme = { host_nqn = "$HOSTNQN"; socket = "$D/sock"; state_directory = "$D/state"; };
-	volumes = ( { name = "data"; subsystem = "$NQN"; ${2:-address = \"$ADDR:4420\"}; uuid = "$UUID"; mount = "$POINT"; type = "ext4";
-		$who; iopolicy = "round-robin"; ctrl_loss_timeout = "${LOSS_S}s"; reconnect_delay = "1s"; queues = 1; } );
-	C
+	mkdir -p $POINT
+	nvmed_conf $D "name = \"data\"; subsystem = \"$NQN\"; ${2:-address = \"$ADDR:4420\"}; uuid = \"$UUID\"; mount = \"$POINT\";
+		type = \"ext4\"; $who; iopolicy = \"round-robin\"; ctrl_loss_timeout = \"${LOSS_S}s\"; reconnect_delay = \"1s\"; queues = 1;"
 }
 
 start() {
-	"$FMOVE_BIN/fmove-nvmed" --config $D/conf >> $D/log 2>&1 &
-	nvmed=$!
-	wait_for 20 "$FMOVE_BIN/fmove" nvme status data
+	nvmed_start $D
 }
 
-# field KEY: of the volume's status.
 field() {
-	"$FMOVE_BIN/fmove" nvme status data --json 2> /dev/null | tr -d '\n' | sed 's/": */":/g' | json "$1"
+	nvmed_field data "$1"
 }
 
 is() {
-	[ "$(field "$1")" = "$2" ]
+	nvmed_is data "$1" "$2"
 }
 
 is_gone() {
@@ -114,24 +105,6 @@ down() {
 	is state down || fail "it is $(field state)"
 	check "$FMOVE_BIN/fmove" nvme up data
 	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
-}
-
-# Wherever it was: there is one controller in the end, and it knows it for its own.
-killed_underway() {
-	local pause
-
-	for pause in 0 0.1 0.3 0.6 1; do
-		check "$FMOVE_BIN/fmove" nvme down data
-		check "$FMOVE_BIN/fmove" nvme up data --wait 0
-		sleep $pause
-		check kill -KILL $nvmed
-		wait $nvmed || true
-		start
-		wait_for 60 is state mounted
-		[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $(nvme_of $NQN)"
-		is is_ours true || fail "it does not know that it made $(nvme_of $NQN)"
-	done
-	[ "$(pgrep -fc 'fmove-nvmed --helper')" = 0 ] || fail "a helper process is left"
 }
 
 # The target's own discovery controller, by a name.
@@ -202,7 +175,6 @@ short_loss
 ctrl_loss
 killed
 down
-killed_underway
 discovered
 not_the_writer
 reader_and_writer

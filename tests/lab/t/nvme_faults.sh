@@ -1,0 +1,283 @@
+# about: faults of networks under mounted volumes: swallowed packets, resets, nobody listens, a subsystem that is gone, loss; another host id
+# guests: 1
+# timeout: 900
+#
+# Goal:   whatever happens to the network or at the target, a volume is in the end what it was: one controller, mounted where it
+#         belongs, every byte there that was said to be; or it is refused, and says why. Status says in between what is the matter.
+# Method: target and initiator in one kernel, over addresses of the loopback device, namespaces in memory. One supervisor with four
+#         volumes of different patience: `data` waits for ever, `reads` gives its reader an error, `short` is given up by the kernel
+#         soon, `grows` lies in a file. A program writes to `data` from the first fault to the last.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=tests/lab/nvmet.sh
+. "$LAB_TOP/tests/lab/nvmet.sh"
+
+PREFIX=nqn.2026-01.org.fmove
+D=/run/nvmed
+MNT=/run/mnt
+GROWS=/dev/shm/grows
+KEEP_ALIVE_S=5			# the default
+MIB=1048576
+trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
+
+need findmnt mkfs.ext4 tc ss cmp
+
+uuid_of() {
+	printf '%s-bbbb-cccc-dddd-eeeeeeeeeeee' "$(printf %s "$1" | cksum | awk '{ printf "%08x", $1 }')"
+}
+
+# Each has a port of its own, so that it can be closed; `other` stands beside `short`.
+addr_of() {
+	case $1 in
+	data)		echo 127.0.0.2 ;;
+	reads)		echo 127.0.0.3 ;;
+	short|other)	echo 127.0.0.4 ;;
+	grows)		echo 127.0.0.5 ;;
+	esac
+}
+
+# volume NAME MORE: one to be mounted at MNT/NAME.
+volume() {
+	mkdir -p "$MNT/$1"
+	printf 'name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; mount = "%s/%s"; type = "ext4"; ' \
+		"$1" $PREFIX "$1" "$(addr_of "$1")" $MNT "$1"
+	printf 'reconnect_delay = "1s"; queues = 1; %s' "$2"
+}
+
+uuid() {
+	printf 'uuid = "%s";' "$(uuid_of "$1")"
+}
+
+configure() {
+	nvmed_conf $D "$(volume data "$(uuid data) writer = \"n1\";")" \
+		"$(volume reads "$(uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
+		"$(volume short "$(uuid short) writer = \"n1\"; ctrl_loss_timeout = \"10s\";")" \
+		"$(volume grows "$(uuid grows) writer = \"n1\";")"
+}
+
+are_all() {
+	local name
+
+	for name in data reads short grows; do
+		nvmed_is $name state "$1" || return 1
+	done
+}
+
+# remember: which controllers there are; same_as_before: no other has come.
+remember() {
+	local name
+
+	for name in data reads short grows; do
+		eval "was_$name=\$(nvme_of $PREFIX:$name)"
+	done
+}
+
+same_as_before() {
+	local name was
+
+	for name in "$@"; do
+		was=was_$name
+		[ "$(nvme_of $PREFIX:"$name")" = "${!was}" ] || fail "$name: not the controller it was, ${!was}: $(nvme_of $PREFIX:"$name")"
+	done
+}
+
+# Numbers, one a line, each on the device before the next. What was acknowledged stands in /run/acknowledged.
+write_on() {
+	local i=0
+
+	while [ ! -e /run/enough ]; do
+		i=$((i + 1))
+		echo $i >> $MNT/data/numbers
+		sync -d $MNT/data/numbers
+		echo $i > /run/acknowledged.new
+		mv /run/acknowledged.new /run/acknowledged
+		sleep 0.3
+	done
+}
+
+nothing_lost() {
+	local count
+
+	count=$(cat /run/acknowledged)
+	sync
+	echo 3 > /proc/sys/vm/drop_caches
+	[ "$(head -n "$count" $MNT/data/numbers | cksum)" = "$(seq "$count" | cksum)" ] ||
+		fail "numbers are lost: $count were acknowledged, and there are $(wc -l < $MNT/data/numbers)"
+	cmp /run/files/random $MNT/reads/random || fail "what is read is not what was written"
+	cmp /run/files/random $MNT/short/random || fail "what is read is not what was written, after the volume was made anew"
+}
+
+# --- making it ------------------------------------------------------------------------------------
+
+# target_of NAME DEV: at a port that has the number of the last byte of its address.
+target_of() {
+	local addr port
+
+	addr=$(addr_of "$1")
+	port=${addr##*.}
+	check mkfs.ext4 -q -F -b 4096 -d /run/files "$2"
+	nvmet_up "$PREFIX:$1" "$2" "$(uuid_of "$1")"
+	[ -d $NVMET/ports/"$port" ] || nvmet_port "$port" "$addr" 4420
+	nvmet_show "$port" "$PREFIX:$1"
+}
+
+make_target() {
+	local name i=0
+
+	need_module nvme_tcp
+	modprobe brd rd_nr=4 rd_size=65536 || skip "the kernel has no module brd"
+	mkdir /run/files
+	head -c $MIB /dev/urandom > /run/files/random
+	truncate -s 32M $GROWS
+	for name in data reads short other; do
+		target_of $name /dev/ram$i
+		i=$((i + 1))
+	done
+	target_of grows $GROWS
+}
+
+# Two host ids for one host NQN: the kernel lets only the first of them connect.
+another_host_id() {
+	local foreign name
+
+	foreign=$(nvme_foreign $PREFIX:other "$(addr_of other)" $NVMED_HOSTNQN 99999999-2222-3333-4444-555555555555)
+	[ "$foreign" ] || fail "the kernel makes no controller for somebody else"
+	configure
+	nvmed_start $D
+	wait_for 60 nvmed_says data error "host id"
+	say "another host id: $(nvmed_field data error)"
+	nvme_remove "$foreign"
+	for name in data reads short grows; do
+		check "$FMOVE_BIN/fmove" nvme up $name --wait 120s
+	done
+}
+
+# --- the network ----------------------------------------------------------------------------------
+
+is_gone() {
+	[ -z "$(nvme_of "$PREFIX:$1")" ]
+}
+
+# A read that goes to the device; its status and how long it took.
+read_reads() {
+	local begin=$SECONDS
+
+	echo 3 > /proc/sys/vm/drop_caches
+	if dd if=$MNT/reads/random of=/dev/null bs=64k iflag=direct status=none 2> /run/read.error; then
+		echo "whole $((SECONDS - begin))"
+	else
+		echo "failed $((SECONDS - begin))"
+	fi
+}
+
+# Nothing comes back, and nothing says so.
+swallowed() {
+	local begin read_pid how seconds
+
+	remember
+	begin=$SECONDS
+	net_bad loss 100%
+	read_reads > /run/read &
+	read_pid=$!
+	wait_for 60 nvmed_is data state degraded
+	((SECONDS - begin <= 2 * KEEP_ALIVE_S + 15)) || fail "it took $((SECONDS - begin)) s to notice, with a keep-alive of $KEEP_ALIVE_S s"
+	say "swallowed packets: noticed after $((SECONDS - begin)) s: $(nvmed_field data text)"
+	wait $read_pid
+	read -r how seconds < /run/read
+	[ "$how" = failed ] && grep -q "Input/output error" /run/read.error || fail "the read: $how, $(cat /run/read.error)"
+	say "a reader with fast_io_fail = 5s has its error after $seconds s"
+	wait_for 90 is_gone short
+	wait_for 60 nvmed_is short state waiting
+	check_not findmnt $MNT/short
+	findmnt $MNT/data > /dev/null || fail "data was unmounted"
+	net_good
+	wait_for 120 are_all mounted
+	same_as_before data reads grows
+	[ "$(nvme_of $PREFIX:short | wc -l)" = 1 ] || fail "short: not one controller: $(nvme_of $PREFIX:short)"
+	[ "$(read_reads | cut -d' ' -f1)" = whole ] || fail "it cannot be read again: $(cat /run/read.error)"
+	nothing_lost
+}
+
+# Every connection is cut, again and again, and for a while nobody listens.
+reset() {
+	local name i
+
+	remember
+	for i in 1 2 3; do
+		for name in data reads short grows; do
+			net_reset "$(addr_of $name)"
+		done
+		sleep 0.$i
+	done
+	nvmet_hide 2 $PREFIX:data
+	wait_for 60 nvmed_is data state degraded
+	wait_for 30 eval "dmesg | grep -q 'failed to connect socket: -111'"
+	nvmet_show 2 $PREFIX:data
+	wait_for 60 are_all mounted
+	same_as_before data reads short grows
+	nothing_lost
+}
+
+# Its port is there and the subsystem is not: the kernel gives such a controller up at once, whatever its patience.
+subsystem_gone() {
+	nvmet_hide 4 $PREFIX:short
+	wait_for 60 is_gone short
+	wait_for 60 nvmed_is short state waiting
+	check_not findmnt $MNT/short
+	say "subsystem gone: $(nvmed_field short error)"
+	nvmet_show 4 $PREFIX:short
+	check "$FMOVE_BIN/fmove" nvme up short
+	[ "$(nvme_of $PREFIX:short | wc -l)" = 1 ] || fail "short: not one controller: $(nvme_of $PREFIX:short)"
+	nothing_lost
+}
+
+errors_in_log() {
+	dmesg | grep -c 'starting error recovery' || true
+}
+
+lossy() {
+	local before
+
+	remember
+	before=$(errors_in_log)
+	net_bad loss 1% delay 5ms
+	dd if=/run/files/random of=$MNT/short/lossy bs=64k oflag=direct status=none
+	dd if=$MNT/short/lossy of=/run/lossy bs=64k iflag=direct status=none
+	cmp /run/files/random /run/lossy || fail "what is read is not what was written"
+	are_all mounted || fail "a volume is not mounted: $("$FMOVE_BIN/fmove" nvme list)"
+	net_good
+	[ "$(errors_in_log)" = "$before" ] || fail "a connection was given up: $(dmesg | grep 'error recovery' | tail -n 3)"
+	same_as_before data reads short grows
+}
+
+# --- the end --------------------------------------------------------------------------------------
+
+all_down() {
+	local name
+
+	for name in data reads short grows; do
+		check "$FMOVE_BIN/fmove" nvme down $name
+		is_gone $name || fail "$name is still connected: $(nvme_of $PREFIX:$name)"
+		check_not findmnt $MNT/$name
+	done
+	nvmed_end TERM
+	[ -z "$(pgrep -f 'fmove-nvmed --helper')" ] || fail "a helper process is left"
+	nvmet_down
+}
+
+# Who writes to a volume that waits for ever waits as long; that is no fault of the kernel's.
+echo 600 > /proc/sys/kernel/hung_task_timeout_secs
+make_target
+another_host_id
+write_on &
+writer=$!
+swallowed
+reset
+subsystem_gone
+lossy
+touch /run/enough
+wait $writer || fail "the writer ended with status $?"
+nothing_lost
+say "$(cat /run/acknowledged) numbers written meanwhile, none lost"
+all_down
