@@ -2,6 +2,7 @@
 # guests: 2
 # disks: 2 256M
 # timeout: 900
+# when: soak
 #
 # Goal:   a boot mounts what is configured and waits for no target; a shutdown unmounts, disconnects and only then lets the network
 #         go, with units for a volume and without, and ends in time though the target has gone. A restart of fmove-nvmed and its

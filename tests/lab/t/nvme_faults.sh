@@ -1,6 +1,7 @@
 # about: faults of networks under mounted volumes: swallowed packets, resets, nobody listens, a subsystem that is gone, loss; another host id
 # guests: 1
 # timeout: 900
+# when: soak
 #
 # Goal:   whatever happens to the network or at the target, a volume is in the end what it was: one controller, mounted where it
 #         belongs, every byte there that was said to be; or it is refused, and says why. Status says in between what is the matter.

@@ -1,6 +1,7 @@
 # about: a target that is restarted again and again under verified writes: nothing lost, no second controller, nothing leaks; how soon it is back
 # guests: 1
 # timeout: 600
+# when: soak
 #
 # Goal:   every restart of the target ends with the same controller and the same mount, with every block as it was written, and the
 #         supervisor has no more descriptors, children and memory than before. It is back reconnect_delay after the target, at most.

@@ -2,6 +2,7 @@
 # guests: 2
 # disks: 1 96M
 # timeout: 900
+# when: soak
 #
 # Goal:   what the writer seals is what the reader reads, byte for byte, and the reader never keeps an older block of it. Of two nodes one
 #         alone ever has the volume read-write: with and without a network between them, with configurations that agree and that do not.
