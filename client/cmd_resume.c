@@ -101,8 +101,8 @@ static int look(struct fmove *c, const struct fmove_job *j, const char *path, st
 			fm_part_forget(path);
 		if (ret < 0 || now.state == FMOVE_JOB_DONE || now.state == FMOVE_JOB_WAITING)
 			return ret;
-		if (now.state == FMOVE_JOB_FAILED) {
-			(void)fm_err_set(&err, -EEXIST, "%s: %s", path, now.text);
+		if (now.state == FMOVE_JOB_FAILED || now.state == FMOVE_JOB_CANCELLED) {
+			(void)fm_err_set(&err, now.state == FMOVE_JOB_FAILED ? -EEXIST : -ECANCELED, "%s: %s", path, now.text);
 			return fail(why, &err);
 		}
 		(void)nanosleep(&pause, NULL);

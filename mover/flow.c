@@ -246,7 +246,7 @@ static void free_run(struct fm_task *task)
 
 int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_err *err)
 {
-	struct fm_flow *f = FM_FAULT("flow.new") ? NULL : fm_budget_alloc(sizeof(*f));
+	struct fm_flow *f = FM_FAULT("flow.new") ? NULL : fm_budget_alloc_link(sizeof(*f));
 
 	if (!f) {
 		o->conn->ops->close(o->conn);

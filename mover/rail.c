@@ -13,6 +13,7 @@
 #include "mover/job.h"
 #include "mover/session.h"
 
+#define LINGERING_MAX 32		/* connections that are gone, whose I/O is not */
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
 /*
  * Pauses double, up to these. They are short for a pair that is likely to work: a dial that fails costs nothing but its ports'
@@ -450,6 +451,9 @@ void fm_rail_step(struct fm_session *s)
 	unsigned missing = 0;
 
 	if (!s->is_up || s->is_closed || !s->is_dialler)
+		return;
+	/* Each that lingers holds memory for a disk that hangs: more of them would leave none to others. */
+	if (s->flow_count - s->up[FM_KIND_TCP] - s->up[FM_KIND_RDMA] >= LINGERING_MAX)
 		return;
 	for (unsigned i = 0; i < r->count; i++) {
 		struct fm_rail *rail = &r->rail[i];

@@ -342,7 +342,7 @@ static const struct fm_ctl_events ctl_events = {
 
 static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 {
-	struct fm_session *s = FM_FAULT("session.new") ? NULL : fm_budget_alloc(sizeof(*s));
+	struct fm_session *s = FM_FAULT("session.new") ? NULL : fm_budget_alloc_link(sizeof(*s));
 
 	if (!s)
 		return NULL;

@@ -27,17 +27,31 @@ uint64_t fm_budget_used(void)
 	return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
+/* Never more than may be, not even for a moment: somebody else would be refused for it. */
+static bool take(uint64_t bytes, uint64_t most)
+{
+	uint64_t now = fm_budget_used();
+
+	do {
+		if (now > most || bytes > most - now) {
+			if (!atomic_exchange(&is_said, true))
+				fm_log_warn("memory: what memory.total leaves beside the arena is used up (%llu of %llu MiB); something is refused "
+					    "until there is room again. To allow more, raise memory.total",
+					    (unsigned long long)(now >> 20), (unsigned long long)(limit >> 20));
+			return false;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(&used, &now, now + bytes, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
 bool fm_budget_take(uint64_t bytes)
 {
-	uint64_t now = atomic_fetch_add_explicit(&used, bytes, memory_order_relaxed) + bytes;
+	return take(bytes, limit - limit / 8);
+}
 
-	if (now <= limit)
-		return true;
-	fm_budget_give(bytes);
-	if (!atomic_exchange(&is_said, true))
-		fm_log_warn("memory: what memory.total leaves beside the arena is used up (%llu MiB); something is refused until there "
-			    "is room again. To allow more, raise memory.total", (unsigned long long)(limit >> 20));
-	return false;
+bool fm_budget_take_tree(uint64_t bytes)
+{
+	return take(bytes, limit / 2);
 }
 
 void fm_budget_give(uint64_t bytes)
@@ -48,14 +62,7 @@ void fm_budget_give(uint64_t bytes)
 		atomic_store(&is_said, false);
 }
 
-void *fm_budget_alloc(size_t len)
-{
-	void *at = fm_budget_realloc(NULL, len);
-
-	return at ? memset(at, 0, len) : NULL;
-}
-
-void *fm_budget_realloc(void *at, size_t len)
+static void *budget_realloc(void *at, size_t len, uint64_t most)
 {
 	struct head *old = at ? (struct head *)at - 1 : NULL, *new;
 	size_t old_bytes = old ? old->bytes : 0, bytes = sizeof(*new) + len;
@@ -63,7 +70,7 @@ void *fm_budget_realloc(void *at, size_t len)
 	if (len > SIZE_MAX / 2)
 		return NULL;
 	/* Both are there while the bytes are copied. */
-	if (!fm_budget_take(bytes))
+	if (!take(bytes, most))
 		return NULL;
 	new = realloc(old, bytes);
 	fm_budget_give(new ? old_bytes : bytes);
@@ -71,6 +78,30 @@ void *fm_budget_realloc(void *at, size_t len)
 		return NULL;
 	new->bytes = bytes;
 	return new + 1;
+}
+
+void *fm_budget_realloc(void *at, size_t len)
+{
+	return budget_realloc(at, len, limit - limit / 8);
+}
+
+void *fm_budget_realloc_link(void *at, size_t len)
+{
+	return budget_realloc(at, len, limit);
+}
+
+void *fm_budget_alloc(size_t len)
+{
+	void *at = fm_budget_realloc(NULL, len);
+
+	return at ? memset(at, 0, len) : NULL;
+}
+
+void *fm_budget_alloc_link(size_t len)
+{
+	void *at = fm_budget_realloc_link(NULL, len);
+
+	return at ? memset(at, 0, len) : NULL;
 }
 
 void fm_budget_free(void *at)

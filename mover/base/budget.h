@@ -17,14 +17,22 @@
 void fm_budget_set(uint64_t bytes);
 uint64_t fm_budget_used(void);
 
-/* For what is allocated elsewhere. */
+/*
+ * For what is allocated elsewhere. The last eighth is left to what sessions live on (fm_budget_alloc_link()): whoever takes
+ * the rest must not end the sessions of others.
+ */
 bool fm_budget_take(uint64_t bytes);
+/* Half of it at most: trees hold theirs as long as they wait for a place. */
+bool fm_budget_take_tree(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
 
 /* Zeroed. NULL: over the budget, or no memory. */
 void *fm_budget_alloc(size_t len);
 /* As realloc(3) of what came from here, or of NULL; what is new is not zeroed. NULL: *at is as it was. */
 void *fm_budget_realloc(void *at, size_t len);
+/* The same for sessions, connections and their messages, to the last byte. */
+void *fm_budget_alloc_link(size_t len);
+void *fm_budget_realloc_link(void *at, size_t len);
 void fm_budget_free(void *at);
 
 #endif

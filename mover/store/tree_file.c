@@ -472,7 +472,7 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 	struct fm_tree *tree = opts->tree;
 	int ret;
 
-	if (!f || !fm_budget_take(opts->threads * (uint64_t)THREAD_BYTES)) {
+	if (!f || !fm_budget_take_tree(opts->threads * (uint64_t)THREAD_BYTES)) {
 		tree->ops->close(tree);
 		free(f);
 		return fm_err_sys(err, -ENOMEM, "allocate the tree's file");

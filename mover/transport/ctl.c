@@ -215,7 +215,7 @@ static int out_reserve(struct fm_ctl *ctl, size_t len)
 		cap *= 2;
 	if (cap == ctl->out_cap)
 		return 0;
-	bigger = FM_FAULT("ctl.alloc_out") ? NULL : fm_budget_realloc(ctl->out, cap);
+	bigger = FM_FAULT("ctl.alloc_out") ? NULL : fm_budget_realloc_link(ctl->out, cap);
 	if (!bigger)
 		return -ENOMEM;
 	ctl->out = bigger;
@@ -300,7 +300,7 @@ static int in_reserve(struct fm_ctl *ctl)
 	}
 	if (cap <= ctl->in_cap)
 		return 0;
-	bigger = FM_FAULT("ctl.alloc_in") ? NULL : fm_budget_realloc(ctl->in, cap);
+	bigger = FM_FAULT("ctl.alloc_in") ? NULL : fm_budget_realloc_link(ctl->in, cap);
 	if (!bigger)
 		return -ENOMEM;
 	ctl->in = bigger;

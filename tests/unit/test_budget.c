@@ -10,7 +10,7 @@
 #include "mover/journal/table.h"
 #include "mover/tree/hardlinks.h"
 
-#define LIMIT 10000u
+#define LIMIT 11432u		/* without the eighth that is for sessions 10,003 */
 
 static void test_what_is_over_it_is_refused(void)
 {
@@ -33,6 +33,13 @@ static void test_what_is_over_it_is_refused(void)
 	CU_ASSERT_EQUAL(grown[99], 'y');
 	CU_ASSERT_FALSE(fm_budget_take(2000));
 	CU_ASSERT_TRUE(fm_budget_take(500));
+	CU_ASSERT_FALSE(fm_budget_take_tree(500));
+	CU_ASSERT_PTR_NULL(fm_budget_alloc(1000));
+	b = fm_budget_alloc_link(1000);		/* sessions go on */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+	CU_ASSERT_EQUAL(b[999], 0);
+	CU_ASSERT_PTR_NULL(fm_budget_realloc_link(b, LIMIT));
+	fm_budget_free(b);
 	fm_budget_give(500);
 	fm_budget_free(grown);
 	fm_budget_free(a);
