@@ -582,3 +582,11 @@ int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *
 		return fm_err_sys(err, ret, "identify device %u:%u", major(dev), minor(dev));
 	return 0;
 }
+
+bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < ns->path_count; i++)
+		if (strcmp(inv->controllers[ns->path[i].controller].state, "live") == 0)
+			return true;
+	return false;
+}

@@ -95,6 +95,9 @@ int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err
 /* NULL is allowed. */
 void fm_inventory_free(struct fm_inventory *inv);
 
+/* Whether what is written to it can get anywhere: it has a path whose controller is live. */
+bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns);
+
 /*
  * The same for one block device that is open: who it really is, by /sys/dev/block. Right before a mount; a name may
  * mean another device by now. Subsystem and paths are not filled in (-1, 0). -ENODEV if it is no NVMe namespace or

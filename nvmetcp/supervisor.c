@@ -288,12 +288,8 @@ enum fm_plan_want fm_supervised_want(const struct fm_supervised *v)
 static bool has_live_path(const struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
-	const struct fm_inv_namespace *ns = v->plan.ns >= 0 ? &inv->namespaces[v->plan.ns] : NULL;
 
-	for (unsigned i = 0; ns && i < ns->path_count; i++)
-		if (strcmp(inv->controllers[ns->path[i].controller].state, "live") == 0)
-			return true;
-	return false;
+	return v->plan.ns >= 0 && fm_inventory_is_live(inv, &inv->namespaces[v->plan.ns]);
 }
 
 static void note_loss(struct fm_supervised *v)
@@ -404,6 +400,7 @@ static void watch_device(struct fm_supervised *v)
 	/* Writable again, or made anew: then it is not by us, should it ever be read-only. */
 	if (v->call != FM_CALL_MOUNT && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
 		fm_supervised_note_read_only(v, "");
+	fm_supervised_watch_seal(v);
 }
 
 /* ---- the look ---- */
@@ -742,7 +739,8 @@ bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char 
 {
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
-	return v && !v->is_fresh && (v->plan.is_mounted || v->call == FM_CALL_MOUNT);
+	/* systemd would mount a sealed one as its unit says, read-write: that is mounted without it, and seen by its unit then. */
+	return v && !v->is_fresh && (v->plan.is_mounted || (v->call == FM_CALL_MOUNT && v->seal == FM_SEAL_OPEN));
 }
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)

@@ -171,6 +171,37 @@ static void hold_busy(struct fm_supervised *v, struct fm_hold *hold)
 
 /* ---- disconnect ---- */
 
+/* What cannot be written any more is not waited for: by order, or as long as an unmount may take. */
+static bool is_use_respected(const struct fm_supervised *v)
+{
+	return !fm_supervised_is_forced(v) && !(v->lost_ns && fm_loop_now(v->sup->loop) >= v->lost_ns + UNMOUNT_NS);
+}
+
+static bool is_live_elsewhere(const struct fm_inventory *inv, const struct fm_inv_namespace *ns, const struct fm_inv_controller *c)
+{
+	for (unsigned i = 0; i < ns->path_count; i++) {
+		const struct fm_inv_controller *other = &inv->controllers[ns->path[i].controller];
+
+		if (other != c && strcmp(other->state, "live") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the namespace cannot be reached any more without that controller, and matters to somebody. */
+static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespace *ns, const struct fm_inv_controller *c)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	bool has_path = false;
+
+	for (unsigned i = 0; i < ns->path_count; i++)
+		has_path = has_path || &inv->controllers[ns->path[i].controller] == c;
+	if (ns->dev == 0 || !has_path || is_live_elsewhere(inv, ns, c))
+		return false;
+	/* Others of the subsystem are no less in use because this volume is given up. */
+	return is_use_respected(v) || (ns != (v->plan.ns >= 0 ? &inv->namespaces[v->plan.ns] : NULL) && strcmp(c->state, "live") == 0);
+}
+
 /*
  * Devices that go with the controller: what uses one, a file system for instance that somebody else has unmounted and the
  * kernel is still writing out, would lose that.
@@ -184,19 +215,13 @@ static json_t *devices_of(const struct fm_supervised *v, const struct fm_inv_con
 	for (unsigned i = 0; i < inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &inv->namespaces[i];
 
-		if (ns->dev == 0 || ns->path_count != 1 || &inv->controllers[ns->path[0].controller] != c)
+		if (!goes_with(v, ns, c))
 			continue;
 		(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
 		(void)json_array_append_new(all, json_pack("{s:s, s:[i, i]}", "device", device, "rdev", (int)major(ns->dev),
 							   (int)minor(ns->dev)));
 	}
 	return all;
-}
-
-/* What cannot be written any more is not waited for: by order, or as long as an unmount may take. */
-static bool is_use_respected(const struct fm_supervised *v)
-{
-	return !fm_supervised_is_forced(v) && !(v->lost_ns && fm_loop_now(v->sup->loop) >= v->lost_ns + UNMOUNT_NS);
 }
 
 void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_controller *c)
@@ -209,7 +234,7 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 	if (begin(v, FM_CALL_DISCONNECT, key,
 		  json_pack("{s:s, s:s, s:s, s:i, s:o*}", "call", "disconnect", "controller", c->name, "subsystem",
 			    v->volume->subsystem, "wait_ms", DISCONNECT_WAIT_MS, "unused",
-			    is_use_respected(v) ? devices_of(v, c) : NULL), DISCONNECT_NS) < 0)
+			    devices_of(v, c)), DISCONNECT_NS) < 0)
 		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
 
@@ -339,6 +364,12 @@ static bool is_read_only_by_us(const struct fm_supervised *v)
 	return v->ns.is_read_only && v->read_only_wwid[0] && strcmp(v->read_only_wwid, v->ns.wwid) == 0;
 }
 
+/* To be sealed, but it was not unmounted: its writer mounts it once more, for the journal, and unmounts it again. */
+static bool needs_replay(const struct fm_supervised *v)
+{
+	return v->seal == FM_SEAL_WANTED && v->sb.clean == FM_UNCLEAN;
+}
+
 /* The last look is seconds old by now: what is mounted is read again. */
 static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struct fm_err *err)
 {
@@ -356,7 +387,7 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 	if (ret == 0) {
 		facts.mounts = &mounts;
 		facts.peers = peers;
-		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) : v->heard_epoch > 0;
+		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->heard_epoch > 0;
 		facts.has_heard = v->has_heard;
 		ns.is_read_only = ns.is_read_only && !is_read_only_by_us(v);
 		facts.last_wwid = v->last_wwid[0] ? v->last_wwid : NULL;
@@ -372,12 +403,12 @@ static void begin_mount(struct fm_supervised *v, const struct fm_guard_answer *h
 {
 	struct fm_err err = { 0 };
 
-	if (fm_supervised_sealed(v, &err) < 0) {
+	if (how->verdict == FM_GUARD_READ_ONLY && fm_supervised_sealed(v, &err) < 0) {
 		mount_failed(v, err.text);
 		return;
 	}
 	if (fm_guard_is_writer(v->volume, v->sup->node))
-		v->mounting_epoch = fm_supervised_is_writable(v) ? 0 : v->epoch;
+		v->mounting_epoch = how->verdict == FM_GUARD_READ_WRITE ? 0 : v->epoch;
 	else
 		v->mounting_epoch = v->heard_epoch;
 	if (how->verdict == FM_GUARD_READ_ONLY && !v->ns.is_read_only)
@@ -402,8 +433,8 @@ static void decide(struct fm_supervised *v, bool is_asked)
 	v->is_refused = false;
 	if (is_asked)
 		begin_mount(v, &how);
-	else
-		fm_supervised_ask(v);
+	else if (fm_supervised_ask(v) < 0)
+		mount_failed(v, "the peers cannot be told that it is about to be mounted");
 }
 
 /* Between two calls of a mount: ended where it is wanted no more. */
@@ -521,7 +552,7 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	ns = find_device(v->sup, mount->dev);
 	v->is_gone = !ns;
 	v->is_lazy = (v->is_gone || fm_supervised_is_forced(v)) && v->hung_unmounts > 0;
-	is_synced = v->is_lazy && ns && v->plan.paths_live > 0 && !v->is_sync_tried;
+	is_synced = v->is_lazy && ns && fm_inventory_is_live(v->sup->inv, ns) && !v->is_sync_tried;
 	v->is_sync_tried = v->is_sync_tried || is_synced;
 	key_of_device(v, mount->dev, key);
 	if (v->is_lazy)	/* beside the one that hangs */

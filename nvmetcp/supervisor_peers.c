@@ -83,7 +83,7 @@ static void look_at_mounts(const struct fm_supervised *v, bool *is_mounted, bool
 	const struct fm_mount *m = NULL;
 
 	*is_mounted = v->is_announced;
-	*is_read_write = v->is_announced && fm_supervised_is_writable(v);
+	*is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED);
 	if (!sup->inv || v->plan.ns < 0)
 		return;
 	while ((m = fm_mounts_of(&sup->mounts, sup->inv->namespaces[v->plan.ns].dev, m))) {
@@ -123,7 +123,7 @@ static char *say_all(const struct fm_supervisor *sup)
 	return text;
 }
 
-void fm_supervisor_publish(struct fm_supervisor *sup)
+int fm_supervisor_publish(struct fm_supervisor *sup)
 {
 	char *text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
 	struct fm_err err = { 0 };
@@ -131,7 +131,7 @@ void fm_supervisor_publish(struct fm_supervisor *sup)
 
 	if (ret == 0 && sup->published && strcmp(sup->published, text) == 0) {
 		free(text);
-		return;
+		return 0;
 	}
 	if (ret == 0)
 		ret = sup->world->publish(sup->world->ctx, text, &err);
@@ -140,10 +140,11 @@ void fm_supervisor_publish(struct fm_supervisor *sup)
 	sup->has_publish_error = ret < 0;
 	if (ret < 0) {
 		free(text);
-		return;
+		return ret;
 	}
 	free(sup->published);
 	sup->published = text;
+	return 0;
 }
 
 /* ---- asking ---- */
@@ -179,13 +180,20 @@ void fm_supervisor_ask(struct fm_supervisor *sup)
 }
 
 /* One that is under way may have been answered before what was announced could be seen. */
-void fm_supervised_ask(struct fm_supervised *v)
+int fm_supervised_ask(struct fm_supervised *v)
 {
-	v->call = FM_CALL_PEERS;
+	int ret;
+
 	v->is_announced = true;
-	fm_supervisor_publish(v->sup);
+	ret = fm_supervisor_publish(v->sup);
+	if (ret < 0) {
+		v->is_announced = false;
+		return ret;
+	}
+	v->call = FM_CALL_PEERS;
 	v->ask_wanted = v->sup->asks_begun + 1;
 	ask(v->sup);
+	return 0;
 }
 
 /* What the writer says now; silence says nothing. Whether that is new. */
@@ -260,9 +268,9 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[stat
 	if (!is_shared(v))
 		return NULL;
 	if (is_writer(v)) {
-		if (v->seal != FM_SEAL_OPEN || v->mounted_epoch == 0)
+		if (v->seal == FM_SEAL_DONE || (v->seal == FM_SEAL_OPEN && v->mounted_epoch == 0))
 			return NULL;
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "it is unsealed");
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%s", v->seal == FM_SEAL_OPEN ? "it is unsealed" : "it is to be sealed");
 		return why;
 	}
 	if (!v->has_heard || (v->heard_epoch > 0 && v->heard_epoch == v->mounted_epoch))
@@ -305,6 +313,19 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
+/* Somebody else mounted it read-write: what he writes needs an epoch of its own, or readers would keep old blocks. */
+void fm_supervised_watch_seal(struct fm_supervised *v)
+{
+	struct fm_err err = { 0 };
+
+	if (v->seal != FM_SEAL_DONE || !v->plan.is_mounted || !v->plan.is_read_write)
+		return;
+	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
+	v->seal = FM_SEAL_WANTED;
+	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
+		fm_log_error("volume %s: %s", v->volume->name, err.text);
+}
+
 /* It may read still, and nobody would notice that what it reads is a mixture. */
 static const struct fm_peer_volume *lost_reader(const struct fm_supervised *v)
 {
@@ -328,6 +349,9 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 		return fm_err_set(err, -EACCES, "%s is the writer of \"%s\", this is %s: say it there", vol->writer, vol->name, v->sup->node);
 	if (is_sealed && fm_supervised_want(v) != FM_WANT_UP)
 		return fm_err_set(err, -EINVAL, "\"%s\" is not up, so it cannot be looked at: fmove nvme up %s", vol->name, vol->name);
+	if (!is_sealed && v->seal != FM_SEAL_OPEN && !is_forced && (v->sup->asks_done == 0 || v->sup->peers.why[0]))
+		return fm_err_set(err, -EBUSY, "nobody can say who reads \"%s\"%s%s: try again when fmoved runs, or use --force if nobody reads",
+				  vol->name, v->sup->peers.why[0] ? ": " : "", v->sup->peers.why);
 	if (!is_sealed && v->seal != FM_SEAL_OPEN && lost && !is_forced)
 		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, and does not answer now: unmount it there (fmove nvme "
 				  "down %s), or use --force if nobody reads there", lost->node, vol->name);

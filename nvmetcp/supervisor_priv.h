@@ -219,10 +219,13 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 void fm_supervisor_ask(struct fm_supervisor *sup);
 
 /* Says that it is about to be mounted, then asks: FM_CALL_PEERS. */
-void fm_supervised_ask(struct fm_supervised *v);
+int fm_supervised_ask(struct fm_supervised *v);
+
+/* After each look: sealed, and mounted read-write all the same. */
+void fm_supervised_watch_seal(struct fm_supervised *v);
 
 /* Tells peers what is here, if it has changed. What cannot be told is said in the log. */
-void fm_supervisor_publish(struct fm_supervisor *sup);
+int fm_supervisor_publish(struct fm_supervisor *sup);
 
 /* Why what is mounted read-only must be unmounted, because of a seal; NULL: it need not be. */
 const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX]);
