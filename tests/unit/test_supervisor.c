@@ -1816,6 +1816,27 @@ static void test_lost_reader(void)
 	end();
 }
 
+/* Asked for again while it is still mounted read-only: it is unmounted, and sealed anew. */
+static void test_sealed_again_while_mounted(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	run_for(20 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	sim.mood.is_busy = false;
+	run_for(60 * S);
+	is_mounted_as(false, 2);
+	end();
+}
+
 static void test_reader(void)
 {
 	unsigned mounts;
@@ -1937,6 +1958,7 @@ int main(void)
 		{ "sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal },
 		{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
 		{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
+		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 		{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
