@@ -356,14 +356,14 @@ static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
 
 /*
  * A dial to nowhere keeps both its ports for DIAL_TIMEOUT_NS, and there are more pairs that lead nowhere than cables: so they
- * wait while a pair that is likely to work is due, or will be by then.
+ * wait while a pair that is likely to work is due.
  */
 static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < r->count && !rail->is_likely; i++) {
 		const struct fm_rail *o = &r->rail[i];
 
-		if (o->is_likely && o->is_listed && now_ns + DIAL_TIMEOUT_NS > o->retry_ns && has_port_in_common(o, rail) && !is_taken(r, o))
+		if (o->is_likely && o->is_listed && now_ns >= o->retry_ns && has_port_in_common(o, rail) && !is_taken(r, o))
 			return true;
 	}
 	return false;

@@ -1,6 +1,7 @@
 # about: loss, jitter, links down, rxe deleted, addresses and MTU changed, one-way drops, resets, a stopped peer, RDMA dead: under a put over RDMA
 # guests: 2
 # timeout: 600
+# when: soak
 #
 # Goal:   whatever the network does in the midst of a put, it completes, or says in one line what is wrong and with whom; the destination holds
 #         the old version or the new; when the network is well the rails come back and the same command completes.
