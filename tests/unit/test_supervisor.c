@@ -1909,7 +1909,7 @@ static void test_other_writer(void)
 
 static void test_chance(void)
 {
-	for (uint64_t seed = 1; seed <= 2000; seed++) {
+	for (uint64_t seed = 1; seed <= 600; seed++) {
 		unsigned before = CU_get_number_of_failures();
 
 		run_seed(seed);
