@@ -4,15 +4,12 @@
  *
  * Exit status: 0 stopped as asked, 1 failed, 2 the command line or the configuration is wrong.
  */
-#include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "config/config.h"
+#include "config/daemon.h"
 #include "config/keys.h"
 #include "config/options.h"
 #include "mover/base/err.h"
@@ -21,17 +18,8 @@
 #include "mover/daemon/service.h"
 #include "mover/store/store.h"
 
-enum { EXIT_CONFIG = 2 };
-
 /* glibc makes eight per core, each keeping what was freed: that would be outside of memory.total. */
 #define MALLOC_ARENAS 2
-
-struct arguments {
-	const char *config;
-	int log_level;		/* -1: as the configuration says */
-	bool is_check;
-	bool is_unchecked;
-};
 
 static const char usage[] =
 	"Usage: fmoved [--config FILE] [--check] [--log-level LEVEL]\n"
@@ -47,57 +35,18 @@ static const char usage[] =
 	"\n"
 	"The configuration:\n";
 
-static int wrong(const char *what, const char *value)
+static void print_options(void)
 {
-	fprintf(stderr, "fmoved: %s%s; see fmoved --help\n", what, value);
-	return EXIT_CONFIG;
+	fm_options_print_help(stdout);
 }
 
-enum { OPT_CONFIG = 256, OPT_CHECK, OPT_LEVEL, OPT_VERSION, OPT_HELP, OPT_UNCHECKED };
-
-/* -1: go on; else the exit status. --measure-unchecked is for bench/ and stands in no help. */
-static int parse(int argc, char **argv, struct arguments *args)
-{
-	static const struct option options[] = {
-		{ "config", required_argument, NULL, OPT_CONFIG },
-		{ "check", no_argument, NULL, OPT_CHECK },
-		{ "log-level", required_argument, NULL, OPT_LEVEL },
-		{ "version", no_argument, NULL, OPT_VERSION },
-		{ "help", no_argument, NULL, OPT_HELP },
-		{ "measure-unchecked", no_argument, NULL, OPT_UNCHECKED },
-		{ NULL, 0, NULL, 0 },
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_CONFIG:
-			args->config = optarg;
-			break;
-		case OPT_CHECK:
-			args->is_check = true;
-			break;
-		case OPT_LEVEL:
-			args->log_level = fm_log_level_named(optarg);
-			if (args->log_level < 0)
-				return wrong("--log-level must be error, warn, info or debug, not ", optarg);
-			break;
-		case OPT_VERSION:
-			printf("fmoved %s\n", FM_VERSION);
-			return EXIT_SUCCESS;
-		case OPT_HELP:
-			fputs(usage, stdout);
-			fm_options_print_help(stdout);
-			return EXIT_SUCCESS;
-		case OPT_UNCHECKED:
-			args->is_unchecked = true;
-			break;
-		default:
-			return EXIT_CONFIG;	/* getopt said it */
-		}
-	}
-	return optind < argc ? wrong("no argument is wanted: ", argv[optind]) : -1;
-}
+/* --measure-unchecked is for bench/. */
+static const struct fm_daemon_program program = {
+	.name = "fmoved",
+	.usage = usage,
+	.help_more = print_options,
+	.hidden = "measure-unchecked",
+};
 
 /* Everything that a start would trip over and that takes no port, thread or memory. */
 static int check(const struct fm_config *cfg, struct fm_err *err)
@@ -114,32 +63,13 @@ static int check(const struct fm_config *cfg, struct fm_err *err)
 	return ret;
 }
 
-static int fail(const struct fm_err *err, int status)
-{
-	fm_log_error("%s", err->text);
-	return status;
-}
-
-/* Blocked before there is a thread, so that every thread inherits it and the loop alone hears of them. */
-static void block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
 static int serve(struct fm_config *cfg, const struct fm_service_opts *opts)
 {
 	struct fm_service service;
 	struct fm_err err = { 0 };
 
 	if (fm_service_start(&service, opts, cfg, &err) < 0)
-		return fail(&err, EXIT_FAILURE);
+		return fm_daemon_fail(&err, EXIT_FAILURE);
 	fm_service_run(&service);
 	fm_service_end(&service);
 	fm_log_info("stopped");
@@ -148,30 +78,25 @@ static int serve(struct fm_config *cfg, const struct fm_service_opts *opts)
 
 int main(int argc, char **argv)
 {
-	struct arguments args = { .config = FM_CONFIG_DIR "/" FM_CONFIG_FILE, .log_level = -1 };
+	struct fm_daemon_args args;
 	struct fm_service_opts opts;
 	struct fm_err err = { 0 };
-	char file[PATH_MAX];
 	struct fm_config *cfg;
-	int ret = parse(argc, argv, &args);
+	int ret = fm_daemon_parse(&program, argc, argv, &args);
 
 	if (ret >= 0)
 		return ret;
 	fm_fault_arm_from_env();
 	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
-	block_signals();
-	if (!realpath(args.config, file)) {
-		fm_err_sys(&err, -errno, "%s", args.config);
-		return fail(&err, EXIT_CONFIG);
-	}
-	if (fm_config_load(file, &cfg, &err) < 0)
-		return fail(&err, err.code == -ENOMEM ? EXIT_FAILURE : EXIT_CONFIG);
-	fm_log_set_level((enum fm_log_level)(args.log_level < 0 ? (int)cfg->node.log_level : args.log_level));
+	fm_daemon_block_signals();
+	ret = fm_daemon_load(&args, &cfg);
+	if (ret != 0)
+		return ret;
 	if (args.is_check) {
 		ret = check(cfg, &err);
 		fm_config_free(cfg);
-		return ret < 0 ? fail(&err, EXIT_CONFIG) : EXIT_SUCCESS;
+		return ret < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG) : EXIT_SUCCESS;
 	}
-	opts = (struct fm_service_opts){ file, args.log_level, args.is_unchecked };
+	opts = (struct fm_service_opts){ args.file, args.log_level, args.has_hidden };
 	return serve(cfg, &opts);
 }

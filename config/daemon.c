@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* daemon - see daemon.h. */
+#include "config/daemon.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+
+enum { OPT_CONFIG = 256, OPT_CHECK, OPT_LEVEL, OPT_VERSION, OPT_HELP, OPT_HIDDEN };
+
+static int wrong(const struct fm_daemon_program *program, const char *what, const char *value)
+{
+	fprintf(stderr, "%s: %s%s; see %s --help\n", program->name, what, value, program->name);
+	return FM_DAEMON_EXIT_CONFIG;
+}
+
+static int help(const struct fm_daemon_program *program)
+{
+	fputs(program->usage, stdout);
+	if (program->help_more)
+		program->help_more();
+	return EXIT_SUCCESS;
+}
+
+int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv, struct fm_daemon_args *args)
+{
+	const struct option options[] = {
+		{ "config", required_argument, NULL, OPT_CONFIG },
+		{ "check", no_argument, NULL, OPT_CHECK },
+		{ "log-level", required_argument, NULL, OPT_LEVEL },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ program->hidden, no_argument, NULL, OPT_HIDDEN },	/* the end, if there is none */
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	*args = (struct fm_daemon_args){ .config = FM_CONFIG_DIR "/" FM_CONFIG_FILE, .log_level = -1 };
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_CONFIG:
+			args->config = optarg;
+			break;
+		case OPT_CHECK:
+			args->is_check = true;
+			break;
+		case OPT_LEVEL:
+			args->log_level = fm_log_level_named(optarg);
+			if (args->log_level < 0)
+				return wrong(program, "--log-level must be error, warn, info or debug, not ", optarg);
+			break;
+		case OPT_VERSION:
+			printf("%s %s\n", program->name, FM_VERSION);
+			return EXIT_SUCCESS;
+		case OPT_HELP:
+			return help(program);
+		case OPT_HIDDEN:
+			args->has_hidden = true;
+			break;
+		default:
+			return FM_DAEMON_EXIT_CONFIG;	/* getopt said it */
+		}
+	}
+	return optind < argc ? wrong(program, "no argument is wanted: ", argv[optind]) : -1;
+}
+
+void fm_daemon_block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int fm_daemon_load(struct fm_daemon_args *args, struct fm_config **out)
+{
+	struct fm_err err = { 0 };
+
+	if (!realpath(args->config, args->file)) {
+		fm_err_sys(&err, -errno, "%s", args->config);
+		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
+	}
+	if (fm_config_load(args->file, out, &err) < 0)
+		return fm_daemon_fail(&err, err.code == -ENOMEM ? EXIT_FAILURE : FM_DAEMON_EXIT_CONFIG);
+	fm_log_set_level((enum fm_log_level)(args->log_level < 0 ? (int)(*out)->node.log_level : args->log_level));
+	return 0;
+}
+
+int fm_daemon_fail(const struct fm_err *err, int status)
+{
+	fm_log_error("%s", err->text);
+	return status;
+}
