@@ -162,17 +162,21 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.owned = (const char(*)[32])view->owned;
 }
 
+const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v)
+{
+	return v->sup->inv && v->plan.ns >= 0 ? &v->sup->inv->namespaces[v->plan.ns] : NULL;
+}
+
 /* What a refusal rested on is different now: look again at once. */
 static bool is_refusal_outdated(struct fm_supervised *v)
 {
 	const struct fm_supervised_facts *f = &v->refused_facts;
-	const struct fm_inv_namespace *ns;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
 	if (!v->is_refused)
 		return false;
-	if (v->plan.ns < 0 || f->peers_version != v->sup->peers_version)
+	if (!ns || f->peers_version != v->sup->peers_version)
 		return true;
-	ns = &v->sup->inv->namespaces[v->plan.ns];
 	return ns->dev != f->dev || ns->size_bytes != f->size_bytes || ns->is_read_only != f->is_read_only ||
 	       strcmp(ns->wwid, f->wwid) != 0;
 }
@@ -287,9 +291,9 @@ enum fm_plan_want fm_supervised_want(const struct fm_supervised *v)
 
 static bool has_live_path(const struct fm_supervised *v)
 {
-	const struct fm_inventory *inv = v->sup->inv;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-	return v->plan.ns >= 0 && fm_inventory_is_live(inv, &inv->namespaces[v->plan.ns]);
+	return ns && fm_inventory_is_live(v->sup->inv, ns);
 }
 
 static void note_loss(struct fm_supervised *v)
@@ -392,7 +396,7 @@ static void watch_size(struct fm_supervised *v, const struct fm_inv_namespace *n
 
 static void watch_device(struct fm_supervised *v)
 {
-	const struct fm_inv_namespace *ns = v->plan.ns >= 0 ? &v->sup->inv->namespaces[v->plan.ns] : NULL;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
 	if (!ns)
 		return;

@@ -199,7 +199,7 @@ static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespa
 	if (ns->dev == 0 || !has_path || is_live_elsewhere(inv, ns, c))
 		return false;
 	/* Others of the subsystem are no less in use because this volume is given up. */
-	return is_use_respected(v) || (ns != (v->plan.ns >= 0 ? &inv->namespaces[v->plan.ns] : NULL) && strcmp(c->state, "live") == 0);
+	return is_use_respected(v) || (ns != fm_supervised_ns(v) && strcmp(c->state, "live") == 0);
 }
 
 /*

@@ -43,7 +43,9 @@ bool fm_supervised_is_writable(const struct fm_supervised *v)
 
 static const char *wwid_of(const struct fm_supervised *v)
 {
-	return v->sup->inv && v->plan.ns >= 0 ? v->sup->inv->namespaces[v->plan.ns].wwid : v->last_wwid;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+	return ns ? ns->wwid : v->last_wwid;
 }
 
 /* Where one of them has never seen it, the names must do: namespaces of one subsystem are several volumes. */
@@ -79,14 +81,14 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 /* Of its device, wherever and by whomever. */
 static void look_at_mounts(const struct fm_supervised *v, bool *is_mounted, bool *is_read_write)
 {
-	const struct fm_supervisor *sup = v->sup;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	const struct fm_mount *m = NULL;
 
 	*is_mounted = v->is_announced;
 	*is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED);
-	if (!sup->inv || v->plan.ns < 0)
+	if (!ns)
 		return;
-	while ((m = fm_mounts_of(&sup->mounts, sup->inv->namespaces[v->plan.ns].dev, m))) {
+	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {
 		*is_mounted = true;
 		*is_read_write = *is_read_write || !m->is_read_only;
 	}

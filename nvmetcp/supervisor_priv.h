@@ -204,6 +204,9 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 /* FM_CALL_PEERS has ended. */
 void fm_supervised_peers_asked(struct fm_supervised *v);
 
+/* Its namespace as the last look saw it; NULL: there was none, or no look yet. */
+const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v);
+
 /* ---- supervisor_peers.c ---- */
 
 /* Whether it is to be mounted read-write here: this node is the writer, and it is not sealed. */

@@ -145,13 +145,9 @@ static void put_seconds(json_t *to, const char *key, int seconds)
 /* Of the volume's namespace, if it is known; else the controller's own first one. */
 static const char *ana_of(const struct fm_supervised *v, unsigned controller)
 {
-	const struct fm_inventory *inv = v->sup->inv;
-	const struct fm_inv_namespace *ns;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-	if (v->plan.ns < 0)
-		return "";
-	ns = &inv->namespaces[v->plan.ns];
-	for (unsigned i = 0; i < ns->path_count; i++)
+	for (unsigned i = 0; ns && i < ns->path_count; i++)
 		if (ns->path[i].controller == (int)controller)
 			return ns->path[i].ana_state;
 	return "";
@@ -215,9 +211,11 @@ static const char *fs_type_of(const struct fm_supervised *v)
 static void show_device(const struct fm_supervised *v, json_t *to)
 {
 	static const struct fm_inv_namespace none;
-	const struct fm_inv_namespace *ns = v->sup->inv && v->plan.ns >= 0 ? &v->sup->inv->namespaces[v->plan.ns] : &none;
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	char device[64] = "", by_id[200] = "";
 
+	if (!ns)
+		ns = &none;
 	if (ns->name[0])
 		(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
 	if (ns->wwid[0])

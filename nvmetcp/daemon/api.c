@@ -222,6 +222,20 @@ static void deadline_fired(struct fm_timer *timer)
 	free_request(r);
 }
 
+/* When what was asked for is so, or at the latest after timeout_ms. 0: now, however it stands. */
+static void answer_later(struct request *r, int timeout_ms)
+{
+	struct fm_loop *loop = r->api->loop;
+
+	r->deadline.fire = deadline_fired;
+	if (timeout_ms == 0) {
+		reply_done(r->client, r->id, r->is_all ? json_object() : show_volume(r->api, r->volume));
+		free_request(r);
+	} else if (!check_waiting(r)) {
+		fm_timer_set(loop, &r->deadline, fm_loop_now(loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
+	}
+}
+
 void fm_nvmed_api_changed(struct fm_nvmed_api *api)
 {
 	fm_list_each(at, next, &api->clients) {
@@ -356,14 +370,8 @@ static int do_all(const struct order *o, const struct wish_op *op, struct fm_err
 	if (!r)
 		return err->code;
 	r->is_all = true;
-	r->deadline.fire = deadline_fired;
 	fm_supervisor_close(api->sup, (uint64_t)force_ms * FM_NS_PER_MS);
-	if (timeout_ms == 0) {
-		reply_done(o->client, o->id, json_object());
-		free_request(r);
-	} else if (!check_waiting(r)) {
-		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
-	}
+	answer_later(r, timeout_ms);
 	return 0;
 }
 
@@ -387,15 +395,9 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
 	r->want = op->want;
 	r->is_for_unit = is_for_unit && op->want == FM_WANT_UP;
-	r->deadline.fire = deadline_fired;
 	if (fm_supervisor_wish(api->sup, volume, op->want, is_forced, &why) < 0)
 		fm_log_error("volume %s: %s", volume, why.text);
-	if (timeout_ms == 0) {
-		reply_done(o->client, o->id, show_volume(api, volume));
-		free_request(r);
-	} else if (!check_waiting(r)) {
-		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
-	}
+	answer_later(r, timeout_ms);
 	return 0;
 }
 
@@ -420,18 +422,12 @@ static int do_seal(const struct order *o, const struct wish_op *op, struct fm_er
 	r->is_sealed = op == &seal_ops[0];
 	r->want = op->want;
 	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
-	r->deadline.fire = deadline_fired;
 	ret = fm_supervisor_seal(api->sup, volume, r->is_sealed, is_forced, err);
 	if (ret < 0) {
 		free_request(r);
 		return ret;
 	}
-	if (timeout_ms == 0 || !fm_supervisor_wants(api->sup, volume, FM_WANT_UP)) {
-		reply_done(o->client, o->id, show_volume(api, volume));
-		free_request(r);
-	} else if (!check_waiting(r)) {
-		fm_timer_set(api->loop, &r->deadline, fm_loop_now(api->loop) + (uint64_t)timeout_ms * FM_NS_PER_MS);
-	}
+	answer_later(r, fm_supervisor_wants(api->sup, volume, FM_WANT_UP) ? timeout_ms : 0);
 	return 0;
 }
 
