@@ -11,8 +11,12 @@
 
 enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE, OPT_ALL, OPT_FORCE_AFTER, OPT_FOR_UNIT };
 
+#define WAIT_ROW { "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" }
+#define TIMEOUT_ROW { "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" }
+#define FORCE_ROW { "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL }
+
 const struct fm_opt fm_opts_nvme_up[] = {
-	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	WAIT_ROW,
 	{ "for-unit", 0, OPT_FOR_UNIT, NULL, "end when it may be mounted and systemd is asked to", NULL },
 	{ "all", 0, OPT_ALL, NULL, "end what down --all began: every volume as it is wished", NULL },
 	FM_NVME_JSON,
@@ -21,15 +25,15 @@ const struct fm_opt fm_opts_nvme_up[] = {
 };
 
 const struct fm_opt fm_opts_nvme_connect[] = {
-	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	WAIT_ROW,
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
 const struct fm_opt fm_opts_nvme_down[] = {
-	{ "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" },
-	{ "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL },
+	TIMEOUT_ROW,
+	FORCE_ROW,
 	{ "all", 0, OPT_ALL, NULL, "every volume, until up --all; not remembered: for the end of the machine", NULL },
 	{ "force-after", 0, OPT_FORCE_AFTER, "TIME", "with --all: --force for what is still in use then", "" },
 	FM_NVME_JSON,
@@ -38,22 +42,22 @@ const struct fm_opt fm_opts_nvme_down[] = {
 };
 
 const struct fm_opt fm_opts_nvme_disconnect[] = {
-	{ "timeout", 0, OPT_WAIT, "TIME", "how long to wait for it (20s); 0: not at all", "" },
-	{ "force", 'f', OPT_FORCE, NULL, "unmount even if it is in use: files that are open stay so, detached", NULL },
+	TIMEOUT_ROW,
+	FORCE_ROW,
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
 const struct fm_opt fm_opts_nvme_seal[] = {
-	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	WAIT_ROW,
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
 const struct fm_opt fm_opts_nvme_unseal[] = {
-	{ "wait", 0, OPT_WAIT, "TIME", "how long to wait for it (60s); 0: not at all", "" },
+	WAIT_ROW,
 	{ "force", 'f', OPT_FORCE, NULL, "even if a reader that had it mounted does not answer", NULL },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
