@@ -10,6 +10,7 @@
 #ifndef FM_NVMETCP_HELPER_CALLS_H
 #define FM_NVMETCP_HELPER_CALLS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <jansson.h>
@@ -51,19 +52,25 @@ int fm_helper_disconnect(json_t *request, json_t *answer, struct fm_err *err);
  */
 int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err);
 
-/* "flush": {"device", ["rdev"]}: writes out and drops what the page cache has of the device. Answers {}. */
-int fm_helper_flush(json_t *request, json_t *answer, struct fm_err *err);
-
 /* "xfs_state": {"device", ["rdev"]} answers {"clean": bool}, as xfs_logprint says. -ENOENT: it is not installed. */
 int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
- * "mount": {"device", "rdev", "point", "type", "options", ["read_only_device", "wwid"]}. The point is a directory,
- * empty, no mount point, without a symbolic link on the way there. read_only_device: sets the device read-only (true)
- * or writable (false) before, and back if it cannot be mounted. -EBUSY: the device is mounted, or somebody has it for
- * himself. Before a read-only mount what the page cache has of the device is dropped. Where systemd has a unit for the
- * point that says the same, it is asked to start that. Answers {"device", "set_read_only", ["unit_unfit"]}: the name that
- * was asked for, whether the device was writable and was set read-only for that, and what was wrong with a unit.
+ * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "drop_cache"]}: what is done before a mount. The point
+ * is a directory, empty, no mount point, without a symbolic link on the way there. -EBUSY: the device is mounted, or
+ * somebody has it for himself, in whatever mount namespace; nobody else can have it while this works. read_only_device: sets it
+ * read-only (true) or writable (false). drop_cache: what the page cache has of it. Answers {"set_read_only"}: whether
+ * it was writable and is read-only now. After an error it is as it was.
+ */
+int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
+
+/* "restore": {"device", "rdev"}: sets a device writable that was prepared. -EBUSY as above. Answers {}. */
+int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
+ * "mount": {"device", "rdev", "point", "type", "options", ["wwid"]}, after "prepare". Where systemd has a unit for the point
+ * that says the same, it is asked to start that. If the device is mounted at the point already, that is a success.
+ * Answers {"device", ["unit_unfit"]}: the name that was asked for, and what was wrong with a unit.
  */
 int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
 
@@ -86,6 +93,18 @@ int fm_helper_open_device(const char *path, json_t *rdev, const char *wwid, int 
 
 /* Whether nobody has the device for himself: 0, -EBUSY, -errno. One that has gone is unused. */
 int fm_helper_check_unused(const char *path, json_t *rdev, struct fm_err *err);
+
+/*
+ * What is mounted at a point, from the table of mounts: what is mounted may be dead, and then its own root answers EIO, or
+ * nothing. *dev is 0 if nothing is.
+ */
+int fm_helper_find_mounted(const char *point, bool *is_mounted, dev_t *dev, struct fm_err *err);
+
+/* A descriptor of a directory as "prepare" wants it; -errno. */
+int fm_helper_open_free_point(const char *point, struct fm_err *err);
+
+/* Not below the feet of somebody who still has it. The target's own protection is another thing, which stays. */
+int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err);
 
 /* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);

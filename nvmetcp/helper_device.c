@@ -182,19 +182,6 @@ static int open_asked(json_t *request, struct fm_err *err)
 	return ret < 0 ? ret : fm_helper_open_device(path, rdev, NULL, 0, err);
 }
 
-int fm_helper_flush(json_t *request, json_t *answer, struct fm_err *err)
-{
-	int fd = open_asked(request, err), ret = 0;
-
-	(void)answer;
-	if (fd < 0)
-		return fd;
-	if (ioctl(fd, BLKFLSBUF, 0) < 0)
-		ret = fm_err_sys(err, -errno, "drop what the page cache has of the device");
-	close(fd);
-	return ret;
-}
-
 /* ----------------------------------------------------------------------------------------------------- xfs_state */
 
 /*

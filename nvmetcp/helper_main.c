@@ -22,8 +22,9 @@ static const struct call {
 	int (*run)(json_t *request, json_t *answer, struct fm_err *err);
 } calls[] = {
 	{ "connect", fm_helper_connect },	{ "discover", fm_helper_discover },   { "disconnect", fm_helper_disconnect },
-	{ "probe", fm_helper_probe },		{ "flush", fm_helper_flush },	      { "xfs_state", fm_helper_xfs_state },
-	{ "mount", fm_helper_mount },		{ "unmount", fm_helper_unmount },     { "resolve", fm_helper_resolve },
+	{ "probe", fm_helper_probe },		{ "prepare", fm_helper_prepare },     { "xfs_state", fm_helper_xfs_state },
+	{ "mount", fm_helper_mount },		{ "unmount", fm_helper_unmount },     { "restore", fm_helper_restore },
+	{ "resolve", fm_helper_resolve },
 };
 
 int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...)

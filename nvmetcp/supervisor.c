@@ -402,7 +402,7 @@ static void watch_device(struct fm_supervised *v)
 		return;
 	watch_size(v, ns);
 	/* Writable again, or made anew: then it is not by us, should it ever be read-only. */
-	if (v->call != FM_CALL_MOUNT && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
+	if (v->call != FM_CALL_PREPARE && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
 		fm_supervised_note_read_only(v, "");
 	fm_supervised_watch_seal(v);
 }

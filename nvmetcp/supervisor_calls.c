@@ -3,7 +3,7 @@
  * The steps of the supervisor, each a call of a helper process: begun, and what follows from its end.
  *
  * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read xfs_state as well, the
- * guard, the peers, the guard again, mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
+ * guard, the peers, the guard again, prepare (the device is nobody else's, and as it is to be), mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +23,7 @@
 #define DISCONNECT_WAIT_MS 25000		/* less, so that the helper can say what it waits for */
 #define PROBE_NS (20 * FM_NS_PER_S)
 #define XFS_STATE_NS (60 * FM_NS_PER_S)
+#define PREPARE_NS (60 * FM_NS_PER_S)
 #define MOUNT_NS (180 * FM_NS_PER_S)		/* a journal may be replayed */
 #define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
 #define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
@@ -252,7 +253,7 @@ static void disconnect_done(struct fm_supervised *v, int code, const char *text)
 		fm_hold_failed(v->sup, &v->disconnect_hold, 1, HOLD_MAX_S);
 }
 
-/* ---- mount: probe, xfs_state, guard, mount ---- */
+/* ---- mount: probe, xfs_state, guard, prepare, mount ---- */
 
 static void mount_failed(struct fm_supervised *v, const char *text)
 {
@@ -335,22 +336,35 @@ static int take_superblock(struct fm_superblock *sb, json_t *answer)
 	return fm_superblock_parse(bytes, sizeof(bytes), sb);
 }
 
-static json_t *mount_request(const struct fm_supervised *v, const struct fm_guard_answer *how)
+static json_t *prepare_request(const struct fm_supervised *v)
+{
+	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
+	json_t *request = device_request(&v->ns, "prepare", true);
+	int ret = request ? json_object_update_new(request, json_pack("{s:s, s:b}", "point", v->volume->mount_point, "drop_cache",
+								      is_reader)) : -1;
+
+	/* A writer's device that is read-only is so by us, or the guard would have refused. */
+	if (ret == 0 && (is_reader || v->ns.is_read_only))
+		ret = json_object_set_new(request, "read_only_device", json_boolean(is_reader));
+	if (ret == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+static json_t *mount_request(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
 	json_t *request = device_request(&v->ns, "mount", true);
 	char *options;
 	int ret;
 
-	if (asprintf(&options, "%s%s%s", vol->mount_options, vol->mount_options[0] ? "," : "", how->options) < 0)
+	if (asprintf(&options, "%s%s%s", vol->mount_options, vol->mount_options[0] ? "," : "", v->how.options) < 0)
 		options = NULL;
 	ret = options && request ? json_object_update_new(request, json_pack("{s:s, s:s, s:s}", "point", vol->mount_point, "type",
 									      vol->fs_type[0] ? vol->fs_type : v->sb.type, "options",
 									      options)) :
 				   -1;
-	/* A writer's device that is read-only is so by us, or the guard would have refused. */
-	if (ret == 0 && (how->verdict == FM_GUARD_READ_ONLY || v->ns.is_read_only))
-		ret = json_object_set_new(request, "read_only_device", json_boolean(how->verdict == FM_GUARD_READ_ONLY));
 	free(options);
 	if (ret == 0)
 		return request;
@@ -399,21 +413,28 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 	return ret;
 }
 
-static void begin_mount(struct fm_supervised *v, const struct fm_guard_answer *how)
+static void begin_prepare(struct fm_supervised *v, const struct fm_guard_answer *how)
 {
-	struct fm_err err = { 0 };
-
-	if (how->verdict == FM_GUARD_READ_ONLY && fm_supervised_sealed(v, &err) < 0) {
-		mount_failed(v, err.text);
-		return;
-	}
-	if (fm_guard_is_writer(v->volume, v->sup->node))
-		v->mounting_epoch = how->verdict == FM_GUARD_READ_WRITE ? 0 : v->epoch;
-	else
-		v->mounting_epoch = v->heard_epoch;
+	v->how = *how;
+	v->mounting_epoch = v->heard_epoch;	/* as old as the cache that is dropped, or older */
 	if (how->verdict == FM_GUARD_READ_ONLY && !v->ns.is_read_only)
 		fm_supervised_note_read_only(v, v->ns.wwid);
-	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v, how), MOUNT_NS);
+	(void)begin_on_device(v, FM_CALL_PREPARE, prepare_request(v), PREPARE_NS);
+}
+
+/* A mount that came to nothing leaves the device as it was. What cannot be done now is done by the next unmount. */
+static void begin_restore(struct fm_supervised *v)
+{
+	if (v->how.verdict == FM_GUARD_READ_ONLY && v->read_only_wwid[0] && strcmp(v->read_only_wwid, v->ns.wwid) == 0)
+		(void)begin_on_device(v, FM_CALL_RESTORE, device_request(&v->ns, "restore", false), PREPARE_NS);
+}
+
+static void restore_done(struct fm_supervised *v, int code, const char *text)
+{
+	if (code == 0)
+		fm_supervised_note_read_only(v, "");
+	else
+		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, text);
 }
 
 /* What is refused by what is known already is not announced: two nodes that announced it again and again would never mount. */
@@ -432,7 +453,7 @@ static void decide(struct fm_supervised *v, bool is_asked)
 	}
 	v->is_refused = false;
 	if (is_asked)
-		begin_mount(v, &how);
+		begin_prepare(v, &how);
 	else if (fm_supervised_ask(v) < 0)
 		mount_failed(v, "the peers cannot be told that it is about to be mounted");
 }
@@ -488,20 +509,49 @@ static void xfs_state_done(struct fm_supervised *v, int code, const char *text, 
 		decide(v, false);
 }
 
-static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+/* Nobody here can write to it any more, so what is to be sealed is sealed from here on. */
+static void begin_mount(struct fm_supervised *v)
 {
-	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
-	bool has_set = json_is_true(json_object_get(answer, "set_read_only"));
+	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
+	struct fm_err err = { 0 };
 
+	if (is_reader && fm_supervised_sealed(v, &err) < 0) {
+		mount_failed(v, err.text);
+		begin_restore(v);
+		return;
+	}
+	if (fm_guard_is_writer(v->volume, v->sup->node))
+		v->mounting_epoch = is_reader ? v->epoch : 0;
+	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v), MOUNT_NS);
+}
+
+static void prepare_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
 	if (code < 0) {
 		mount_failed(v, text);
 		return;
 	}
+	/* Somebody else was first to set it read-only: that is his. */
+	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")))
+		fm_supervised_note_read_only(v, "");
+	if (is_still_wanted(v))
+		begin_mount(v);
+	else
+		begin_restore(v);
+}
+
+static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
+
+	if (code < 0) {
+		mount_failed(v, text);
+		if (code != -ETIMEDOUT)	/* it may be mounted yet */
+			begin_restore(v);
+		return;
+	}
 	if (unfit)
 		fm_log_warn("volume %s: mounted without systemd: %s", v->volume->name, unfit);
-	/* Somebody else was first to set it read-only: that is his. */
-	if (!has_set && !v->ns.is_read_only)
-		v->read_only_wwid[0] = '\0';
 	v->is_sync_tried = false;
 	fm_log_info("volume %s: %s (%s) is mounted at %s", v->volume->name, v->ns.name, v->ns.wwid, v->volume->mount_point);
 	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
@@ -621,8 +671,14 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 	case FM_CALL_XFS_STATE:
 		xfs_state_done(v, code, text, answer);
 		break;
+	case FM_CALL_PREPARE:
+		prepare_done(v, code, text, answer);
+		break;
 	case FM_CALL_MOUNT:
 		mount_done(v, code, text, answer);
+		break;
+	case FM_CALL_RESTORE:
+		restore_done(v, code, text);
 		break;
 	case FM_CALL_UNMOUNT:
 		unmount_done(v, code, text, answer);

@@ -34,10 +34,12 @@ enum fm_supervised_call {
 	FM_CALL_NONE,
 	FM_CALL_CONNECT,
 	FM_CALL_DISCONNECT,
-	FM_CALL_PROBE,			/* these four are one mount */
+	FM_CALL_PROBE,			/* these five are one mount */
 	FM_CALL_XFS_STATE,
 	FM_CALL_PEERS,			/* no helper's */
+	FM_CALL_PREPARE,
 	FM_CALL_MOUNT,
+	FM_CALL_RESTORE,		/* after a mount that came to nothing */
 	FM_CALL_UNMOUNT,
 };
 
@@ -99,6 +101,7 @@ struct fm_supervised {
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
 	bool has_sb;
+	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
@@ -113,7 +116,7 @@ struct fm_supervised {
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
 	uint64_t epoch;
-	uint64_t mounting_epoch;	/* FM_CALL_MOUNT */
+	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
 	/* What people are told. */
 	enum fm_supervised_state state;
@@ -233,7 +236,7 @@ int fm_supervisor_publish(struct fm_supervisor *sup);
 /* Why what is mounted read-only must be unmounted, because of a seal; NULL: it need not be. */
 const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX]);
 
-/* It was unmounted and is clean: if it is to be sealed, it is now. */
+/* It was unmounted and is clean, and nobody here can write to it: if it is to be sealed, it is now. */
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err);
 
 void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to);

@@ -30,7 +30,7 @@ static bool is_mount_wanted(const struct fm_supervised *v)
 
 static bool is_mounting(const struct fm_supervised *v)
 {
-	return v->call == FM_CALL_PROBE || v->call == FM_CALL_XFS_STATE || v->call == FM_CALL_PEERS || v->call == FM_CALL_MOUNT;
+	return v->call >= FM_CALL_PROBE && v->call <= FM_CALL_MOUNT;
 }
 
 static enum fm_supervised_state state_down(const struct fm_supervised *v)

@@ -71,6 +71,7 @@ struct mood {
 	bool is_busy;			/* unmounts say -EBUSY */
 	bool hangs_sync;		/* unmounts that write out first */
 	bool hangs_unmount;		/* those that are not lazy */
+	bool fails_mount;
 	bool is_written;		/* somebody else's unmount is still writing: disconnects that ask are told */
 	unsigned hang_percent, fail_percent;
 };
@@ -105,6 +106,7 @@ static struct sim {
 	char *published;
 	unsigned connects, mounts, saves, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
+	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
 	uint64_t connect_ns[512];
 	const char *bad_name;		/* a wwid, instead of the right one */
 	bool has_discovery;		/* a discovery controller is there */
@@ -463,13 +465,37 @@ static void check_announced(unsigned volume, bool is_read_write)
 	json_decref(said);
 }
 
-static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
+static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
-	bool is_set = json_is_true(json_object_get(c->request, "read_only_device")) && sim.read_only_dev[volume] != sim.dev[volume];
+	const json_t *is_asked = json_object_get(c->request, "read_only_device");
+	bool is_set = json_is_true(is_asked) && sim.read_only_dev[volume] != sim.dev[volume];
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
+			return fm_err_set(err, -EBUSY, "something is mounted there");
+	if (is_set)
+		sim.read_only_dev[volume] = sim.dev[volume];
+	else if (json_is_false(is_asked))
+		sim.read_only_dev[volume] = 0;
+	sim.prepared_dev[volume] = sim.dev[volume];
+	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
+	return 0;
+}
+
+static int do_mount(const struct call *c, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
+
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+		return fm_err_set(err, -ESTALE, "another device");
+	if (sim.mood.fails_mount)
+		return fm_err_set(err, -EINVAL, "not this file system");
+	CU_ASSERT_EQUAL(sim.prepared_dev[volume], sim.dev[volume]);
+	CU_ASSERT_EQUAL(sim.read_only_dev[volume] == sim.dev[volume], is_read_only);
 	check_announced(volume, strncmp(asked(c, "options"), "rw", 2) == 0);
 	/* Never another identity, never twice. */
 	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
@@ -479,14 +505,9 @@ static int do_mount(const struct call *c, json_t *answer, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		if (sim.mounted[i].is_there)
 			continue;
-		sim.mounted[i] = (struct mounted){ true, strncmp(asked(c, "options"), "rw", 2) != 0, sim.dev[volume], volume,
-						   sim.letter[volume] };
+		sim.mounted[i] = (struct mounted){ true, is_read_only, sim.dev[volume], volume, sim.letter[volume] };
+		sim.prepared_dev[volume] = 0;
 		sim.mounts++;
-		if (is_set)
-			sim.read_only_dev[volume] = sim.dev[volume];
-		else if (json_is_false(json_object_get(c->request, "read_only_device")))
-			sim.read_only_dev[volume] = 0;
-		json_object_set_new(answer, "set_read_only", json_boolean(is_set));
 		return 0;
 	}
 	abort();
@@ -497,6 +518,19 @@ static void make_writable(const struct call *c, unsigned volume)
 	CU_ASSERT_EQUAL(strncmp(asked(c, "device"), "/dev/nvme", 9), 0);
 	CU_ASSERT_EQUAL(minor_asked(c), sim.dev[volume]);
 	sim.read_only_dev[volume] = 0;
+}
+
+static int do_restore(const struct call *c, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+
+	if (sim.dev[volume] != minor_asked(c))
+		return fm_err_set(err, -ESTALE, "another device");
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		if (sim.mounted[i].is_there && sim.mounted[i].dev == minor_asked(c))
+			return fm_err_set(err, -EBUSY, "it is mounted");
+	make_writable(c, volume);
+	return 0;
 }
 
 static int do_unmount(const struct call *c, struct fm_err *err)
@@ -557,8 +591,12 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 		return do_disconnect(c, err);
 	if (is_call(c, "probe"))
 		return do_probe(c, answer, err);
+	if (is_call(c, "prepare"))
+		return do_prepare(c, answer, err);
+	if (is_call(c, "restore"))
+		return do_restore(c, err);
 	if (is_call(c, "mount"))
-		return do_mount(c, answer, err);
+		return do_mount(c, err);
 	if (is_call(c, "unmount"))
 		return do_unmount(c, err);
 	if (is_call(c, "discover"))
@@ -853,12 +891,19 @@ static unsigned controllers(void)
 }
 
 /* Its helper process has not answered yet. */
-static bool is_mounting(void)
+static bool is_under_way(const char *call)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (sim.call[i].helper && is_call(&sim.call[i], "mount"))
+		if (sim.call[i].helper && is_call(&sim.call[i], call))
 			return true;
 	return false;
+}
+
+static void run_until(const char *call)
+{
+	for (unsigned i = 0; i < 500 && !is_under_way(call); i++)
+		run_for(10 * MS);
+	CU_ASSERT_TRUE_FATAL(is_under_way(call));
 }
 
 static void set_target(unsigned v, bool is_up)
@@ -1163,6 +1208,31 @@ static void test_read_only_stays(void)
 	end();
 }
 
+/* While it is prepared nobody else can have the device, so whoever waits for the permission to mount it waits. */
+static void test_prepare(void)
+{
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	sim.mood.fails_mount = true;
+	start_supervisor();
+	run_until("prepare");
+	CU_ASSERT_FALSE(fm_supervisor_is_mount_allowed(sim.sup, "one"));
+	run_until("mount");
+	CU_ASSERT_TRUE(fm_supervisor_is_mount_allowed(sim.sup, "one"));
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], sim.dev[0]);
+	run_until("restore");
+	run_for(500 * MS);
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "not this file system"));
+	run_until("prepare");
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	is_state(0, "connected");
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	end();
+}
+
 static void test_one_hangs(void)
 {
 	begin(2);
@@ -1414,9 +1484,7 @@ static void test_read_only_left(void)
 	begin(1);
 	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
 	start_supervisor();
-	for (unsigned i = 0; i < 500 && !is_mounting(); i++)
-		run_for(10 * MS);
-	CU_ASSERT_TRUE_FATAL(is_mounting());
+	run_until("mount");
 	kill_supervisor(false);
 	sim.read_only_dev[0] = sim.dev[0];
 	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
@@ -1935,6 +2003,7 @@ int main(void)
 		{ "what is still being written is not disconnected, but by force", test_still_written },
 		{ "a device that was set read-only is writable again when it is unmounted", test_reader_becomes_writer },
 		{ "a device that was read-only before stays so", test_read_only_stays },
+		{ "allowed to be mounted when it is prepared; one that was not mounted is as it was", test_prepare },
 		{ "one volume that hangs does not keep another", test_one_hangs },
 		{ "another namespace at the same place is not mounted", test_identity },
 		{ "who is not the named writer is refused, until the configuration changes", test_not_writer },

@@ -19,6 +19,7 @@ HOSTID=11111111-2222-3333-4444-555555555555
 HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$HOSTID
 ADDR=127.0.0.2
 POINT=/run/volume
+RO=',"read_only_device":true'
 EBUSY=-16 EACCES=-13 EINVAL=-22 ENOTEMPTY=-39 ELOOP=-40 ETIMEDOUT=-110 ESTALE=-116
 
 need base64 findmnt blockdev od mkfs.ext4 mkfs.xfs xfs_io xfs_logprint tc unshare
@@ -67,6 +68,11 @@ device_json() {
 
 mount_json() {
 	device_json mount ",\"point\":\"${point:-$POINT}\",\"type\":\"$1\",\"options\":\"$2\"${3:-}"
+}
+
+# prepare_json [MORE]
+prepare_json() {
+	device_json prepare ",\"point\":\"${point:-$POINT}\"${1:-}"
 }
 
 disconnect_json() {
@@ -123,7 +129,10 @@ probe() {
 	[ "$(value uuid) $(value nsid) $(value size)" = "$UUID 1 $((512 << 20))" ] || fail "identity: $reply"
 	no $ESTALE "left alone" "$(device_json probe ',"wwid":"uuid.00000000-0000-0000-0000-000000000000"')"
 	no $ESTALE "left alone" "{\"call\":\"probe\",\"device\":\"/dev/$disk\",\"rdev\":[1,1]}"
-	yes "$(device_json flush)"
+}
+
+is_writable() {
+	[ "$(blockdev --getro "/dev/$disk")" = 0 ] || fail "$disk is read-only"
 }
 
 bad_points() {
@@ -135,6 +144,8 @@ bad_points() {
 	no $EBUSY "mounted at /run already" "$(point=/run mount_json ext4 rw)"
 	no $EINVAL "dmesg" "$(mount_json xfs rw)"
 	no $EINVAL "not for a volume" "$(mount_json ext4 rw,remount)"
+	point=$POINT.full no $ENOTEMPTY "not empty" "$(point=$POINT.full prepare_json "$RO")"
+	is_writable
 	check_not findmnt "/dev/$disk"
 }
 
@@ -144,7 +155,8 @@ mount_and_unmount() {
 	[ "$(findmnt -no SOURCE $POINT)" = "/dev/$disk" ] || fail "mounted is $(findmnt -no SOURCE $POINT)"
 	findmnt -no OPTIONS $POINT | grep -q noatime || fail "options: $(findmnt -no OPTIONS $POINT)"
 	echo hello > $POINT/hello
-	no $EBUSY already "$(mount_json ext4 rw)"
+	yes "$(mount_json ext4 rw)"	# as it is
+	no $EBUSY already "$(prepare_json)"
 	no $ESTALE "left alone" "{\"call\":\"unmount\",\"point\":\"$POINT\",\"rdev\":[1,1]}"
 	exec {held}> $POINT/held
 	no $EBUSY fuser "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
@@ -152,43 +164,46 @@ mount_and_unmount() {
 	yes "$(device_json unmount | sed "s,\"device\":\"[^\"]*\",\"point\":\"$POINT\",")"
 	check_not findmnt $POINT
 	yes "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
-	yes "$(mount_json ext4 ro,noload ',"read_only_device":true')"
-	[ "$(blockdev --getro "/dev/$disk")" = 1 ] && [ "$(cat $POINT/hello)" = hello ] || fail "not read-only, or not what was written"
+	yes "$(prepare_json "$RO,\"drop_cache\":true")"
 	[ "$(value set_read_only)" = true ] || fail "it does not say that it set it read-only: $reply"
+	yes "$(mount_json ext4 ro,noload)"
+	[ "$(blockdev --getro "/dev/$disk")" = 1 ] && [ "$(cat $POINT/hello)" = hello ] || fail "not read-only, or not what was written"
 	yes "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
 	no $EACCES "read-only" "$(mount_json ext4 rw)"
-	yes "$(mount_json ext4 ro,noload ',"read_only_device":true')"
+	yes "$(prepare_json "$RO")"
 	[ "$(value set_read_only)" = false ] || fail "it says that it set it read-only: $reply"
+	yes "$(mount_json ext4 ro,noload)"
 	yes "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
-	yes "$(mount_json ext4 rw ',"read_only_device":false')"
+	yes "$(prepare_json ',"read_only_device":false')"
+	yes "$(mount_json ext4 rw)"
 	yes "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
-}
-
-is_writable() {
-	[ "$(blockdev --getro "/dev/$disk")" = 0 ] || fail "$disk is read-only"
 }
 
 # The read-only flag of a device: only while it is mounted for reading, and never below the feet of another mount.
 read_only_device() {
-	local other=$POINT.other ro=',"read_only_device":true'
+	local other=$POINT.other
 
 	mkdir -p $other
 	is_writable
-	no $EINVAL "dmesg" "$(mount_json xfs ro,norecovery "$ro")"
-	is_writable
 	check mount "/dev/$disk" $other
-	no $EBUSY "mounted already, at $other" "$(mount_json ext4 ro,noload "$ro")"
+	no $EBUSY "mounted already, at $other" "$(prepare_json "$RO")"
 	is_writable
 	check touch $other/still_writable
 	check umount $other
 	# In another mount namespace, where the table of mounts says nothing of it.
 	unshare -m sh -c "mount /dev/$disk $other && touch /run/mounted && while [ ! -e /run/over ]; do sleep 0.1; done; umount $other" &
 	wait_for 20 test -e /run/mounted
-	no $EBUSY "for ourselves" "$(mount_json ext4 ro,noload "$ro")"
+	no $EBUSY "for ourselves" "$(prepare_json "$RO")"
 	is_writable
 	touch /run/over
 	wait $! || fail "the other namespace's mount failed"
-	yes "$(mount_json ext4 ro,noload "$ro")"
+	yes "$(prepare_json "$RO")"
+	no $EINVAL "dmesg" "$(mount_json xfs ro,norecovery)"
+	yes "$(device_json restore)"
+	is_writable
+	yes "$(prepare_json "$RO")"
+	yes "$(mount_json ext4 ro,noload)"
+	no $EBUSY "mounted already, at $POINT" "$(device_json restore)"
 	yes "$(device_json unmount ",\"point\":\"$POINT\",\"read_write_device\":true")"
 	[ -z "$(value still_read_only)" ] || fail "still read-only: $reply"
 	is_writable
