@@ -76,8 +76,12 @@ static void ask_peer(struct volumes_ask *a, struct fm_peer *p)
 	struct asked *one = &a->asked[a->count];
 	struct fm_err err = { 0 };
 
-	if (!p->session) {
+	/* Somebody must hear that it was not asked: nothing said would be that nothing is mounted there. */
+	if (a->engine->is_stopping)
+		(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", a->engine->name);
+	else if (!p->session)
 		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s", p->last_error[0] ? ": " : "", p->last_error);
+	if (err.code < 0) {
 		answer.err = &err;
 		a->events.answer(a->ctx, &answer);
 		return;
@@ -94,9 +98,8 @@ static void begin_run(struct fm_task *task)
 	struct volumes_ask *a = fm_container_of(task, struct volumes_ask, begin_task);
 
 	a->waiting = 1;		/* a session may end while it is asked; it is not over before all are */
-	if (!a->engine->is_stopping)
-		fm_list_each(at, next, &a->engine->peers)
-			ask_peer(a, fm_container_of(at, struct fm_peer, at));
+	fm_list_each(at, next, &a->engine->peers)
+		ask_peer(a, fm_container_of(at, struct fm_peer, at));
 	a->waiting--;
 	check_over(a);
 }

@@ -651,12 +651,12 @@ static void on_volumes_done(void *ctx)
 	heard.dones++;
 }
 
+static const struct fm_volumes_events volumes_events = { on_volumes, on_volumes_done };
+
 static void ask_volumes(void)
 {
-	static const struct fm_volumes_events events = { on_volumes, on_volumes_done };
-
 	memset(&heard, 0, sizeof(heard));
-	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &events, NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &volumes_events, NULL, NULL), 0);
 	spin();
 }
 
@@ -701,7 +701,11 @@ static void test_volumes_answers(void)
 	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
 	spin();
 	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -ECONNRESET);
+	/* Asked and stopped before anybody could be: that is not "nothing is mounted". */
+	memset(&heard, 0, sizeof(heard));
+	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &volumes_events, NULL, NULL), 0);
 	end();
+	CU_ASSERT_TRUE(heard.answers == 1 && heard.code == -ECANCELED && heard.dones == 1);
 }
 
 static const struct fm_test tests[] = {
