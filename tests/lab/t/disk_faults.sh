@@ -171,9 +171,13 @@ free_bytes() {
 	df -B1 --output=avail /mnt/dest | tail -n 1
 }
 
-# All but $1 bytes.
+has_filled() {
+	fallocate -l "$(($(free_bytes) - $1))" /mnt/dest/filler || ! rm -f /mnt/dest/filler
+}
+
+# All but $1 bytes. What was sent may still be arriving, and takes space between the question and the filler.
 fill_disk() {
-	check fallocate -l "$(($(free_bytes) - $1))" /mnt/dest/filler
+	wait_for 60 has_filled "$1"
 }
 
 empty_disk() {
