@@ -22,6 +22,7 @@
 #define PAUSE_MIN_NS (500 * FM_NS_PER_MS)
 #define DIAL_PAUSE_MAX_NS (10 * FM_NS_PER_S)
 #define UNLIKELY_PAUSE_MAX_NS (30 * FM_NS_PER_S)
+#define UNLIKELY_WAIT_NS (30 * FM_NS_PER_S)
 #define BREAK_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
 #define LOOK_NS (5 * FM_NS_PER_S)	/* how often our own addresses are looked at */
@@ -173,8 +174,9 @@ static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const s
 	return free_place;
 }
 
-static void add_rail(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
+static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
 {
+	struct fm_rails *r = &s->rails;
 	struct fm_rail *rail = find_place(r, kind, local, remote);
 
 	if (!rail || local->sa.ss_family != remote->sa.ss_family)
@@ -188,6 +190,7 @@ static void add_rail(struct fm_rails *r, enum fm_kind kind, const struct fm_addr
 	*rail = (struct fm_rail){ .local = *local,
 				  .remote = *remote,
 				  .kind = kind,
+				  .retry_ns = fm_engine_now(s->engine),
 				  .dial_pause_ns = PAUSE_MIN_NS,
 				  .break_pause_ns = PAUSE_MIN_NS,
 				  .is_listed = true,
@@ -208,7 +211,7 @@ static void add_rdma(struct fm_session *s, const struct fm_addr *local, size_t n
 			for (unsigned j = 0; local[i].is_rdma && j < r->remote.count; j++) {
 				from_wire(&r->remote.addr[j], &remote);
 				if (remote.is_rdma && is_same_subnet(&local[i], &remote) == (pass == 0))
-					add_rail(r, FM_KIND_RDMA, &local[i], &remote);
+					add_rail(s, FM_KIND_RDMA, &local[i], &remote);
 			}
 		}
 	}
@@ -233,7 +236,7 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	uint32_t best = fastest(local, n);
 
 	net_of(s)->ops->ctl_addrs(s->ctl, &ctl_local, &ctl_remote);
-	add_rail(r, FM_KIND_TCP, &ctl_local, &ctl_remote);
+	add_rail(s, FM_KIND_TCP, &ctl_local, &ctl_remote);
 	if (is_loopback(&ctl_remote))
 		return;
 	for (size_t i = 0; i < n; i++) {
@@ -242,7 +245,7 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 		for (unsigned j = 0; j < r->remote.count; j++) {
 			from_wire(&r->remote.addr[j], &remote);
 			if (!is_same_ip(&remote, &ctl_remote) && is_same_subnet(&local[i], &remote))
-				add_rail(r, FM_KIND_TCP, &local[i], &remote);
+				add_rail(s, FM_KIND_TCP, &local[i], &remote);
 		}
 	}
 }
@@ -354,16 +357,30 @@ static bool is_taken(const struct fm_rails *r, const struct fm_rail *rail)
 	return false;
 }
 
+static bool is_port_up(const struct fm_rails *r, const struct fm_rail *rail)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (r->rail[i].up > 0 && has_port_in_common(&r->rail[i], rail))
+			return true;
+	return false;
+}
+
+/* Since when it is this pair's turn; one that is not likely to work lets others go first for a while, not for ever. */
+static uint64_t turn_ns(const struct fm_rail *rail)
+{
+	return rail->retry_ns + (rail->is_likely ? 0 : UNLIKELY_WAIT_NS);
+}
+
 /*
- * A dial to nowhere keeps both its ports for DIAL_TIMEOUT_NS, and there are more pairs that lead nowhere than cables: so they
- * wait while a pair that is likely to work is due.
+ * A dial to nowhere keeps both its ports for DIAL_TIMEOUT_NS, and there are more pairs that lead nowhere than cables. So the
+ * ports of a pair that is due are left to it, also while one of them is still dialling with another.
  */
 static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < r->count && !rail->is_likely; i++) {
+	for (unsigned i = 0; i < r->count; i++) {
 		const struct fm_rail *o = &r->rail[i];
 
-		if (o->is_likely && o->is_listed && now_ns >= o->retry_ns && has_port_in_common(o, rail) && !is_taken(r, o))
+		if (o->is_listed && now_ns >= o->retry_ns && turn_ns(o) < turn_ns(rail) && has_port_in_common(o, rail) && !is_port_up(r, o))
 			return true;
 	}
 	return false;
