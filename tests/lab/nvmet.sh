@@ -46,6 +46,20 @@ nvmet_ns_down() {
 	check rmdir "$NVMET/subsystems/$1/namespaces/$2"
 }
 
+# nvmet_ns_again NQN ID UUID: the same one with another identity.
+nvmet_ns_again() {
+	local ns=$NVMET/subsystems/$1/namespaces/$2
+
+	echo 0 > "$ns/enable"
+	echo "$3" > "$ns/device_uuid"
+	echo 1 > "$ns/enable"
+}
+
+# nvmet_uuid NAME: always the same one for a name.
+nvmet_uuid() {
+	printf 'aaaaaaaa-bbbb-cccc-dddd-%012x' "$(printf %s "$1" | cksum | cut -d' ' -f1)"
+}
+
 # nvmet_port N ADDRESS PORT: where subsystems can be shown. Nobody listens there before one is.
 nvmet_port() {
 	local port=$NVMET/ports/$1 family=ipv4

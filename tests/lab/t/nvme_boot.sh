@@ -24,10 +24,6 @@ ROUNDS=${LAB_ROUNDS:-1}
 SLOW_S=400			# when to give up waiting; on a quiet machine nothing takes a tenth of that
 DEAD_MORE_S=50			# how much longer than with the target up until the network goes; force would come after 60
 
-uuid_of() {
-	printf 'aaaaaaaa-bbbb-cccc-dddd-%012x' "$(printf %s "$1" | cksum | cut -d' ' -f1)"
-}
-
 # --- guest 1: the target --------------------------------------------------------------------------
 
 # Not a packet of it leaves this guest.
@@ -46,7 +42,7 @@ target_up() {
 	nvmet_port 1 "$ADDR" 4420
 	for name in data plain; do
 		check mkfs.ext4 -q -F /dev/lab/disk$disk
-		nvmet_up "$NQN:$name" /dev/lab/disk$disk "$(uuid_of $name)"
+		nvmet_up "$NQN:$name" /dev/lab/disk$disk "$(nvmet_uuid $name)"
 		nvmet_show 1 "$NQN:$name"
 		disk=$((disk + 1))
 	done
@@ -90,7 +86,7 @@ guest_1() {
 
 volume() {
 	printf '{ name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; uuid = "%s"; mount = "/srv/%s"; type = "ext4"; ' \
-		"$1" $NQN "$1" "$ADDR" "$(uuid_of "$1")" "$1"
+		"$1" $NQN "$1" "$ADDR" "$(nvmet_uuid "$1")" "$1"
 	printf 'writer = "n2"; reconnect_delay = "1s"; queues = 1; }'
 }
 

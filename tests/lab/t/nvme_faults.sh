@@ -24,10 +24,6 @@ trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need findmnt mkfs.ext4 tc ss cmp
 
-uuid_of() {
-	printf '%s-bbbb-cccc-dddd-eeeeeeeeeeee' "$(printf %s "$1" | cksum | awk '{ printf "%08x", $1 }')"
-}
-
 # Each has a port of its own, so that it can be closed; `other` stands beside `short`.
 addr_of() {
 	case $1 in
@@ -47,7 +43,7 @@ volume() {
 }
 
 uuid() {
-	printf 'uuid = "%s";' "$(uuid_of "$1")"
+	printf 'uuid = "%s";' "$(nvmet_uuid "$1")"
 }
 
 configure() {
@@ -118,7 +114,7 @@ target_of() {
 	addr=$(addr_of "$1")
 	port=${addr##*.}
 	check mkfs.ext4 -q -F -b 4096 -d /run/files "$2"
-	nvmet_up "$PREFIX:$1" "$2" "$(uuid_of "$1")"
+	nvmet_up "$PREFIX:$1" "$2" "$(nvmet_uuid "$1")"
 	[ -d $NVMET/ports/"$port" ] || nvmet_port "$port" "$addr" 4420
 	nvmet_show "$port" "$PREFIX:$1"
 }
