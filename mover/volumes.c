@@ -97,7 +97,6 @@ static void begin_run(struct fm_task *task)
 {
 	struct volumes_ask *a = fm_container_of(task, struct volumes_ask, begin_task);
 
-	a->waiting = 1;		/* a session may end while it is asked; it is not over before all are */
 	fm_list_each(at, next, &a->engine->peers)
 		ask_peer(a, fm_container_of(at, struct fm_peer, at));
 	a->waiting--;
@@ -115,6 +114,7 @@ int fm_volumes_ask(struct fm_engine *e, const struct fm_volumes_events *events, 
 	a = FM_FAULT("volumes.ask") ? NULL : calloc(1, sizeof(*a));
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "no memory to ask the peers");
+	a->waiting = 1;		/* until all are asked: a session may end before, or in the midst of it */
 	a->engine = e;
 	a->events = *events;
 	a->ctx = ctx;
