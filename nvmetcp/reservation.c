@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* reservation - see reservation.h. NVM Express Base Specification 2.0, "Reservations". */
+#include "nvmetcp/reservation.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/nvme_ioctl.h>
+#include <linux/pr.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+#include "mover/base/err.h"
+#include "nvmetcp/nvme_command.h"
+
+#define RESERVATION_REGISTER 0x0d
+#define RESERVATION_REPORT 0x0e
+#define UNREGISTER 1			/* an action of the first */
+#define EXTENDED 1			/* the second tells host ids whole */
+#define RESCAP 31			/* of Identify Namespace: what the namespace offers of it */
+#define RESCAP_WRITE_EXCLUSIVE 0x02
+
+/* enum pr_status of linux/pr.h since 6.3; a failed path is one of the bits above. */
+#define PR_IO_ERROR 0x02
+#define PR_CONFLICT 0x18
+#define PR_PATH_FAILED 0xff0000
+
+#define NVME_DO_NOT_RETRY 0x4000
+
+/* ---- what the kernel says ---- */
+
+enum fm_reservation_status fm_reservation_status(int ret)
+{
+	int nvme = ret & FM_NVME_STATUS_MASK;
+
+	if (ret == 0)
+		return FM_RESERVATION_OK;
+	if (ret == -EOPNOTSUPP || ret == -ENOTTY || ret == -EINVAL)
+		return FM_RESERVATION_NOT_OFFERED;
+	if (ret < 0)
+		return ret == -EAGAIN ? FM_RESERVATION_NO_PATH : FM_RESERVATION_FAILED;
+	if (ret == PR_CONFLICT || nvme == FM_NVME_RESERVATION_CONFLICT)
+		return FM_RESERVATION_CONFLICT;
+	if ((ret & PR_PATH_FAILED) || FM_NVME_IS_PATH_ERROR(nvme))
+		return FM_RESERVATION_NO_PATH;
+	/* An invalid field of NVMe and an I/O error of the block layer have the same number, but for a bit. */
+	if (nvme == FM_NVME_INVALID_OPCODE || (nvme == FM_NVME_INVALID_FIELD && (ret & NVME_DO_NOT_RETRY)))
+		return FM_RESERVATION_NOT_OFFERED;
+	return FM_RESERVATION_FAILED;
+}
+
+static int call(int fd, unsigned long request, void *arg)
+{
+	int ret = ioctl(fd, request, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static int fail(int ret, const char *what, struct fm_err *err)
+{
+	if (fm_reservation_status(ret) == FM_RESERVATION_NO_PATH)
+		return fm_err_set(err, -EAGAIN, "%s: the target was not reached", what);
+	return ret < 0 ? fm_err_sys(err, ret, "%s", what) : fm_err_set(err, -EIO, "%s: the device answers 0x%x", what, (unsigned)ret);
+}
+
+/* ---- the steps ---- */
+
+/* Of what is no NVMe the first command tells. */
+static int is_offered(int fd, struct fm_err *err)
+{
+	uint8_t namespace[FM_NVME_IDENTIFY_BYTES];
+	int ret = fm_nvme_identify(fd, FM_NVME_IDENTIFY_NAMESPACE, namespace, err);
+
+	if (ret == -ENOTTY)
+		return 1;
+	return ret < 0 ? ret : (namespace[RESCAP] & RESCAP_WRITE_EXCLUSIVE) != 0;
+}
+
+/* A host that is known by another key, which it had before, has that one replaced. */
+static int enroll(int fd, uint64_t key)
+{
+	struct pr_registration r = { .new_key = key, .flags = PR_FL_IGNORE_KEY };
+	int ret = call(fd, IOC_PR_REGISTER, &r);
+
+	if (fm_reservation_status(ret) != FM_RESERVATION_CONFLICT)
+		return ret;
+	r.old_key = key;
+	return call(fd, IOC_PR_REGISTER, &r);
+}
+
+/* The kernel would have NVMe replace the key by 0, which leaves the host known. */
+static int leave(int fd, uint64_t key)
+{
+	struct pr_registration r = { .old_key = key };
+	uint64_t keys[2] = { htole64(key) };	/* the present one; the new one is none */
+	struct nvme_passthru_cmd cmd = { .opcode = RESERVATION_REGISTER, .cdw10 = UNREGISTER, .addr = (uintptr_t)keys,
+					 .data_len = sizeof(keys) };
+	int status, ret = fm_nvme_command(fd, false, &cmd, "unregister", &status, NULL);
+
+	if (ret == -ENOTTY)
+		return call(fd, IOC_PR_REGISTER, &r);
+	return ret < 0 && status ? status : ret;
+}
+
+/* ---- who has it ---- */
+
+bool fm_reservation_holder(const uint8_t *report, size_t len, char out[static FM_RESERVATION_HOLDER_MAX])
+{
+	enum { HEADER = 64, ENTRY = 64, COUNT = 5, STATUS = 2, HAS_IT = 0x01, HOST_ID = 16 };
+	size_t count = len >= HEADER ? report[COUNT] | (size_t)report[COUNT + 1] << 8 : 0;
+	char *to = out;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < count && HEADER + (i + 1) * ENTRY <= len; i++) {
+		const uint8_t *entry = report + HEADER + i * ENTRY;
+
+		if (!(entry[STATUS] & HAS_IT))
+			continue;
+		for (unsigned b = 0; b < 16; b++)
+			to += sprintf(to, "%s%02x", b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", entry[HOST_ID + b]);
+		return true;
+	}
+	return false;
+}
+
+/* -EBADE: of another host. */
+static int refuse(int fd, struct fm_err *err)
+{
+	uint8_t report[4096] = { 0 };
+	struct nvme_passthru_cmd cmd = { .opcode = RESERVATION_REPORT, .cdw10 = sizeof(report) / 4 - 1, .cdw11 = EXTENDED,
+					 .addr = (uintptr_t)report, .data_len = sizeof(report) };
+	char holder[FM_RESERVATION_HOLDER_MAX] = "";
+
+	if (fm_nvme_command(fd, false, &cmd, "ask who has it reserved", NULL, NULL) == 0)
+		(void)fm_reservation_holder(report, sizeof(report), holder);
+	return fm_err_set(err, -EBADE, "the target keeps it reserved for another host%s%s: unmount it there (fmove nvme down); should "
+			  "that host be gone for good, see RESERVATIONS in fmove-nvme(1)", holder[0] ? ", host id " : "", holder);
+}
+
+/* ---- public ---- */
+
+int fm_reservation_key(const char *host_id, uint64_t *key, struct fm_err *err)
+{
+	uint64_t half[2];
+	unsigned p[4];
+	int end = 0;
+
+	if (sscanf(host_id, "%8x-%4x-%4x-%4x-%12" SCNx64 "%n", &p[0], &p[1], &p[2], &p[3], &half[1], &end) != 5 || end != 36 ||
+	    host_id[end])
+		return fm_err_set(err, -EINVAL, "the host's id \"%.40s\" is no UUID", host_id);
+	half[0] = (uint64_t)p[0] << 32 | p[1] << 16 | p[2];
+	half[1] |= (uint64_t)p[3] << 48;
+	*key = half[0] ? half[0] : half[1];
+	return *key ? 0 : fm_err_set(err, -EINVAL, "the host's id is all zeros");
+}
+
+int fm_reservation_take(int fd, uint64_t key, struct fm_err *err)
+{
+	struct pr_reservation r = { .key = key, .type = PR_WRITE_EXCLUSIVE };
+	int ret = is_offered(fd, err), said;
+
+	if (ret <= 0)
+		return ret;
+	said = enroll(fd, key);
+	if (fm_reservation_status(said) == FM_RESERVATION_NOT_OFFERED)
+		return 0;
+	if (said != 0)
+		return fail(said, "make the host known for a reservation", err);
+	said = call(fd, IOC_PR_RESERVE, &r);
+	if (said == 0)
+		return 1;
+	if (fm_reservation_status(said) == FM_RESERVATION_NOT_OFFERED)
+		ret = 0;
+	else if (fm_reservation_status(said) == FM_RESERVATION_CONFLICT)
+		ret = refuse(fd, err);
+	else
+		ret = fail(said, "reserve it", err);
+	(void)leave(fd, key);	/* err says what went wrong first */
+	return ret;
+}
+
+/*
+ * Who has it and is no longer known has it no longer. IOC_PR_RELEASE is left out: before a mend of 2022 the kernel sent a command
+ * that some targets refuse. A conflict: this host is not known there, so there was none. What is
+ * no NVMe may know nothing of all this.
+ */
+int fm_reservation_release(int fd, uint64_t key, struct fm_err *err)
+{
+	int ret = is_offered(fd, err), said;
+	enum fm_reservation_status status;
+
+	if (ret <= 0)
+		return ret;
+	said = leave(fd, key);
+	status = fm_reservation_status(said);
+	if (said == 0 || status == FM_RESERVATION_CONFLICT || (said < 0 && status == FM_RESERVATION_NOT_OFFERED))
+		return 0;
+	return fail(said, "give the reservation back", err);
+}

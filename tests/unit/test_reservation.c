@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reservation: the key, what statuses mean, who a report says has it. Taking one is for tests/lab/t/reservation.sh.
+ *
+ * links: fm_nvmetcp
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "nvmetcp/nvme_command.h"
+#include "nvmetcp/reservation.h"
+#include "nvmetcp/write_protect.h"
+#include "tests/fm_test.h"
+
+static struct fm_err err;
+
+static uint64_t key_of(const char *host_id)
+{
+	uint64_t key = 0;
+
+	CU_ASSERT_EQUAL(fm_reservation_key(host_id, &key, &err), 0);
+	return key;
+}
+
+/* People find the host id in it. */
+static void test_key(void)
+{
+	uint64_t none;
+
+	CU_ASSERT_EQUAL(key_of("11111111-2222-3333-4444-555555555555"), 0x1111111122223333);
+	CU_ASSERT_EQUAL(key_of("fEdcBa98-7654-3210-0000-000000000000"), 0xfedcba9876543210);
+	CU_ASSERT_EQUAL(key_of("00000000-0000-0000-8001-00000000000f"), 0x800100000000000f);
+	CU_ASSERT_EQUAL(fm_reservation_key("00000000-0000-0000-0000-000000000000", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-55555555555", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111-2222-3333-4444-5555555555555", &none, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_reservation_key("11111111222233334444555555555555", &none, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no UUID"));
+}
+
+static void test_status(void)
+{
+	static const struct {
+		int ret;
+		enum fm_reservation_status status;
+	} cases[] = {
+		{ 0, FM_RESERVATION_OK },
+		/* Since 6.3. */
+		{ 0x18, FM_RESERVATION_CONFLICT },
+		{ 0x2, FM_RESERVATION_FAILED },
+		{ 0x10000, FM_RESERVATION_NO_PATH },
+		{ 0xe0000, FM_RESERVATION_NO_PATH },
+		{ 0xf0000, FM_RESERVATION_NO_PATH },
+		/* Before: NVMe's own, with and without "do not retry" and "more". */
+		{ 0x83, FM_RESERVATION_CONFLICT },
+		{ 0x4083, FM_RESERVATION_CONFLICT },
+		{ 0x6083, FM_RESERVATION_CONFLICT },
+		{ 0x1, FM_RESERVATION_NOT_OFFERED },
+		{ 0x4001, FM_RESERVATION_NOT_OFFERED },
+		{ 0x4002, FM_RESERVATION_NOT_OFFERED },
+		{ 0x370, FM_RESERVATION_NO_PATH },
+		{ 0x371, FM_RESERVATION_NO_PATH },
+		{ 0x303, FM_RESERVATION_NO_PATH },
+		{ 0x4006, FM_RESERVATION_FAILED },
+		{ 0x281, FM_RESERVATION_FAILED },
+		{ -EOPNOTSUPP, FM_RESERVATION_NOT_OFFERED },
+		{ -ENOTTY, FM_RESERVATION_NOT_OFFERED },
+		{ -EINVAL, FM_RESERVATION_NOT_OFFERED },
+		{ -EAGAIN, FM_RESERVATION_NO_PATH },
+		{ -EPERM, FM_RESERVATION_FAILED },
+		{ -EIO, FM_RESERVATION_FAILED },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (fm_reservation_status(cases[i].ret) != cases[i].status)
+			printf("0x%x: %d\n", (unsigned)cases[i].ret, fm_reservation_status(cases[i].ret));
+		CU_ASSERT_EQUAL(fm_reservation_status(cases[i].ret), cases[i].status);
+	}
+}
+
+/* Two registrants; who has it is the second. */
+static void test_holder(void)
+{
+	static const uint8_t id[16] = { 0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0x44, 0x44, 0xa5, 0x5a, 0x55, 0x55, 0x55, 0xff };
+	uint8_t report[64 + 2 * 64] = { [5] = 2 };
+	char out[FM_RESERVATION_HOLDER_MAX];
+
+	memcpy(report + 128 + 16, id, sizeof(id));
+	CU_ASSERT_FALSE(fm_reservation_holder(report, sizeof(report), out));
+	CU_ASSERT_STRING_EQUAL(out, "");
+	report[128 + 2] = 1;
+	CU_ASSERT_TRUE(fm_reservation_holder(report, sizeof(report), out));
+	CU_ASSERT_STRING_EQUAL(out, "11111111-2222-3333-4444-a55a555555ff");
+	/* More than there is room for, and cut. */
+	report[6] = 0xff;
+	CU_ASSERT_TRUE(fm_reservation_holder(report, sizeof(report), out));
+	CU_ASSERT_FALSE(fm_reservation_holder(report, sizeof(report) - 1, out));
+	CU_ASSERT_FALSE(fm_reservation_holder(report, 63, out));
+	CU_ASSERT_FALSE(fm_reservation_holder(report, 0, out));
+}
+
+/* A file has neither. */
+static void test_no_device(void)
+{
+	uint8_t data[FM_NVME_IDENTIFY_BYTES];
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(fm_nvme_identify(fd, FM_NVME_IDENTIFY_CONTROLLER, data, &err), -ENOTTY);
+	CU_ASSERT_EQUAL(fm_reservation_take(fd, 1, &err), 0);
+	CU_ASSERT_EQUAL(fm_reservation_release(fd, 1, &err), 0);
+	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), 0);
+	CU_ASSERT_EQUAL(fm_write_protect_set(fd, false, &err), 0);
+	close(fd);
+	CU_ASSERT_EQUAL(fm_reservation_take(fd, 1, &err), -EBADF);
+	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), -EBADF);
+}
+
+static const struct fm_test tests[] = {
+	{ "the key is the beginning of the host's id", test_key },
+	{ "what the kernel says of a reservation, old kernels and new", test_status },
+	{ "who has it is read from a report", test_holder },
+	{ "what is no such device offers nothing", test_no_device },
+};
+
+FM_TEST_MAIN("reservation", tests)
