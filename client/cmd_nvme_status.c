@@ -144,7 +144,9 @@ static void print_device(const struct fm_json *v)
 		fm_nvme_put(fm_field_text(v, "device"));
 		(void)printf(", namespace %" PRIu64 ", %s%s\n", fm_field_u64(v, "nsid"),
 			     fm_show_bytes(fm_field_u64(v, "size_bytes"), size),
-			     fm_field_is(v, "is_read_only") ? ", read-only" : "");
+			     fm_field_is(v, "is_write_protected") ? ", write protected" :
+			     fm_field_is(v, "is_read_only")	  ? ", read-only" :
+								    "");
 	}
 	print_text("by id", fm_field_text(v, "by_id"));
 	print_text("wwid", fm_field_text(v, "wwid"));
@@ -163,7 +165,8 @@ static void print_mount(const struct fm_json *v)
 	print_label("mount");
 	fm_nvme_put(fm_field_text(v, "mount_point"));
 	if (fm_field_is(v, "is_mounted"))
-		(void)printf(", mounted %s", fm_field_is(v, "is_read_write") ? "read-write" : "read-only");
+		(void)printf(", mounted %s%s", fm_field_is(v, "is_read_write") ? "read-write" : "read-only",
+			     fm_field_is(v, "is_reserved") ? ", reserved for this host" : "");
 	else
 		(void)printf(", not mounted");
 	print_more(", ", fm_field_text(v, "fs_type"), "");

@@ -194,8 +194,8 @@ static bool is_writing_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 	if (!is_writable(f))
 		return false;
 	if (f->ns->is_read_only)
-		return refuse(answer, "%s is read-only: the target protects it, or it was set so here (blockdev --setrw /dev/%s)",
-			      f->ns->name, f->ns->name);
+		return refuse(answer, "%s is read-only: the target protects it, and not because of us (nvme get-feature -f 0x84 /dev/%s), or "
+			      "it was set so here (blockdev --setrw /dev/%s)", f->ns->name, f->ns->name, f->ns->name);
 	if (strcmp(type, "squashfs") == 0 || strcmp(type, "erofs") == 0)
 		return refuse(answer, "%s is on %s, which nobody can write; say mode = \"read-only\"", type, f->ns->name);
 	if (is_ext(type) && !f->sb->has_mmp && is_reached_by_several(f))

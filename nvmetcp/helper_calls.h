@@ -56,15 +56,22 @@ int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err);
 int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
- * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "drop_cache"]}: what is done before a mount. The point
- * is a directory, empty, no mount point, without a symbolic link on the way there. -EBUSY: the device is mounted, or
- * somebody has it for himself, in whatever mount namespace; nobody else can have it while this works. read_only_device: sets it
- * read-only (true) or writable (false). drop_cache: what the page cache has of it. Answers {"set_read_only"}: whether
- * it was writable and is read-only now. After an error it is as it was.
+ * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "target"]}: what is done before a mount. The
+ * point is a directory, empty, no mount point, without a symbolic link on the way there. -EBUSY: the device is mounted, or
+ * somebody has it for himself, in whatever mount namespace; nobody else can have it while this works. What the page
+ * cache has of it is dropped. read_only_device: sets it read-only (true) or writable (false). Answers {"set_read_only"}: whether it was
+ * writable and is read-only now. After an error it is as it was, but for what the target has done.
+ *
+ * target: {["reserve_as", "write_protect"]}, what the target is asked for, if it offers that. reserve_as: our host id, for which
+ * it keeps the namespace; answers {"reserved"}, -EBADE: it keeps it for another host. write_protect: nobody can write to it
+ * (true), which answers {"write_protected"} or, if that went wrong, {"unprotected"}, a text; or everybody can again (false).
  */
 int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
 
-/* "restore": {"device", "rdev"}: sets a device writable that was prepared. -EBUSY as above. Answers {}. */
+/*
+ * "restore": {"device", "rdev", ["read_write_device", "release_as"]}: of a device that was prepared and is not mounted. -EBUSY
+ * as above. Answers {}.
+ */
 int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
@@ -75,11 +82,11 @@ int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err);
 int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
- * "unmount": {"point", ["rdev", "force", "lazy", "sync", "device", "read_write_device"]}: what is mounted at the point, if
- * it is of that device (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which can
- * hang. read_write_device: the device, which was set read-only here, is writable afterwards. Answers {["sync_error",
- * "still_read_only"]}: texts, what of these two went wrong though it is unmounted. -EBUSY: in use. Where systemd has a unit
- * for the point, that is stopped, unless it is unmounted lazily.
+ * "unmount": {"point", ["rdev", "force", "lazy", "sync", "device", "read_write_device", "release_as"]}: what is mounted at the
+ * point, if it is of that device (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which
+ * can hang. read_write_device: the device, which was set read-only here, is writable afterwards. release_as: our host id, for
+ * which the target kept it. Answers {["sync_error", "still_read_only", "still_reserved"]}: texts, what of these went wrong though
+ * it is unmounted. -EBUSY: in use. Where systemd has a unit for the point, that is stopped, unless it is unmounted lazily.
  */
 int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
 
@@ -105,6 +112,12 @@ int fm_helper_open_free_point(const char *point, struct fm_err *err);
 
 /* Not below the feet of somebody who still has it. The target's own protection is another thing, which stays. */
 int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err);
+
+/* The "target" of "prepare", of a device that is nobody else's; NULL: nothing. */
+int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct fm_err *err);
+
+/* A device that is in use is left alone: -EBUSY. One that was not reserved is a success. */
+int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id, struct fm_err *err);
 
 /* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);

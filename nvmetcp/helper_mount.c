@@ -180,7 +180,7 @@ static int find_asked(const char *point, json_t *rdev, bool *is_mounted, struct 
 }
 
 struct farewell {
-	const char *point, *device;
+	const char *point, *device, *release_as;
 	json_t *rdev;
 	int force, lazy, sync, read_write_device;
 };
@@ -243,18 +243,18 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b}", "point", &f.point, "rdev", &f.rdev, "device",
+	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?s}", "point", &f.point, "rdev", &f.rdev, "device",
 			       &f.device, "force", &f.force, "lazy", &f.lazy, "sync", &f.sync, "read_write_device",
-			       &f.read_write_device);
-	if (ret == 0 && f.read_write_device && (!f.device || !f.rdev))
-		ret = fm_err_set(err, -EINVAL, "which device is to be made writable is not said");
+			       &f.read_write_device, "release_as", &f.release_as);
+	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.rdev))
+		ret = fm_err_set(err, -EINVAL, "which device is to be made writable or released is not said");
 	if (ret == 0)
 		ret = find_asked(f.point, f.rdev, &is_mounted, err);
 	if (ret == 0 && is_mounted)
 		ret = unmount(&f, answer, err);
-	if (ret < 0 || !f.read_write_device)
-		return ret;
-	if (fm_helper_make_writable(f.device, f.rdev, &why) < 0)
-		return fm_helper_put(answer, "still_read_only", json_string(why.text), err);
-	return 0;
+	if (ret == 0 && f.release_as && fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
+		ret = fm_helper_put(answer, "still_reserved", json_string(why.text), err);
+	if (ret == 0 && f.read_write_device && fm_helper_make_writable(f.device, f.rdev, &why) < 0)
+		ret = fm_helper_put(answer, "still_read_only", json_string(why.text), err);
+	return ret;
 }

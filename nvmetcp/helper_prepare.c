@@ -168,7 +168,10 @@ static int set_read_only(int device, const char *name, int is_ro, int *was, stru
 	return 0;
 }
 
-/* Of what the page cache has a reader must see nothing: it stays there as long as anybody has the device open, and may be old. */
+/*
+ * What the page cache has of a device stays there as long as anybody has it open, and may be older than what is on the device, if
+ * another node has written: who read it would see a mixture, and who writes would write the old back.
+ */
 static int drop_cache(int device, const char *name, struct fm_err *err)
 {
 	return ioctl(device, BLKFLSBUF, 0) < 0 ? fm_err_sys(err, -errno, "drop what the page cache has of %s", name) : 0;
@@ -176,13 +179,23 @@ static int drop_cache(int device, const char *name, struct fm_err *err)
 
 struct order {
 	const char *device, *point, *wwid;
-	json_t *rdev;
+	json_t *rdev, *target;
 	int read_only_device;		/* -1: leave it as it is */
-	int is_cache_dropped;
 };
 
+/* What was set read-only here is writable now, but the target may have a word in it. */
+static int check_writable(int device, const char *name, struct fm_err *err)
+{
+	int is_ro;
+
+	if (ioctl(device, BLKROGET, &is_ro) < 0)
+		return fm_err_sys(err, -errno, "look at %s", name);
+	return is_ro ? fm_err_set(err, -EROFS, "%s is read-only: the target protects it, and not because of us (nvme get-feature -f 0x84 %s)",
+				  name, name) : 0;
+}
+
 /* *was: read-only before. */
-static int prepare_device(const struct order *o, int device, int *was, struct fm_err *err)
+static int prepare_device(const struct order *o, int device, int *was, json_t *answer, struct fm_err *err)
 {
 	int ret = 0, claim = claim_device(device, o->device, err);
 
@@ -191,8 +204,12 @@ static int prepare_device(const struct order *o, int device, int *was, struct fm
 	*was = o->read_only_device;
 	if (o->read_only_device >= 0)
 		ret = set_read_only(device, o->device, o->read_only_device, was, err);
-	if (ret == 0 && o->is_cache_dropped) {
+	if (ret == 0) {
 		ret = drop_cache(device, o->device, err);
+		if (ret == 0)
+			ret = fm_helper_target_prepare(device, o->target, answer, err);
+		if (ret == 0 && o->read_only_device == 0)
+			ret = check_writable(device, o->device, err);
 		if (ret < 0 && *was != o->read_only_device)
 			(void)ioctl(device, BLKROSET, was);	/* err says what went wrong first */
 	}
@@ -205,8 +222,8 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 	struct order o = { .read_only_device = -1 };
 	int device, point, was = -1, ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?b}", "device", &o.device, "rdev", &o.rdev, "point", &o.point,
-			       "wwid", &o.wwid, "read_only_device", &o.read_only_device, "drop_cache", &o.is_cache_dropped);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?o}", "device", &o.device, "rdev", &o.rdev, "point", &o.point,
+			       "wwid", &o.wwid, "read_only_device", &o.read_only_device, "target", &o.target);
 	if (ret < 0)
 		return ret;
 	point = fm_helper_open_free_point(o.point, err);
@@ -216,7 +233,7 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 	device = fm_helper_open_device(o.device, o.rdev, o.wwid, 0, err);
 	if (device < 0)
 		return device;
-	ret = prepare_device(&o, device, &was, err);
+	ret = prepare_device(&o, device, &was, answer, err);
 	close(device);
 	return ret == 0 ? fm_helper_put(answer, "set_read_only", json_boolean(o.read_only_device == 1 && was == 0), err) : ret;
 }
@@ -238,10 +255,14 @@ int fm_helper_make_writable(const char *path, json_t *rdev, struct fm_err *err)
 
 int fm_helper_restore(json_t *request, json_t *answer, struct fm_err *err)
 {
-	const char *path;
+	const char *path, *release_as = NULL;
+	int is_writable = 0, ret;
 	json_t *rdev;
-	int ret = fm_helper_unpack(request, err, "{s:s, s:o}", "device", &path, "rdev", &rdev);
 
 	(void)answer;
-	return ret < 0 ? ret : fm_helper_make_writable(path, rdev, err);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s?b, s?s}", "device", &path, "rdev", &rdev, "read_write_device", &is_writable,
+			       "release_as", &release_as);
+	if (ret == 0 && release_as)
+		ret = fm_helper_target_release(path, rdev, release_as, err);
+	return ret == 0 && is_writable ? fm_helper_make_writable(path, rdev, err) : ret;
 }

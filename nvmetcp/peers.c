@@ -124,8 +124,7 @@ int fm_peers_add(struct fm_peers *peers, const json_t *event)
 	return ret;
 }
 
-/* Whether nothing is known of the node but that it does not answer, or not even that because fmoved does not. */
-static bool is_silent(const struct fm_peers *peers, const char *node)
+bool fm_peers_are_silent(const struct fm_peers *peers, const char *node)
 {
 	const struct fm_peer_node *known = find_node(peers, node);
 
@@ -140,7 +139,7 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
 		struct fm_peer_volume v = before->volumes[i];
 
 		v.is_stale = true;
-		if (is_silent(peers, v.node))
+		if (fm_peers_are_silent(peers, v.node))
 			ret = add_volume(peers, &v);
 	}
 	return ret;

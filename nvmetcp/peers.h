@@ -52,6 +52,9 @@ int fm_peers_add(struct fm_peers *peers, const json_t *event);
 /* Of nodes that do not answer now, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
+/* Whether nothing is known of the node but that it does not answer, or not even that because fmoved does not. */
+bool fm_peers_are_silent(const struct fm_peers *peers, const char *node);
+
 bool fm_peers_are_equal(const struct fm_peers *a, const struct fm_peers *b);
 
 void fm_peers_clear(struct fm_peers *peers);

@@ -72,6 +72,7 @@ static void release_holds(struct fm_supervised *v)
 	v->is_iopolicy_refused = false;
 	v->hung_unmounts = 0;
 	v->is_sync_tried = false;
+	v->is_release_tried = false;
 }
 
 void fm_supervised_error(struct fm_supervised *v, const char *text)
@@ -249,6 +250,15 @@ static void set_iopolicy(struct fm_supervised *v)
 	}
 }
 
+/* Not mounted, nor about to be read-write, and the target keeps it for this host all the same. */
+static bool is_release_due(const struct fm_supervised *v)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns && fm_inventory_is_live(v->sup->inv, ns) &&
+	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v));
+}
+
 static void take_step(struct fm_supervised *v)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -256,6 +266,11 @@ static void take_step(struct fm_supervised *v)
 
 	if (v->call != FM_CALL_NONE || blocker(v))
 		return;
+	if (is_release_due(v)) {
+		v->is_release_tried = true;
+		fm_supervised_release(v, fm_supervised_ns(v));
+		return;
+	}
 	switch (plan->step) {
 	case FM_STEP_NONE:
 	case FM_STEP_WAIT:
@@ -458,6 +473,7 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 static void free_volume(struct fm_supervised *v)
 {
 	fm_list_del(&v->link);
+	json_decref(v->readers);
 	free(v->volume);
 	free(v);
 }
@@ -743,8 +759,11 @@ bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char 
 {
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
-	/* systemd would mount a sealed one as its unit says, read-write: that is mounted without it, and seen by its unit then. */
-	return v && !v->is_fresh && (v->plan.is_mounted || (v->call == FM_CALL_MOUNT && v->seal == FM_SEAL_OPEN));
+	if (!v || v->is_fresh)
+		return false;
+	/* systemd would mount what its writer has sealed as its unit says, read-write: that is mounted without it, and seen by its unit then. */
+	return v->plan.is_mounted || (v->call == FM_CALL_MOUNT &&
+				      !(v->how.verdict == FM_GUARD_READ_ONLY && fm_guard_is_writer(v->volume, v->sup->node)));
 }
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)

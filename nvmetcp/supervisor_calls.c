@@ -24,6 +24,7 @@
 #define PROBE_NS (20 * FM_NS_PER_S)
 #define XFS_STATE_NS (60 * FM_NS_PER_S)
 #define PREPARE_NS (60 * FM_NS_PER_S)
+#define RESTORE_NS (20 * FM_NS_PER_S)
 #define MOUNT_NS (180 * FM_NS_PER_S)		/* a journal may be replayed */
 #define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
 #define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
@@ -336,16 +337,28 @@ static int take_superblock(struct fm_superblock *sb, json_t *answer)
 	return fm_superblock_parse(bytes, sizeof(bytes), sb);
 }
 
+/* What the target is asked for, where it can: the writer alone may write, and nobody to what he has sealed. */
+static json_t *target_request(const struct fm_supervised *v)
+{
+	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
+	json_t *target = json_pack("{s:s*}", "reserve_as", !is_reader && v->is_reserved ? v->sup->host_id : NULL);
+
+	if (v->is_write_protected && fm_guard_is_writer(v->volume, v->sup->node))
+		(void)json_object_set_new(target, "write_protect", json_boolean(is_reader));
+	return target;
+}
+
 static json_t *prepare_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
 	json_t *request = device_request(&v->ns, "prepare", true);
-	int ret = request ? json_object_update_new(request, json_pack("{s:s, s:b}", "point", v->volume->mount_point, "drop_cache",
-								      is_reader)) : -1;
+	int ret = request ? json_object_set_new(request, "point", json_string(v->volume->mount_point)) : -1;
 
 	/* A writer's device that is read-only is so by us, or the guard would have refused. */
 	if (ret == 0 && (is_reader || v->ns.is_read_only))
 		ret = json_object_set_new(request, "read_only_device", json_boolean(is_reader));
+	if (ret == 0)
+		ret = json_object_set_new(request, "target", target_request(v));
 	if (ret == 0)
 		return request;
 	json_decref(request);
@@ -413,28 +426,80 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 	return ret;
 }
 
+/*
+ * All that is to be done is written down before, because a helper process that is killed undoes nothing. What cannot be written
+ * down the target is not asked for.
+ */
+static void note_prepare(struct fm_supervised *v)
+{
+	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY, was_protected = v->is_write_protected, was_reserved = v->is_reserved;
+
+	if (is_reader && !v->ns.is_read_only) {
+		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
+		fm_supervised_note_read_only(v, v->ns.wwid);
+	}
+	v->is_reserved = v->is_reserved || !is_reader;
+	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
+		v->is_write_protected = was_protected;
+		v->is_reserved = was_reserved;
+	}
+}
+
 static void begin_prepare(struct fm_supervised *v, const struct fm_guard_answer *how)
 {
 	v->how = *how;
 	v->mounting_epoch = v->heard_epoch;	/* as old as the cache that is dropped, or older */
-	if (how->verdict == FM_GUARD_READ_ONLY && !v->ns.is_read_only)
-		fm_supervised_note_read_only(v, v->ns.wwid);
+	note_prepare(v);
 	(void)begin_on_device(v, FM_CALL_PREPARE, prepare_request(v), PREPARE_NS);
 }
 
-/* A mount that came to nothing leaves the device as it was. What cannot be done now is done by the next unmount. */
+/* Set read-only by us, and by nobody else; the writer's own is made writable for his next mount. */
+static bool is_to_be_writable(const struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	return v->read_only_wwid[0] && strcmp(v->read_only_wwid, ns->wwid) == 0 && !v->is_write_protected &&
+	       !fm_guard_is_writer(v->volume, v->sup->node);
+}
+
+static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_release)
+{
+	json_t *request = device_request(&v->ns, "restore", false);
+
+	v->is_read_write_asked = is_read_write;
+	v->is_release_asked = is_release;
+	if (request)
+		(void)json_object_update_new(request, json_pack("{s:b, s:s*}", "read_write_device", is_read_write, "release_as",
+								is_release ? v->sup->host_id : NULL));
+	(void)begin_on_device(v, FM_CALL_RESTORE, request, RESTORE_NS);
+}
+
+/*
+ * A mount that came to nothing leaves the device as it was. What cannot be done now is done by the next unmount. At the
+ * writer it stays read-only: it is sealed, or to be sealed, and made writable for the next mount that writes.
+ */
 static void begin_restore(struct fm_supervised *v)
 {
-	if (v->how.verdict == FM_GUARD_READ_ONLY && v->read_only_wwid[0] && strcmp(v->read_only_wwid, v->ns.wwid) == 0)
-		(void)begin_on_device(v, FM_CALL_RESTORE, device_request(&v->ns, "restore", false), PREPARE_NS);
+	if (v->how.verdict == FM_GUARD_READ_ONLY && is_to_be_writable(v, &v->ns))
+		begin_undo(v, true, false);
+}
+
+/* Somebody else has unmounted it, or it never was: as long as the target keeps it, no other host could write to it. */
+void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	v->ns = *ns;
+	begin_undo(v, false, true);
 }
 
 static void restore_done(struct fm_supervised *v, int code, const char *text)
 {
-	if (code == 0)
+	if (code < 0) {
+		fm_log_warn("volume %s: %s: %s", v->volume->name, v->is_release_asked ? "the target still keeps it for this host" :
+											 "the device is still set read-only", text);
+		return;
+	}
+	v->is_reserved = v->is_reserved && !v->is_release_asked;
+	if (v->is_read_write_asked)
 		fm_supervised_note_read_only(v, "");
-	else
-		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, text);
+	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
 /* What is refused by what is known already is not announced: two nodes that announced it again and again would never mount. */
@@ -451,7 +516,6 @@ static void decide(struct fm_supervised *v, bool is_asked)
 		mount_refused(v, how.why);
 		return;
 	}
-	v->is_refused = false;
 	if (is_asked)
 		begin_prepare(v, &how);
 	else if (fm_supervised_ask(v) < 0)
@@ -525,16 +589,40 @@ static void begin_mount(struct fm_supervised *v)
 	(void)begin_on_device(v, FM_CALL_MOUNT, mount_request(v), MOUNT_NS);
 }
 
+/* What went wrong at the target may have been done there all the same. */
+static void take_target(struct fm_supervised *v, json_t *answer)
+{
+	const char *why = json_string_value(json_object_get(answer, "unprotected"));
+
+	if (why)
+		fm_log_warn("volume %s: the target does not protect what is sealed: %s", v->volume->name, why);
+	else if (fm_guard_is_writer(v->volume, v->sup->node))
+		v->is_write_protected = json_is_true(json_object_get(answer, "write_protected"));
+	if (v->how.verdict == FM_GUARD_READ_WRITE)
+		v->is_reserved = json_is_true(json_object_get(answer, "reserved"));
+}
+
+/* The configuration names another writer meanwhile. */
+static bool is_outdated(const struct fm_supervised *v)
+{
+	return v->how.verdict == FM_GUARD_READ_WRITE && !fm_guard_is_writer(v->volume, v->sup->node);
+}
+
 static void prepare_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	if (code < 0) {
-		mount_failed(v, text);
+		if (code == -EBADE)	/* another host has it reserved */
+			mount_refused(v, text);
+		else
+			mount_failed(v, text);
 		return;
 	}
+	v->is_refused = false;
+	take_target(v, answer);
 	/* Somebody else was first to set it read-only: that is his. */
-	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")))
+	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) && !v->is_write_protected)
 		fm_supervised_note_read_only(v, "");
-	if (is_still_wanted(v))
+	if (is_still_wanted(v) && !is_outdated(v))
 		begin_mount(v);
 	else
 		begin_restore(v);
@@ -557,7 +645,8 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 	memcpy(v->last_wwid, v->ns.wwid, sizeof(v->last_wwid));
 	v->last_size_bytes = v->ns.size_bytes;
 	v->mounted_epoch = v->mounting_epoch;
-	fm_supervisor_save_mounted(v->sup, v);
+	(void)fm_supervisor_save_mounted(v->sup, v);
+	v->is_release_tried = false;
 	fm_supervised_worked(v);
 	fm_hold_worked(v->sup, &v->mount_hold);
 }
@@ -580,11 +669,13 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 				    (int)major(mount->dev), (int)minor(mount->dev), "lazy", v->is_lazy, "sync", is_synced);
 	char device[64];
 
-	v->is_read_write_asked = ns && v->read_only_wwid[0] && strcmp(v->read_only_wwid, ns->wwid) == 0 && !v->is_lazy;
-	if (!v->is_read_write_asked || !request)
+	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
+	v->is_release_asked = ns && v->is_reserved && !v->is_lazy && fm_inventory_is_live(v->sup->inv, ns);
+	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	if (json_object_update_new(request, json_pack("{s:s, s:b}", "device", device, "read_write_device", 1)) == 0)
+	if (json_object_update_new(request, json_pack("{s:s, s:b, s:s*}", "device", device, "read_write_device", v->is_read_write_asked,
+						      "release_as", v->is_release_asked ? v->sup->host_id : NULL)) == 0)
 		return request;
 	json_decref(request);
 	return NULL;
@@ -620,14 +711,19 @@ static void unmounted(struct fm_supervised *v, json_t *answer)
 {
 	const char *lost = json_string_value(json_object_get(answer, "sync_error"));
 	const char *left = json_string_value(json_object_get(answer, "still_read_only"));
+	const char *kept = json_string_value(json_object_get(answer, "still_reserved"));
 
 	if (lost)
 		fm_log_warn("volume %s: what was still to be written is lost: %s", v->volume->name, lost);
 	if (left)
 		fm_log_warn("volume %s: the device is still set read-only: %s", v->volume->name, left);
+	if (kept)
+		fm_log_warn("volume %s: the target still keeps it for this host: %s", v->volume->name, kept);
 	v->is_sync_tried = false;
 	if (v->is_read_write_asked && !left)
 		fm_supervised_note_read_only(v, "");
+	v->is_reserved = v->is_reserved && (kept || !v->is_release_asked);
+	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
 static void unmount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)

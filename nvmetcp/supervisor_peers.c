@@ -215,13 +215,51 @@ static bool hear(struct fm_supervised *v)
 			continue;
 		v->has_heard = is_new = true;
 		v->heard_epoch = epoch;
-		fm_supervisor_save_mounted(v->sup, v);
+		(void)fm_supervisor_save_mounted(v->sup, v);
 		if (epoch > 0)
 			fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node, epoch);
 		else
 			fm_log_info("volume %s: %s may write to it", v->volume->name, p->node);
 	}
 	return is_new;
+}
+
+static bool has_mounted(const struct fm_supervised *v, const char *node)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (!peers->volumes[i].is_stale && peers->volumes[i].is_mounted && strcmp(peers->volumes[i].node, node) == 0 &&
+		    fm_supervised_is_meant(v, &peers->volumes[i]))
+			return true;
+	return false;
+}
+
+/* Those who have what is sealed, or had it when they answered last: written down, because they may be silent after our restart. */
+static void note_readers(struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	json_t *now, *at;
+	struct fm_err err = { 0 };
+	size_t i;
+
+	if (v->seal == FM_SEAL_OPEN || !is_writer(v))
+		return;
+	now = json_array();
+	json_array_foreach(v->readers, i, at)
+		if (fm_peers_are_silent(peers, json_string_value(at)))
+			(void)json_array_append(now, at);
+	for (unsigned n = 0; n < peers->node_count; n++)
+		if (has_mounted(v, peers->nodes[n].node))
+			(void)json_array_append_new(now, json_string(peers->nodes[n].node));
+	if (!now || json_equal(now, v->readers)) {
+		json_decref(now);
+		return;
+	}
+	json_decref(v->readers);
+	v->readers = now;
+	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
+		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name, err.text);
 }
 
 static void answer_waiting(struct fm_supervisor *sup)
@@ -251,8 +289,10 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	sup->peers = *peers;
 	*peers = (struct fm_peers){ 0 };
 	/* Also what is not new may be so to a volume that was configured meanwhile. */
-	fm_list_each(at, next, &sup->volumes)
+	fm_list_each(at, next, &sup->volumes) {
 		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
+		note_readers(fm_container_of(at, struct fm_supervised, link));
+	}
 	sup->peers_version += is_new;
 	if (is_new)
 		fm_supervisor_look_soon(sup);
@@ -320,7 +360,7 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 {
 	struct fm_err err = { 0 };
 
-	if (v->seal != FM_SEAL_DONE || !v->plan.is_mounted || !v->plan.is_read_write)
+	if (v->seal != FM_SEAL_DONE || !is_shared(v) || !is_writer(v) || !v->plan.is_mounted || !v->plan.is_read_write)
 		return;
 	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
 	v->seal = FM_SEAL_WANTED;
@@ -328,21 +368,26 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
 }
 
-/* It may read still, and nobody would notice that what it reads is a mixture. */
-static const struct fm_peer_volume *lost_reader(const struct fm_supervised *v)
+/* It may read still, and nobody would notice that what it reads is a mixture. NULL: none is known. */
+static const char *lost_reader(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
+	const json_t *at;
+	size_t i;
 
-	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (peers->volumes[i].is_stale && peers->volumes[i].is_mounted && fm_supervised_is_meant(v, &peers->volumes[i]))
-			return &peers->volumes[i];
+	json_array_foreach(v->readers, i, at)
+		if (fm_peers_are_silent(peers, json_string_value(at)))
+			return json_string_value(at);
+	for (unsigned n = 0; v->are_readers_lost && n < peers->node_count; n++)
+		if (peers->nodes[n].why[0])
+			return peers->nodes[n].node;
 	return NULL;
 }
 
 static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_forced, struct fm_err *err)
 {
 	const struct fm_volume *vol = v->volume;
-	const struct fm_peer_volume *lost = lost_reader(v);
+	const char *lost = lost_reader(v);
 
 	if (!is_shared(v) || !vol->mount_point[0])
 		return fm_err_set(err, -EINVAL, "\"%s\" is not one to be sealed: say mode = \"shared-read\", writer and mount for it, on every node",
@@ -355,8 +400,8 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 		return fm_err_set(err, -EBUSY, "nobody can say who reads \"%s\"%s%s: try again when fmoved runs, or use --force if nobody reads",
 				  vol->name, v->sup->peers.why[0] ? ": " : "", v->sup->peers.why);
 	if (!is_sealed && v->seal != FM_SEAL_OPEN && lost && !is_forced)
-		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, and does not answer now: unmount it there (fmove nvme "
-				  "down %s), or use --force if nobody reads there", lost->node, vol->name);
+		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, or may have had it, and does not answer now: unmount it there (fmove nvme "
+				  "down %s), or use --force if nobody reads there", lost, vol->name);
 	return 0;
 }
 
@@ -377,6 +422,11 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	if (ret < 0) {
 		v->seal = before;
 		return fm_err_wrap(err, "nothing is changed");
+	}
+	if (!is_sealed) {
+		json_decref(v->readers);
+		v->readers = NULL;
+		v->are_readers_lost = false;
 	}
 	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
 	fm_supervised_refresh(v);

@@ -96,7 +96,9 @@ struct fm_supervised {
 	struct fm_owned_path connecting;	/* FM_CALL_CONNECT */
 	bool is_lazy;			/* FM_CALL_UNMOUNT */
 	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
-	bool is_read_write_asked;	/* FM_CALL_UNMOUNT: the device is to be writable afterwards */
+	bool is_read_write_asked;	/* FM_CALL_UNMOUNT, FM_CALL_RESTORE: the device is to be writable afterwards */
+	bool is_release_asked;		/* the same: the target is to keep it for this host no more */
+	bool is_release_tried;		/* since it was mounted, or something else was wished */
 	bool is_sync_tried;		/* what is dirty was written out before a lazy unmount, or could not be */
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
@@ -116,6 +118,8 @@ struct fm_supervised {
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
 	uint64_t epoch;
+	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
+	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
 	/* What people are told. */
@@ -133,6 +137,8 @@ struct fm_supervised {
 	bool has_heard;			/* a reader: what its writer said last, ... */
 	uint64_t heard_epoch;		/* ... 0: it may write */
 	char read_only_wwid[160];	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
+	bool is_write_protected;	/* and the target does so for us, or is to: of the writer, what is sealed */
+	bool is_reserved;		/* the target keeps it for this host, or is to: of what is mounted read-write */
 	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };
 
@@ -203,6 +209,7 @@ void fm_supervised_connect(struct fm_supervised *v, unsigned path);
 void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_controller *c);
 void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
+void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 
 /* FM_CALL_PEERS has ended. */
 void fm_supervised_peers_asked(struct fm_supervised *v);
@@ -258,7 +265,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err);
 /* What cannot be written is said in the log. */
 void fm_supervisor_save_owned(struct fm_supervisor *sup);
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
-void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
+int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
 /* The record that we set a device read-only, written down before it is done and gone when it is writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);

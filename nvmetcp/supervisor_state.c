@@ -11,26 +11,33 @@
 #include "nvmetcp/supervisor_priv.h"
 
 static const char *const wants[] = { [FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up" };
-static const char *const seals[] = { [FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed" };
+#define SEALS 3
+static const char *const seals[SEALS] = { [FM_SEAL_OPEN] = "open", [FM_SEAL_WANTED] = "wanted", [FM_SEAL_DONE] = "sealed" };
+
+#define LOST "/lost"		/* beside the volumes, whose names have no slash: what was written of them before could not be read */
 
 /* ---- files ---- */
 
-static json_t *load_object(struct fm_supervisor *sup, const char *name)
+/* *is_lost: there is a file, and nobody can say what stood in it. */
+static json_t *load_object(struct fm_supervisor *sup, const char *name, bool *is_lost)
 {
 	struct fm_err err = { 0 };
 	char *text = NULL;
 	json_t *object = NULL;
 	int ret = sup->world->load(sup->world->ctx, name, &text, &err);
 
+	*is_lost = false;
 	if (ret == 0) {
 		object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(object)) {
 			fm_log_warn("state: %s is no JSON object: taken for empty", name);
 			json_decref(object);
 			object = NULL;
+			*is_lost = true;
 		}
 	} else if (ret != -ENOENT) {
 		fm_log_warn("state: %s: %s; taken for empty", name, err.text);
+		*is_lost = true;
 	}
 	free(text);
 	return object ? object : json_object();
@@ -40,11 +47,15 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 {
 	struct fm_err why = { 0 };
 	char *text = NULL;
+	bool is_lost;
 	int ret;
 
-	sup->wishes = load_object(sup, FM_SUPERVISOR_WISHES);
-	sup->mounted = load_object(sup, FM_SUPERVISOR_MOUNTED);
-	sup->sealed = load_object(sup, FM_SUPERVISOR_SEALED);
+	sup->wishes = load_object(sup, FM_SUPERVISOR_WISHES, &is_lost);
+	sup->mounted = load_object(sup, FM_SUPERVISOR_MOUNTED, &is_lost);
+	sup->sealed = load_object(sup, FM_SUPERVISOR_SEALED, &is_lost);
+	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
+	if (is_lost)
+		(void)json_object_set_new(sup->sealed, LOST, json_true());
 	if (!sup->wishes || !sup->mounted || !sup->sealed)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
@@ -94,6 +105,24 @@ static int save_object(struct fm_supervisor *sup, const char *name, const json_t
 	return ret;
 }
 
+/*
+ * A volume's entry, taken over; NULL is no memory for it. What could not be written down is as before: with another volume's next
+ * change it would be written down all the same.
+ */
+static int replace_entry(struct fm_supervisor *sup, const char *file, json_t *all, const char *volume, json_t *entry,
+			 struct fm_err *err)
+{
+	json_t *before = json_incref(json_object_get(all, volume));
+	int ret = json_object_set_new(all, volume, entry) < 0 ? fm_err_set(err, -ENOMEM, "out of memory") : save_object(sup, file, all, err);
+
+	if (ret < 0 && before)
+		(void)json_object_set(all, volume, before);
+	else if (ret < 0)
+		(void)json_object_del(all, volume);
+	json_decref(before);
+	return ret;
+}
+
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
 	const char *before = json_string_value(json_object_get(sup->wishes, v->volume->name));
@@ -108,42 +137,43 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart") : 0;
 }
 
-void fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
+int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
-	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
+	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
 				"size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch",
-				v->has_heard ? (json_int_t)v->heard_epoch : -1);
+				v->has_heard ? (json_int_t)v->heard_epoch : -1, "write_protected", v->is_write_protected, "reserved",
+				v->is_reserved);
 	struct fm_err err = { 0 };
-	int ret = 0;
+	int ret;
 
 	if (now && json_equal(now, json_object_get(sup->mounted, v->volume->name))) {
 		json_decref(now);
-		return;
+		return 0;
 	}
-	if (json_object_set_new(sup->mounted, v->volume->name, now) < 0)
-		ret = fm_err_set(&err, -ENOMEM, "out of memory");
-	if (ret == 0)
-		ret = save_object(sup, FM_SUPERVISOR_MOUNTED, sup->mounted, &err);
+	ret = replace_entry(sup, FM_SUPERVISOR_MOUNTED, sup->mounted, v->volume->name, now, &err);
 	if (ret < 0)
 		fm_log_warn("state: %s", err.text);
+	return ret;
 }
 
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
-	if (json_object_set_new(sup->sealed, v->volume->name,
-				json_pack("{s:s, s:s, s:I}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
-					  (json_int_t)v->epoch)) < 0)
-		return fm_err_set(err, -ENOMEM, "out of memory");
-	return save_object(sup, FM_SUPERVISOR_SEALED, sup->sealed, err);
+	bool has_readers = v->seal != FM_SEAL_OPEN;
+	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
+				(json_int_t)v->epoch, "readers", has_readers ? v->readers : NULL, "are_readers_lost",
+				has_readers && v->are_readers_lost);
+
+	return replace_entry(sup, FM_SUPERVISOR_SEALED, sup->sealed, v->volume->name, now, err);
 }
 
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
 {
 	if (strcmp(v->read_only_wwid, wwid) == 0)
 		return;
+	v->is_write_protected = v->is_write_protected && wwid[0];
 	(void)snprintf(v->read_only_wwid, sizeof(v->read_only_wwid), "%s", wwid);
-	fm_supervisor_save_mounted(v->sup, v);
+	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
 /* Of another subsystem it says nothing: the volume has become another one. */
@@ -152,9 +182,11 @@ static void recall_mounted(struct fm_supervised *v)
 	json_t *mounted = json_object_get(v->sup->mounted, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
+	int is_write_protected = 0, is_reserved = 0;
 
-	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
-			"set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard) < 0 ||
+	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes",
+			&size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard, "write_protected",
+			&is_write_protected, "reserved", &is_reserved) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
@@ -164,22 +196,68 @@ static void recall_mounted(struct fm_supervised *v)
 	v->mounted_epoch = epoch > 0 ? (uint64_t)epoch : 0;
 	v->has_heard = heard >= 0 && strcmp(writer, v->volume->writer) == 0;
 	v->heard_epoch = v->has_heard ? (uint64_t)heard : 0;
+	v->is_write_protected = is_write_protected;
+	v->is_reserved = is_reserved;
 }
 
-/* What makes no sense is open: a writer that need not have been one harms nobody, one that should be would wait for ever. */
+/*
+ * It may have been sealed, and readers have it, who may be silent at present: sealed anew, with an epoch that none of them
+ * knows, since seconds are more than anybody has sealed.
+ */
+static void recall_lost_seal(struct fm_supervised *v)
+{
+	struct fm_err err = { 0 };
+
+	if (v->volume->mode != FM_VOLUME_SHARED_READ || !fm_guard_is_writer(v->volume, v->sup->node))
+		return;
+	fm_log_warn("volume %s: whether it is sealed was to be read in " FM_SUPERVISOR_SEALED ", which is lost: it is sealed anew",
+		    v->volume->name);
+	v->seal = FM_SEAL_WANTED;
+	v->epoch = v->sup->world->wall_ms(v->sup->world->ctx) / 1000;
+	v->are_readers_lost = true;
+	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
+		fm_log_error("volume %s: %s", v->volume->name, err.text);
+}
+
+static bool are_names(const json_t *readers)
+{
+	const json_t *at;
+	size_t i;
+
+	json_array_foreach(readers, i, at)
+		if (!json_is_string(at))
+			return false;
+	return json_array_size(readers) <= FM_PEERS_NODES_MAX;
+}
+
 static void recall_seal(struct fm_supervised *v)
 {
+	json_t *entry = json_object_get(v->sup->sealed, v->volume->name), *readers = NULL;
 	const char *subsystem, *state;
 	json_int_t epoch;
+	int are_readers_lost = 0;
+	unsigned seal = 0;
 
-	if (json_unpack(json_object_get(v->sup->sealed, v->volume->name), "{s:s, s:s, s:I}", "subsystem", &subsystem, "state", &state,
-			"epoch", &epoch) < 0 ||
-	    strcmp(subsystem, v->volume->subsystem) != 0)
+	if (!entry && !json_object_get(v->sup->sealed, LOST))
 		return;
-	v->epoch = epoch > 0 ? (uint64_t)epoch : 0;
-	for (unsigned i = 0; i < sizeof(seals) / sizeof(seals[0]); i++)
-		if (strcmp(state, seals[i]) == 0)
-			v->seal = (enum fm_seal)i;
+	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers", &readers,
+			"are_readers_lost", &are_readers_lost) < 0 || epoch < 0 || !are_names(readers)) {
+		recall_lost_seal(v);
+		return;
+	}
+	/* Of another subsystem it says nothing: the volume has become another one. */
+	if (strcmp(subsystem, v->volume->subsystem) != 0)
+		return;
+	while (seal < SEALS && strcmp(state, seals[seal]) != 0)
+		seal++;
+	if (seal == SEALS) {
+		recall_lost_seal(v);
+		return;
+	}
+	v->seal = (enum fm_seal)seal;
+	v->epoch = (uint64_t)epoch;
+	v->readers = json_incref(readers);
+	v->are_readers_lost = are_readers_lost;
 }
 
 void fm_supervised_recall(struct fm_supervised *v)

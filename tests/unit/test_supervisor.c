@@ -107,6 +107,9 @@ static struct sim {
 	unsigned connects, mounts, saves, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
+	bool is_target_able;		/* it has write protection and reservations */
+	bool is_protected[VOLUMES];	/* by the target */
+	char reserved_for[VOLUMES][64];	/* a host id; "": nobody */
 	uint64_t connect_ns[512];
 	const char *bad_name;		/* a wwid, instead of the right one */
 	bool has_discovery;		/* a discovery controller is there */
@@ -245,6 +248,11 @@ static void show_discovery(struct fm_inventory *inv)
 	to->subsystem = -1;
 }
 
+static bool is_device_read_only(unsigned volume)
+{
+	return sim.is_protected[volume] || sim.read_only_dev[volume] == sim.dev[volume];
+}
+
 static void show_namespace(struct fm_inventory *inv, unsigned volume)
 {
 	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
@@ -257,7 +265,7 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 	snprintf(ns->wwid, sizeof(ns->wwid), sim.bad_name ? "%s" : "uuid.%s", sim.bad_name ? sim.bad_name : uuid);
 	ns->nsid = 1;
 	ns->size_bytes = sim.size_bytes;
-	ns->is_read_only = sim.read_only_dev[volume] == sim.dev[volume];
+	ns->is_read_only = is_device_read_only(volume);
 	ns->dev = makedev(259, sim.dev[volume]);
 	ns->subsystem = (int)volume;
 	for (unsigned i = 0; i < inv->controller_count; i++)
@@ -407,6 +415,16 @@ static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
 	return 0;
 }
 
+static void release(unsigned volume, const json_t *host)
+{
+	if (!host)
+		return;
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		CU_ASSERT_FALSE(sim.mounted[i].is_there && sim.mounted[i].point == volume);
+	if (strcmp(sim.reserved_for[volume], json_string_value(host)) == 0)
+		sim.reserved_for[volume][0] = '\0';
+}
+
 static int do_disconnect(const struct call *c, struct fm_err *err)
 {
 	unsigned i = 0;
@@ -446,7 +464,7 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 	fm_base64_encode(FM_BASE64, nothing, sizeof(nothing), text);
 	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
 						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
-						 sim.read_only_dev[volume] == sim.dev[volume]));
+						 is_device_read_only(volume)));
 	return 0;
 }
 
@@ -465,11 +483,30 @@ static void check_announced(unsigned volume, bool is_read_write)
 	json_decref(said);
 }
 
+static int do_prepare_target(unsigned volume, const json_t *target, json_t *answer, struct fm_err *err)
+{
+	const json_t *protect = json_object_get(target, "write_protect"), *host = json_object_get(target, "reserve_as");
+
+	if (!sim.is_target_able)
+		return 0;
+	if (protect)
+		sim.is_protected[volume] = json_is_true(protect);
+	if (json_is_true(protect))
+		json_object_set_new(answer, "write_protected", json_true());
+	if (!host)
+		return 0;
+	if (sim.reserved_for[volume][0] && strcmp(sim.reserved_for[volume], json_string_value(host)) != 0)
+		return fm_err_set(err, -EBADE, "reserved for another host");
+	snprintf(sim.reserved_for[volume], sizeof(sim.reserved_for[volume]), "%s", json_string_value(host));
+	json_object_set_new(answer, "reserved", json_true());
+	return 0;
+}
+
 static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
 	const json_t *is_asked = json_object_get(c->request, "read_only_device");
-	bool is_set = json_is_true(is_asked) && sim.read_only_dev[volume] != sim.dev[volume];
+	bool is_set = json_is_true(is_asked) && !is_device_read_only(volume);
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
@@ -482,7 +519,7 @@ static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 		sim.read_only_dev[volume] = 0;
 	sim.prepared_dev[volume] = sim.dev[volume];
 	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
-	return 0;
+	return do_prepare_target(volume, json_object_get(c->request, "target"), answer, err);
 }
 
 static int do_mount(const struct call *c, struct fm_err *err)
@@ -495,7 +532,8 @@ static int do_mount(const struct call *c, struct fm_err *err)
 	if (sim.mood.fails_mount)
 		return fm_err_set(err, -EINVAL, "not this file system");
 	CU_ASSERT_EQUAL(sim.prepared_dev[volume], sim.dev[volume]);
-	CU_ASSERT_EQUAL(sim.read_only_dev[volume] == sim.dev[volume], is_read_only);
+	CU_ASSERT_EQUAL(is_device_read_only(volume), is_read_only);
+	CU_ASSERT_TRUE(!sim.is_target_able || is_read_only || strcmp(sim.reserved_for[volume], HOST_ID) == 0);
 	check_announced(volume, strncmp(asked(c, "options"), "rw", 2) == 0);
 	/* Never another identity, never twice. */
 	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
@@ -529,7 +567,9 @@ static int do_restore(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].dev == minor_asked(c))
 			return fm_err_set(err, -EBUSY, "it is mounted");
-	make_writable(c, volume);
+	release(volume, json_object_get(c->request, "release_as"));
+	if (json_is_true(json_object_get(c->request, "read_write_device")))
+		make_writable(c, volume);
 	return 0;
 }
 
@@ -552,6 +592,7 @@ static int do_unmount(const struct call *c, struct fm_err *err)
 		m->is_there = false;
 		sim.unmounts_lazy += is_lazy;
 	}
+	release(volume, json_object_get(c->request, "release_as"));
 	if (json_is_true(json_object_get(c->request, "read_write_device")))
 		make_writable(c, volume);
 	return 0;
@@ -1737,6 +1778,7 @@ static void run_seed(uint64_t seed)
 	begin(VOLUMES);
 	sim.seed += seed * 0x9e3779b97f4a7c15u;
 	sim.volume[0].address_count = 2;
+	sim.is_target_able = seed % 2 == 0;
 	start_supervisor();
 	for (unsigned i = 0; i < 30; i++) {
 		run_for(chance() % (20 * S));
@@ -1877,10 +1919,59 @@ static void test_lost_reader(void)
 	sim.is_silent = true;
 	run_for(20 * S);
 	CU_ASSERT_EQUAL(seal(false, false), -EBUSY);
+	/* Who was never heard since it began, but before. */
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(false, false), -EBUSY);
 	is_mounted_as(false, 1);
 	CU_ASSERT_EQUAL(seal(false, true), 0);
 	run_for(30 * S);
 	is_mounted_as(true, 0);
+	end();
+}
+
+/* Readers may have what was sealed: a file that says so, and cannot be read, opens nothing. */
+static void test_lost_seals(void)
+{
+	int64_t epoch;
+
+	begin_shared("n1", "n1");
+	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("nonsense");
+	n2_says(true, false, 4);
+	start_supervisor();
+	run_for(20 * S);
+	epoch = number(0, "epoch");
+	CU_ASSERT_TRUE(number(0, "is_sealed") && epoch > 4);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, (int)epoch);
+	/* Who is silent may have it, also if nobody knows. */
+	n2_says(false, false, 0);
+	run_for(10 * S);
+	sim.is_silent = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(false, false), -EBUSY);
+	sim.is_silent = false;
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	end();
+	/* An entry that makes no sense is no better. */
+	begin_shared("n1", "n1");
+	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":7}}");
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(number(0, "is_sealed") != 0);
+	end();
+	begin(1);
+	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("nonsense");
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(number(0, "is_read_write"), true);
 	end();
 }
 
@@ -1903,6 +1994,111 @@ static void test_sealed_again_while_mounted(void)
 	run_for(60 * S);
 	is_mounted_as(false, 2);
 	end();
+}
+
+/* What the target can do for it: the writer alone may write, and nobody to what is sealed. */
+static void test_target(void)
+{
+	unsigned mounts;
+
+	begin_shared("n1", "n1");
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	CU_ASSERT_TRUE(number(0, "is_reserved") && !number(0, "is_write_protected"));
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_TRUE(sim.is_protected[0] && !sim.reserved_for[0][0]);
+	CU_ASSERT_TRUE(number(0, "is_write_protected") && !number(0, "is_reserved"));
+	/* By us also when it is connected anew. */
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	CU_ASSERT_TRUE(sim.is_protected[0]);
+	kill_supervisor(false);
+	start_supervisor();
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_EQUAL(number(0, "is_write_protected"), true);
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_TRUE(!sim.is_protected[0] && sim.reserved_for[0][0]);
+	/* Unmounted by somebody else, it is given back as soon as it is wanted no more, connected or not; also after a restart. */
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), true);
+	sim.mounted[0].is_there = false;
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	is_state(0, "connected");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	/* The writer is another node by the time that it is prepared: not mounted, and given back. */
+	wish(0, FM_WANT_UP, false);
+	run_until("prepare");
+	mounts = sim.mounts;
+	sim.volume[0].writer = "n2";
+	set_config();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, mounts);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	end();
+}
+
+/* What somebody else has protected or reserved stays so, and says why. */
+static void test_target_of_others(void)
+{
+	begin(1);
+	sim.is_target_able = sim.is_protected[0] = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "the target protects it, and not because of us"));
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	set_config();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_TRUE(sim.is_protected[0] && !number(0, "is_write_protected"));
+	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
+	sim.is_protected[0] = false;
+	strcpy(sim.reserved_for[0], "another host");
+	set_config();
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "reserved for another host");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "another host");
+	sim.reserved_for[0][0] = '\0';
+	run_for(30 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/* At every moment of a seal, and of what follows: what was wanted last is what it comes to. */
+static void test_target_killed(void)
+{
+	for (unsigned ms = 0; ms < 2000; ms += 50) {
+		begin_shared("n1", "n1");
+		sim.is_target_able = true;
+		start_supervisor();
+		run_for(20 * S);
+		is_mounted_as(true, 0);
+		CU_ASSERT_EQUAL(seal(true, false), 0);
+		run_for(ms * MS);
+		kill_supervisor(ms % 100 == 0);	/* what was under way is done, or not */
+		start_supervisor();
+		CU_ASSERT_EQUAL(seal(false, true), 0);
+		run_for(ms * MS);
+		kill_supervisor(ms % 100 != 0);
+		start_supervisor();
+		run_for(30 * S);
+		is_mounted_as(true, 0);
+		CU_ASSERT_TRUE(!sim.is_protected[0] && sim.reserved_for[0][0]);
+		end();
+	}
 }
 
 static void test_reader(void)
@@ -2027,7 +2223,11 @@ int main(void)
 		{ "sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal },
 		{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
 		{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
+		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
+		{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
+		{ "what somebody else has protected or reserved stays so", test_target_of_others },
+		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 		{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },

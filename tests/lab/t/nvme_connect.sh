@@ -164,7 +164,7 @@ mount_and_unmount() {
 	yes "$(device_json unmount | sed "s,\"device\":\"[^\"]*\",\"point\":\"$POINT\",")"
 	check_not findmnt $POINT
 	yes "{\"call\":\"unmount\",\"point\":\"$POINT\"}"
-	yes "$(prepare_json "$RO,\"drop_cache\":true")"
+	yes "$(prepare_json "$RO")"
 	[ "$(value set_read_only)" = true ] || fail "it does not say that it set it read-only: $reply"
 	yes "$(mount_json ext4 ro,noload)"
 	[ "$(blockdev --getro "/dev/$disk")" = 1 ] && [ "$(cat $POINT/hello)" = hello ] || fail "not read-only, or not what was written"
@@ -199,11 +199,11 @@ read_only_device() {
 	wait $! || fail "the other namespace's mount failed"
 	yes "$(prepare_json "$RO")"
 	no $EINVAL "dmesg" "$(mount_json xfs ro,norecovery)"
-	yes "$(device_json restore)"
+	yes "$(device_json restore ',"read_write_device":true')"
 	is_writable
 	yes "$(prepare_json "$RO")"
 	yes "$(mount_json ext4 ro,noload)"
-	no $EBUSY "mounted already, at $POINT" "$(device_json restore)"
+	no $EBUSY "mounted already, at $POINT" "$(device_json restore ',"read_write_device":true')"
 	yes "$(device_json unmount ",\"point\":\"$POINT\",\"read_write_device\":true")"
 	[ -z "$(value still_read_only)" ] || fail "still read-only: $reply"
 	is_writable
