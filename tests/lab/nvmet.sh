@@ -30,13 +30,14 @@ nvmet_up() {
 	done
 }
 
-# nvmet_ns NQN ID DEV UUID: one more namespace.
+# nvmet_ns NQN ID DEV UUID: one more namespace; with nvmet_reservations=1 set, one that can be reserved, if the kernel has that.
 nvmet_ns() {
 	local ns=$NVMET/subsystems/$1/namespaces/$2
 
 	check mkdir "$ns"
 	printf %s "$3" > "$ns/device_path"
 	echo "$4" > "$ns/device_uuid"
+	[ ! -e "$ns/resv_enable" ] || echo "${nvmet_reservations:-0}" > "$ns/resv_enable"	# Linux 6.13
 	echo 1 > "$ns/enable"
 }
 
@@ -213,12 +214,12 @@ nvmed_conf() {
 	C
 }
 
-# nvmed_start DIR: sets nvmed, its process, and FMOVE_NVMED_SOCKET; ready when this returns.
+# nvmed_start DIR [SECONDS]: sets nvmed, its process, and FMOVE_NVMED_SOCKET; ready when this returns.
 nvmed_start() {
 	export FMOVE_NVMED_SOCKET=$1/sock
 	"$FMOVE_BIN/fmove-nvmed" --config "$1/conf" >> "$1/log" 2>&1 &
 	nvmed=$!
-	wait_for 30 "$FMOVE_BIN/fmove" nvme list
+	wait_for "${2:-30}" "$FMOVE_BIN/fmove" nvme list
 }
 
 # nvmed_end SIGNAL: and waits for its end.

@@ -1,0 +1,254 @@
+# about: what becomes of a volume's namespace: digests, removed, added, larger, smaller, another identity, another number; reads that fail under a put
+# guests: 1
+# timeout: 900
+#
+# Goal:   a volume is what it was, or is not mounted and says why: a namespace that went and came back, that is another one at the same
+#         place, that has another number, or fewer bytes. Status says in between what is the matter. A put whose source cannot be read
+#         names it, and ends whole when it is run again.
+# Method: target and initiator in one kernel, over addresses of the loopback device, namespaces in memory. `grows` lies in a file whose
+#         size can change; `reads` gives its reader an error after 5 s; `other`, beside `short`, is connected by somebody else.
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=tests/lab/nvmet.sh
+. "$LAB_TOP/tests/lab/nvmet.sh"
+
+PREFIX=nqn.2026-01.org.fmove
+D=/run/nvmed
+NODES=/run/nodes
+MNT=/run/mnt
+GROWS=/dev/shm/grows
+MIB=1048576
+READS=512
+trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
+
+need findmnt mkfs.ext4 ss cmp
+
+# Each has a port of its own, so that its bytes can be counted.
+addr_of() {
+	case $1 in
+	reads)		echo 127.0.0.3 ;;
+	short|other)	echo 127.0.0.4 ;;
+	grows)		echo 127.0.0.5 ;;
+	esac
+}
+
+# volume NAME MORE: one to be mounted at MNT/NAME.
+volume() {
+	mkdir -p "$MNT/$1"
+	printf 'name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; mount = "%s/%s"; type = "ext4"; ' \
+		"$1" $PREFIX "$1" "$(addr_of "$1")" $MNT "$1"
+	printf 'reconnect_delay = "1s"; queues = 1; %s' "$2"
+}
+
+uuid() {
+	printf 'uuid = "%s";' "$(nvmet_uuid "$1")"
+}
+
+# configure [GROWS]: what is special about that one; without it, its UUID.
+configure() {
+	nvmed_conf $D "$(volume reads "$(uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
+		"$(volume short "$(uuid short) writer = \"n1\";")" "$(volume grows "${1-$(uuid grows)} writer = \"n1\";")"
+}
+
+reconfigure() {
+	configure "$@"
+	check kill -HUP "$nvmed"
+}
+
+is_same_as_before() {
+	cmp /run/files/random "$MNT/$1/random" || fail "$1: what is read is not what was written"
+}
+
+# --- making it ------------------------------------------------------------------------------------
+
+# target_of NAME DEV: at a port that has the number of the last byte of its address.
+target_of() {
+	local addr port
+
+	addr=$(addr_of "$1")
+	port=${addr##*.}
+	check mkfs.ext4 -q -F -b 4096 -d /run/files "$2"
+	nvmet_up "$PREFIX:$1" "$2" "$(nvmet_uuid "$1")"
+	[ -d $NVMET/ports/"$port" ] || nvmet_port "$port" "$addr" 4420
+	nvmet_show "$port" "$PREFIX:$1"
+}
+
+make_target() {
+	need_module nvme_tcp
+	modprobe brd rd_nr=4 rd_size=65536 || skip "the kernel has no module brd"
+	mkdir /run/files
+	head -c $((8 * MIB)) /dev/urandom > /run/files/random
+	truncate -s 40M $GROWS
+	target_of reads /dev/ram0
+	target_of short /dev/ram1
+	target_of other /dev/ram2
+	target_of grows $GROWS
+}
+
+start() {
+	local name
+
+	configure
+	nvmed_start $D
+	for name in reads short grows; do
+		check "$FMOVE_BIN/fmove" nvme up $name --wait 120s
+	done
+}
+
+# --- the connection -------------------------------------------------------------------------------
+
+# "PORT BYTES" of each connection to that address: what it received so far.
+received() {
+	ss -Htino dst "$1" | awk '/^ESTAB/ { n = split($3, at, ":"); port = at[n] }
+		match($0, /bytes_received:[0-9]+/) { print port, substr($0, RSTART + 15, RLENGTH - 15) }' | sort
+}
+
+# bytes_of_reads DISK: that the I/O connection receives for READS reads of 4 KiB, and for the few by which the kernel looks for
+# partitions when the device is opened. The other connections have a keep-alive now and then.
+bytes_of_reads() {
+	received "$(addr_of grows)" > /run/before
+	dd "if=/dev/$1" of=/dev/null bs=4096 count=$READS skip=100 iflag=direct status=none
+	received "$(addr_of grows)" | join /run/before - | awk '{ n = $3 - $2; most = n > most ? n : most } END { print most }'
+}
+
+# A digest is four bytes behind each header and four behind the data.
+digests() {
+	local digest plain='' with
+
+	for digest in false true; do
+		check "$FMOVE_BIN/fmove" nvme down grows
+		reconfigure "$(uuid grows) header_digest = $digest; data_digest = $digest;"
+		check "$FMOVE_BIN/fmove" nvme connect grows
+		with=$(bytes_of_reads "$(nvme_disk $PREFIX:grows)")
+		plain=${plain:-$with}
+	done
+	((plain >= READS * 4096 && with >= plain + READS * 8)) || fail "$READS reads of 4 KiB are $plain bytes without digests and $with with them"
+	say "digests: $READS reads of 4 KiB are $plain bytes without and $with with them"
+	check "$FMOVE_BIN/fmove" nvme up grows
+	is_same_as_before grows
+}
+
+# Nobody tries again in secret what a file could not be read of; nothing of it is published, and what came is kept.
+source_unreadable() {
+	node_pair $NODES 7470 || fail "no nodes"
+	nvmet_hide 3 $PREFIX:reads
+	echo 3 > /proc/sys/vm/drop_caches
+	check_not "$FMOVE_BIN/fmove" --socket $NODES/n1/sock put --quiet $MNT/reads/random n2:s/random 2> /run/put.error
+	grep -q "$MNT/reads/random.*Input/output error" /run/put.error || fail "it does not say what could not be read: $(cat /run/put.error)"
+	say "unreadable: $(cat /run/put.error)"
+	[ ! -e $NODES/n2/s/random ] || fail "half a file was published"
+	nvmet_show 3 $PREFIX:reads
+	wait_for 120 nvmed_is reads state mounted
+	check "$FMOVE_BIN/fmove" --socket $NODES/n1/sock put --quiet $MNT/reads/random n2:s/random
+	cmp /run/files/random $NODES/n2/s/random || fail "what was put is not what was read"
+	node_stop $NODES/n1
+	node_stop $NODES/n2
+}
+
+# --- the target's namespaces ----------------------------------------------------------------------
+
+# Taken away below the mount and given back; another one beside it is none of ours.
+removed_and_added() {
+	local was
+
+	was=$(nvme_of $PREFIX:grows)
+	echo 0 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/enable
+	wait_for 60 nvmed_says grows text "no namespace for this host"
+	check_not findmnt $MNT/grows
+	say "namespace removed: $(nvmed_field grows text)"
+	nvmet_ns $PREFIX:grows 2 /dev/ram3 "$(nvmet_uuid beside)"
+	wait_for 30 nvme_disk $PREFIX:grows 2
+	echo 1 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/enable
+	wait_for 60 nvmed_is grows state mounted
+	nvmed_is grows nsid 1 || fail "mounted is namespace $(nvmed_field grows nsid)"
+	is_same_as_before grows
+	nvmet_ns_down $PREFIX:grows 2
+	[ "$(nvme_of $PREFIX:grows)" = "$was" ] || fail "not the controller it was, $was: $(nvme_of $PREFIX:grows)"
+}
+
+# resize SIZE: of the target's file, and the target looks.
+resize() {
+	truncate -s "$1" $GROWS
+	echo 1 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/revalidate_size
+}
+
+resized() {
+	resize 56M
+	wait_for 30 nvmed_is grows size_bytes $((56 * MIB))
+	nvmed_is grows state mounted || fail "larger, and not mounted any more: $(nvmed_field grows text)"
+	resize 39M
+	wait_for 30 nvmed_says grows error "fewer"
+	say "smaller below the mount: $(nvmed_field grows error)"
+	nvmed_is grows is_mounted true || fail "unmounted"
+	check "$FMOVE_BIN/fmove" nvme connect grows
+	check_not "$FMOVE_BIN/fmove" nvme up grows
+	nvmed_says grows text "fewer" || fail "smaller, and $(nvmed_field grows state): $(nvmed_field grows text)"
+	resize 40M
+	wait_for 60 nvmed_is grows state mounted
+	nvmed_is grows error '' || fail "it still says $(nvmed_field grows error)"
+	is_same_as_before grows
+}
+
+# another_identity WORD: the namespace says it is another one: refused with that word, and mounted again when it says the right thing.
+another_identity() {
+	nvmet_ns_again $PREFIX:grows 1 "$(nvmet_uuid stranger)"
+	wait_for 60 nvmed_is grows state refused
+	check_not findmnt $MNT/grows
+	nvmed_says grows text "$1" || fail "it is refused because $(nvmed_field grows text)"
+	say "another identity: $(nvmed_field grows text)"
+	nvmet_ns_again $PREFIX:grows 1 "$(nvmet_uuid grows)"
+	wait_for 60 nvmed_is grows state mounted
+	is_same_as_before grows
+}
+
+# With a UUID in the configuration, and without: then it must be what it was the last time.
+identity() {
+	another_identity "not the expected"
+	reconfigure ''
+	wait_for 60 nvmed_is grows state mounted
+	another_identity "last"
+	reconfigure
+	wait_for 60 nvmed_is grows state mounted
+}
+
+# Somebody else's controller has the number that was ours.
+renumbered() {
+	local disk by_id foreign
+
+	disk=$(nvmed_field short device)
+	by_id=$(nvmed_field short by_id)
+	check "$FMOVE_BIN/fmove" nvme down short
+	foreign=$(nvme_foreign $PREFIX:other "$(addr_of other)" $NVMED_HOSTNQN $NVMED_HOSTID)
+	check "$FMOVE_BIN/fmove" nvme up short
+	[ "$(nvmed_field short device)" != "$disk" ] || fail "it is $disk again, the test shows nothing"
+	[ "$(nvmed_field short by_id)" = "$by_id" ] || fail "by-id was $by_id and is $(nvmed_field short by_id)"
+	is_same_as_before short
+	[ "$(nvme_of $PREFIX:other)" = "$foreign" ] || fail "somebody else's controller is gone"
+	nvme_remove "$foreign"
+}
+
+# --- the end --------------------------------------------------------------------------------------
+
+all_down() {
+	local name
+
+	for name in reads short grows; do
+		check "$FMOVE_BIN/fmove" nvme down $name
+		[ -z "$(nvme_of $PREFIX:$name)" ] || fail "$name is still connected: $(nvme_of $PREFIX:$name)"
+		check_not findmnt $MNT/$name
+	done
+	nvmed_end TERM
+	[ -z "$(pgrep -f 'fmove-nvmed --helper')" ] || fail "a helper process is left"
+	nvmet_down
+}
+
+make_target
+start
+digests
+removed_and_added
+resized
+identity
+renumbered
+source_unreadable
+all_down
