@@ -441,16 +441,24 @@ static bool is_last_path(const struct scene *s, int controller)
 	return false;
 }
 
-/* Ours, and not the path of any address: left from another configuration, or made twice. Only when nothing else is missing. */
+static bool is_path_of_any(const struct scene *s, int controller)
+{
+	for (unsigned i = 0; i < s->pv->address_count; i++)
+		if (find_path(s, i) == controller)
+			return true;
+	return false;
+}
+
+/*
+ * Ours, and not the path of any address: left from another configuration, or made twice. Only when nothing else is missing.
+ * Whether it is ours comes first: hardly any is, and to ask each for its path would take most of an idle supervisor's time.
+ */
 static bool step_surplus(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &s->inv->controllers[i];
-		bool is_path = false;
 
-		for (unsigned a = 0; a < s->pv->address_count; a++)
-			is_path = is_path || find_path(s, a) == (int)i;
-		if (is_path || is_going(c) || !is_owned(s, c) || is_last_path(s, (int)i))
+		if (!is_owned(s, c) || is_going(c) || is_path_of_any(s, (int)i) || is_last_path(s, (int)i))
 			continue;
 		s->plan->controller = (int)i;
 		return say(s, FM_STEP_DISCONNECT, "%.31s (%.63s:%.15s) is no path of it any more", c->name, c->traddr, c->trsvcid);
