@@ -74,29 +74,24 @@ void fm_sysfs_close(struct fm_sysfs_dir *dir)
 
 /* ------------------------------------------------------------------------------------------ attributes */
 
-/* All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. */
+/*
+ * All of it, at most FM_SYSFS_TEXT_MAX bytes; how many. In one read: the kernel makes the text at offset 0 and gives it in one piece, and
+ * an idle supervisor does little else than this.
+ */
 static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEXT_MAX + 1])
 {
 	int fd = open_at(dir, attr, 0);
-	size_t len = 0;
-	ssize_t got = 1;
+	ssize_t got;
 
 	if (fd < 0)
 		return fd;
-	/* The kernel makes the text once, at offset 0, and gives it in one piece; files elsewhere might not. */
-	while (got > 0 && len <= FM_SYSFS_TEXT_MAX) {
-		got = FM_FAULT("sysfs.read") ? -ENODEV : read(fd, buf + len, FM_SYSFS_TEXT_MAX + 1 - len);
-		if (got == -1)
-			got = -errno;
-		if (got == -EINTR)
-			got = 1;
-		else if (got > 0)
-			len += (size_t)got;
-	}
-	close(fd);
+	do {
+		got = FM_FAULT("sysfs.read") ? (errno = ENODEV, -1) : read(fd, buf, FM_SYSFS_TEXT_MAX + 1);
+	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return got;
-	return len > FM_SYSFS_TEXT_MAX ? -EMSGSIZE : (ssize_t)len;
+		got = -errno;
+	close(fd);
+	return got > FM_SYSFS_TEXT_MAX ? -EMSGSIZE : got;
 }
 
 /* "(efault)", "(einval)", "(null)": what the kernel prints for a pointer that leads nowhere. */
