@@ -32,6 +32,7 @@
 #define KILL_GRACE_NS FM_NS_PER_S	/* for a SIGKILL to take effect on a busy machine */
 #define FREE_WAIT_MS 1000		/* fm_helpers_free(): for those that were killed */
 #define KEY_MAX 512
+#define ANSWER_FIRST 4096u		/* most are shorter */
 
 extern char **environ;
 
@@ -48,7 +49,7 @@ struct fm_helper_run {
 	int code;			/* of the kill */
 	char key[KEY_MAX];
 	char *answer;
-	size_t answer_len;
+	size_t answer_len, answer_room;
 	struct fm_err err;
 };
 
@@ -228,12 +229,36 @@ void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper)
 
 /* --------------------------------------------------------------------------------------------------------- answer */
 
+/* Grown as it comes: room for the longest, for all helpers at once, would be 16 MiB, and what malloc() got it keeps. */
+static int make_room(struct fm_helper_run *run)
+{
+	size_t want = run->answer_room ? 2 * run->answer_room : ANSWER_FIRST;
+	char *grown;
+
+	if (run->answer_len < run->answer_room)
+		return 0;
+	want = want > FM_HELPER_MSG_MAX ? FM_HELPER_MSG_MAX + 1 : want;
+	grown = FM_FAULT("helper.answer") ? NULL : realloc(run->answer, want);
+	if (!grown)
+		return fm_err_set(&run->err, -ENOMEM, "no memory for the answer of a helper process");
+	run->answer = grown;
+	run->answer_room = want;
+	return 0;
+}
+
 /* What is there by now. Past the limit it is no answer but a fault, and the process has no reason to live. */
 static void take_answer(struct fm_helper_run *run)
 {
-	for (;;) {
-		ssize_t got = read(run->answer_fd, run->answer + run->answer_len, FM_HELPER_MSG_MAX + 1 - run->answer_len);
+	ssize_t got;
+	int ret;
 
+	for (;;) {
+		ret = make_room(run);
+		if (ret < 0) {
+			end_early(run, ret);
+			return;
+		}
+		got = read(run->answer_fd, run->answer + run->answer_len, run->answer_room - run->answer_len);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && errno == EAGAIN)
@@ -409,12 +434,8 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	if (ret < 0)
 		return ret;
 	run = FM_FAULT("helper.alloc") ? NULL : calloc(1, sizeof(*run));
-	if (run)
-		run->answer = FM_FAULT("helper.answer") ? NULL : malloc(FM_HELPER_MSG_MAX + 1);
-	if (!run || !run->answer) {
-		ret = fm_err_set(err, -ENOMEM, "no memory for a helper process");
-		goto free_memory;
-	}
+	if (!run)
+		return fm_err_set(err, -ENOMEM, "no memory for a helper process");
 	run->helpers = helpers;
 	(void)snprintf(run->key, sizeof(run->key), "%s", key);
 	ret = start_process(run, request, err);
@@ -437,8 +458,6 @@ end_process:
 	close(run->answer_fd);
 	close(run->pid_fd);
 free_memory:
-	if (run)
-		free(run->answer);
 	free(run);
 	return ret;
 }
