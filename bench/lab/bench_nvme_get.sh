@@ -1,0 +1,90 @@
+# about: fmove get of a file on a mounted NVMe-TCP volume against fio reading the same file
+# guests: 1
+# timeout: 1200
+#
+# Goal:   a volume is read as fast as it can be.
+# Method: a volume in the memory of the kernel's target, mounted by fmove-nvmed in the same guest, behind a link that is limited by tc far
+#         below what emulation can do: else processors, not reading, would be measured. The file goes from a store on the volume to a null
+#         store of another node, in turn with fio; both with O_DIRECT and with nothing cached. `bench/run nvme` reads the lines that begin
+#         with "pair".
+
+# shellcheck source=tests/nodes.sh
+. "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=tests/lab/nvmet.sh
+. "$LAB_TOP/tests/lab/nvmet.sh"
+
+MIB=24
+PAIRS=5
+RATE=24mbit
+ADDR=127.0.0.2
+NQN=nqn.2026-01.org.fmove:get
+UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
+D=/run/bench
+POINT=/run/volume
+trap 'cp -f $D/nvmed/log /out/nvmed.log 2> /dev/null || true' EXIT
+
+# What the target sends; nothing else that goes over the loopback device.
+limit_target() {
+	need_module sch_htb cls_u32
+	check tc qdisc add dev lo root handle 1: htb
+	check tc class add dev lo parent 1: classid 1:1 htb rate $RATE burst 128k
+	check tc filter add dev lo parent 1: protocol ip u32 match ip src $ADDR/32 flowid 1:1
+}
+
+volume_up() {
+	need_module nvme_tcp
+	modprobe brd rd_nr=1 rd_size=$(((MIB + 64) * 1024)) || skip "the kernel has no module brd"
+	check mkfs.ext4 -q -F /dev/ram0
+	nvmet_up $NQN /dev/ram0 $UUID
+	nvmet_port 1 $ADDR 4420
+	nvmet_show 1 $NQN
+	mkdir -p $POINT
+	nvmed_conf $D/nvmed "name = \"data\"; subsystem = \"$NQN\"; address = \"$ADDR:4420\"; uuid = \"$UUID\"; mount = \"$POINT\";
+		type = \"ext4\"; writer = \"n1\";"
+	nvmed_start $D/nvmed
+	wait_for 120 nvmed_is data state mounted
+	mkdir $POINT/store
+	head -c ${MIB}M /dev/urandom > $POINT/store/source
+	sync
+}
+
+cold() {
+	echo 3 > /proc/sys/vm/drop_caches
+}
+
+fmove_rate() {
+	local result
+
+	cold
+	result=$("$FMOVE_BIN/fmove" --socket $D/n1/sock get --quiet --json --force --durability memory n2:volume/source n1:null/target)
+	echo "$result" >> /out/results
+	awk -v s="$(json seconds <<< "$result")" -v m=$MIB 'BEGIN { printf "%.2f", m / s }'
+}
+
+fio_rate() {
+	cold
+	fio --ioengine=io_uring --direct=1 --bs=1M --iodepth=4 --output-format=terse --name=read --rw=read --readonly \
+		--filename=$POINT/store/source | awk -F';' '{ printf "%.2f", $7 / 1024 }'
+}
+
+need fio mkfs.ext4 tc
+volume_up
+limit_target
+node_stores="{ name = \"volume\"; directory = \"$POINT/store\"; },"
+node_extra='memory = { arena = "64MiB"; total = "256MiB"; };'
+node_pair $D 7470 --measure-unchecked
+node_wait $D/n1 tcp 1 2
+fmove_rate > /dev/null
+for ((i = 0; i < PAIRS; i++)); do
+	if ((i % 2)); then
+		fio=$(fio_rate)
+		ours=$(fmove_rate)
+	else
+		ours=$(fmove_rate)
+		fio=$(fio_rate)
+	fi
+	say "pair get $ours $fio"
+done
+node_stop $D/n1
+node_stop $D/n2
+nvmed_end TERM
