@@ -19,7 +19,7 @@ UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
 D=/run/nvmed
 POINT=/run/volume
 OTHER_HOSTID=99999999-2222-3333-4444-555555555555
-ROUNDS=${LAB_ROUNDS:-2}
+ROUNDS=${LAB_ROUNDS:-1}
 WAIT_S=400			# of one guest for the other
 nvmet_reservations=1
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT

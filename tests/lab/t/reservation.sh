@@ -2,6 +2,7 @@
 # guests: 1
 # disks: 1 64M
 # timeout: 480
+# when: soak
 #
 # Goal:   the writer's host alone can write as long as it has the device reserved; another host is refused with one line and changes
 #         nothing; the same host finds its own again; what is given back anybody may have. A device without reservations is none the worse.
