@@ -204,15 +204,14 @@ static int prepare_device(const struct order *o, int device, int *was, json_t *a
 	*was = o->read_only_device;
 	if (o->read_only_device >= 0)
 		ret = set_read_only(device, o->device, o->read_only_device, was, err);
-	if (ret == 0) {
+	if (ret == 0)
 		ret = drop_cache(device, o->device, err);
-		if (ret == 0)
-			ret = fm_helper_target_prepare(device, o->target, answer, err);
-		if (ret == 0 && o->read_only_device == 0)
-			ret = check_writable(device, o->device, err);
-		if (ret < 0 && *was != o->read_only_device)
-			(void)ioctl(device, BLKROSET, was);	/* err says what went wrong first */
-	}
+	if (ret == 0)
+		ret = fm_helper_target_prepare(device, o->target, answer, err);
+	if (ret == 0 && o->read_only_device == 0)
+		ret = check_writable(device, o->device, err);
+	if (ret < 0 && *was != o->read_only_device)
+		(void)ioctl(device, BLKROSET, was);	/* err says what went wrong first */
 	close(claim);
 	return ret;
 }

@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <linux/nvme_ioctl.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "mover/base/err.h"
 
 #define IDENTIFY 0x06
+#define IDENTIFY_BYTES 4096
 
 /* SCSI answers EINVAL to what it does not know, and so does a loop device. */
 static int find_nsid(int fd, uint32_t *nsid, struct fm_err *err)
@@ -42,10 +42,11 @@ int fm_nvme_command(int fd, bool is_admin, struct nvme_passthru_cmd *cmd, const 
 	return fm_err_set(err, -EIO, "%s: the target answers NVMe status 0x%x", what, (unsigned)ret & FM_NVME_STATUS_MASK);
 }
 
-int fm_nvme_identify(int fd, enum fm_nvme_identify what, uint8_t *out, struct fm_err *err)
+int fm_nvme_offers(int fd, enum fm_nvme_identify what, size_t byte, uint8_t bits, struct fm_err *err)
 {
-	struct nvme_passthru_cmd cmd = { .opcode = IDENTIFY, .cdw10 = what, .addr = (uintptr_t)out, .data_len = FM_NVME_IDENTIFY_BYTES };
+	uint8_t data[IDENTIFY_BYTES] = { 0 };
+	struct nvme_passthru_cmd cmd = { .opcode = IDENTIFY, .cdw10 = what, .addr = (uintptr_t)data, .data_len = sizeof(data) };
+	int ret = fm_nvme_command(fd, true, &cmd, "identify the namespace", NULL, err);
 
-	memset(out, 0, FM_NVME_IDENTIFY_BYTES);
-	return fm_nvme_command(fd, true, &cmd, "identify the namespace", NULL, err);
+	return ret < 0 ? ret : (data[byte] & bits) != 0;
 }

@@ -7,12 +7,11 @@
 #define FM_NVMETCP_NVME_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fm_err;
 struct nvme_passthru_cmd;
-
-#define FM_NVME_IDENTIFY_BYTES 4096
 
 enum fm_nvme_identify {
 	FM_NVME_IDENTIFY_NAMESPACE = 0,
@@ -33,7 +32,7 @@ enum fm_nvme_identify {
  */
 int fm_nvme_command(int fd, bool is_admin, struct nvme_passthru_cmd *cmd, const char *what, int *status, struct fm_err *err);
 
-/* out: FM_NVME_IDENTIFY_BYTES. As above. */
-int fm_nvme_identify(int fd, enum fm_nvme_identify what, uint8_t *out, struct fm_err *err);
+/* Whether Identify has one of these bits in that byte, below 4096: 1, 0, or an error as above. */
+int fm_nvme_offers(int fd, enum fm_nvme_identify what, size_t byte, uint8_t bits, struct fm_err *err);
 
 #endif

@@ -68,12 +68,9 @@ static int fail(int ret, const char *what, struct fm_err *err)
 /* Of what is no NVMe the first command tells. */
 static int is_offered(int fd, struct fm_err *err)
 {
-	uint8_t namespace[FM_NVME_IDENTIFY_BYTES];
-	int ret = fm_nvme_identify(fd, FM_NVME_IDENTIFY_NAMESPACE, namespace, err);
+	int ret = fm_nvme_offers(fd, FM_NVME_IDENTIFY_NAMESPACE, RESCAP, RESCAP_WRITE_EXCLUSIVE, err);
 
-	if (ret == -ENOTTY)
-		return 1;
-	return ret < 0 ? ret : (namespace[RESCAP] & RESCAP_WRITE_EXCLUSIVE) != 0;
+	return ret == -ENOTTY ? 1 : ret;
 }
 
 /* A host that is known by another key, which it had before, has that one replaced. */

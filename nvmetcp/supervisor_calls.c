@@ -3,7 +3,8 @@
  * The steps of the supervisor, each a call of a helper process: begun, and what follows from its end.
  *
  * Happy path of a mount: probe (who the device is, and its first bytes), for XFS that is only read xfs_state as well, the
- * guard, the peers, the guard again, prepare (the device is nobody else's, and as it is to be), mount. A wish that changes meanwhile ends it between two calls. Whatever ends, a look follows.
+ * guard, the peers, the guard again, prepare (the device is nobody else's, and as it is to be), mount. A wish that changes
+ * meanwhile ends it between two calls. Whatever ends, a look follows.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -460,15 +461,23 @@ static bool is_to_be_writable(const struct fm_supervised *v, const struct fm_inv
 	       !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
+/* What is to be undone at a device, into a request of "restore" or "unmount". */
+static int put_undo(const struct fm_supervised *v, json_t *request)
+{
+	return json_object_update_new(request, json_pack("{s:b, s:s*}", "read_write_device", v->is_read_write_asked, "release_as",
+							 v->is_release_asked ? v->sup->host_id : NULL));
+}
+
 static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_release)
 {
 	json_t *request = device_request(&v->ns, "restore", false);
 
 	v->is_read_write_asked = is_read_write;
 	v->is_release_asked = is_release;
-	if (request)
-		(void)json_object_update_new(request, json_pack("{s:b, s:s*}", "read_write_device", is_read_write, "release_as",
-								is_release ? v->sup->host_id : NULL));
+	if (put_undo(v, request) < 0) {
+		json_decref(request);
+		request = NULL;
+	}
 	(void)begin_on_device(v, FM_CALL_RESTORE, request, RESTORE_NS);
 }
 
@@ -674,8 +683,7 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	if (json_object_update_new(request, json_pack("{s:s, s:b, s:s*}", "device", device, "read_write_device", v->is_read_write_asked,
-						      "release_as", v->is_release_asked ? v->sup->host_id : NULL)) == 0)
+	if (json_object_set_new(request, "device", json_string(device)) == 0 && put_undo(v, request) == 0)
 		return request;
 	json_decref(request);
 	return NULL;

@@ -400,8 +400,8 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 		return fm_err_set(err, -EBUSY, "nobody can say who reads \"%s\"%s%s: try again when fmoved runs, or use --force if nobody reads",
 				  vol->name, v->sup->peers.why[0] ? ": " : "", v->sup->peers.why);
 	if (!is_sealed && v->seal != FM_SEAL_OPEN && lost && !is_forced)
-		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, or may have had it, and does not answer now: unmount it there (fmove nvme "
-				  "down %s), or use --force if nobody reads there", lost, vol->name);
+		return fm_err_set(err, -EBUSY, "%s had it mounted when it answered last, or may have had it, and does not answer now: unmount it "
+				  "there (fmove nvme down %s), or use --force if nobody reads there", lost, vol->name);
 	return 0;
 }
 

@@ -191,6 +191,9 @@ void fm_hold_failed(struct fm_supervisor *sup, struct fm_hold *hold, unsigned mi
 void fm_hold_worked(struct fm_supervisor *sup, struct fm_hold *hold);
 bool fm_hold_is_on(const struct fm_supervisor *sup, const struct fm_hold *hold);
 
+/* Its namespace as the last look saw it; NULL: there was none, or no look yet. */
+const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v);
+
 /* What it is to be: what is wished, unless all are to be down. */
 enum fm_plan_want fm_supervised_want(const struct fm_supervised *v);
 /* Whether it is unmounted although it is in use. */
@@ -213,9 +216,6 @@ void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespac
 
 /* FM_CALL_PEERS has ended. */
 void fm_supervised_peers_asked(struct fm_supervised *v);
-
-/* Its namespace as the last look saw it; NULL: there was none, or no look yet. */
-const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v);
 
 /* ---- supervisor_peers.c ---- */
 

@@ -26,12 +26,9 @@ enum state {
 
 static int is_offered(int fd, struct fm_err *err)
 {
-	uint8_t controller[FM_NVME_IDENTIFY_BYTES];
-	int ret = fm_nvme_identify(fd, FM_NVME_IDENTIFY_CONTROLLER, controller, err);
+	int ret = fm_nvme_offers(fd, FM_NVME_IDENTIFY_CONTROLLER, NWPC, NWPC_OFFERED, err);
 
-	if (ret == -ENOTTY)
-		return 0;
-	return ret < 0 ? ret : (controller[NWPC] & NWPC_OFFERED) != 0;
+	return ret == -ENOTTY ? 0 : ret;
 }
 
 static int get_state(int fd, uint32_t *state, struct fm_err *err)

@@ -105,11 +105,10 @@ static void test_holder(void)
 /* A file has neither. */
 static void test_no_device(void)
 {
-	uint8_t data[FM_NVME_IDENTIFY_BYTES];
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	CU_ASSERT_TRUE_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL(fm_nvme_identify(fd, FM_NVME_IDENTIFY_CONTROLLER, data, &err), -ENOTTY);
+	CU_ASSERT_EQUAL(fm_nvme_offers(fd, FM_NVME_IDENTIFY_CONTROLLER, 0, 1, &err), -ENOTTY);
 	CU_ASSERT_EQUAL(fm_reservation_take(fd, 1, &err), 0);
 	CU_ASSERT_EQUAL(fm_reservation_release(fd, 1, &err), 0);
 	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), 0);
