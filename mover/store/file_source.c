@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mover/base/env.h"
+#include "mover/journal/written.h"
 #include "mover/store/fileio.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
@@ -33,11 +34,6 @@ static struct source *source_of(struct fm_file *file)
 static int64_t ns_of(const struct timespec *t)
 {
 	return (int64_t)t->tv_sec * (int64_t)FM_NS_PER_S + t->tv_nsec;
-}
-
-static int64_t mtime_of(const struct stat *st)
-{
-	return ns_of(&st->st_mtim);
 }
 
 static enum fm_node_type type_of(mode_t mode)
@@ -66,7 +62,7 @@ void fm_attr_from_stat(const struct stat *st, int fd, struct fm_attr *out)
 		.type = type_of(st->st_mode),
 		.size = (uint64_t)st->st_size,
 		.mode = (uint32_t)st->st_mode & 0777u,
-		.mtime_ns = mtime_of(st),
+		.mtime_ns = ns_of(&st->st_mtim),
 		.has_holes = has_holes(st, fd),
 		.dev = st->st_dev,
 		.ino = st->st_ino,
@@ -104,18 +100,6 @@ static int source_next_data(struct fm_file *file, uint64_t offset, uint64_t *fro
 	return 0;
 }
 
-/*
- * A name that was added or removed (somebody put a new file in place of this one) moves the ctime too, but not
- * the content: that is no change of the source.
- */
-static bool is_unchanged(const struct stat *a, const struct stat *b)
-{
-	bool is_same_ctime = a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       mtime_of(a) == mtime_of(b) && (is_same_ctime || a->st_nlink != b->st_nlink);
-}
-
 static int source_check_unchanged(struct fm_file *file, struct fm_err *err)
 {
 	struct source *s = source_of(file);
@@ -124,7 +108,7 @@ static int source_check_unchanged(struct fm_file *file, struct fm_err *err)
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the source again");
-	if (is_unchanged(&s->opened, &now))
+	if (!fm_is_written(s->io.fd, &s->opened, &now))
 		return 0;
 	return fm_err_set(err, -ESTALE, "the source changed while it was read (%lld bytes, now %lld); run it again",
 			  (long long)s->opened.st_size, (long long)now.st_size);

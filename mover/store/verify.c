@@ -22,6 +22,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/journal/written.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -218,15 +219,11 @@ static int64_t ns_of(const struct timespec *t)
 	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* A ctime that moved together with the number of names is no change: somebody linked or unlinked it. */
 static bool is_written_since(int fd, const struct stat *before)
 {
 	struct stat now;
 
-	if (fstat(fd, &now) < 0)
-		return false;
-	return now.st_size != before->st_size || ns_of(&now.st_mtim) != ns_of(&before->st_mtim) ||
-	       (ns_of(&now.st_ctim) != ns_of(&before->st_ctim) && now.st_nlink == before->st_nlink);
+	return fstat(fd, &now) == 0 && fm_is_written(fd, before, &now);
 }
 
 /* What was written to while it was read is what its digest says no more, and of what was read nothing can be said. */

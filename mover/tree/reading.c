@@ -16,6 +16,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
+#include "mover/journal/written.h"
 
 /* As in the stores: the kernel answers EAGAIN to a look-up beneath a directory that is being renamed. */
 #define BENEATH_TRIES_MAX 64
@@ -131,11 +132,6 @@ int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset
 	return 0;
 }
 
-static bool is_same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 int fm_reading_check(struct fm_reading *r)
 {
 	struct stat now;
@@ -143,10 +139,7 @@ int fm_reading_check(struct fm_reading *r)
 
 	if (ret < 0)
 		return ret;
-	if (now.st_size != r->st.st_size || !is_same_time(&now.st_mtim, &r->st.st_mtim))
-		return -ESTALE;
-	/* A name that was added or removed moves the ctime too, but not the content. */
-	return is_same_time(&now.st_ctim, &r->st.st_ctim) || now.st_nlink != r->st.st_nlink ? 0 : -ESTALE;
+	return fm_is_written(r->fd, &r->st, &now) ? -ESTALE : 0;
 }
 
 bool fm_reading_may_have_holes(const struct stat *st)

@@ -44,7 +44,7 @@ int fm_reading_take_fd(struct fm_reading *r);
 /* Exactly len bytes at offset. -ESTALE: there are fewer now. */
 int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset);
 
-/* 0, or -ESTALE: size, mtime or ctime is another now (a ctime that moved together with the number of names is not). */
+/* 0, or -ESTALE: it was written to since it was opened (mover/journal/written.h). */
 int fm_reading_check(struct fm_reading *r);
 
 /* Whether it has a hole that can be found: fewer blocks than bytes may also be compression. Not beside other threads. */

@@ -515,6 +515,14 @@ static void change_by_put(void)
 	CU_ASSERT_EQUAL(put("f", 100, 2, true), 0);
 }
 
+#define PUT_ASIDE ".fmove.0123456789abcdef.part"
+
+/* As far as a put that replaces gets before it unlinks the old version. */
+static void change_by_half_a_put(void)
+{
+	CU_ASSERT_EQUAL(rename(at("f"), at(PUT_ASIDE)), 0);
+}
+
 static void change_by_remove(void)
 {
 	CU_ASSERT_EQUAL(s->ops->remove(s, "f", &a_peer, false, &err), 0);
@@ -529,6 +537,7 @@ static void test_changes(void)
 	} cases[] = {
 		{ change_nothing, 0 },	      { change_byte, -ESTALE },	 { change_byte_and_time_back, -ESTALE },
 		{ change_size, -ESTALE },     { change_by_put, 0 },	 { change_by_remove, 0 },
+		{ change_by_half_a_put, 0 },
 	};
 
 	for (size_t b = 0; b < BASES; b++) {
@@ -539,6 +548,7 @@ static void test_changes(void)
 			if (cases[i].ret < 0)
 				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "changed while it was read"));
 		}
+		CU_ASSERT_EQUAL(unlink(at(PUT_ASIDE)), 0);
 		end();
 	}
 }
