@@ -230,20 +230,6 @@ static int find_existing(struct fm_sysfs_dir *sys, const struct fm_connection_op
 	return 0;
 }
 
-static int write_attr(struct fm_sysfs_dir *dir, const char *attr, const char *value)
-{
-	int ret = 0, fd = openat(dir->fd, attr, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (FM_FAULT("connection.attr"))
-		ret = -EIO;
-	else if (write(fd, value, strlen(value)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /*
  * What the kernel does not take with the options, and whether it took what it was given: one without authentication
  * connects with a secret as it would without.
@@ -263,7 +249,7 @@ static int finish(struct fm_sysfs_dir *sys, const struct fm_connection_opts *o, 
 				 "kernel");
 	(void)snprintf(value, sizeof(value), "%d", o->fast_io_fail_s);
 	if (ret == 0 && strcmp(o->subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0) {
-		ret = write_attr(&dir, "fast_io_fail_tmo", value);
+		ret = fm_sysfs_write(&dir, "fast_io_fail_tmo", value);
 		/* Kernels before 5.11 have no such thing; "off" is what they do. */
 		if (ret == -ENOENT && o->fast_io_fail_s < 0)
 			ret = 0;
@@ -459,7 +445,7 @@ static int remove_controller(struct fm_sysfs_dir *sys, struct fm_sysfs_dir *dir,
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	open_sole_subsystem(sys, name, &sole);
-	ret = write_attr(dir, "delete_controller", "1");
+	ret = fm_sysfs_write(dir, "delete_controller", "1");
 	/* Going already, or gone. */
 	if (ret == -ENOENT || ret == -ENODEV)
 		ret = 0;
@@ -493,6 +479,22 @@ int fm_connection_close(const char *root, const char *name, const char *subsyste
 	} else {
 		(void)fm_err_sys(err, ret, "look at %s", name);
 	}
+	fm_sysfs_close(&sys);
+	return ret;
+}
+
+int fm_connection_rescan(const char *root, const char *name)
+{
+	struct fm_sysfs_dir sys;
+	char path[64];
+	int ret;
+
+	assert(root && is_controller(name));
+	ret = fm_sysfs_root(root, &sys, NULL);
+	if (ret < 0)
+		return ret;
+	(void)snprintf(path, sizeof(path), "class/nvme/%s/rescan_controller", name);
+	ret = fm_sysfs_write(&sys, path, "1");
 	fm_sysfs_close(&sys);
 	return ret;
 }

@@ -106,4 +106,10 @@ int fm_connection_open(const char *root, const struct fm_connection_opts *opts, 
  */
 int fm_connection_close(const char *root, const char *name, const char *subsystem, unsigned wait_ms, struct fm_err *err);
 
+/*
+ * Has the kernel look again at what namespaces there are behind the controller `name`; it does so later, by itself. 0 or
+ * a negative errno: -ENOENT: it is gone.
+ */
+int fm_connection_rescan(const char *root, const char *name);
+
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "nvmetcp/connection.h"
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/reservation.h"
@@ -23,19 +24,6 @@
 #define WRITABLE_STEP_MS 50
 
 /* ---- write protection ---- */
-
-static void rescan_controller(const char *name)
-{
-	char path[96];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/sys/class/nvme/%s/rescan_controller", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)!write(fd, "1", 1);
-	close(fd);
-}
 
 /* A target tells the kernel that a namespace has changed, but not every target does. */
 static int rescan(int device, struct fm_err *err)
@@ -51,7 +39,7 @@ static int rescan(int device, struct fm_err *err)
 		return ret;
 	for (unsigned i = 0; i < inv->namespace_count; i++)
 		for (unsigned p = 0; inv->namespaces[i].dev == st.st_rdev && p < inv->namespaces[i].path_count; p++)
-			rescan_controller(inv->controllers[inv->namespaces[i].path[p].controller].name);
+			(void)fm_connection_rescan("", inv->controllers[inv->namespaces[i].path[p].controller].name);
 	fm_inventory_free(inv);
 	return 0;
 }

@@ -136,6 +136,31 @@ static int find_path(const struct scene *s, unsigned address)
 	return best;
 }
 
+static bool is_blind(const struct scene *s, int controller)
+{
+	for (unsigned i = 0; i < s->inv->namespace_count; i++)
+		for (unsigned p = 0; p < s->inv->namespaces[i].path_count; p++)
+			if (s->inv->namespaces[i].path[p].controller == controller)
+				return false;
+	return true;
+}
+
+static void look_at_paths(const struct scene *s)
+{
+	struct fm_plan *plan = s->plan;
+
+	plan->paths_wanted = s->pv->address_count;
+	for (unsigned i = 0; i < s->pv->address_count; i++) {
+		int path = find_path(s, i);
+
+		if (path < 0 || !is_live(&s->inv->controllers[path]))
+			continue;
+		plan->paths_live++;
+		if (is_blind(s, path))
+			plan->blind[plan->blind_count++] = path;
+	}
+}
+
 /* ---- namespaces ---- */
 
 static bool is_in_subsystem(const struct scene *s, const struct fm_inv_namespace *ns)
@@ -536,12 +561,7 @@ void fm_plan_make(const struct fm_plan_volume *pv, const struct fm_inventory *in
 	struct scene s = { .pv = pv, .inv = inv, .mounts = mounts, .plan = plan };
 
 	*plan = (struct fm_plan){ .step = FM_STEP_NONE, .address = -1, .controller = -1, .ns = -1 };
-	plan->paths_wanted = pv->address_count;
-	for (unsigned i = 0; i < pv->address_count; i++) {
-		int path = find_path(&s, i);
-
-		plan->paths_live += path >= 0 && is_live(&inv->controllers[path]);
-	}
+	look_at_paths(&s);
 	if (pv->volume->mount_point[0])
 		s.there = fm_mounts_at(mounts, pv->volume->mount_point);
 	if (pv->want == FM_WANT_DOWN)

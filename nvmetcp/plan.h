@@ -65,6 +65,9 @@ struct fm_plan {
 	enum fm_plan_step step;
 	int address;			/* index; -1: none */
 	int controller;			/* index into the inventory; -1: none */
+	/* Live paths behind which the kernel knows no namespace; there may be none, or it has missed that there is one. */
+	int blind[FM_VOLUME_PATHS_MAX];	/* indexes into the inventory */
+	unsigned blind_count;
 	int ns;				/* index into the inventory, the volume's namespace if it is there; -1: none */
 	unsigned paths_live;		/* of the addresses, those with a controller in state live */
 	unsigned paths_wanted;

@@ -25,6 +25,7 @@
 #define BUSY_NS (30 * FM_NS_PER_S)		/* what does not change for so long is not under way any more */
 #define WAKE_NS (50 * FM_NS_PER_MS)		/* events come in bunches */
 #define HOLD_MAX_S 60
+#define BLIND_MIN_S 2u				/* a kernel that sees a namespace has it by then */
 #define LOST_NS (5 * FM_NS_PER_S)		/* without a live path, when all are to be down */
 
 /* ---- patience ---- */
@@ -219,7 +220,7 @@ static const struct fm_supervised *blocker(const struct fm_supervised *v)
 
 		if (other == v)
 			return NULL;
-		if ( other->is_retired && strcmp(other->volume->name, v->volume->name) == 0)
+		if (other->is_retired && strcmp(other->volume->name, v->volume->name) == 0)
 			return other;
 	}
 	return NULL;
@@ -248,6 +249,26 @@ static void set_iopolicy(struct fm_supervised *v)
 			fm_log_warn("volume %s: iopolicy %s: %s; it stays \"%s\"", v->volume->name, v->volume->iopolicy, err.text,
 				    s->iopolicy);
 	}
+}
+
+/*
+ * A target says when its namespaces change, once. A kernel that finds another namespace at a number drops the old one and is
+ * content, and words get lost in a reconnect: then nobody looks again unless told to.
+ */
+static void rescan_blind(struct fm_supervised *v)
+{
+	const struct fm_supervisor *sup = v->sup;
+	const struct fm_plan *plan = &v->plan;
+
+	if (plan->blind_count == 0 || fm_supervised_want(v) == FM_WANT_DOWN) {
+		v->blind_hold = (struct fm_hold){ 0 };
+		return;
+	}
+	if (fm_hold_is_on(sup, &v->blind_hold))
+		return;
+	for (unsigned i = 0; i < plan->blind_count && v->blind_hold.failures > 0; i++)
+		(void)sup->world->rescan(sup->world->ctx, sup->inv->controllers[plan->blind[i]].name);
+	fm_hold_failed(v->sup, &v->blind_hold, BLIND_MIN_S, HOLD_MAX_S);
 }
 
 /* Not mounted, nor about to be read-write, and the target keeps it for this host all the same. */
@@ -467,6 +488,7 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 		at = sooner(sup, &v->path[i].hold, at);
 	at = sooner(sup, &v->mount_hold, at);
 	at = sooner(sup, &v->unmount_hold, at);
+	at = sooner(sup, &v->blind_hold, at);
 	return sooner(sup, &v->disconnect_hold, at);
 }
 
@@ -492,6 +514,7 @@ static uint64_t look_at(struct fm_supervised *v)
 	watch_device(v);
 	note_loss(v);
 	give_up_hopeless(v);
+	rescan_blind(v);
 	take_step(v);
 	v->is_fresh = false;
 	fm_supervised_update(v);

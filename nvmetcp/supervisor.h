@@ -44,6 +44,8 @@ struct fm_supervisor_world {
 	void (*give_up)(void *ctx, struct fm_helper *helper);
 	/* -EINVAL: this kernel does not know that policy. */
 	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
+	/* As fm_connection_rescan(). */
+	int (*rescan)(void *ctx, const char *controller);
 	/* *text is malloc()ed. -ENOENT: there is none. */
 	int (*load)(void *ctx, const char *name, char **text, struct fm_err *err);
 	int (*save)(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err);

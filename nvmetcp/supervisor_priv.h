@@ -106,6 +106,7 @@ struct fm_supervised {
 	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
+	struct fm_hold blind_hold;	/* the kernel was told to look for namespaces */
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfs - reading what the kernel says of itself.
+ * sysfs - reading what the kernel says of itself, and telling it.
  */
 #include "nvmetcp/sysfs.h"
 
@@ -137,6 +137,20 @@ bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out)
 		return false;
 	*out = value;
 	return true;
+}
+
+int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *value)
+{
+	int ret = 0, fd = openat(at->fd, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (FM_FAULT("sysfs.write"))
+		ret = -EIO;
+	else if (write(fd, value, strlen(value)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
 }
 
 int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX])

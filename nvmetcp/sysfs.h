@@ -41,6 +41,9 @@ bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t
 /* A decimal number; false, and 0, if it is none or not there. */
 bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out);
 
+/* In one write. 0 or a negative errno: -ENOENT: this kernel has no such attribute, or the object has gone. */
+int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *value);
+
 /* The last component of what the symbolic link `path` leads to: the object's own name. -ENOENT: none, or too long. */
 int fm_sysfs_target_name(const struct fm_sysfs_dir *at, const char *path, char out[FM_SYSFS_NAME_MAX]);
 

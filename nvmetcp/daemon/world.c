@@ -13,10 +13,12 @@
 
 #include "config/files.h"
 #include "mover/base/err.h"
+#include "nvmetcp/connection.h"
 #include "nvmetcp/daemon/fmoved.h"
 #include "nvmetcp/helper.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
+#include "nvmetcp/sysfs.h"
 
 #define STATE_BYTES_MAX (4u << 20)
 
@@ -44,18 +46,25 @@ static void give_up(void *ctx, struct fm_helper *helper)
 
 static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
 {
-	char path[128];
-	int fd, ret = 0;
+	struct fm_sysfs_dir sys;
+	char path[96];
+	int ret = fm_sysfs_root("", &sys, err);
 
 	(void)ctx;
-	(void)snprintf(path, sizeof(path), "/sys/class/nvme-subsystem/%.32s/iopolicy", subsystem);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "%s", path);
-	if (write(fd, policy, strlen(policy)) < 0)
-		ret = errno == EINVAL ? fm_err_set(err, -EINVAL, "this kernel does not know it") : fm_err_sys(err, -errno, "%s", path);
-	close(fd);
-	return ret;
+	if (ret < 0)
+		return ret;
+	(void)snprintf(path, sizeof(path), "class/nvme-subsystem/%.32s/iopolicy", subsystem);
+	ret = fm_sysfs_write(&sys, path, policy);
+	fm_sysfs_close(&sys);
+	if (ret == -EINVAL)
+		return fm_err_set(err, -EINVAL, "this kernel does not know it");
+	return ret < 0 ? fm_err_sys(err, ret, "%s", path) : 0;
+}
+
+static int rescan(void *ctx, const char *controller)
+{
+	(void)ctx;
+	return fm_connection_rescan("", controller);
 }
 
 /* Up to max bytes and a NUL. */
@@ -140,6 +149,7 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 	free(boot);
 	world->table = (struct fm_supervisor_world){
 		.read_inventory = read_inventory, .read_mounts = read_mounts, .start = start, .give_up = give_up,
-		.set_iopolicy = set_iopolicy, .load = load, .save = save, .publish = publish, .ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
+		.set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
+		.ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
 	};
 }

@@ -47,17 +47,12 @@ nvmet_ns_down() {
 	check rmdir "$NVMET/subsystems/$1/namespaces/$2"
 }
 
-nvme_has_no_disk() {
-	! nvme_disk "$@" > /dev/null
-}
-
-# nvmet_ns_again NQN ID UUID: the same one with another identity. The initiator here must notice that it went: what it finds changed
-# it takes away, and does not look again before it hears of the next change.
+# nvmet_ns_again NQN ID UUID: the same one with another identity. The initiator may find the new one before it knew that the old one
+# went; then it takes that away, and does not look again by itself.
 nvmet_ns_again() {
 	local ns=$NVMET/subsystems/$1/namespaces/$2
 
 	echo 0 > "$ns/enable"
-	wait_for 60 nvme_has_no_disk "$1" "$2"
 	echo "$3" > "$ns/device_uuid"
 	echo 1 > "$ns/enable"
 }

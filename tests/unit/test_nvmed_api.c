@@ -69,6 +69,13 @@ static int no_iopolicy(void *ctx, const char *subsystem, const char *policy, str
 	return fm_err_set(e, -EINVAL, "not known");
 }
 
+static int no_rescan(void *ctx, const char *controller)
+{
+	(void)ctx;
+	(void)controller;
+	return 0;
+}
+
 static int no_file(void *ctx, const char *name, char **text, struct fm_err *e)
 {
 	(void)ctx;
@@ -108,8 +115,8 @@ static void no_peers(void *ctx)
 }
 
 static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_mounts = no_mounts, .start = no_start,
-						  .set_iopolicy = no_iopolicy, .load = no_file, .save = no_save, .publish = no_publish,
-						  .ask_peers = no_peers, .wall_ms = no_time, .boot = "boot" };
+						  .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file,
+						  .save = no_save, .publish = no_publish, .ask_peers = no_peers, .wall_ms = no_time, .boot = "boot" };
 
 static void changed(void *ctx)
 {

@@ -104,7 +104,8 @@ static struct sim {
 	bool is_silent;			/* n2 does not answer */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
-	unsigned connects, mounts, saves, unmounts_lazy, syncs;
+	bool is_empty;			/* the target has no namespace for this host */
+	unsigned connects, mounts, saves, rescans, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
 	bool is_target_able;		/* it has write protection and reservations */
@@ -718,6 +719,18 @@ static int world_iopolicy(void *ctx, const char *subsystem, const char *policy, 
 	return fm_err_set(err, -EINVAL, "not known");
 }
 
+static int world_rescan(void *ctx, const char *controller)
+{
+	const struct controller *c = &sim.controller[atoi(controller + strlen("nvme"))];
+
+	(void)ctx;
+	CU_ASSERT_TRUE(c->is_there && !c->lost_ns && !sim.dev[c->volume]);
+	sim.rescans++;
+	if (!sim.is_empty)
+		sim.dev[c->volume] = ++sim.next_dev;
+	return 0;
+}
+
 static int world_publish(void *ctx, const char *text, struct fm_err *err)
 {
 	(void)ctx;
@@ -766,8 +779,8 @@ static uint64_t world_wall(void *ctx)
 
 static const struct fm_supervisor_world world = {
 	.read_inventory = world_inventory, .read_mounts = world_mounts, .start = world_start, .give_up = world_give_up,
-	.set_iopolicy = world_iopolicy, .load = world_load, .save = world_save, .publish = world_publish, .ask_peers = world_ask_peers,
-	.wall_ms = world_wall, .boot = "this-boot",
+	.set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save, .publish = world_publish,
+	.ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
 };
 
 /* ---- running it ---- */
@@ -1288,6 +1301,30 @@ static void test_one_hangs(void)
 	run_for(180 * S);
 	is_state(0, "mounted");
 	CU_ASSERT_EQUAL(controllers(), 2);
+	end();
+}
+
+static void test_missed_namespace(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(sim.rescans, 0);
+	sim.dev[0] = 0;
+	sim.is_empty = true;
+	run_for(300 * S);
+	is_state(0, "connecting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "has no namespace"));
+	/* 2, 4 ... 60 s, a quarter more or less */
+	CU_ASSERT_TRUE(sim.rescans >= 7 && sim.rescans <= 14);
+	sim.is_empty = false;
+	run_for(70 * S);
+	is_state(0, "mounted");
+	sim.dev[0] = 0;
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 3);
+	CU_ASSERT_EQUAL(sim.connects, 1);
 	end();
 }
 
@@ -2201,6 +2238,7 @@ int main(void)
 		{ "a device that was read-only before stays so", test_read_only_stays },
 		{ "allowed to be mounted when it is prepared; one that was not mounted is as it was", test_prepare },
 		{ "one volume that hangs does not keep another", test_one_hangs },
+		{ "a namespace that the kernel has missed is looked for, with patience", test_missed_namespace },
 		{ "another namespace at the same place is not mounted", test_identity },
 		{ "who is not the named writer is refused, until the configuration changes", test_not_writer },
 		{ "a target that says no is not asked often", test_refused_by_target },
