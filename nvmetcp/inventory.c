@@ -28,7 +28,6 @@
 #include "mover/base/fault.h"
 #include "nvmetcp/sysfs.h"
 
-#define DISCOVERY_NQN "nqn.2014-08.org.nvmexpress.discovery"
 #define SECTOR_BYTES 512u		/* of `size`, whatever the device's own blocks are */
 #define NAMESPACES_FIRST 8u
 #define NUMBER_DIGITS_MAX 9
@@ -116,15 +115,6 @@ static int read_int(struct fm_sysfs_dir *dir, const char *attr)
 	return (int)value;
 }
 
-/* Model and serial number: the target's bytes, meant for people. */
-static void read_ascii(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t size)
-{
-	(void)fm_sysfs_text(dir, attr, out, size);
-	for (; *out != '\0'; out++)
-		if ((unsigned char)*out > '~')
-			*out = '?';
-}
-
 /* The 32 hexadecimal digits of a text with hyphens; "" if it has other ones or all are 0. */
 static void digits_of(const char *text, char out[static 33])
 {
@@ -185,9 +175,6 @@ static void read_address(struct fm_sysfs_dir *dir, struct fm_inv_controller *c)
 	} fields[] = {
 		{ "traddr", c->traddr, sizeof(c->traddr) },
 		{ "trsvcid", c->trsvcid, sizeof(c->trsvcid) },
-		{ "host_traddr", c->host_traddr, sizeof(c->host_traddr) },
-		{ "host_iface", c->host_iface, sizeof(c->host_iface) },
-		{ "src_addr", c->src_addr, sizeof(c->src_addr) },
 	};
 	char text[FM_SYSFS_TEXT_MAX + 1], *rest = text, *key, *value;
 
@@ -211,17 +198,8 @@ static bool read_controller(struct fm_sysfs_dir *dir, struct fm_inv_controller *
 	(void)fm_sysfs_text(dir, "transport", c->transport, sizeof(c->transport));
 	(void)fm_sysfs_text(dir, "subsysnqn", c->subsysnqn, sizeof(c->subsysnqn));
 	(void)fm_sysfs_text(dir, "hostnqn", c->hostnqn, sizeof(c->hostnqn));
-	(void)fm_sysfs_text(dir, "hostid", c->hostid, sizeof(c->hostid));
-	(void)fm_sysfs_text(dir, "cntrltype", c->type, sizeof(c->type));	/* since 5.17 */
-	if (c->type[0] == '\0' && strcmp(c->subsysnqn, DISCOVERY_NQN) == 0)
-		strcpy(c->type, "discovery");
 	read_address(dir, c);
 	c->cntlid = read_int(dir, "cntlid");
-	c->queue_count = read_int(dir, "queue_count");
-	c->keep_alive_s = read_int(dir, "kato");
-	c->reconnect_delay_s = read_int(dir, "reconnect_delay");
-	c->ctrl_loss_s = read_int(dir, "ctrl_loss_tmo");
-	c->fast_io_fail_s = read_int(dir, "fast_io_fail_tmo");
 	return true;
 }
 
@@ -230,8 +208,6 @@ static bool read_subsystem(struct fm_sysfs_dir *dir, struct fm_inv_subsystem *su
 {
 	if (!fm_sysfs_text(dir, "subsysnqn", sub->nqn, sizeof(sub->nqn)))
 		return false;
-	read_ascii(dir, "model", sub->model, sizeof(sub->model));
-	read_ascii(dir, "serial", sub->serial, sizeof(sub->serial));
 	(void)fm_sysfs_text(dir, "iopolicy", sub->iopolicy, sizeof(sub->iopolicy));
 	return true;
 }
@@ -530,6 +506,27 @@ int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err
 	}
 	*out = s.inv;
 	return 0;
+}
+
+void fm_inventory_settings(const char *root, const char *controller, struct fm_inv_settings *out)
+{
+	struct fm_sysfs_dir sys, dir = { .fd = -1, .error = -ENOENT };
+	char path[PATH_BYTES];
+
+	if (fm_sysfs_root(root, &sys, NULL) == 0) {
+		snprintf(path, sizeof(path), "class/nvme/%s", controller);
+		if (fm_sysfs_open(&sys, path, &dir) < 0)
+			dir = (struct fm_sysfs_dir){ .fd = -1, .error = -ENOENT };
+		fm_sysfs_close(&sys);
+	}
+	*out = (struct fm_inv_settings){
+		.queue_count = read_int(&dir, "queue_count"),
+		.keep_alive_s = read_int(&dir, "kato"),
+		.reconnect_delay_s = read_int(&dir, "reconnect_delay"),
+		.ctrl_loss_s = read_int(&dir, "ctrl_loss_tmo"),
+		.fast_io_fail_s = read_int(&dir, "fast_io_fail_tmo"),
+	};
+	fm_sysfs_close(&dir);
 }
 
 void fm_inventory_free(struct fm_inventory *inv)

@@ -32,26 +32,24 @@ struct fm_inv_controller {
 	char transport[16];		/* "tcp", "pcie", ... */
 	char subsysnqn[256];
 	char hostnqn[256];
-	char hostid[64];
 	char traddr[64];		/* of `address`, taken apart; "" where there is none, as with PCIe */
 	char trsvcid[16];
-	char host_traddr[64];
-	char host_iface[32];
-	char src_addr[64];		/* where it is connected from, if the kernel says so */
-	char type[16];			/* "io", "discovery", "admin"; "" where neither kernel nor NQN say */
 	int cntlid;			/* 65535 before the first connect has ended */
+	int subsystem;			/* index into subsystems; -1: none */
+};
+
+/* What a controller was made with: for people, so not read with each snapshot. FM_INVENTORY_UNKNOWN: the kernel does not say. */
+struct fm_inv_settings {
 	int queue_count;		/* the admin queue included */
-	int keep_alive_s;		/* FM_INVENTORY_UNKNOWN where the kernel does not say */
+	int keep_alive_s;
 	int reconnect_delay_s;
 	int ctrl_loss_s;
 	int fast_io_fail_s;
-	int subsystem;			/* index into subsystems; -1: none */
 };
 
 struct fm_inv_subsystem {
 	char name[32];			/* "nvme-subsys0" */
 	char nqn[256];
-	char model[64], serial[32];	/* trailing blanks taken off; printable ASCII, else '?' */
 	char iopolicy[32];
 };
 
@@ -91,6 +89,9 @@ struct fm_inventory {
  * empty inventory, which is no error. -ENOMEM, or -errno of a /sys that cannot be read.
  */
 int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err *err);
+
+/* Of the controller with that name, as they are now. */
+void fm_inventory_settings(const char *root, const char *controller, struct fm_inv_settings *out);
 
 /* NULL is allowed. */
 void fm_inventory_free(struct fm_inventory *inv);

@@ -38,6 +38,7 @@ struct fm_supervisor;
 struct fm_supervisor_world {
 	int (*read_inventory)(void *ctx, struct fm_inventory **out, struct fm_err *err);
 	int (*read_mounts)(void *ctx, struct fm_mounts *out, struct fm_err *err);
+	void (*read_settings)(void *ctx, const char *controller, struct fm_inv_settings *out);
 	/* As fm_helper_start(). */
 	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
 	/* As fm_helper_give_up(). */

@@ -156,18 +156,20 @@ static const char *ana_of(const struct fm_supervised *v, unsigned controller)
 static json_t *show_controller(const struct fm_supervised *v, unsigned i)
 {
 	const struct fm_inv_controller *c = &v->sup->inv->controllers[i];
+	struct fm_inv_settings settings;
 	json_t *to = json_object();
 
+	v->sup->world->read_settings(v->sup->world->ctx, c->name, &settings);
 	put_text(to, "name", c->name);
 	put_text(to, "state", c->state);
 	put_text(to, "address", c->traddr);
 	put_text(to, "port", c->trsvcid);
 	(void)json_object_set_new(to, "is_ours", json_boolean(fm_owned_find(&v->sup->owned, c)));
-	put_seconds(to, "keep_alive_s", c->keep_alive_s);
-	put_seconds(to, "reconnect_delay_s", c->reconnect_delay_s);
-	put_seconds(to, "ctrl_loss_s", c->ctrl_loss_s);
-	put_seconds(to, "fast_io_fail_s", c->fast_io_fail_s);
-	put_int(to, "queues", c->queue_count > 0 ? (uint64_t)c->queue_count - 1 : 0);
+	put_seconds(to, "keep_alive_s", settings.keep_alive_s);
+	put_seconds(to, "reconnect_delay_s", settings.reconnect_delay_s);
+	put_seconds(to, "ctrl_loss_s", settings.ctrl_loss_s);
+	put_seconds(to, "fast_io_fail_s", settings.fast_io_fail_s);
+	put_int(to, "queues", settings.queue_count > 0 ? (uint64_t)settings.queue_count - 1 : 0);
 	put_text(to, "ana", ana_of(v, i));
 	return to;
 }

@@ -19,8 +19,7 @@ UP_S=1200			# when to give up waiting: all are connected at once, by one emulate
 SETTLE_S=40			# until nothing is looked at more often because it is new
 WINDOWS=5 WINDOW_S=60		# at least
 COPY=/run/copy			# of /sys/class/nvme*, with what the inventory reads
-COPIED=' state transport subsysnqn hostnqn hostid cntrltype address cntlid queue_count kato reconnect_delay ctrl_loss_tmo fast_io_fail_tmo
-	model serial iopolicy ana_state size nsid ro dev wwid nguid uuid '
+COPIED=' state transport subsysnqn hostnqn address cntlid iopolicy ana_state size nsid ro dev wwid nguid uuid '
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 make_volumes() {

@@ -28,6 +28,12 @@ static int read_inventory(void *ctx, struct fm_inventory **out, struct fm_err *e
 	return fm_inventory_read("", out, err);
 }
 
+static void read_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
+{
+	(void)ctx;
+	fm_inventory_settings("", controller, out);
+}
+
 static int read_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 {
 	(void)ctx;
@@ -148,8 +154,8 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"), boot);
 	free(boot);
 	world->table = (struct fm_supervisor_world){
-		.read_inventory = read_inventory, .read_mounts = read_mounts, .start = start, .give_up = give_up,
-		.set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
+		.read_inventory = read_inventory, .read_settings = read_settings, .read_mounts = read_mounts, .start = start,
+		.give_up = give_up, .set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
 		.ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
 	};
 }

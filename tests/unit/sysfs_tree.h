@@ -149,8 +149,6 @@ static inline void tree_tcp(const char *name, const char *nqn, const char *addre
 	tree_must(snprintf(dir, sizeof(dir), FABRICS "/%s", name) < PATH_MAX, name);
 	tree_attr(dir, "address", address);
 	tree_attr(dir, "hostnqn", "nqn.2014-08.org.nvmexpress:uuid:" HOST_UUID);
-	tree_attr(dir, "hostid", HOST_UUID);
-	tree_attr(dir, "cntrltype", strcmp(nqn, DISCOVERY) == 0 ? "discovery" : "io");
 	tree_attr(dir, "kato", "5");
 	tree_attr(dir, "reconnect_delay", "10");
 	tree_attr(dir, "ctrl_loss_tmo", "600");
@@ -164,8 +162,6 @@ static inline void tree_subsystem(const char *name, const char *nqn)
 	tree_mkdirs("sys/class/nvme-subsystem");
 	tree_must(snprintf(dir, sizeof(dir), SUBSYSTEMS "/%s", name) < PATH_MAX, name);
 	tree_attr(dir, "subsysnqn", nqn);
-	tree_attr(dir, "model", "Linux                                   ");
-	tree_attr(dir, "serial", "FMOVE0001           ");
 	tree_attr(dir, "iopolicy", "numa");
 	tree_must(snprintf(link, sizeof(link), "sys/class/nvme-subsystem/%s", name) < PATH_MAX, name);
 	tree_must(snprintf(target, sizeof(target), "../../devices/virtual/nvme-subsystem/%s", name) < PATH_MAX, name);

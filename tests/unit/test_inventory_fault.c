@@ -136,7 +136,7 @@ static void test_errors(void)
 static void test_vanishing(void)
 {
 	CU_ASSERT_TRUE(fail_all("sysfs.gone", false) > 50);
-	CU_ASSERT_TRUE(fail_all("sysfs.read", false) > 50);
+	CU_ASSERT_TRUE(fail_all("sysfs.read", false) > 30);
 }
 
 static void test_any(void)

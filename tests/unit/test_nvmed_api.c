@@ -43,6 +43,13 @@ static int no_inventory(void *ctx, struct fm_inventory **out, struct fm_err *e)
 	return *out ? 0 : -ENOMEM;
 }
 
+static void no_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
+{
+	(void)ctx;
+	(void)controller;
+	*out = (struct fm_inv_settings){ 0 };
+}
+
 static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *e)
 {
 	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
@@ -114,7 +121,8 @@ static void no_peers(void *ctx)
 	(void)ctx;
 }
 
-static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_mounts = no_mounts, .start = no_start,
+static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_settings = no_settings,
+						  .read_mounts = no_mounts, .start = no_start,
 						  .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file,
 						  .save = no_save, .publish = no_publish, .ask_peers = no_peers, .wall_ms = no_time, .boot = "boot" };
 

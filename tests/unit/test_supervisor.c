@@ -299,6 +299,14 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	return 0;
 }
 
+static void world_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
+{
+	(void)ctx;
+	(void)controller;
+	*out = (struct fm_inv_settings){ .queue_count = 3, .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 30,
+					 .fast_io_fail_s = FM_INVENTORY_OFF };
+}
+
 static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 {
 	char text[4096];
@@ -778,7 +786,8 @@ static uint64_t world_wall(void *ctx)
 }
 
 static const struct fm_supervisor_world world = {
-	.read_inventory = world_inventory, .read_mounts = world_mounts, .start = world_start, .give_up = world_give_up,
+	.read_inventory = world_inventory, .read_settings = world_settings, .read_mounts = world_mounts, .start = world_start,
+	.give_up = world_give_up,
 	.set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save, .publish = world_publish,
 	.ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
 };
