@@ -126,14 +126,11 @@ static int replace_entry(struct fm_supervisor *sup, const char *file, json_t *al
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
 	const char *before = json_string_value(json_object_get(sup->wishes, v->volume->name));
-	int ret = 0;
+	int ret;
 
 	if (before && strcmp(before, wants[v->want]) == 0)
 		return 0;
-	if (json_object_set_new(sup->wishes, v->volume->name, json_string(wants[v->want])) < 0)
-		ret = fm_err_set(err, -ENOMEM, "out of memory");
-	if (ret == 0)
-		ret = save_object(sup, FM_SUPERVISOR_WISHES, sup->wishes, err);
+	ret = replace_entry(sup, FM_SUPERVISOR_WISHES, sup->wishes, v->volume->name, json_string(wants[v->want]), err);
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart") : 0;
 }
 
