@@ -355,13 +355,14 @@ driver() {
 	say "$cases cases: all whole, all completed once the network was well"
 }
 
+trap 'cp -f $D/log /out/fmoved.$GUEST.log 2> /dev/null || true' EXIT
 need tc ss rdma
 need_module sch_netem cls_flower act_gact sch_ingress
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
 node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "128MiB"; }; mover = { chunk = "128KiB"; };'
-check node_guest $D
+check node_guest $D --log-level debug
 check node_wait $D rdma 2 1
 sync_point connected
 if [ "$GUEST" = 1 ]; then
