@@ -13,44 +13,20 @@
 . "$LAB_TOP/tests/nodes.sh"
 # shellcheck source=tests/lab/nvmet.sh
 . "$LAB_TOP/tests/lab/nvmet.sh"
+# shellcheck source=tests/lab/volumes.sh
+. "$LAB_TOP/tests/lab/volumes.sh"
 
-PREFIX=nqn.2026-01.org.fmove
-D=/run/nvmed
-MNT=/run/mnt
 GROWS=/dev/shm/grows
 KEEP_ALIVE_S=5			# the default
 MIB=1048576
-trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need findmnt mkfs.ext4 tc ss cmp
 
-# Each has a port of its own, so that it can be closed; `other` stands beside `short`.
-addr_of() {
-	case $1 in
-	data)		echo 127.0.0.2 ;;
-	reads)		echo 127.0.0.3 ;;
-	short|other)	echo 127.0.0.4 ;;
-	grows)		echo 127.0.0.5 ;;
-	esac
-}
-
-# volume NAME MORE: one to be mounted at MNT/NAME.
-volume() {
-	mkdir -p "$MNT/$1"
-	printf 'name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; mount = "%s/%s"; type = "ext4"; ' \
-		"$1" $PREFIX "$1" "$(addr_of "$1")" $MNT "$1"
-	printf 'reconnect_delay = "1s"; queues = 1; %s' "$2"
-}
-
-uuid() {
-	printf 'uuid = "%s";' "$(nvmet_uuid "$1")"
-}
-
 configure() {
-	nvmed_conf $D "$(volume data "$(uuid data) writer = \"n1\";")" \
-		"$(volume reads "$(uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
-		"$(volume short "$(uuid short) writer = \"n1\"; ctrl_loss_timeout = \"10s\";")" \
-		"$(volume grows "$(uuid grows) writer = \"n1\";")"
+	nvmed_conf $D "$(volume data "$(volume_uuid data) writer = \"n1\";")" \
+		"$(volume reads "$(volume_uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
+		"$(volume short "$(volume_uuid short) writer = \"n1\"; ctrl_loss_timeout = \"10s\";")" \
+		"$(volume grows "$(volume_uuid grows) writer = \"n1\";")"
 }
 
 are_all() {
@@ -106,18 +82,6 @@ nothing_lost() {
 }
 
 # --- making it ------------------------------------------------------------------------------------
-
-# target_of NAME DEV: at a port that has the number of the last byte of its address.
-target_of() {
-	local addr port
-
-	addr=$(addr_of "$1")
-	port=${addr##*.}
-	check mkfs.ext4 -q -F -b 4096 -d /run/files "$2"
-	nvmet_up "$PREFIX:$1" "$2" "$(nvmet_uuid "$1")"
-	[ -d $NVMET/ports/"$port" ] || nvmet_port "$port" "$addr" 4420
-	nvmet_show "$port" "$PREFIX:$1"
-}
 
 make_target() {
 	local name i=0

@@ -12,43 +12,20 @@
 . "$LAB_TOP/tests/nodes.sh"
 # shellcheck source=tests/lab/nvmet.sh
 . "$LAB_TOP/tests/lab/nvmet.sh"
+# shellcheck source=tests/lab/volumes.sh
+. "$LAB_TOP/tests/lab/volumes.sh"
 
-PREFIX=nqn.2026-01.org.fmove
-D=/run/nvmed
 NODES=/run/nodes
-MNT=/run/mnt
 GROWS=/dev/shm/grows
 MIB=1048576
 READS=512
-trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need findmnt mkfs.ext4 ss cmp
 
-# Each has a port of its own, so that its bytes can be counted.
-addr_of() {
-	case $1 in
-	reads)		echo 127.0.0.3 ;;
-	short|other)	echo 127.0.0.4 ;;
-	grows)		echo 127.0.0.5 ;;
-	esac
-}
-
-# volume NAME MORE: one to be mounted at MNT/NAME.
-volume() {
-	mkdir -p "$MNT/$1"
-	printf 'name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; mount = "%s/%s"; type = "ext4"; ' \
-		"$1" $PREFIX "$1" "$(addr_of "$1")" $MNT "$1"
-	printf 'reconnect_delay = "1s"; queues = 1; %s' "$2"
-}
-
-uuid() {
-	printf 'uuid = "%s";' "$(nvmet_uuid "$1")"
-}
-
 # configure [GROWS]: what is special about that one; without it, its UUID.
 configure() {
-	nvmed_conf $D "$(volume reads "$(uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
-		"$(volume short "$(uuid short) writer = \"n1\";")" "$(volume grows "${1-$(uuid grows)} writer = \"n1\";")"
+	nvmed_conf $D "$(volume reads "$(volume_uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
+		"$(volume short "$(volume_uuid short) writer = \"n1\";")" "$(volume grows "${1-$(volume_uuid grows)} writer = \"n1\";")"
 }
 
 reconfigure() {
@@ -61,18 +38,6 @@ is_same_as_before() {
 }
 
 # --- making it ------------------------------------------------------------------------------------
-
-# target_of NAME DEV: at a port that has the number of the last byte of its address.
-target_of() {
-	local addr port
-
-	addr=$(addr_of "$1")
-	port=${addr##*.}
-	check mkfs.ext4 -q -F -b 4096 -d /run/files "$2"
-	nvmet_up "$PREFIX:$1" "$2" "$(nvmet_uuid "$1")"
-	[ -d $NVMET/ports/"$port" ] || nvmet_port "$port" "$addr" 4420
-	nvmet_show "$port" "$PREFIX:$1"
-}
 
 make_target() {
 	need_module nvme_tcp
@@ -118,7 +83,7 @@ digests() {
 
 	for digest in false true; do
 		check "$FMOVE_BIN/fmove" nvme down grows
-		reconfigure "$(uuid grows) header_digest = $digest; data_digest = $digest;"
+		reconfigure "$(volume_uuid grows) header_digest = $digest; data_digest = $digest;"
 		check "$FMOVE_BIN/fmove" nvme connect grows
 		with=$(bytes_of_reads "$(nvme_disk $PREFIX:grows)")
 		plain=${plain:-$with}
