@@ -483,18 +483,15 @@ int fm_connection_close(const char *root, const char *name, const char *subsyste
 	return ret;
 }
 
-int fm_connection_rescan(const char *root, const char *name)
+void fm_connection_rescan(const char *root, const char *name)
 {
 	struct fm_sysfs_dir sys;
 	char path[64];
-	int ret;
 
 	assert(root && is_controller(name));
-	ret = fm_sysfs_root(root, &sys, NULL);
-	if (ret < 0)
-		return ret;
+	if (fm_sysfs_root(root, &sys, NULL) < 0)
+		return;
 	(void)snprintf(path, sizeof(path), "class/nvme/%s/rescan_controller", name);
-	ret = fm_sysfs_write(&sys, path, "1");
+	(void)fm_sysfs_write(&sys, path, "1");
 	fm_sysfs_close(&sys);
-	return ret;
 }

@@ -106,10 +106,7 @@ int fm_connection_open(const char *root, const struct fm_connection_opts *opts, 
  */
 int fm_connection_close(const char *root, const char *name, const char *subsystem, unsigned wait_ms, struct fm_err *err);
 
-/*
- * Has the kernel look again at what namespaces there are behind the controller `name`; it does so later, by itself. 0 or
- * a negative errno: -ENOENT: it is gone.
- */
-int fm_connection_rescan(const char *root, const char *name);
+/* Has the kernel look again at what namespaces there are behind the controller `name`, if it is live: later, by itself. */
+void fm_connection_rescan(const char *root, const char *name);
 
 #endif

@@ -8,7 +8,6 @@
 #include <linux/fs.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +38,7 @@ static int rescan(int device, struct fm_err *err)
 		return ret;
 	for (unsigned i = 0; i < inv->namespace_count; i++)
 		for (unsigned p = 0; inv->namespaces[i].dev == st.st_rdev && p < inv->namespaces[i].path_count; p++)
-			(void)fm_connection_rescan("", inv->controllers[inv->namespaces[i].path[p].controller].name);
+			fm_connection_rescan("", inv->controllers[inv->namespaces[i].path[p].controller].name);
 	fm_inventory_free(inv);
 	return 0;
 }

@@ -515,8 +515,7 @@ void fm_inventory_settings(const char *root, const char *controller, struct fm_i
 
 	if (fm_sysfs_root(root, &sys, NULL) == 0) {
 		snprintf(path, sizeof(path), "class/nvme/%s", controller);
-		if (fm_sysfs_open(&sys, path, &dir) < 0)
-			dir = (struct fm_sysfs_dir){ .fd = -1, .error = -ENOENT };
+		(void)fm_sysfs_open(&sys, path, &dir);
 		fm_sysfs_close(&sys);
 	}
 	*out = (struct fm_inv_settings){

@@ -90,7 +90,7 @@ struct fm_inventory {
  */
 int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err *err);
 
-/* Of the controller with that name, as they are now. */
+/* Of the controller with that name, as they are now; nothing is known of one that has gone. */
 void fm_inventory_settings(const char *root, const char *controller, struct fm_inv_settings *out);
 
 /* NULL is allowed. */

@@ -136,13 +136,26 @@ static int find_path(const struct scene *s, unsigned address)
 	return best;
 }
 
+static bool is_path_to(const struct fm_inv_namespace *ns, int controller)
+{
+	for (unsigned p = 0; p < ns->path_count; p++)
+		if (ns->path[p].controller == controller)
+			return true;
+	return false;
+}
+
+/* No namespace behind it may be the volume's. Others of the subsystem do not count, and of a part of it nothing can be said. */
 static bool is_blind(const struct scene *s, int controller)
 {
-	for (unsigned i = 0; i < s->inv->namespace_count; i++)
-		for (unsigned p = 0; p < s->inv->namespaces[i].path_count; p++)
-			if (s->inv->namespaces[i].path[p].controller == controller)
-				return false;
-	return true;
+	char why[FM_IDENTITY_WHY_MAX];
+
+	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
+
+		if (is_path_to(ns, controller) && fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER)
+			return false;
+	}
+	return !s->inv->is_cut;
 }
 
 static void look_at_paths(const struct scene *s)

@@ -65,7 +65,7 @@ struct fm_plan {
 	enum fm_plan_step step;
 	int address;			/* index; -1: none */
 	int controller;			/* index into the inventory; -1: none */
-	/* Live paths behind which the kernel knows no namespace; there may be none, or it has missed that there is one. */
+	/* Live paths behind which the kernel has nothing that may be the volume: it is not there, or was missed. */
 	int blind[FM_VOLUME_PATHS_MAX];	/* indexes into the inventory */
 	unsigned blind_count;
 	int ns;				/* index into the inventory, the volume's namespace if it is there; -1: none */

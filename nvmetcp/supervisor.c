@@ -68,7 +68,7 @@ static void release_holds(struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->path_count; i++)
 		v->path[i].hold = (struct fm_hold){ 0 };
-	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->where.hold = (struct fm_hold){ 0 };
+	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->where.hold = (struct fm_hold){ 0 };
 	v->is_refused = false;
 	v->is_iopolicy_refused = false;
 	v->hung_unmounts = 0;
@@ -266,8 +266,13 @@ static void rescan_blind(struct fm_supervised *v)
 	}
 	if (fm_hold_is_on(sup, &v->blind_hold))
 		return;
-	for (unsigned i = 0; i < plan->blind_count && v->blind_hold.failures > 0; i++)
-		(void)sup->world->rescan(sup->world->ctx, sup->inv->controllers[plan->blind[i]].name);
+	for (unsigned i = 0; i < plan->blind_count && v->blind_hold.failures > 0; i++) {
+		const char *controller = sup->inv->controllers[plan->blind[i]].name;
+
+		if (v->blind_hold.failures == 1)
+			fm_log_info("volume %s: %s has no namespace for it: the kernel is told to look again", v->volume->name, controller);
+		sup->world->rescan(sup->world->ctx, controller);
+	}
 	fm_hold_failed(v->sup, &v->blind_hold, BLIND_MIN_S, HOLD_MAX_S);
 }
 

@@ -5,8 +5,8 @@
  *
  * It decides little itself: plan.h says what is missing, guard.h whether a volume may be mounted, the kernel reconnects.
  * Its own are patience (how soon what failed is tried again), ownership (owned.h) and what people are told. It never
- * makes a call that can block on a device: it sees the machine through struct fm_supervisor_world, whose calls either
- * only read the kernel's memory or are done by a helper process. Loop thread only.
+ * makes a call that can block on a device: it sees the machine through struct fm_supervisor_world, whose calls only read
+ * or set what is in the kernel's memory, or are done by a helper process. Loop thread only.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_H
 #define FM_NVMETCP_SUPERVISOR_H
@@ -38,6 +38,7 @@ struct fm_supervisor;
 struct fm_supervisor_world {
 	int (*read_inventory)(void *ctx, struct fm_inventory **out, struct fm_err *err);
 	int (*read_mounts)(void *ctx, struct fm_mounts *out, struct fm_err *err);
+	/* As fm_inventory_settings(). */
 	void (*read_settings)(void *ctx, const char *controller, struct fm_inv_settings *out);
 	/* As fm_helper_start(). */
 	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
@@ -46,7 +47,7 @@ struct fm_supervisor_world {
 	/* -EINVAL: this kernel does not know that policy. */
 	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
 	/* As fm_connection_rescan(). */
-	int (*rescan)(void *ctx, const char *controller);
+	void (*rescan)(void *ctx, const char *controller);
 	/* *text is malloc()ed. -ENOENT: there is none. */
 	int (*load)(void *ctx, const char *name, char **text, struct fm_err *err);
 	int (*save)(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err);

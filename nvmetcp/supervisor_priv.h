@@ -106,7 +106,7 @@ struct fm_supervised {
 	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
-	struct fm_hold blind_hold;	/* the kernel was told to look for namespaces */
+	struct fm_hold blind_hold;	/* until the kernel is told to look for its namespace (again) */
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */
@@ -153,6 +153,7 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
+	bool is_wish_in_doubt;		/* the last write failed: the file may say the one or the other */
 	json_t *wishes, *mounted, *sealed;	/* as in the files; also of volumes that are not configured at present */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;

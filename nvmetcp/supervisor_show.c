@@ -169,7 +169,8 @@ static json_t *show_controller(const struct fm_supervised *v, unsigned i)
 	put_seconds(to, "reconnect_delay_s", settings.reconnect_delay_s);
 	put_seconds(to, "ctrl_loss_s", settings.ctrl_loss_s);
 	put_seconds(to, "fast_io_fail_s", settings.fast_io_fail_s);
-	put_int(to, "queues", settings.queue_count > 0 ? (uint64_t)settings.queue_count - 1 : 0);
+	if (settings.queue_count > 0)
+		put_int(to, "queues", (uint64_t)settings.queue_count - 1);
 	put_text(to, "ana", ana_of(v, i));
 	return to;
 }
@@ -238,9 +239,10 @@ static void show_device(const struct fm_supervised *v, json_t *to)
 
 static uint64_t next_try_ms(const struct fm_supervised *v)
 {
-	const struct fm_hold *holds[4 + FM_VOLUME_PATHS_MAX] = { &v->mount_hold, &v->unmount_hold, &v->disconnect_hold, &v->where.hold };
+	const struct fm_hold *holds[5 + FM_VOLUME_PATHS_MAX] = { &v->mount_hold, &v->unmount_hold, &v->disconnect_hold, &v->blind_hold,
+								 &v->where.hold };
 	uint64_t now = fm_loop_now(v->sup->loop), next = FM_NEVER;
-	unsigned count = 4;
+	unsigned count = 5;
 
 	for (unsigned i = 0; i < v->path_count; i++)
 		holds[count++] = &v->path[i].hold;

@@ -128,9 +128,10 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 	const char *before = json_string_value(json_object_get(sup->wishes, v->volume->name));
 	int ret;
 
-	if (before && strcmp(before, wants[v->want]) == 0)
+	if (before && strcmp(before, wants[v->want]) == 0 && !sup->is_wish_in_doubt)
 		return 0;
 	ret = replace_entry(sup, FM_SUPERVISOR_WISHES, sup->wishes, v->volume->name, json_string(wants[v->want]), err);
+	sup->is_wish_in_doubt = ret < 0;
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart") : 0;
 }
 

@@ -34,7 +34,7 @@ static int open_at(int fd, const char *path, int flags)
 	if (FM_FAULT("sysfs.gone"))
 		return -ENOENT;
 	/* O_NONBLOCK: for the tree of a test; /sys has nothing that waits to be opened. */
-	got = openat(fd, path, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	got = openat(fd, path, flags | O_CLOEXEC | O_NONBLOCK);
 	return got < 0 ? -errno : got;
 }
 
@@ -46,7 +46,7 @@ int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err
 	assert(root && out);
 	if ((size_t)snprintf(path, sizeof(path), "%s/sys", strcmp(root, "/") == 0 ? "" : root) >= sizeof(path))
 		return fm_err_sys(err, -ENAMETOOLONG, "open sys/ below \"%.64s...\"", root);
-	fd = open_at(AT_FDCWD, path, O_DIRECTORY);
+	fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return fm_err_sys(err, fd, "open %s", path);
 	*out = (struct fm_sysfs_dir){ .fd = fd };
@@ -55,7 +55,7 @@ int fm_sysfs_root(const char *root, struct fm_sysfs_dir *out, struct fm_err *err
 
 int fm_sysfs_open(const struct fm_sysfs_dir *at, const char *path, struct fm_sysfs_dir *out)
 {
-	int fd = open_at(at->fd, path, O_DIRECTORY);
+	int fd = open_at(at->fd, path, O_RDONLY | O_DIRECTORY);
 
 	if (fd == -ENODEV || fd == -ENXIO || fd == -ENOTDIR)
 		return -ENOENT;
@@ -80,7 +80,7 @@ void fm_sysfs_close(struct fm_sysfs_dir *dir)
  */
 static ssize_t read_attr(int dir, const char *attr, char buf[static FM_SYSFS_TEXT_MAX + 1])
 {
-	int fd = open_at(dir, attr, 0);
+	int fd = open_at(dir, attr, O_RDONLY);
 	ssize_t got;
 
 	if (fd < 0)
@@ -141,10 +141,10 @@ bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out)
 
 int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *value)
 {
-	int ret = 0, fd = openat(at->fd, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+	int ret = 0, fd = open_at(at->fd, path, O_WRONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (FM_FAULT("sysfs.write"))
 		ret = -EIO;
 	else if (write(fd, value, strlen(value)) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfs - attributes of the kernel's objects, bounded, below a directory that is held open.
+ * sysfs - attributes of the kernel's objects, read and set, bounded, below a directory that is held open.
  *
  * Held open, because all that is read through one directory is of one object, even if another one takes its name
  * meanwhile: what is gone stays gone. What is not there, is going away or makes no sense is "not there"; only what is
@@ -41,7 +41,7 @@ bool fm_sysfs_text(struct fm_sysfs_dir *dir, const char *attr, char *out, size_t
 /* A decimal number; false, and 0, if it is none or not there. */
 bool fm_sysfs_u64(struct fm_sysfs_dir *dir, const char *attr, uint64_t *out);
 
-/* In one write. 0 or a negative errno: -ENOENT: this kernel has no such attribute, or the object has gone. */
+/* In one write. 0 or a negative errno: -ENOENT: the kernel has no such attribute, or the object has gone; -ENODEV: it is going. */
 int fm_sysfs_write(const struct fm_sysfs_dir *at, const char *path, const char *value);
 
 /* The last component of what the symbolic link `path` leads to: the object's own name. -ENOENT: none, or too long. */

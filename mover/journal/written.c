@@ -16,6 +16,9 @@
 
 #include "mover/journal/partial.h"
 
+#define NAME_TRIES 25
+#define NAME_PAUSE_US 2000
+
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
@@ -37,6 +40,17 @@ static bool is_put_aside(int fd)
 	return slash && strncmp(slash + 1, FM_PARTIAL_PREFIX, strlen(FM_PARTIAL_PREFIX)) == 0;
 }
 
+/* A rename moves the ctime before it moves the name, and a journal may come between. */
+static bool is_about_to_be_put_aside(int fd)
+{
+	for (unsigned i = 0; i < NAME_TRIES; i++) {
+		if (is_put_aside(fd))
+			return true;
+		(void)usleep(NAME_PAUSE_US);
+	}
+	return false;
+}
+
 bool fm_is_written(int fd, const struct stat *before, const struct stat *now)
 {
 	if (before->st_dev != now->st_dev || before->st_ino != now->st_ino || before->st_size != now->st_size ||
@@ -44,5 +58,5 @@ bool fm_is_written(int fd, const struct stat *before, const struct stat *now)
 		return true;
 	if (is_same_time(&before->st_ctim, &now->st_ctim) || before->st_nlink != now->st_nlink)
 		return false;
-	return !is_put_aside(fd);
+	return !is_about_to_be_put_aside(fd);
 }

@@ -64,13 +64,13 @@ static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, st
 	fm_sysfs_close(&sys);
 	if (ret == -EINVAL)
 		return fm_err_set(err, -EINVAL, "this kernel does not know it");
-	return ret < 0 ? fm_err_sys(err, ret, "%s", path) : 0;
+	return ret < 0 ? fm_err_sys(err, ret, "/sys/%s", path) : 0;
 }
 
-static int rescan(void *ctx, const char *controller)
+static void rescan(void *ctx, const char *controller)
 {
 	(void)ctx;
-	return fm_connection_rescan("", controller);
+	fm_connection_rescan("", controller);
 }
 
 /* Up to max bytes and a NUL. */

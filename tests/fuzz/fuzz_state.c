@@ -106,6 +106,19 @@ static int no_iopolicy(void *ctx, const char *subsystem, const char *policy, str
 	return fm_err_set(err, -EINVAL, "none");
 }
 
+static void no_rescan(void *ctx, const char *controller)
+{
+	(void)ctx;
+	(void)controller;
+}
+
+static void no_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
+{
+	(void)ctx;
+	(void)controller;
+	*out = (struct fm_inv_settings){ 0 };
+}
+
 static int load(void *ctx, const char *name, char **text, struct fm_err *err)
 {
 	(void)name;
@@ -150,8 +163,8 @@ static void try_supervisor(char *text)
 	const struct fm_random chance = { fill, NULL };
 	const struct fm_loop_opts loop_opts = { .clock = &clock, .is_simulated = true };
 	const struct fm_supervisor_world world = {
-		.read_inventory = no_inventory, .read_mounts = no_mounts, .start = no_start, .give_up = no_give_up,
-		.set_iopolicy = no_iopolicy, .load = load, .save = save, .publish = publish, .ask_peers = no_peers, .wall_ms = now,
+		.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
+		.give_up = no_give_up, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save, .publish = publish, .ask_peers = no_peers, .wall_ms = now,
 		.boot = BOOT, .ctx = text,
 	};
 	const struct fm_supervisor_config config = { .node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1 };

@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: MIT
+# volumes.sh - for lab tests: sourced by a test after guest.sh and nvmet.sh.
 # shellcheck shell=bash
 #
 # Volumes over targets of this very guest: each at an address of its own, so that its port can be closed and its bytes counted.
-# Sourced behind nvmet.sh.
 
 PREFIX=nqn.2026-01.org.fmove
 D=/run/nvmed

@@ -318,6 +318,7 @@ static void make_kernel(const struct fm_connection_opts *o, const char *answer)
 	put("/sys/class/nvme/nvme3/cntlid", "5\n");
 	put("/sys/class/nvme/nvme3/fast_io_fail_tmo", "off\n");
 	put("/sys/class/nvme/nvme3/delete_controller", "");
+	put("/sys/class/nvme/nvme3/rescan_controller", "");
 }
 
 static void test_open(void)
@@ -337,6 +338,18 @@ static void test_open(void)
 	CU_ASSERT_EQUAL(strncmp(get("/dev/nvme-fabrics"), text, strlen(text)), 0);
 	CU_ASSERT_EQUAL(strncmp(get("/sys/class/nvme/nvme3/fast_io_fail_tmo"), "30", 2), 0);
 	clear_root();
+}
+
+static void test_rescan(void)
+{
+	struct fm_connection_opts o = opts_of();
+
+	make_kernel(&o, "");
+	fm_connection_rescan(root, "nvme3");
+	fm_connection_rescan(root, "nvme4");	/* gone */
+	CU_ASSERT_EQUAL(strncmp(get("/sys/class/nvme/nvme3/rescan_controller"), "1", 1), 0);
+	clear_root();
+	fm_connection_rescan(root, "nvme3");
 }
 
 /* The controller was made and the kernel did not say which: it is looked for. */
@@ -487,6 +500,7 @@ static void test_faults(void)
 		ret = fm_connection_open(root, &o, &c, &trouble, &err);
 		if (ret == 0)
 			ret = fm_connection_close(root, c.controller, NQN, 0, &err);
+		fm_connection_rescan(root, "nvme3");
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(err.code, ret);
@@ -509,6 +523,7 @@ static const struct fm_test tests[] = {
 	{ "what a kernel knows is read from its list", test_knows },
 	{ "each trouble has its kind and one plain line", test_troubles },
 	{ "a connection is made and its settings are finished", test_open },
+	{ "the kernel is told to look for namespaces", test_rescan },
 	{ "a controller that the kernel does not name is found", test_open_without_answer },
 	{ "what the kernel cannot do is refused before it is asked", test_open_refused_first },
 	{ "a secret that the kernel did not use undoes the connection", test_open_secret_unused },

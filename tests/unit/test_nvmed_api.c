@@ -76,11 +76,10 @@ static int no_iopolicy(void *ctx, const char *subsystem, const char *policy, str
 	return fm_err_set(e, -EINVAL, "not known");
 }
 
-static int no_rescan(void *ctx, const char *controller)
+static void no_rescan(void *ctx, const char *controller)
 {
 	(void)ctx;
 	(void)controller;
-	return 0;
 }
 
 static int no_file(void *ctx, const char *name, char **text, struct fm_err *e)

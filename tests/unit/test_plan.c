@@ -360,6 +360,40 @@ static void test_figures(void)
 	CU_ASSERT_TRUE(p.step == FM_STEP_UNMOUNT && p.is_mounted && !p.is_read_write);
 }
 
+/* Goal: a live path without a namespace that may be the volume's is told, and no other. */
+static void test_blind(void)
+{
+	static const struct {
+		void (*change)(struct world *w);
+		const char *controllers, *namespaces;
+		unsigned count;
+		int first;
+	} cases[] = {
+		{ one_path, LIVE, NS, 0, 0 },		{ one_path, LIVE, "", 1, 0 },
+		{ one_path, LIVE, "nvme0n1=1-", 0, 0 },	{ one_path, "nvme1=connecting@A*", "", 0, 0 },
+		{ two_paths, BOTH, "nvme0n1=1a1", 1, 1 }, { two_paths, BOTH, "nvme0n1=1as", 2, 0 },
+		{ uuid_a, LIVE, "nvme0n1=1b", 1, 0 },	{ number_2, LIVE, "nvme0n1=1a nvme0n2=2b", 0, 0 },
+		{ one_path, "nvme1=live@A* nvme2=live@X*", NS, 0, 0 },
+	};
+	struct fm_plan p;
+	struct world w;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		world_begin(&w);
+		for_each_word(&w, cases[i].controllers, add_controller);
+		for_each_word(&w, cases[i].namespaces, add_namespace);
+		cases[i].change(&w);
+		plan(&w, &p);
+		CU_ASSERT_EQUAL(p.blind_count, cases[i].count);
+		CU_ASSERT_TRUE(p.blind_count == 0 || p.blind[0] == cases[i].first);
+	}
+	world_begin(&w);
+	for_each_word(&w, LIVE, add_controller);
+	w.inv.is_cut = true;
+	plan(&w, &p);
+	CU_ASSERT_EQUAL(p.blind_count, 0);
+}
+
 /* What a target or a mount table calls itself reaches the log and the terminal. */
 static void test_no_control_characters(void)
 {
@@ -646,6 +680,7 @@ static void test_steps_end(void)
 static const struct fm_test tests[] = {
 	{ "every situation has its step", test_situations },
 	{ "paths are counted, the mount is told", test_figures },
+	{ "a path that has no namespace for the volume is told", test_blind },
 	{ "a refusal is one line without control characters", test_no_control_characters },
 	{ "from anywhere the steps end, and harm nothing on the way", test_steps_end },
 };

@@ -523,6 +523,12 @@ static void change_by_half_a_put(void)
 	CU_ASSERT_EQUAL(rename(at("f"), at(PUT_ASIDE)), 0);
 }
 
+/* Somebody else's rename tells nothing from a write whose time was put back. */
+static void change_by_rename(void)
+{
+	CU_ASSERT_EQUAL(rename(at("f"), at("g")), 0);
+}
+
 static void change_by_remove(void)
 {
 	CU_ASSERT_EQUAL(s->ops->remove(s, "f", &a_peer, false, &err), 0);
@@ -537,7 +543,7 @@ static void test_changes(void)
 	} cases[] = {
 		{ change_nothing, 0 },	      { change_byte, -ESTALE },	 { change_byte_and_time_back, -ESTALE },
 		{ change_size, -ESTALE },     { change_by_put, 0 },	 { change_by_remove, 0 },
-		{ change_by_half_a_put, 0 },
+		{ change_by_half_a_put, 0 },  { change_by_rename, -ESTALE },
 	};
 
 	for (size_t b = 0; b < BASES; b++) {
@@ -549,6 +555,7 @@ static void test_changes(void)
 				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "changed while it was read"));
 		}
 		CU_ASSERT_EQUAL(unlink(at(PUT_ASIDE)), 0);
+		CU_ASSERT_EQUAL(unlink(at("g")), 0);
 		end();
 	}
 }
