@@ -59,6 +59,7 @@ node_until() {
 		if ! kill -0 "$(cat "$dir/pid")" 2>/dev/null || ((SECONDS >= end)); then
 			printf 'node in %s: not done: %s; the end of its log:\n' "$dir" "$*" >&2
 			tail -n 20 "$dir/log" >&2
+			node_status "$dir" >&2 || true
 			return 1
 		fi
 		sleep 0.1
