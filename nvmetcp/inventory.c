@@ -47,7 +47,7 @@ static const char *skip_numbered(const char *at, const char *word)
 {
 	size_t len = strlen(word), digits;
 
-	if (!at || strncmp(at, word, len) != 0)
+	if (!at || at[0] != word[0] || strncmp(at, word, len) != 0)
 		return NULL;
 	digits = strspn(at + len, "0123456789");
 	return digits >= 1 && digits <= NUMBER_DIGITS_MAX ? at + len + digits : NULL;

@@ -20,6 +20,7 @@ struct scene {
 	const struct fm_inventory *inv;
 	const struct fm_mounts *mounts;
 	const struct fm_mount *there;	/* the topmost at the mount point; NULL: none */
+	int path[FM_VOLUME_PATHS_MAX];	/* by address: its controller, index into the inventory; -1: none */
 	struct fm_plan *plan;
 };
 
@@ -90,17 +91,18 @@ static bool is_named_owned(const struct scene *s, const struct fm_inv_controller
 
 /*
  * Whether the controller leads to the volume's subsystem, as the volume's host. One that is connecting may not know its
- * subsystem's name (some kernels say "(efault)"); then our own word for it and its address are enough.
+ * subsystem's name (some kernels say "(efault)"); then our own word for it and its address are enough. What tells most of
+ * them apart is looked at first: an idle supervisor asks this more often than anything else.
  */
 static bool is_of_volume(const struct scene *s, const struct fm_inv_controller *c)
 {
-	if (strcmp(c->transport, "tcp") != 0)
+	bool is_known = c->subsysnqn[0] && c->subsysnqn[0] != '(';
+
+	if (is_known && strcmp(c->subsysnqn, s->pv->volume->subsystem) != 0)
 		return false;
-	if (c->hostnqn[0] && strcmp(c->hostnqn, s->pv->host_nqn) != 0)
+	if (strcmp(c->transport, "tcp") != 0 || (c->hostnqn[0] && strcmp(c->hostnqn, s->pv->host_nqn) != 0))
 		return false;
-	if (!c->subsysnqn[0] || c->subsysnqn[0] == '(')
-		return is_named_owned(s, c) && is_at_any(s, c);
-	return strcmp(c->subsysnqn, s->pv->volume->subsystem) == 0;
+	return is_known || (is_named_owned(s, c) && is_at_any(s, c));
 }
 
 static bool is_owned(const struct scene *s, const struct fm_inv_controller *c)
@@ -158,13 +160,13 @@ static bool is_blind(const struct scene *s, int controller)
 	return !s->inv->is_cut;
 }
 
-static void look_at_paths(const struct scene *s)
+static void look_at_paths(struct scene *s)
 {
 	struct fm_plan *plan = s->plan;
 
 	plan->paths_wanted = s->pv->address_count;
 	for (unsigned i = 0; i < s->pv->address_count; i++) {
-		int path = find_path(s, i);
+		int path = s->path[i] = find_path(s, i);
 
 		if (path < 0 || !is_live(&s->inv->controllers[path]))
 			continue;
@@ -422,7 +424,7 @@ static bool is_held(const struct scene *s, unsigned address)
 static bool step_connect(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->pv->address_count; i++) {
-		if (find_path(s, i) >= 0 || is_held(s, i))
+		if (s->path[i] >= 0 || is_held(s, i))
 			continue;
 		s->plan->address = (int)i;
 		return say(s, FM_STEP_CONNECT, "%.120s:%.15s", s->pv->address[i].host, s->pv->address[i].port);
@@ -438,7 +440,7 @@ static bool step_await_paths(const struct scene *s)
 			   s->pv->volume->subsystem);
 	for (unsigned i = 0; i < s->pv->address_count; i++) {
 		const struct fm_volume_address *a = &s->pv->address[i];
-		int path = find_path(s, i);
+		int path = s->path[i];
 
 		if (path < 0)
 			return say(s, FM_STEP_WAIT, "%.120s:%.15s could not be connected and is tried again", a->host, a->port);
@@ -482,7 +484,7 @@ static bool is_last_path(const struct scene *s, int controller)
 static bool is_path_of_any(const struct scene *s, int controller)
 {
 	for (unsigned i = 0; i < s->pv->address_count; i++)
-		if (find_path(s, i) == controller)
+		if (s->path[i] == controller)
 			return true;
 	return false;
 }
