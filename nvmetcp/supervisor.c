@@ -730,6 +730,7 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 		ret = set_strings(sup, config);
 	if (ret == 0)
 		set_volumes(sup, config, fresh);
+	sup->is_published = false;
 	for (unsigned i = 0; fresh && i < config->count; i++) {
 		free(fresh[i].volume);
 		free(fresh[i].room);
@@ -863,7 +864,6 @@ void fm_supervisor_free(struct fm_supervisor *sup)
 	fm_mounts_free(&sup->mounts);
 	fm_owned_clear(&sup->owned);
 	fm_peers_clear(&sup->peers);
-	free(sup->published);
 	fm_supervisor_forget_state(sup);
 	free(sup->node);
 	free(sup->host_nqn);

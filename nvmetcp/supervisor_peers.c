@@ -79,31 +79,41 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 /* ---- what this node says ---- */
 
 /* Of its device, wherever and by whomever. */
-static void look_at_mounts(const struct fm_supervised *v, bool *is_mounted, bool *is_read_write)
+static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	const struct fm_mount *m = NULL;
 
-	*is_mounted = v->is_announced;
-	*is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED);
+	word->is_mounted = v->is_announced;
+	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED);
 	if (!ns)
 		return;
 	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {
-		*is_mounted = true;
-		*is_read_write = *is_read_write || !m->is_read_only;
+		word->is_mounted = true;
+		word->is_read_write = word->is_read_write || !m->is_read_only;
 	}
+}
+
+static void word_of(const struct fm_supervised *v, struct fm_supervised_word *word)
+{
+	memset(word, 0, sizeof(*word));		/* it is compared byte by byte */
+	if (v->is_retired && !v->plan.is_mounted)
+		return;
+	word->is_said = true;
+	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE;
+	word->epoch = is_writer(v) ? v->epoch : v->plan.is_mounted ? v->mounted_epoch : 0;
+	(void)snprintf(word->wwid, sizeof(word->wwid), "%s", wwid_of(v));
+	look_at_mounts(v, word);
 }
 
 static json_t *say_one(const struct fm_supervised *v)
 {
+	const struct fm_supervised_word *word = &v->word;
 	const struct fm_volume *vol = v->volume;
-	bool is_mounted, is_read_write, is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE;
-	uint64_t epoch = is_writer(v) ? v->epoch : v->plan.is_mounted ? v->mounted_epoch : 0;
 
-	look_at_mounts(v, &is_mounted, &is_read_write);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem", vol->subsystem, "wwid", wwid_of(v),
-			 "writer", vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted", is_mounted, "read_write", is_read_write,
-			 "sealed", is_sealed, "epoch", (json_int_t)epoch);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem", vol->subsystem, "wwid", word->wwid,
+			 "writer", vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted", word->is_mounted, "read_write",
+			 word->is_read_write, "sealed", word->is_sealed, "epoch", (json_int_t)word->epoch);
 }
 
 /* A name that is no UTF-8 cannot be said; nobody can ask for it either. */
@@ -114,7 +124,7 @@ static char *say_all(const struct fm_supervisor *sup)
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
-		json_t *one = v->is_retired && !v->plan.is_mounted ? NULL : say_one(v);
+		json_t *one = v->word.is_said ? say_one(v) : NULL;
 
 		if (one)
 			(void)json_array_append_new(all, one);
@@ -125,28 +135,40 @@ static char *say_all(const struct fm_supervisor *sup)
 	return text;
 }
 
+/* To make the text costs much, and hardly ever is there anything new. */
+static bool is_news(struct fm_supervisor *sup)
+{
+	bool is_new = !sup->is_published;
+
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+		struct fm_supervised_word now;
+
+		word_of(v, &now);
+		if (memcmp(&now, &v->word, sizeof(now)) == 0)
+			continue;
+		memcpy(&v->word, &now, sizeof(now));
+		is_new = true;
+	}
+	return is_new;
+}
+
 int fm_supervisor_publish(struct fm_supervisor *sup)
 {
-	char *text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
 	struct fm_err err = { 0 };
-	int ret = text ? 0 : fm_err_set(&err, -ENOMEM, "out of memory");
+	char *text;
+	int ret;
 
-	if (ret == 0 && sup->published && strcmp(sup->published, text) == 0) {
-		free(text);
+	if (!is_news(sup))
 		return 0;
-	}
-	if (ret == 0)
-		ret = sup->world->publish(sup->world->ctx, text, &err);
+	text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
+	ret = text ? sup->world->publish(sup->world->ctx, text, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
+	free(text);
 	if (ret < 0 && !sup->has_publish_error)
 		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);
+	sup->is_published = ret == 0;
 	sup->has_publish_error = ret < 0;
-	if (ret < 0) {
-		free(text);
-		return ret;
-	}
-	free(sup->published);
-	sup->published = text;
-	return 0;
+	return ret;
 }
 
 /* ---- asking ---- */

@@ -68,6 +68,14 @@ struct fm_supervised_facts {
 	uint64_t peers_version;
 };
 
+/* What peers are told of a volume besides what is configured. */
+struct fm_supervised_word {
+	uint64_t epoch;
+	char wwid[160];
+	bool is_said;			/* else the volume is left out: no longer configured, nor mounted */
+	bool is_mounted, is_read_write, is_sealed;
+};
+
 /* At the writer. */
 enum fm_seal {
 	FM_SEAL_OPEN,
@@ -115,6 +123,7 @@ struct fm_supervised {
 	bool is_iopolicy_refused;	/* this kernel does not know it */
 
 	/* Of supervisor_peers.c: */
+	struct fm_supervised_word word;
 	bool is_announced;		/* peers are told that it is about to be mounted */
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
@@ -169,7 +178,7 @@ struct fm_supervisor {
 	uint64_t asks_begun, asks_done;
 	bool is_asking, is_ask_wanted;
 	struct fm_timer ask_timer;
-	char *published;		/* what peers are told; NULL: not known */
+	bool is_published;		/* peers can be told each volume's `word`, and the configuration is the one of then */
 	bool has_publish_error;
 	bool is_stopped;
 	bool is_closed;			/* all volumes are to be down */
