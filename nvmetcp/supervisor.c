@@ -20,7 +20,9 @@
 #include "mover/base/log.h"
 #include "nvmetcp/supervisor_priv.h"
 
-#define AUDIT_NS (10 * FM_NS_PER_S)
+#define AUDIT_MIN_NS (10 * FM_NS_PER_S)
+#define AUDIT_MAX_NS (60 * FM_NS_PER_S)
+#define AUDIT_EACH_NS (250 * FM_NS_PER_MS)	/* for each controller: what auditing costs has a bound that way */
 #define AUDIT_BUSY_NS FM_NS_PER_S		/* while something is under way */
 #define BUSY_NS (30 * FM_NS_PER_S)		/* what does not change for so long is not under way any more */
 #define WAKE_NS (50 * FM_NS_PER_MS)		/* events come in bunches */
@@ -472,6 +474,13 @@ static int take_snapshot(struct fm_supervisor *sup, struct fm_err *err)
 	return 0;
 }
 
+static uint64_t audit_ns(const struct fm_supervisor *sup)
+{
+	uint64_t ns = sup->inv->controller_count * AUDIT_EACH_NS;
+
+	return ns < AUDIT_MIN_NS ? AUDIT_MIN_NS : ns > AUDIT_MAX_NS ? AUDIT_MAX_NS : ns;
+}
+
 static uint64_t sooner(const struct fm_supervisor *sup, const struct fm_hold *hold, uint64_t at)
 {
 	return fm_hold_is_on(sup, hold) && hold->until_ns < at ? hold->until_ns : at;
@@ -486,7 +495,7 @@ static bool is_busy(const struct fm_supervised *v)
 static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 {
 	const struct fm_supervisor *sup = v->sup;
-	uint64_t at = fm_loop_now(sup->loop) + (is_busy(v) ? AUDIT_BUSY_NS : AUDIT_NS);
+	uint64_t at = fm_loop_now(sup->loop) + (is_busy(v) ? AUDIT_BUSY_NS : audit_ns(sup));
 
 	at = where_ns < at ? where_ns : at;
 	for (unsigned i = 0; i < v->path_count; i++)
@@ -531,7 +540,7 @@ static uint64_t look_at(struct fm_supervised *v)
 
 static void look(struct fm_supervisor *sup)
 {
-	uint64_t now = fm_loop_now(sup->loop), next = now + AUDIT_NS;
+	uint64_t now = fm_loop_now(sup->loop), next;
 	struct fm_err err = { 0 };
 	int ret = take_snapshot(sup, &err);
 
@@ -544,6 +553,7 @@ static void look(struct fm_supervisor *sup)
 	}
 	if (fm_owned_settle(&sup->owned, sup->inv, sup->host_nqn))
 		fm_supervisor_save_owned(sup);
+	next = now + audit_ns(sup);
 	fm_supervisor_sweep(sup);
 	fm_list_each(at, after, &sup->volumes) {
 		uint64_t wanted = look_at(fm_container_of(at, struct fm_supervised, link));
