@@ -68,6 +68,13 @@ struct fm_supervised_facts {
 	uint64_t peers_version;
 };
 
+/* A file of state: an object with an entry for each volume, also for those that are not configured at present. */
+struct fm_state_file {
+	const char *name;
+	json_t *entries;		/* as they were written last, or read */
+	bool is_in_doubt;		/* the last write failed: the file may have what was to be written all the same */
+};
+
 /* What peers are told of a volume besides what is configured. */
 struct fm_supervised_word {
 	uint64_t epoch;
@@ -162,8 +169,7 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
-	bool is_wish_in_doubt;		/* the last write failed: the file may say the one or the other */
-	json_t *wishes, *mounted, *sealed;	/* as in the files; also of volumes that are not configured at present */
+	struct fm_state_file wishes, mounted, sealed;
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;

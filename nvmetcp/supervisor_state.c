@@ -19,7 +19,7 @@ static const char *const seals[SEALS] = { [FM_SEAL_OPEN] = "open", [FM_SEAL_WANT
 /* ---- files ---- */
 
 /* *is_lost: there is a file, and nobody can say what stood in it. */
-static json_t *load_object(struct fm_supervisor *sup, const char *name, bool *is_lost)
+static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, const char *name, bool *is_lost)
 {
 	struct fm_err err = { 0 };
 	char *text = NULL;
@@ -40,7 +40,7 @@ static json_t *load_object(struct fm_supervisor *sup, const char *name, bool *is
 		*is_lost = true;
 	}
 	free(text);
-	return object ? object : json_object();
+	*file = (struct fm_state_file){ .name = name, .entries = object ? object : json_object() };
 }
 
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
@@ -50,13 +50,13 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	bool is_lost;
 	int ret;
 
-	sup->wishes = load_object(sup, FM_SUPERVISOR_WISHES, &is_lost);
-	sup->mounted = load_object(sup, FM_SUPERVISOR_MOUNTED, &is_lost);
-	sup->sealed = load_object(sup, FM_SUPERVISOR_SEALED, &is_lost);
+	load_file(sup, &sup->wishes, FM_SUPERVISOR_WISHES, &is_lost);
+	load_file(sup, &sup->mounted, FM_SUPERVISOR_MOUNTED, &is_lost);
+	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
 	if (is_lost)
-		(void)json_object_set_new(sup->sealed, LOST, json_true());
-	if (!sup->wishes || !sup->mounted || !sup->sealed)
+		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
+	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
@@ -69,9 +69,9 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 
 void fm_supervisor_forget_state(struct fm_supervisor *sup)
 {
-	json_decref(sup->wishes);
-	json_decref(sup->mounted);
-	json_decref(sup->sealed);
+	json_decref(sup->wishes.entries);
+	json_decref(sup->mounted.entries);
+	json_decref(sup->sealed.entries);
 	free(sup->owned_text);
 }
 
@@ -96,42 +96,44 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup)
 	sup->owned_text = text;
 }
 
-static int save_object(struct fm_supervisor *sup, const char *name, const json_t *object, struct fm_err *err)
+static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file, struct fm_err *err)
 {
-	char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
-	int ret = text ? sup->world->save(sup->world->ctx, name, text, true, err) : fm_err_set(err, -ENOMEM, "out of memory");
+	char *text = json_dumps(file->entries, JSON_INDENT(1) | JSON_SORT_KEYS);
+	int ret = text ? sup->world->save(sup->world->ctx, file->name, text, true, err) : fm_err_set(err, -ENOMEM, "out of memory");
 
 	free(text);
 	return ret;
 }
 
 /*
- * A volume's entry, taken over; NULL is no memory for it. What could not be written down is as before: with another volume's next
- * change it would be written down all the same.
+ * A volume's entry, taken over; NULL is no memory for it. Nothing is written if it is there already. What could not be
+ * written down is as before: with another volume's next change it would be written down all the same.
  */
-static int replace_entry(struct fm_supervisor *sup, const char *file, json_t *all, const char *volume, json_t *entry,
-			 struct fm_err *err)
+static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *volume, json_t *entry, struct fm_err *err)
 {
-	json_t *before = json_incref(json_object_get(all, volume));
-	int ret = json_object_set_new(all, volume, entry) < 0 ? fm_err_set(err, -ENOMEM, "out of memory") : save_object(sup, file, all, err);
+	json_t *before = json_incref(json_object_get(file->entries, volume));
+	int ret;
 
+	if (entry && json_equal(entry, before) && !file->is_in_doubt) {
+		json_decref(entry);
+		json_decref(before);
+		return 0;
+	}
+	ret = json_object_set_new(file->entries, volume, entry) < 0 ? fm_err_set(err, -ENOMEM, "out of memory") :
+								      save_file(sup, file, err);
+	file->is_in_doubt = ret < 0;
 	if (ret < 0 && before)
-		(void)json_object_set(all, volume, before);
+		(void)json_object_set(file->entries, volume, before);
 	else if (ret < 0)
-		(void)json_object_del(all, volume);
+		(void)json_object_del(file->entries, volume);
 	json_decref(before);
 	return ret;
 }
 
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
-	const char *before = json_string_value(json_object_get(sup->wishes, v->volume->name));
-	int ret;
+	int ret = replace_entry(sup, &sup->wishes, v->volume->name, json_string(wants[v->want]), err);
 
-	if (before && strcmp(before, wants[v->want]) == 0 && !sup->is_wish_in_doubt)
-		return 0;
-	ret = replace_entry(sup, FM_SUPERVISOR_WISHES, sup->wishes, v->volume->name, json_string(wants[v->want]), err);
-	sup->is_wish_in_doubt = ret < 0;
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart") : 0;
 }
 
@@ -143,13 +145,8 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 				v->has_heard ? (json_int_t)v->heard_epoch : -1, "write_protected", v->is_write_protected, "reserved",
 				v->is_reserved);
 	struct fm_err err = { 0 };
-	int ret;
+	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
-	if (now && json_equal(now, json_object_get(sup->mounted, v->volume->name))) {
-		json_decref(now);
-		return 0;
-	}
-	ret = replace_entry(sup, FM_SUPERVISOR_MOUNTED, sup->mounted, v->volume->name, now, &err);
 	if (ret < 0)
 		fm_log_warn("state: %s", err.text);
 	return ret;
@@ -162,7 +159,7 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 				(json_int_t)v->epoch, "readers", has_readers ? v->readers : NULL, "are_readers_lost",
 				has_readers && v->are_readers_lost);
 
-	return replace_entry(sup, FM_SUPERVISOR_SEALED, sup->sealed, v->volume->name, now, err);
+	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
 
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
@@ -177,7 +174,7 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
 /* Of another subsystem it says nothing: the volume has become another one. */
 static void recall_mounted(struct fm_supervised *v)
 {
-	json_t *mounted = json_object_get(v->sup->mounted, v->volume->name);
+	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
 	int is_write_protected = 0, is_reserved = 0;
@@ -230,13 +227,13 @@ static bool are_names(const json_t *readers)
 
 static void recall_seal(struct fm_supervised *v)
 {
-	json_t *entry = json_object_get(v->sup->sealed, v->volume->name), *readers = NULL;
+	json_t *entry = json_object_get(v->sup->sealed.entries, v->volume->name), *readers = NULL;
 	const char *subsystem, *state;
 	json_int_t epoch;
 	int are_readers_lost = 0;
 	unsigned seal = 0;
 
-	if (!entry && !json_object_get(v->sup->sealed, LOST))
+	if (!entry && !json_object_get(v->sup->sealed.entries, LOST))
 		return;
 	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers", &readers,
 			"are_readers_lost", &are_readers_lost) < 0 || epoch < 0 || !are_names(readers)) {
@@ -260,7 +257,7 @@ static void recall_seal(struct fm_supervised *v)
 
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const char *wish = json_string_value(json_object_get(v->sup->wishes, v->volume->name));
+	const char *wish = json_string_value(json_object_get(v->sup->wishes.entries, v->volume->name));
 
 	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
 		if (strcmp(wish, wants[i]) == 0)
