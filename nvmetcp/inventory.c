@@ -579,6 +579,14 @@ int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *
 	return 0;
 }
 
+bool fm_inventory_is_path(const struct fm_inv_namespace *ns, int controller)
+{
+	for (unsigned i = 0; i < ns->path_count; i++)
+		if (ns->path[i].controller == controller)
+			return true;
+	return false;
+}
+
 bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
 {
 	for (unsigned i = 0; i < ns->path_count; i++)

@@ -96,6 +96,9 @@ void fm_inventory_settings(const char *root, const char *controller, struct fm_i
 /* NULL is allowed. */
 void fm_inventory_free(struct fm_inventory *inv);
 
+/* Whether that controller, an index into the inventory, is a path to it. */
+bool fm_inventory_is_path(const struct fm_inv_namespace *ns, int controller);
+
 /* Whether what is written to it can get anywhere: it has a path whose controller is live. */
 bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_namespace *ns);
 

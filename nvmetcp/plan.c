@@ -138,14 +138,6 @@ static int find_path(const struct scene *s, unsigned address)
 	return best;
 }
 
-static bool is_path_to(const struct fm_inv_namespace *ns, int controller)
-{
-	for (unsigned p = 0; p < ns->path_count; p++)
-		if (ns->path[p].controller == controller)
-			return true;
-	return false;
-}
-
 /* No namespace behind it may be the volume's. Others of the subsystem do not count, and of a part of it nothing can be said. */
 static bool is_blind(const struct scene *s, int controller)
 {
@@ -154,7 +146,7 @@ static bool is_blind(const struct scene *s, int controller)
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
 
-		if (is_path_to(ns, controller) && fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER)
+		if (fm_inventory_is_path(ns, controller) && fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER)
 			return false;
 	}
 	return !s->inv->is_cut;
@@ -511,11 +503,11 @@ static const struct fm_mount *use_of_controller(const struct scene *s, int contr
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
+		const struct fm_mount *use = fm_inventory_is_path(ns, controller) ? mounted_elsewhere(s, ns) : NULL;
 
 		*device = ns->name;
-		for (unsigned p = 0; p < ns->path_count; p++)
-			if (ns->path[p].controller == controller && mounted_elsewhere(s, ns))
-				return mounted_elsewhere(s, ns);
+		if (use)
+			return use;
 	}
 	return NULL;
 }

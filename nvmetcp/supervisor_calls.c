@@ -195,11 +195,8 @@ static bool is_live_elsewhere(const struct fm_inventory *inv, const struct fm_in
 static bool goes_with(const struct fm_supervised *v, const struct fm_inv_namespace *ns, const struct fm_inv_controller *c)
 {
 	const struct fm_inventory *inv = v->sup->inv;
-	bool has_path = false;
 
-	for (unsigned i = 0; i < ns->path_count; i++)
-		has_path = has_path || &inv->controllers[ns->path[i].controller] == c;
-	if (ns->dev == 0 || !has_path || is_live_elsewhere(inv, ns, c))
+	if (ns->dev == 0 || !fm_inventory_is_path(ns, (int)(c - inv->controllers)) || is_live_elsewhere(inv, ns, c))
 		return false;
 	/* Others of the subsystem are no less in use because this volume is given up. */
 	return is_use_respected(v) || (ns != fm_supervised_ns(v) && strcmp(c->state, "live") == 0);
