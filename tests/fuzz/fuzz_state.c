@@ -164,8 +164,8 @@ static void try_supervisor(char *text)
 	const struct fm_loop_opts loop_opts = { .clock = &clock, .is_simulated = true };
 	const struct fm_supervisor_world world = {
 		.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-		.give_up = no_give_up, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save, .publish = publish, .ask_peers = no_peers, .wall_ms = now,
-		.boot = BOOT, .ctx = text,
+		.give_up = no_give_up, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save, .publish = publish,
+		.ask_peers = no_peers, .wall_ms = now, .boot = BOOT, .ctx = text,
 	};
 	const struct fm_supervisor_config config = { .node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1 };
 	struct fm_supervisor_opts opts = { .world = &world, .random = &chance };

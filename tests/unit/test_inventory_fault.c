@@ -124,6 +124,36 @@ static unsigned fail_all(const char *name, bool is_ours)
 	return n - 1;
 }
 
+/* What cannot be read of a controller's settings is not known, and the rest is right. */
+static bool settings_fail(const char *name, const char *controller, unsigned n)
+{
+	struct fm_inv_settings is;
+	unsigned fds = fds_open();
+	bool has_fired;
+
+	fm_fault_arm(name, n);
+	fm_inventory_settings(tree_root, controller, &is);
+	has_fired = fm_fault_fired();
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(fds_open(), fds);
+	CU_ASSERT_TRUE(is.keep_alive_s == 5 || (has_fired && is.keep_alive_s == FM_INVENTORY_UNKNOWN));
+	CU_ASSERT_TRUE(is.ctrl_loss_s == 600 || (has_fired && is.ctrl_loss_s == FM_INVENTORY_UNKNOWN));
+	return has_fired;
+}
+
+static unsigned settings_fail_all(const char *name)
+{
+	static const char *const controllers[] = { "nvme1", "nvme2", "nvme3" };
+	unsigned points = 0;
+
+	make_tree();
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+		for (unsigned n = 1; n < POINTS_MAX && settings_fail(name, controllers[i], n); n++)
+			points++;
+	tree_free();
+	return points;
+}
+
 static void test_errors(void)
 {
 	static const char *const ours[] = { "sysfs.open", "sysfs.names", "sysfs.list", "sysfs.stream", "inventory.new",
@@ -137,6 +167,9 @@ static void test_vanishing(void)
 {
 	CU_ASSERT_TRUE(fail_all("sysfs.gone", false) > 50);
 	CU_ASSERT_TRUE(fail_all("sysfs.read", false) > 30);
+	CU_ASSERT_EQUAL(settings_fail_all("sysfs.read"), 15);		/* five of each controller */
+	CU_ASSERT_EQUAL(settings_fail_all("sysfs.gone"), 21);		/* the two directories as well */
+	CU_ASSERT_EQUAL(settings_fail_all("sysfs.open"), 21);
 }
 
 static void test_any(void)

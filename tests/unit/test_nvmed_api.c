@@ -120,10 +120,11 @@ static void no_peers(void *ctx)
 	(void)ctx;
 }
 
-static const struct fm_supervisor_world world = { .read_inventory = no_inventory, .read_settings = no_settings,
-						  .read_mounts = no_mounts, .start = no_start,
-						  .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file,
-						  .save = no_save, .publish = no_publish, .ask_peers = no_peers, .wall_ms = no_time, .boot = "boot" };
+static const struct fm_supervisor_world world = {
+	.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
+	.set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file, .save = no_save, .publish = no_publish, .ask_peers = no_peers,
+	.wall_ms = no_time, .boot = "boot",
+};
 
 static void changed(void *ctx)
 {

@@ -787,9 +787,8 @@ static uint64_t world_wall(void *ctx)
 
 static const struct fm_supervisor_world world = {
 	.read_inventory = world_inventory, .read_settings = world_settings, .read_mounts = world_mounts, .start = world_start,
-	.give_up = world_give_up,
-	.set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save, .publish = world_publish,
-	.ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
+	.give_up = world_give_up, .set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
+	.publish = world_publish, .ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
 };
 
 /* ---- running it ---- */
