@@ -3,7 +3,7 @@
  * The side of the supervisor.
  *
  * Happy path:  the request is written into a pipe that holds it whole (so nothing waits for the helper and no SIGPIPE can
- *              come of it), the program is started on it, its answer is collected until its pidfd says that it has ended.
+ *              come of it), this process is forked, its answer is collected until its pidfd says that it has ended.
  * Past its deadline it is killed; done() is called when it has died or, at the latest, KILL_GRACE_NS later: then it is
  * stuck, keeps its key, and is freed when the kernel lets go of it.
  */
@@ -14,12 +14,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,8 +33,6 @@
 #define FREE_WAIT_MS 1000		/* fm_helpers_free(): for those that were killed */
 #define KEY_MAX 512
 #define ANSWER_FIRST 4096u		/* most are shorter */
-
-extern char **environ;
 
 struct fm_helper_run {
 	struct fm_helpers *helpers;
@@ -55,7 +53,7 @@ struct fm_helper_run {
 
 struct fm_helpers {
 	struct fm_loop *loop;
-	char *program;
+	int (*run)(void);
 	struct fm_list runs;
 	unsigned count, stuck;
 };
@@ -64,15 +62,12 @@ int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, 
 {
 	struct fm_helpers *helpers;
 
-	assert(opts && opts->loop && opts->program && out);
+	assert(opts && opts->loop && opts->run && out);
 	helpers = FM_FAULT("helpers.alloc") ? NULL : calloc(1, sizeof(*helpers));
-	if (helpers)
-		helpers->program = FM_FAULT("helpers.program") ? NULL : strdup(opts->program);
-	if (!helpers || !helpers->program) {
-		free(helpers);
+	if (!helpers)
 		return fm_err_set(err, -ENOMEM, "no memory for helper processes");
-	}
 	helpers->loop = opts->loop;
+	helpers->run = opts->run;
 	fm_list_init(&helpers->runs);
 	*out = helpers;
 	return 0;
@@ -317,40 +312,33 @@ static int request_pipe(json_t *request, int *out, struct fm_err *err)
 	return ret;
 }
 
-/* No descriptor but 0, 1 and our standard error; no signal blocked or ignored; a group of its own. */
-static int spawn(const char *program, int in, int out, pid_t *pid)
+/* No descriptor but 0, 1 and our standard error; no signal blocked or ignored; nothing fails because a test wants us to fail. */
+static _Noreturn void be_helper(int (*run)(void), int in, int out)
 {
-	char flag[] = "--helper", *argv[] = { (char *)program, flag, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none, all;
-	int ret;
+	sigset_t none;
 
-	assert(in > STDERR_FILENO && out > STDERR_FILENO);
-	if (FM_FAULT("helper.spawn"))
-		return -EAGAIN;
 	sigemptyset(&none);
-	sigfillset(&all);
-	ret = posix_spawn_file_actions_init(&actions);
-	if (ret != 0)
-		return -ret;
-	ret = posix_spawnattr_init(&attr);
-	if (ret != 0)
-		goto destroy_actions;
-	ret = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-	if (ret == 0)
-		ret = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	if (ret == 0)
-		ret = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-	(void)posix_spawnattr_setsigmask(&attr, &none);
-	(void)posix_spawnattr_setsigdefault(&attr, &all);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	if (ret == 0)
-		ret = posix_spawn(pid, program, &actions, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-destroy_actions:
-	posix_spawn_file_actions_destroy(&actions);
-	return -ret;
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_NAME, FM_HELPER_NAME);
+	fm_fault_arm(NULL, 0);
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+		_exit(EXIT_FAILURE);
+	_exit(run());
+}
+
+static int fork_helper(int (*run)(void), int in, int out, pid_t *pid)
+{
+	assert(in > STDERR_FILENO && out > STDERR_FILENO);
+	*pid = FM_FAULT("helper.fork") ? -1 : fork();
+	if (*pid < 0)
+		return errno ? -errno : -EAGAIN;
+	if (*pid == 0)
+		be_helper(run, in, out);
+	(void)setpgid(*pid, *pid);	/* whoever is first: its group may be killed from now on */
+	return 0;
 }
 
 static int start_process(struct fm_helper_run *run, json_t *request, struct fm_err *err)
@@ -364,7 +352,7 @@ static int start_process(struct fm_helper_run *run, json_t *request, struct fm_e
 		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "make a pipe for a helper process");
 		goto close_in;
 	}
-	ret = spawn(run->helpers->program, in, fds[1], &run->pid);
+	ret = fork_helper(run->helpers->run, in, fds[1], &run->pid);
 	close(fds[1]);
 	if (ret < 0) {
 		(void)fm_err_sys(err, ret, "start a helper process");
@@ -484,6 +472,5 @@ void fm_helpers_free(struct fm_helpers *helpers)
 		tell(run, -ECANCELED, "cancelled", NULL);
 		free_run(run);
 	}
-	free(helpers->program);
 	free(helpers);
 }

@@ -3,8 +3,9 @@
  * helper - calls that can hang in the kernel (connect, disconnect, mount, a read of a device whose target is gone), each
  * in a process of its own with a deadline, so that the supervisor never blocks.
  *
- * A helper is this program again (`fmove-nvmed --helper`, no thread, no descriptor but its two pipes), told what to do
- * in one JSON message and answering in one. Past its deadline it gets SIGKILL; one that does not even die then (D state)
+ * A helper is a fork of this process, which therefore must have no other thread, with no descriptor but its two pipes and
+ * standard error. It is not executed anew: loading a dozen libraries takes longer than most calls. It is told what to do
+ * in one JSON message and answers in one. Past its deadline it gets SIGKILL; one that does not even die then (D state)
  * is left to the kernel, counted, and its volume's next call waits until it has gone, so that there is never a second
  * call for the same device beside a stuck one. A helper dies with the supervisor. Loop thread only; the program must not
  * ignore SIGCHLD nor wait for children that it has not made, and must have 0, 1 and 2 open.
@@ -25,6 +26,7 @@ struct fm_helpers;
 
 #define FM_HELPERS_MAX 64		/* at once, stuck ones included */
 #define FM_HELPER_MSG_MAX (256u << 10)
+#define FM_HELPER_NAME "nvmed-helper"	/* what ps shows */
 
 /*
  * The owner's, zero-initialised with `done` set; it must stay until done() was called, which happens exactly once for
@@ -40,7 +42,7 @@ struct fm_helper {
 
 struct fm_helpers_opts {
 	struct fm_loop *loop;
-	const char *program;		/* what to run as a helper: absolute; "/proc/self/exe" */
+	int (*run)(void);		/* what a helper does, from stdin to stdout; returns its exit status: fm_helper_main */
 };
 
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
@@ -65,7 +67,7 @@ void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
 /* How many have not died of their SIGKILL. */
 unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 
-/* What `--helper` runs: reads one request from stdin, does it, answers on stdout. Returns the exit status. */
+/* What a helper does: reads one request from stdin, does it, answers on stdout. Returns the exit status. */
 int fm_helper_main(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fmove-nvmed - the supervisor of volumes: arguments, the configuration, and then until it is told to stop. Started with
- * --helper it is a helper process: see helper.h.
+ * fmove-nvmed - the supervisor of volumes: arguments, the configuration, and then until it is told to stop.
  *
  * Exit status: 0 stopped as asked, 1 failed, 2 the command line or the configuration is wrong.
  */
@@ -77,8 +76,6 @@ int main(int argc, char **argv)
 	struct fm_host host;
 	int ret;
 
-	if (argc == 2 && strcmp(argv[1], "--helper") == 0)
-		return fm_helper_main();
 	ret = fm_daemon_parse(&program, argc, argv, &args);
 	if (ret >= 0)
 		return ret;

@@ -194,7 +194,7 @@ static int open_state(const char *directory, struct fm_err *err)
 
 static int start_world(struct fm_nvmed *n, struct fm_err *err)
 {
-	struct fm_helpers_opts opts = { .loop = n->loop, .program = "/proc/self/exe" };
+	struct fm_helpers_opts opts = { .loop = n->loop, .run = fm_helper_main };
 	struct fm_fmoved_opts asking = { .loop = n->loop, .socket_path = n->cfg->node.socket, .nvmed_socket_path = n->cfg->nvme.socket,
 					 .answered = peers_answered, .ctx = n };
 	const char *directory = n->cfg->nvme.state_directory;

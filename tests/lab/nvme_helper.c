@@ -77,10 +77,8 @@ int main(int argc, char **argv)
 	struct fm_err err;
 	int code = 0;
 
-	if (argc == 2 && strcmp(argv[1], "--helper") == 0)
-		return fm_helper_main();
 	if (fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err) < 0 ||
-	    fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .program = "/proc/self/exe" }, &helpers, &err) < 0) {
+	    fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .run = fm_helper_main }, &helpers, &err) < 0) {
 		fprintf(stderr, "nvme_helper: %s\n", err.text);
 		return EXIT_FAILURE;
 	}

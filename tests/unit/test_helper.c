@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helper processes: this program is also the helper (`--helper`), which does what the request says: answers, dies, hangs,
- * answers nonsense, too much or nothing. links: fm_nvmetcp
+ * Helper processes: a stub that does what the request says: answers, dies, hangs, answers nonsense, too much or nothing.
+ * links: fm_nvmetcp
  *
  * What must be waited for is waited for; a deadline is short only where nothing but the deadline can happen.
  */
@@ -127,12 +127,12 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 	c->answer = json_incref(answer);
 }
 
-static void set_up(const char *program)
+static void set_up(int (*run)(void))
 {
 	int ret = fm_loop_new(&(struct fm_loop_opts){ 0 }, &loop, &err);
 
 	CU_ASSERT_EQUAL_FATAL(ret, 0);
-	ret = fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .program = program }, &helpers, &err);
+	ret = fm_helpers_new(&(struct fm_helpers_opts){ .loop = loop, .run = run }, &helpers, &err);
 	CU_ASSERT_EQUAL_FATAL(ret, 0);
 }
 
@@ -182,7 +182,7 @@ static void test_answer(void)
 	struct call c;
 	json_t *request = json_pack("{s:s, s:s}", "call", "echo", "name", "b\xc3\xa4r");
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_incref(request), LONG_NS), 0);
 	CU_ASSERT_EQUAL(c.done, 0);
 	wait_done(&c);
@@ -200,7 +200,7 @@ static void test_error(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	run_call(&c, "error");
 	CU_ASSERT_EQUAL(c.code, -EIO);
 	CU_ASSERT_STRING_EQUAL(c.text, "the disk is gone");
@@ -219,7 +219,7 @@ static void test_largest(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(x);
 	memset(x, 'x', FM_HELPER_MSG_MAX);
 	x[FM_HELPER_MSG_MAX - frame] = '\0';
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "", "x", x), LONG_NS), 0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -EPROTO);		/* it has read all of it and says nothing */
@@ -233,7 +233,7 @@ static void test_end_without_answer(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	run_call(&c, "die");
 	CU_ASSERT_EQUAL(c.code, -EPROTO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "signal 9"));
@@ -254,7 +254,7 @@ static void test_nonsense(void)
 	};
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		CU_ASSERT_EQUAL_FATAL(start(&c, "k", json_pack("{s:s, s:s}", "call", "say", "text", texts[i]), LONG_NS), 0);
 		wait_done(&c);
@@ -269,7 +269,7 @@ static void test_too_much(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	run_call(&c, "flood");
 	CU_ASSERT_EQUAL(c.code, -EMSGSIZE);
 	CU_ASSERT_PTR_NULL(c.answer);
@@ -280,7 +280,7 @@ static void test_deadline(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", SHORT_NS), 0);
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
@@ -294,7 +294,7 @@ static void test_give_up(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", LONG_NS), 0);
 	fm_helper_give_up(helpers, &c.helper);
 	CU_ASSERT_EQUAL(c.done, 0);
@@ -311,7 +311,7 @@ static void test_keys(void)
 {
 	struct call a, b, c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL_FATAL(start_call(&a, "a", "hang", LONG_NS), 0);
 	CU_ASSERT_EQUAL(start_call(&b, "a", "error", LONG_NS), -EBUSY);
 	CU_ASSERT_EQUAL(err.code, -EBUSY);
@@ -330,7 +330,7 @@ static void test_many(void)
 	static struct call calls[FM_HELPERS_MAX], more;
 	char key[16];
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	for (unsigned i = 0; i < FM_HELPERS_MAX; i++) {
 		(void)snprintf(key, sizeof(key), "k%u", i);
 		CU_ASSERT_EQUAL_FATAL(start_call(&calls[i], key, "hang", LONG_NS), 0);
@@ -339,16 +339,6 @@ static void test_many(void)
 	tear_down();
 	for (unsigned i = 0; i < FM_HELPERS_MAX; i++)
 		CU_ASSERT_EQUAL(calls[i].done, 1);
-}
-
-static void test_no_program(void)
-{
-	struct call c;
-
-	set_up("/nonexistent/program");
-	CU_ASSERT_EQUAL(start_call(&c, "k", "echo", LONG_NS), -ENOENT);
-	CU_ASSERT_EQUAL(c.done, 0);
-	tear_down();
 }
 
 /* done() may start the next call, for the same key. */
@@ -370,7 +360,7 @@ static void test_next_from_done(void)
 {
 	struct call c;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "error", LONG_NS), 0);
 	c.helper.done = again_done;
 	while (c.done < 3)
@@ -400,7 +390,7 @@ static void test_stuck(void)
 	struct call c, second;
 	pid_t pid;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	fm_fault_arm("helper.kill", 1);
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", SHORT_NS), 0);
 	wait_done(&c);
@@ -438,7 +428,7 @@ static void test_faults(void)
 	bool has_fired = true;
 	int ret;
 
-	set_up("/proc/self/exe");
+	set_up(stub_main);
 	fds = fds_open();
 	for (unsigned n = 1; has_fired; n++) {
 		CU_ASSERT_TRUE_FATAL(n < POINTS_MAX);
@@ -469,8 +459,7 @@ static void test_real(void)
 {
 	struct call c;
 
-	(void)setenv("TEST_HELPER_REAL", "1", 1);
-	set_up("/proc/self/exe");
+	set_up(fm_helper_main);
 	run_call(&c, "no such call");
 	CU_ASSERT_EQUAL(c.code, -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such call"));
@@ -484,7 +473,6 @@ static void test_real(void)
 	CU_ASSERT_EQUAL(c.code, -ENOTBLK);
 	json_decref(c.answer);
 	tear_down();
-	(void)unsetenv("TEST_HELPER_REAL");
 }
 
 static void run_json(struct call *c, const char *text)
@@ -500,8 +488,7 @@ static void test_points(void)
 	struct call c;
 	char text[128];
 
-	(void)setenv("TEST_HELPER_REAL", "1", 1);
-	set_up("/proc/self/exe");
+	set_up(fm_helper_main);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		(void)snprintf(text, sizeof(text), "{\"call\": \"unmount\", \"point\": \"%s\"}", bad[i]);
 		run_json(&c, text);
@@ -512,15 +499,13 @@ static void test_points(void)
 	CU_ASSERT_EQUAL(c.code, 0);	/* nothing is mounted there */
 	json_decref(c.answer);
 	tear_down();
-	(void)unsetenv("TEST_HELPER_REAL");
 }
 
 static void test_resolve(void)
 {
 	struct call c;
 
-	(void)setenv("TEST_HELPER_REAL", "1", 1);
-	set_up("/proc/self/exe");
+	set_up(fm_helper_main);
 	run_json(&c, "{\"call\": \"resolve\", \"host\": \"FD00:0::1\"}");
 	CU_ASSERT_EQUAL(c.code, 0);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(c.answer, "addresses")), 1);
@@ -531,7 +516,6 @@ static void test_resolve(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such name: "));
 	json_decref(c.answer);
 	tear_down();
-	(void)unsetenv("TEST_HELPER_REAL");
 }
 
 /* Connect with a secret in a file of that mode; nothing is sent in any of these cases. */
@@ -557,14 +541,12 @@ static void check_secret(const char *content, mode_t mode, int want)
 
 static void test_secret_files(void)
 {
-	(void)setenv("TEST_HELPER_REAL", "1", 1);
-	set_up("/proc/self/exe");
+	set_up(fm_helper_main);
 	check_secret("geheim\n", 0640, -EACCES);
 	check_secret("geheim\n", 0602, -EACCES);
 	check_secret("geheim\n", 0600, -EINVAL);
 	check_secret("", 0600, -EINVAL);
 	tear_down();
-	(void)unsetenv("TEST_HELPER_REAL");
 }
 
 static const struct fm_test tests[] = {
@@ -578,7 +560,6 @@ static const struct fm_test tests[] = {
 	{ "a helper that is given up is ended at once", test_give_up },
 	{ "one call for one thing at a time; the end cancels what is under way", test_keys },
 	{ "there are no more than may be", test_many },
-	{ "a program that is not there is an error at once", test_no_program },
 	{ "done() may start the next call", test_next_from_done },
 	{ "the real helper answers a bad request", test_real },
 	{ "a mount point must be written as the kernel writes it", test_points },
@@ -590,9 +571,7 @@ static const struct fm_test tests[] = {
 #endif
 };
 
-int main(int argc, char **argv)
+int main(void)
 {
-	if (argc == 2 && strcmp(argv[1], "--helper") == 0)
-		return getenv("TEST_HELPER_REAL") ? fm_helper_main() : stub_main();
 	return fm_test_main("helper", tests, sizeof(tests) / sizeof(tests[0]));
 }

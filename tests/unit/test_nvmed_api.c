@@ -140,7 +140,7 @@ static void begin(void)
 				    .controller_secret_file = "", .iopolicy = "numa" };
 	struct fm_supervisor_config config = { .node = "n1", .host_nqn = host.nqn, .host_id = host.id, .volumes = &volume, .count = 1 };
 	struct fm_loop_opts loop_opts = { 0 };
-	struct fm_helpers_opts helper_opts = { .program = "/nonexistent" };
+	struct fm_helpers_opts helper_opts = { .run = fm_helper_main };
 	struct fm_nvmed_api_opts api_opts = { .socket_path = path, .mode = 0600, .gid = (gid_t)-1, .host = &host };
 	struct fm_supervisor_opts opts = { .world = &world, .random = &fm_random_real, .changed = changed };
 

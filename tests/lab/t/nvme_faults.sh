@@ -223,7 +223,7 @@ all_down() {
 		check_not findmnt $MNT/$name
 	done
 	nvmed_end TERM
-	[ -z "$(pgrep -f 'fmove-nvmed --helper')" ] || fail "a helper process is left"
+	[ -z "$(pgrep -x nvmed-helper)" ] || fail "a helper process is left"
 	nvmet_down
 }
 

@@ -34,7 +34,7 @@ configure() {
 }
 
 no_helper() {
-	[ -z "$(pgrep -f 'fmove-nvmed --helper')" ]
+	[ -z "$(pgrep -x nvmed-helper)" ]
 }
 
 # Mounted once, of the volume's device, as a reader or a writer has it.
