@@ -600,6 +600,7 @@ static void take_target(struct fm_supervised *v, json_t *answer)
 {
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
 
+	v->is_protect_refused = why != NULL;
 	if (why)
 		fm_log_warn("volume %s: the target does not protect what is sealed: %s", v->volume->name, why);
 	else if (fm_guard_is_writer(v->volume, v->sup->node))

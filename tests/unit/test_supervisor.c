@@ -110,6 +110,7 @@ static struct sim {
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
 	bool is_target_able;		/* it has write protection and reservations */
+	bool is_target_refusing;	/* write protection, which it offers */
 	bool is_protected[VOLUMES];	/* by the target */
 	char reserved_for[VOLUMES][64];	/* a host id; "": nobody */
 	uint64_t connect_ns[512];
@@ -499,9 +500,11 @@ static int do_prepare_target(unsigned volume, const json_t *target, json_t *answ
 
 	if (!sim.is_target_able)
 		return 0;
-	if (protect)
+	if (protect && !sim.is_target_refusing)
 		sim.is_protected[volume] = json_is_true(protect);
-	if (json_is_true(protect))
+	if (json_is_true(protect) && sim.is_target_refusing)
+		json_object_set_new(answer, "unprotected", json_string("Input/output error"));
+	else if (json_is_true(protect))
 		json_object_set_new(answer, "write_protected", json_true());
 	if (!host)
 		return 0;
@@ -2115,6 +2118,34 @@ static void test_target(void)
 	end();
 }
 
+/* Nobody is told that the target protects what it did not say that it does; what it may do all the same is asked to end. */
+static void test_target_refuses(void)
+{
+	begin_shared("n1", "n1");
+	sim.is_target_able = sim.is_target_refusing = true;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_TRUE(number(0, "is_read_only") && !number(0, "is_write_protected"));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_EQUAL(number(0, "is_write_protected"), false);
+	sim.is_protected[0] = true;
+	sim.is_target_refusing = false;
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(sim.is_protected[0], false);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "is_write_protected"), true);
+	end();
+}
+
 /* What somebody else has protected or reserved stays so, and says why. */
 static void test_target_of_others(void)
 {
@@ -2294,6 +2325,7 @@ int main(void)
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 		{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
+	{ "what the target refused to protect is not said to be protected", test_target_refuses },
 		{ "what somebody else has protected or reserved stays so", test_target_of_others },
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
