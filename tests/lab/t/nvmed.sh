@@ -19,6 +19,7 @@ ADDR=127.0.0.2
 D=/run/nvmed
 POINT=/run/volume
 LOSS_S=20			# ctrl_loss_timeout; a restart of the target is shorter
+RACES="0 0.3 0.6 3"		# seconds until somebody else connects, too
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
 need blockdev findmnt mkfs.ext4 pidof
@@ -152,10 +153,46 @@ reader_and_writer() {
 	echo again > $POINT/again
 }
 
-# In use: gone all the same, and nothing that was written before is lost.
-forced() {
+# Somebody else connects the same subsystem, as this host, at about the same moment: one controller all the same, left to whoever made it.
+beside_another() {
+	local pause other ours=0
+
+	for pause in $RACES; do
+		check "$FMOVE_BIN/fmove" nvme down data
+		{ sleep $pause; nvme_foreign $NQN $ADDR "$NVMED_HOSTNQN" "$NVMED_HOSTID"; } > $D/foreign 2>&1 &
+		other=$!
+		check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+		wait $other || true
+		controller=$(nvme_of $NQN)
+		[ "$(wc -l <<< "$controller")" = 1 ] || fail "not one controller: $controller"
+		if is is_ours true; then
+			ours=$((ours + 1))
+			continue
+		fi
+		grep -qx "$controller" $D/foreign || fail "neither side made $controller: $(cat $D/foreign)"
+		check "$FMOVE_BIN/fmove" nvme down data
+		[ "$(nvme_of $NQN)" = "$controller" ] || fail "somebody else's controller is gone"
+		nvme_remove "$controller"
+	done
+	say "beside another program that connects: one controller each time, $ours times ours"
+	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+}
+
+# In use: refused, or waited for. With force gone all the same, and nothing that was written before is lost.
+in_use() {
+	local status=0
+
 	exec {held}> $POINT/dirty
 	echo written >&"$held"
+	"$FMOVE_BIN/fmove" nvme disconnect data > $D/said 2>&1 || status=$?
+	[ $status = 1 ] && grep -q mounted $D/said || fail "disconnect of what is mounted: status $status, $(cat $D/said)"
+	is state mounted || fail "a disconnect that was refused has left it $(field state)"
+	status=0
+	"$FMOVE_BIN/fmove" nvme down data --timeout 2s > $D/said 2>&1 || status=$?
+	[ $status = 4 ] && findmnt $POINT > /dev/null || fail "down of what is in use: status $status, $(cat $D/said)"
+}
+
+forced() {
 	check "$FMOVE_BIN/fmove" nvme down data --force
 	check_not findmnt $POINT
 	is_gone || fail "still connected: $(nvme_of $NQN)"
@@ -178,6 +215,8 @@ down
 discovered
 not_the_writer
 reader_and_writer
+beside_another
+in_use
 forced
 check kill -TERM $nvmed
 check wait $nvmed
