@@ -70,14 +70,16 @@ check_not() {
 # --- waiting -------------------------------------------------------------------------------------
 
 # wait_for SECONDS CMD...: until the command succeeds. The seconds say when to give up, they are
-# not a pause: nothing here depends on how fast the guest is.
+# not a pause: nothing here depends on how fast the guest is. The longer it takes the less often it
+# is asked, because asking may cost an emulated processor as much as what is waited for.
 wait_for() {
-	local end=$((SECONDS + $1)) seconds=$1
+	local end=$((SECONDS + $1)) seconds=$1 pause_ms=100
 	shift
 
 	until "$@" > /dev/null 2>&1; do
 		((SECONDS < end)) || fail "not within $seconds s: $*"
-		sleep 0.1
+		sleep "$(printf '0.%03d' $pause_ms)"
+		pause_ms=$((pause_ms < 600 ? pause_ms * 3 / 2 : 900))
 	done
 }
 
