@@ -1,7 +1,6 @@
 # about: the supervisor killed at random moments while it connects and mounts: adopted, nothing twice, mounted as it should be, nothing left
 # guests: 1
 # timeout: 600
-# when: soak
 #
 # Goal:   whatever the supervisor was at when it died, the next one ends with one controller that it knows for its own and one mount, of
 #         the right device and kind; a device that was set read-only for a reader is writable again for the writer; no helper is left.
@@ -17,7 +16,7 @@ NQN=nqn.2026-01.org.fmove:kill
 UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
 D=/run/nvmed
 POINT=/run/volume
-rounds=${LAB_ROUNDS:-4}
+rounds=${LAB_ROUNDS:-3}
 RANDOM=$LAB_SEED
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 

@@ -1,7 +1,6 @@
 # about: two paths to one mounted volume: one is lost and comes back, ANA states change, the target takes fewer queues
 # guests: 1
 # timeout: 600
-# when: soak
 #
 # Goal:   as long as one path can be used, reading and writing go on; status says how many paths there are and in which state; when all
 #         are back it is the same device with the same controllers and the same policy.

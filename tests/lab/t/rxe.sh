@@ -1,6 +1,7 @@
 # about: RDMA between two soft-RoCE devices of one guest, over rdma_cm and over plain verbs
 # guests: 1
 # timeout: 120
+# when: soak
 #
 # Goal:   what every other RDMA test here stands on: devices come up, librdmacm connects two of
 #         them, and the counters tell how much went through.

@@ -2,6 +2,7 @@
 # guests: 3
 # mem: 1G
 # timeout: 180
+# when: soak
 #
 # Goal:   point-to-point legs, each a small network of its own, as small clusters without a switch
 #         have them.

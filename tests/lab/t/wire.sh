@@ -1,6 +1,7 @@
 # about: two guests joined by two virtual wires: ping, and RDMA as real frames on both
 # guests: 2
 # timeout: 180
+# when: soak
 #
 # Goal:   two kernels are a cluster: each wire carries jumbo IP packets and RoCE v2.
 # Method: ping of the largest size unfragmented, then ib_write_bw from guest 2 to guest 1 over each
