@@ -2,8 +2,8 @@
 /*
  * The side of the supervisor.
  *
- * Happy path:  the request is written into a pipe that holds it whole (so nothing waits for the helper and no SIGPIPE can
- *              come of it), this process is forked, its answer is collected until its pidfd says that it has ended.
+ * Happy path:  this process is forked; the helper has the request as we have it, and waits at its end of a socket until we say that
+ *              it is watched; its answer is collected from the other end until its pidfd says that it has ended.
  * Past its deadline it is killed; done() is called when it has died or, at the latest, KILL_GRACE_NS later: then it is
  * stuck, keeps its key, and is freed when the kernel lets go of it.
  */
@@ -20,6 +20,7 @@
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ struct fm_helper_run {
 
 struct fm_helpers {
 	struct fm_loop *loop;
-	int (*run)(void);
+	int (*run)(json_t *request);
 	struct fm_list runs;
 	unsigned count, stuck;
 };
@@ -232,7 +233,7 @@ static int make_room(struct fm_helper_run *run)
 
 	if (run->answer_len < run->answer_room)
 		return 0;
-	want = want > FM_HELPER_MSG_MAX ? FM_HELPER_MSG_MAX + 1 : want;
+	want = want > FM_HELPER_ANSWER_MAX ? FM_HELPER_ANSWER_MAX + 1 : want;
 	grown = FM_FAULT("helper.answer") ? NULL : realloc(run->answer, want);
 	if (!grown)
 		return fm_err_set(&run->err, -ENOMEM, "no memory for the answer of a helper process");
@@ -263,9 +264,9 @@ static void take_answer(struct fm_helper_run *run)
 			return;
 		}
 		run->answer_len += (size_t)got;
-		if (run->answer_len > FM_HELPER_MSG_MAX) {
+		if (run->answer_len > FM_HELPER_ANSWER_MAX) {
 			end_early(run, fm_err_set(&run->err, -EMSGSIZE, "the helper process answered more than %u bytes",
-						  FM_HELPER_MSG_MAX));
+						  FM_HELPER_ANSWER_MAX));
 			return;
 		}
 	}
@@ -279,103 +280,74 @@ static void answer_ready(struct fm_watch *watch, uint32_t events)
 
 /* ------------------------------------------------------------------------------------------------------- starting */
 
-/* A pipe with the whole request in it; its read end, for the helper. */
-static int request_pipe(json_t *request, int *out, struct fm_err *err)
+/* A signal that is ignored stays so in what is forked, and one that was blocked stays blocked. Handlers go on: sanitizers have some. */
+static void reset_signals(void)
 {
-	char *text = FM_FAULT("helper.dumps") ? NULL : json_dumps(request, JSON_COMPACT);
-	size_t len = text ? strlen(text) : 0;
-	ssize_t wrote = -1;
-	int fds[2], ret = 0;
-
-	if (!text)
-		return fm_err_set(err, -ENOMEM, "no memory for a request to a helper process");
-	if (len > FM_HELPER_MSG_MAX)
-		ret = fm_err_set(err, -E2BIG, "a request of %zu bytes is too long for a helper process", len);
-	else if (FM_FAULT("helper.pipe") || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "make a pipe for a helper process");
-	if (ret == 0) {
-		/* Room for all of it, so that it is written in one go. Where that is not granted the write says so. */
-		(void)fcntl(fds[1], F_SETPIPE_SZ, FM_HELPER_MSG_MAX);
-		wrote = FM_FAULT("helper.request") ? -1 : write(fds[1], text, len);
-		close(fds[1]);
-		/* The other end must wait for more, or for the end. */
-		(void)fcntl(fds[0], F_SETFL, 0);
-		*out = fds[0];
-		if (wrote != (ssize_t)len) {
-			close(fds[0]);
-			ret = fm_err_set(err, -EAGAIN, "the request did not fit into a pipe (fs.pipe-user-pages-soft?)");
-		}
-	}
-	/* It names files and no secrets, but that is the callers' affair. */
-	explicit_bzero(text, len);
-	free(text);
-	return ret;
-}
-
-/* No descriptor but 0, 1 and our standard error; no signal blocked or ignored; nothing fails because a test wants us to fail. */
-static _Noreturn void be_helper(int (*run)(void), int in, int out)
-{
+	struct sigaction old;
 	sigset_t none;
 
-	sigemptyset(&none);
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)signal(sig, SIG_DFL);
+		if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+			(void)signal(sig, SIG_DFL);
+	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)setpgid(0, 0);
-	(void)prctl(PR_SET_NAME, FM_HELPER_NAME);
-	fm_fault_arm(NULL, 0);
-	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
-		_exit(EXIT_FAILURE);
-	_exit(run());
 }
 
-static int fork_helper(int (*run)(void), int in, int out, pid_t *pid)
+/*
+ * Nothing of ours but the memory, standard input and standard error; standard output is its end of the socket. A helper dies
+ * with the supervisor, before it begins too.
+ */
+static _Noreturn void be_helper(int (*run)(json_t *request), json_t *request, int end, pid_t supervisor)
 {
-	assert(in > STDERR_FILENO && out > STDERR_FILENO);
-	*pid = FM_FAULT("helper.fork") ? -1 : fork();
-	if (*pid < 0)
-		return errno ? -errno : -EAGAIN;
-	if (*pid == 0)
-		be_helper(run, in, out);
-	(void)setpgid(*pid, *pid);	/* whoever is first: its group may be killed from now on */
-	return 0;
+	char go;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != supervisor)
+		_exit(EXIT_FAILURE);
+	reset_signals();
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_NAME, FM_HELPER_NAME);
+	fm_fault_arm(NULL, 0);		/* what a test makes fail is the supervisor's */
+	if (dup2(end, STDOUT_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+		_exit(EXIT_FAILURE);
+	/* The end of the file instead: we could not watch it. */
+	if (read(STDOUT_FILENO, &go, 1) != 1)
+		_exit(EXIT_FAILURE);
+	_exit(run(request));
 }
 
 static int start_process(struct fm_helper_run *run, json_t *request, struct fm_err *err)
 {
-	int ret, in = -1, fds[2];
+	pid_t self = getpid();
+	int ret, ends[2];
 
-	ret = request_pipe(request, &in, err);
+	ret = FM_FAULT("helper.socket") ? (errno = EMFILE, -1) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
 	if (ret < 0)
-		return ret;
-	if (FM_FAULT("helper.answer_pipe") || pipe2(fds, O_CLOEXEC) < 0) {
-		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "make a pipe for a helper process");
-		goto close_in;
+		return fm_err_sys(err, -errno, "make a socket for a helper process");
+	assert(ends[1] > STDERR_FILENO);
+	run->pid = FM_FAULT("helper.fork") ? (errno = EAGAIN, -1) : fork();
+	if (run->pid == 0)
+		be_helper(run->helpers->run, request, ends[1], self);
+	if (run->pid < 0) {
+		ret = fm_err_sys(err, -errno, "start a helper process");
+		close(ends[1]);
+		goto close_socket;
 	}
-	ret = fork_helper(run->helpers->run, in, fds[1], &run->pid);
-	close(fds[1]);
-	if (ret < 0) {
-		(void)fm_err_sys(err, ret, "start a helper process");
-		goto close_answer;
-	}
+	close(ends[1]);
+	(void)setpgid(run->pid, run->pid);	/* whoever is first: its group may be killed from now on */
 	/* Ours and not reaped, so the number cannot mean another process. */
-	run->pid_fd = FM_FAULT("helper.pidfd") ? -1 : pidfd_open(run->pid, 0);
+	run->pid_fd = FM_FAULT("helper.pidfd") ? (errno = EMFILE, -1) : pidfd_open(run->pid, 0);
 	if (run->pid_fd < 0) {
-		ret = fm_err_sys(err, errno ? -errno : -EMFILE, "watch a helper process");
-		(void)kill(-run->pid, SIGKILL);
+		ret = fm_err_sys(err, -errno, "watch a helper process");
 		(void)kill(run->pid, SIGKILL);
-		(void)waitpid(run->pid, NULL, 0);	/* it has only just begun */
-		goto close_answer;
+		(void)waitpid(run->pid, NULL, 0);	/* it waits for us */
+		goto close_socket;
 	}
-	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	run->answer_fd = fds[0];
-	close(in);
+	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	run->answer_fd = ends[0];
 	return 0;
 
-close_answer:
-	close(fds[0]);
-close_in:
-	close(in);
+close_socket:
+	close(ends[0]);
 	return ret;
 }
 
@@ -432,6 +404,8 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	ret = watch_process(run, err);
 	if (ret < 0)
 		goto end_process;
+	/* If it died meanwhile, its pidfd says so. */
+	(void)send(run->answer_fd, "", 1, MSG_NOSIGNAL);
 	run->helper = helper;
 	run->timer.fire = time_is_up;
 	fm_timer_set(helpers->loop, &run->timer, fm_loop_now(helpers->loop) + timeout_ns);
@@ -442,7 +416,7 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 
 end_process:
 	(void)kill(-run->pid, SIGKILL);
-	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);	/* it has only just begun */
+	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);	/* it waits for us */
 	close(run->answer_fd);
 	close(run->pid_fd);
 free_memory:

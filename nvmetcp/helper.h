@@ -3,12 +3,13 @@
  * helper - calls that can hang in the kernel (connect, disconnect, mount, a read of a device whose target is gone), each
  * in a process of its own with a deadline, so that the supervisor never blocks.
  *
- * A helper is a fork of this process, which therefore must have no other thread, with no descriptor but its two pipes and
- * standard error. It is not executed anew: loading a dozen libraries takes longer than most calls. It is told what to do
- * in one JSON message and answers in one. Past its deadline it gets SIGKILL; one that does not even die then (D state)
- * is left to the kernel, counted, and its volume's next call waits until it has gone, so that there is never a second
- * call for the same device beside a stuck one. A helper dies with the supervisor. Loop thread only; the program must not
- * ignore SIGCHLD nor wait for children that it has not made, and must have 0, 1 and 2 open.
+ * A helper is a fork of this process, which therefore must have no other thread. It has the request as it stands in
+ * memory, and no descriptor but standard input, standard error and, as standard output, a socket for its one answer, in
+ * JSON. It is not executed anew: loading a dozen libraries takes longer than most calls. Past its deadline it gets
+ * SIGKILL; one that does not even die then (D state) is left to the kernel, counted, and its volume's next call waits
+ * until it has gone, so that there is never a second call for the same device beside a stuck one. A helper dies with the
+ * supervisor. Loop thread only; the program must not ignore SIGCHLD nor wait for children that it has not made, and must
+ * have 0, 1 and 2 open.
  *
  * What calls there are, and what each is asked and answers, is in helper_calls.h.
  */
@@ -25,8 +26,8 @@ struct fm_loop;
 struct fm_helpers;
 
 #define FM_HELPERS_MAX 64		/* at once, stuck ones included */
-#define FM_HELPER_MSG_MAX (256u << 10)
-#define FM_HELPER_NAME "nvmed-helper"	/* what ps shows */
+#define FM_HELPER_ANSWER_MAX (256u << 10)
+#define FM_HELPER_NAME "nvmed-helper"	/* of the process; its command line is the supervisor's */
 
 /*
  * The owner's, zero-initialised with `done` set; it must stay until done() was called, which happens exactly once for
@@ -42,7 +43,7 @@ struct fm_helper {
 
 struct fm_helpers_opts {
 	struct fm_loop *loop;
-	int (*run)(void);		/* what a helper does, from stdin to stdout; returns its exit status: fm_helper_main */
+	int (*run)(json_t *request);	/* what a helper does: answers on standard output, returns its exit status; fm_helper_main */
 };
 
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err);
@@ -55,8 +56,7 @@ void fm_helpers_free(struct fm_helpers *helpers);
 
 /*
  * `key` names what the call is about (a controller, a volume): a second call for one whose helper is under way or stuck
- * is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN: FM_HELPERS_MAX are under way. -E2BIG: the
- * request is longer than FM_HELPER_MSG_MAX.
+ * is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN: FM_HELPERS_MAX are under way.
  */
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
 		    uint64_t timeout_ns, struct fm_err *err);
@@ -67,7 +67,7 @@ void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
 /* How many have not died of their SIGKILL. */
 unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 
-/* What a helper does: reads one request from stdin, does it, answers on stdout. Returns the exit status. */
-int fm_helper_main(void);
+/* Does what the request says and answers on standard output; takes keys out of the request. Returns the exit status. */
+int fm_helper_main(json_t *request);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The side of the helper process: one request, one call, one answer. */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -51,32 +49,6 @@ int fm_helper_put(json_t *answer, const char *key, json_t *value, struct fm_err 
 	return 0;
 }
 
-/* stdin to its end. */
-static json_t *read_request(struct fm_err *err)
-{
-	static char text[FM_HELPER_MSG_MAX + 1];
-	json_error_t where;
-	json_t *request;
-	size_t len = 0;
-	ssize_t got = 1;
-
-	while (got != 0 && len < sizeof(text)) {
-		got = read(STDIN_FILENO, text + len, sizeof(text) - len);
-		if (got < 0 && errno != EINTR) {
-			(void)fm_err_sys(err, -errno, "read the request to the helper process");
-			return NULL;
-		}
-		len += got > 0 ? (size_t)got : 0;
-	}
-	request = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
-	if (!json_is_object(request)) {
-		json_decref(request);
-		(void)fm_err_set(err, -EINVAL, "the request to the helper process is no JSON object: %s", where.text);
-		return NULL;
-	}
-	return request;
-}
-
 static int run_call(json_t *request, json_t *answer, struct fm_err *err)
 {
 	const char *name = json_string_value(json_object_get(request, "call"));
@@ -117,33 +89,20 @@ static int answer_with(int code, const char *text, json_t *answer)
 	return ret;
 }
 
-/* Nobody is there any more who would read the answer: then nothing must be done. */
-static bool is_orphan(void)
-{
-	struct pollfd out = { .fd = STDOUT_FILENO };
-
-	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
-}
-
-int fm_helper_main(void)
+int fm_helper_main(json_t *request)
 {
 	struct fm_err err = { 0 };
-	json_t *answer = json_object(), *request;
+	json_t *answer = json_object();
 	sigset_t all;
 	int code;
 
 	/* A signal would break off the connect in the kernel. SIGKILL comes through, from the supervisor or with its death. */
 	sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });	/* it may hold secrets */
-	if (is_orphan() || !answer) {
-		json_decref(answer);
+	if (!answer)
 		return EXIT_FAILURE;
-	}
-	request = read_request(&err);
-	code = request ? run_call(request, answer, &err) : err.code;
-	json_decref(request);
+	code = run_call(request, answer, &err);
 	fm_utf8_mend(err.text);		/* JSON takes nothing else; it may quote a target */
 	code = answer_with(code, code < 0 && !err.text[0] ? fm_err_name(code) : err.text, answer);
 	json_decref(answer);

@@ -86,7 +86,7 @@ window() {
 	say "pair idle $(awk -v t="$ticks" -v hz="$(getconf CLK_TCK)" -v us="$begin" 'BEGIN { printf "%.3f", t / hz / us * 1e8 }') $us"
 }
 
-# In KiB; helpers that are running count too.
+# In KiB; helpers that are running count too, and with Rss what they share with it counts again.
 memory() {
 	local pid
 

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -19,7 +18,6 @@
 #include "mover/base/log.h"
 #include "nvmetcp/daemon/host.h"
 #include "nvmetcp/daemon/service.h"
-#include "nvmetcp/helper.h"
 
 static const char usage[] =
 	"Usage: fmove-nvmed [--config FILE] [--check] [--log-level LEVEL]\n"

@@ -25,6 +25,9 @@ awk 'length($0) > 80 { exit 1 }' help || bad "--help is wider than 80"
 for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' help); do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove-nvmed(8): --$option is missing"
 done
+for option in $(sed -n 's/^\.B.* \\-\\-\([a-z-]*\).*/\1/p' "$man"); do
+	grep -q -- "--$option" help || bad "fmove-nvmed(8) has --$option, --help has not"
+done
 fmove-nvmed --version | grep -Eq '^fmove-nvmed [0-9]+\.[0-9]+' || bad "--version"
 if command -v man >/dev/null; then
 	for page in "$man" "$FM_SOURCE/nvmetcp/man/fmove-nvmed-api.7"; do
@@ -71,6 +74,8 @@ for ((i = 0; i < 300; i++)); do
 	sleep 0.1
 done
 grep -q "waiting" out || bad "its status: $(cat out err log)"
+# Its helpers are forks.
+[ "$(ls /proc/$pid/task | wc -l)" -eq 1 ] || bad "it has more than one thread"
 fmove-nvmed --config conf >out 2>err && bad "a second one runs beside it"
 grep -q "another fmove-nvmed" err || bad "a second one: $(cat err)"
 fmove nvme down --all >out 2>err || bad "down --all: $(cat err)"

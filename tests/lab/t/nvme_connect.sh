@@ -351,4 +351,4 @@ secrets
 ipv6_and_options
 hang
 nvmet_down
-[ -z "$(pgrep nvme_helper)" ] || fail "a helper is still there"
+[ -z "$(pgrep -x "nvme_helper|nvmed-helper")" ] || fail "a helper is still there"
