@@ -436,6 +436,7 @@ static void note_prepare(struct fm_supervised *v)
 		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
 		fm_supervised_note_read_only(v, v->ns.wwid);
 	}
+	v->is_protect_confirmed = false;	/* asked anew */
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;
@@ -600,13 +601,14 @@ static void take_target(struct fm_supervised *v, json_t *answer)
 {
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
 
-	v->is_protect_refused = why != NULL;
+	v->is_protect_confirmed = json_is_true(json_object_get(answer, "write_protected"));
 	if (why)
 		fm_log_warn("volume %s: the target does not protect what is sealed: %s", v->volume->name, why);
 	else if (fm_guard_is_writer(v->volume, v->sup->node))
 		v->is_write_protected = json_is_true(json_object_get(answer, "write_protected"));
 	if (v->how.verdict == FM_GUARD_READ_WRITE)
 		v->is_reserved = json_is_true(json_object_get(answer, "reserved"));
+	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
 /* The configuration names another writer meanwhile. */

@@ -155,7 +155,7 @@ struct fm_supervised {
 	uint64_t heard_epoch;		/* ... 0: it may write */
 	char read_only_wwid[160];	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
 	bool is_write_protected;	/* and the target does so for us, or is to: of the writer, what is sealed */
-	bool is_protect_refused;	/* its last word to that was no: it may do so all the same */
+	bool is_protect_confirmed;	/* it said so; without that it may all the same */
 	bool is_reserved;		/* the target keeps it for this host, or is to: of what is mounted read-write */
 	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };

@@ -142,8 +142,8 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
 				"size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch",
-				v->has_heard ? (json_int_t)v->heard_epoch : -1, "write_protected", v->is_write_protected, "protect_refused",
-				v->is_protect_refused, "reserved", v->is_reserved);
+				v->has_heard ? (json_int_t)v->heard_epoch : -1, "write_protected", v->is_write_protected, "protect_confirmed",
+				v->is_protect_confirmed, "reserved", v->is_reserved);
 	struct fm_err err = { 0 };
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
@@ -177,11 +177,11 @@ static void recall_mounted(struct fm_supervised *v)
 	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
-	int is_write_protected = 0, is_protect_refused = 0, is_reserved = 0;
+	int is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0;
 
 	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes",
 			&size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard, "write_protected",
-			&is_write_protected, "protect_refused", &is_protect_refused, "reserved", &is_reserved) < 0 ||
+			&is_write_protected, "protect_confirmed", &is_protect_confirmed, "reserved", &is_reserved) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
@@ -192,7 +192,7 @@ static void recall_mounted(struct fm_supervised *v)
 	v->has_heard = heard >= 0 && strcmp(writer, v->volume->writer) == 0;
 	v->heard_epoch = v->has_heard ? (uint64_t)heard : 0;
 	v->is_write_protected = is_write_protected;
-	v->is_protect_refused = is_protect_refused;
+	v->is_protect_confirmed = is_protect_confirmed;
 	v->is_reserved = is_reserved;
 }
 

@@ -2129,7 +2129,12 @@ static void test_target_refuses(void)
 	run_for(20 * S);
 	is_mounted_as(false, 1);
 	CU_ASSERT_TRUE(number(0, "is_read_only") && !number(0, "is_write_protected"));
-	kill_supervisor(false);
+	/* It was killed when it knew that, and what mounts it came to its end. */
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, false);
+	run_until("mount");
+	kill_supervisor(true);
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(false, 1);
@@ -2325,7 +2330,7 @@ int main(void)
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 		{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
-	{ "what the target refused to protect is not said to be protected", test_target_refuses },
+		{ "what the target refused to protect is not said to be protected", test_target_refuses },
 		{ "what somebody else has protected or reserved stays so", test_target_of_others },
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
