@@ -157,14 +157,15 @@ nvme_disk() {
 	return 1
 }
 
-# nvme_foreign NQN ADDRESS HOSTNQN HOSTID: a controller made by somebody else; prints its name.
+# nvme_foreign NQN ADDRESS HOSTNQN HOSTID: a controller made by somebody else; prints its name, or why the kernel made none.
 nvme_foreign() {
-	local answer fabrics
+	local answer fabrics status=0
 
 	exec {fabrics}<> /dev/nvme-fabrics
-	printf 'transport=tcp,traddr=%s,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s,nr_io_queues=1' "$2" "$1" "$3" "$4" >&"$fabrics"
-	read -r answer <&"$fabrics"
+	printf 'transport=tcp,traddr=%s,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s,nr_io_queues=1' "$2" "$1" "$3" "$4" >&"$fabrics" || status=$?
+	read -r answer <&"$fabrics" || true
 	exec {fabrics}>&-
+	[ $status = 0 ] || return $status
 	sed 's/instance=\([0-9]*\),.*/nvme\1/' <<< "$answer"
 }
 

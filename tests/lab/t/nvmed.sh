@@ -4,7 +4,8 @@
 # timeout: 480
 #
 # Goal:   the supervisor connects and mounts once its target is there, leaves short losses to the kernel, makes anew what the
-#         kernel gave up, adopts what it finds after SIGKILL, takes down all that it made, and mounts for the named writer only.
+#         kernel gave up, adopts what it finds after SIGKILL, takes down all that it made and nothing else, refuses or waits while a volume
+#         is in use, and mounts for the named writer only.
 # Method: target and initiator in one kernel, over an address of the loopback device; the target is hidden and shown. No part of
 #         it waits for a time: each waits for a state.
 
@@ -19,10 +20,10 @@ ADDR=127.0.0.2
 D=/run/nvmed
 POINT=/run/volume
 LOSS_S=20			# ctrl_loss_timeout; a restart of the target is shorter
-RACES="0 0.3 0.6 3"		# seconds until somebody else connects, too
+RACES="0.3 0.6"			# seconds until somebody else connects, too
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
-need blockdev findmnt mkfs.ext4 pidof
+need blockdev findmnt mkfs.ext4
 [ -x "$FMOVE_BIN/fmove-nvmed" ] || fail "no fmove-nvmed in $FMOVE_BIN"
 
 # configure WRITER [WHERE]: without a writer read-only.
@@ -153,28 +154,47 @@ reader_and_writer() {
 	echo again > $POINT/again
 }
 
-# Somebody else connects the same subsystem, as this host, at about the same moment: one controller all the same, left to whoever made it.
-beside_another() {
-	local pause other ours=0
+# another PAUSE: somebody else connects the same subsystem, as this host, in so many seconds.
+another() {
+	sleep "$1"
+	nvme_foreign $NQN $ADDR "$NVMED_HOSTNQN" "$NVMED_HOSTID"
+}
 
-	for pause in $RACES; do
+# One controller there is, whoever made it; what another program made is used, and left to it.
+one_of() {
+	controller=$(nvme_of $NQN)
+	[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $controller"
+	if is is_ours true; then
+		grep -q "already in progress" $D/another || fail "the other program: $(cat $D/another)"
 		check "$FMOVE_BIN/fmove" nvme down data
-		{ sleep $pause; nvme_foreign $NQN $ADDR "$NVMED_HOSTNQN" "$NVMED_HOSTID"; } > $D/foreign 2>&1 &
+		return
+	fi
+	grep -qx "$controller" $D/another || fail "neither side made $controller: $(cat $D/another)"
+	check "$FMOVE_BIN/fmove" nvme down data
+	[ "$(nvme_of $NQN)" = "$controller" ] || fail "somebody else's controller is gone"
+	nvme_remove "$controller"
+}
+
+# Before, after, and at about the same moment.
+beside_another() {
+	local pause other
+
+	check "$FMOVE_BIN/fmove" nvme down data
+	another 0 > $D/another 2>&1
+	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	is is_ours false || fail "it takes another program's controller for its own"
+	one_of
+	for pause in $RACES; do
+		another $pause > $D/another 2>&1 &
 		other=$!
 		check "$FMOVE_BIN/fmove" nvme up data --wait 90s
 		wait $other || true
-		controller=$(nvme_of $NQN)
-		[ "$(wc -l <<< "$controller")" = 1 ] || fail "not one controller: $controller"
-		if is is_ours true; then
-			ours=$((ours + 1))
-			continue
-		fi
-		grep -qx "$controller" $D/foreign || fail "neither side made $controller: $(cat $D/foreign)"
-		check "$FMOVE_BIN/fmove" nvme down data
-		[ "$(nvme_of $NQN)" = "$controller" ] || fail "somebody else's controller is gone"
-		nvme_remove "$controller"
+		one_of
 	done
-	say "beside another program that connects: one controller each time, $ours times ours"
+	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	check_not another 0 > $D/another 2>&1
+	is is_ours true || fail "it takes its own controller for another program's"
+	one_of
 	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
 }
 
@@ -190,9 +210,15 @@ in_use() {
 	status=0
 	"$FMOVE_BIN/fmove" nvme down data --timeout 2s > $D/said 2>&1 || status=$?
 	[ $status = 4 ] && findmnt $POINT > /dev/null || fail "down of what is in use: status $status, $(cat $D/said)"
+	exec {held}>&-
+	wait_for 60 is state down
+	is_gone || fail "down, and still connected: $(nvme_of $NQN)"
+	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
 }
 
 forced() {
+	exec {held}> $POINT/dirty
+	echo written >&"$held"
 	check "$FMOVE_BIN/fmove" nvme down data --force
 	check_not findmnt $POINT
 	is_gone || fail "still connected: $(nvme_of $NQN)"
