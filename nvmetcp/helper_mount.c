@@ -29,7 +29,7 @@ static int explain_mount(const struct order *o, const char *name, int error, str
 	else if (error == -ENODEV)
 		hint = " (the kernel does not know this file system)";
 	else if (error == -EBUSY)
-		hint = " (the device is in use, or mounted elsewhere with other options)";
+		hint = " (in use here, or another node has it mounted, which multiple mount protection tells; `dmesg` says which)";
 	else if (error == -EROFS || error == -EACCES)
 		hint = " (the device is read-only: mount it read-only)";
 	return fm_err_set(err, error, "mount %s at %s as %s: %s%s", name, o->point, o->type, fm_err_name(error), hint);
