@@ -11,6 +11,8 @@
 . "$LAB_TOP/tests/nodes.sh"
 # shellcheck source=tests/fault/expect.sh
 . "$LAB_TOP/tests/fault/expect.sh"
+# shellcheck source=tests/lab/orders.sh
+. "$LAB_TOP/tests/lab/orders.sh"
 
 MIB=6
 SLOW_S=4			# how long a put takes into which a fault falls
@@ -18,37 +20,10 @@ STALL_S=10			# when a silent peer is given up
 SLACK_S=30			# what a busy machine may take longer
 END_S=120			# when to give up waiting for a command
 D=/run/node
-orders=0 cases=0
+cases=0
 
 fmn() {
 	"$FMOVE_BIN/fmove" --socket $D/sock "$@"
-}
-
-# --- asking the other guest ----------------------------------------------------------------------
-
-# peer FUNCTION [ARGUMENT...]: guest 2 does that; its status comes back.
-peer() {
-	orders=$((orders + 1))
-	printf '%q ' "$@" > "/out/order.new"
-	mv /out/order.new "/out/order.$orders"
-	wait_for 90 test -e "/out/ordered.$orders"
-	return "$(cat "/out/ordered.$orders")"
-}
-
-serve_orders() {
-	local n status
-
-	for ((n = 1; ; n++)); do
-		until [ -e "/out/order.$n" ]; do
-			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
-			sleep 0.1
-		done
-		status=0
-		eval "$(cat "/out/order.$n")" || status=$?
-		echo $status > "/out/ordered.new"
-		mv /out/ordered.new "/out/ordered.$n"
-		[ "$(cat "/out/order.$n")" != "true end " ] || return 0
-	done
 }
 
 # --- a put in whose midst something happens ------------------------------------------------------

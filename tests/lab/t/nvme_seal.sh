@@ -13,6 +13,8 @@
 . "$LAB_TOP/tests/nodes.sh"
 # shellcheck source=tests/lab/nvmet.sh
 . "$LAB_TOP/tests/lab/nvmet.sh"
+# shellcheck source=tests/lab/orders.sh
+. "$LAB_TOP/tests/lab/orders.sh"
 
 NQN=nqn.2026-01.org.fmove:shared
 UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
@@ -22,7 +24,6 @@ POINT=/run/volume
 NVMED_HOSTID=11111111-2222-3333-4444-55555555555$GUEST
 NVMED_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$NVMED_HOSTID
 ROUNDS=${LAB_ROUNDS:-2}
-orders=0
 trap 'cp -f $N/log "/out/nvmed.log.$GUEST" 2> /dev/null || true; cp -f $D/log "/out/fmoved.log.$GUEST" 2> /dev/null || true' EXIT
 
 fmn() {
@@ -48,34 +49,6 @@ configure() {
 		mode = "$1"; writer = "$2"; queues = 1; } );
 	C
 	[ -z "${nvmed:-}" ] || check kill -HUP "$nvmed"
-}
-
-# --- guest 2 does what it is told -----------------------------------------------------------------
-
-# peer COMMAND [ARGUMENT...]: there; its status comes back, what it prints is in /out/said.
-peer() {
-	orders=$((orders + 1))
-	printf '%q ' "$@" > /out/order.new
-	mv /out/order.new "/out/order.$orders"
-	wait_for 180 test -e "/out/ordered.$orders"
-	return "$(cat "/out/ordered.$orders")"
-}
-
-serve_orders() {
-	local n status
-
-	for ((n = 1; ; n++)); do
-		until [ -e "/out/order.$n" ]; do
-			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
-			sleep 0.1
-		done
-		status=0
-		eval "$(cat "/out/order.$n")" > /out/said 2>&1 || status=$?
-		cat /out/said
-		echo $status > /out/ordered.new
-		mv /out/ordered.new "/out/ordered.$n"
-		[ "$(cat "/out/order.$n")" != "true end " ] || return 0
-	done
 }
 
 peer_until() {
@@ -255,12 +228,29 @@ down_both() {
 	peer "$FMOVE_BIN/fmove" nvme down data --timeout 120s || fail "n2: $(cat /out/said)"
 }
 
-# A mount that the file system refuses is tried again and again.
-is_settled() {
-	is state mounted || is state refused || { is state waiting && [ -n "$(nvmed_field data error)" ]; }
+# Of both, how many have it read-write.
+count_writers() {
+	writers=0
+	! is_read_write || writers=1
+	! peer is_read_write || writers=$((writers + 1))
 }
 
-# race WRITERS: both at once, from down; so many have it read-write in the end ("01": one or none).
+one_writes() {
+	count_writers
+	[ $writers = 1 ]
+}
+
+# The file system itself keeps the other one out; who is first wins, once they do not try at the same moment.
+mmp_decides() {
+	wait_for 300 one_writes
+	if is_read_write; then
+		peer_until says error "another node has it mounted"
+	else
+		wait_for 150 says error "another node has it mounted"
+	fi
+}
+
+# race WRITERS: both at once, from down; so many have it read-write in the end. 1: one, and the other one knows why not; mmp: one, by luck.
 race() {
 	local there
 
@@ -271,14 +261,12 @@ race() {
 	wait $there || fail "n2: up"
 	orders=$((orders + 1))
 	case $1 in
-	1) wait_for 150 is_read_write; peer_until is state refused ;;
-	0) wait_for 150 is state refused; peer_until is state refused ;;
-	01) wait_for 150 is_settled; peer_until is_settled ;;
+	1)	wait_for 150 is_read_write; peer_until is state refused ;;
+	0)	wait_for 150 is state refused; peer_until is state refused ;;
+	mmp)	mmp_decides ;;
 	esac
-	writers=0
-	! is_read_write || writers=1
-	! peer is_read_write || writers=$((writers + 1))
-	[[ $1 = *$writers* ]] || fail "round $round: $writers writers: $2"
+	count_writers
+	[ $writers = "${1/mmp/1}" ] || fail "round $round: $writers writers: $2"
 }
 
 refusals() {
@@ -304,7 +292,7 @@ races() {
 		# Neither can hear of the other: what is left is the file system's own protection.
 		down_both
 		peer configure exclusive n2
-		race 01 "configurations do not agree, no network"
+		race mmp "configurations do not agree, no network"
 		down_both
 		mend_wire
 		race 0 "configurations do not agree"
