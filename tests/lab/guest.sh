@@ -69,17 +69,25 @@ check_not() {
 
 # --- waiting -------------------------------------------------------------------------------------
 
+# A pause between two looks: pause_ms, the caller's, and longer the next time. Who looks takes the processor from what he waits for,
+# and on an emulated one starting a program for it takes as much as that.
+rest() {
+	local seconds
+
+	printf -v seconds '0.%03d' "$pause_ms"
+	sleep "$seconds"
+	pause_ms=$((pause_ms < 330 ? pause_ms * 3 / 2 : 500))
+}
+
 # wait_for SECONDS CMD...: until the command succeeds. The seconds say when to give up, they are
-# not a pause: nothing here depends on how fast the guest is. The longer it takes the less often it
-# is asked, because asking may cost an emulated processor as much as what is waited for.
+# not a pause: nothing here depends on how fast the guest is.
 wait_for() {
 	local end=$((SECONDS + $1)) seconds=$1 pause_ms=100
 	shift
 
 	until "$@" > /dev/null 2>&1; do
 		((SECONDS < end)) || fail "not within $seconds s: $*"
-		sleep "$(printf '0.%03d' $pause_ms)"
-		pause_ms=$((pause_ms < 600 ? pause_ms * 3 / 2 : 900))
+		rest
 	done
 }
 
@@ -97,7 +105,7 @@ fail_after() {
 # sync_point NAME [SECONDS]: go on when every guest has come here. A guest that ended before
 # it came takes the others with it, with its own result.
 sync_point() {
-	local name=$1 end=$((SECONDS + ${2:-60})) g
+	local name=$1 end=$((SECONDS + ${2:-60})) pause_ms=100 g
 
 	: > "/out/sync/$name.$GUEST"
 	for ((g = 1; g <= LAB_GUESTS; g++)); do
@@ -105,7 +113,7 @@ sync_point() {
 			[ ! -e "/out/skip.$g" ] || skip "$(cat "/out/skip.$g")"
 			[ ! -e "/out/status.$g" ] || fail_after "$g" "$name"
 			((SECONDS < end)) || fail "guest $g did not reach sync point $name"
-			sleep 0.1
+			rest
 		done
 	done
 }

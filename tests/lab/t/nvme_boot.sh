@@ -156,7 +156,7 @@ await_mounts() {
 
 	until [[ $mounts = *' /srv/data '* && $mounts = *' /srv/plain '* ]]; do
 		((SECONDS < end)) || fail "not mounted within $SLOW_S s"
-		sleep 0.5
+		sleep 3
 		mounts=$(< /proc/self/mountinfo)
 	done
 }
