@@ -49,12 +49,12 @@ soak: deps-check
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs
 	@$(call configure,dev)
-	@cmake --build build/check -j $(JOBS) --target fmove fmoved sim
+	@cmake --build build/check -j $(JOBS) --target fmove fmoved fmove-nvmed sim
 	@tests/soak/run $(SOAK)
 
 bench: deps-bench
 	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target bare_loop engine_alone put_load make_tree
+	@cmake --build build -j $(JOBS) --target bench-programs
 	@bench/run
 
 fuzz: deps-fuzz
