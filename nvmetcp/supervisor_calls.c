@@ -605,7 +605,7 @@ static void take_target(struct fm_supervised *v, json_t *answer)
 	if (why)
 		fm_log_warn("volume %s: the target does not protect what is sealed: %s", v->volume->name, why);
 	else if (fm_guard_is_writer(v->volume, v->sup->node))
-		v->is_write_protected = json_is_true(json_object_get(answer, "write_protected"));
+		v->is_write_protected = v->is_protect_confirmed;
 	if (v->how.verdict == FM_GUARD_READ_WRITE)
 		v->is_reserved = json_is_true(json_object_get(answer, "reserved"));
 	(void)fm_supervisor_save_mounted(v->sup, v);
