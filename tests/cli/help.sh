@@ -12,9 +12,9 @@ verbs=$(fmove --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p')
 nvme=$(fmove nvme --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/nvme \1/p')
 [ "$(echo "$nvme" | wc -l)" -ge 8 ] || bad "fmove nvme --help lists only: $nvme"
 
-# The options of a verb, one per line; its section of the man page.
+# The options of a verb; its section of the man page.
 options_help() {
-	fmove $1 --help | sed -n 's/^  --\([a-z-]*\).*/\1/p' | sort -u
+	fmove $1 --help | help_options
 }
 page_of() {
 	case $1 in
@@ -40,7 +40,7 @@ while read -r verb; do
 		case $option in help | socket) continue ;; esac
 		sed 's/\\-/-/g' section | grep -Eq -- "--$option\b" || bad "manual, $verb: --$option is missing"
 	done
-	for option in $(sed 's/\\-/-/g' section | grep -oE -- '^\.(BR|B|BI|IR) "?--[a-z-]+' | grep -oE '[a-z][a-z-]+$'); do
+	for option in $(man_options <section); do
 		options_help "$verb" | grep -qx -- "$option" || bad "manual, $verb: --$option is not in --help"
 	done
 done <<<"$verbs"$'\n'"$nvme"

@@ -22,6 +22,15 @@ bad() {
 	fails=$((fails + 1))
 }
 
+# The options that a --help, or the source of a manual, has entries for; from standard input, one a line.
+help_options() {
+	sed -n 's/^  --\([a-z-]*\).*/\1/p' | sort -u
+}
+
+man_options() {
+	sed 's/\\-/-/g' | grep -oE -- '^\.(BR|B|BI|IR) "?--[a-z-]+' | grep -oE '[a-z][a-z-]+$'
+}
+
 # up N: nodes n1 .. nN, joined; $dir/nI/s is the store "s" of nI. fmove talks to n1.
 up() {
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1

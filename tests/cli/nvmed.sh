@@ -22,11 +22,11 @@ man=$FM_SOURCE/config/man/fmove-nvmed.8
 fmove-nvmed --help >help 2>err || bad "--help fails"
 [ -s err ] && bad "--help talks on standard error"
 awk 'length($0) > 80 { exit 1 }' help || bad "--help is wider than 80"
-for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' help); do
+for option in $(help_options <help); do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove-nvmed(8): --$option is missing"
 done
-for option in $(sed -n 's/^\.B.* \\-\\-\([a-z-]*\).*/\1/p' "$man"); do
-	grep -q -- "--$option" help || bad "fmove-nvmed(8) has --$option, --help has not"
+for option in $(man_options <"$man"); do
+	help_options <help | grep -qx -- "$option" || bad "fmove-nvmed(8) has --$option, --help has not"
 done
 fmove-nvmed --version | grep -Eq '^fmove-nvmed [0-9]+\.[0-9]+' || bad "--version"
 if command -v man >/dev/null; then

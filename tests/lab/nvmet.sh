@@ -244,3 +244,8 @@ nvmed_is() {
 nvmed_says() {
 	[[ $(nvmed_field "$1" "$2") = *"$3"* ]]
 }
+
+# no_helper: of fmove-nvmed is left. Where it is called, pgrep is needed.
+no_helper() {
+	[ -z "$(pgrep -x nvmed-helper)" ] || fail "a helper process is left"
+}

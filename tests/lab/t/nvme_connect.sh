@@ -22,7 +22,7 @@ POINT=/run/volume
 RO=',"read_only_device":true'
 EBUSY=-16 EACCES=-13 EINVAL=-22 ENOTEMPTY=-39 ELOOP=-40 ETIMEDOUT=-110 ESTALE=-116
 
-need base64 findmnt blockdev od mkfs.ext4 mkfs.xfs xfs_io xfs_logprint tc unshare
+need base64 findmnt blockdev od pgrep mkfs.ext4 mkfs.xfs xfs_io xfs_logprint tc unshare
 [ -x "$FMOVE_BIN/nvme_helper" ] || fail "no nvme_helper in $FMOVE_BIN: build lab-programs"
 
 # ask JSON: sets reply.

@@ -20,7 +20,7 @@ GROWS=/dev/shm/grows
 KEEP_ALIVE_S=5			# the default
 MIB=1048576
 
-need findmnt mkfs.ext4 tc ss cmp
+need findmnt mkfs.ext4 tc ss cmp pgrep
 
 configure() {
 	nvmed_conf $D "$(volume data "$(volume_uuid data) writer = \"n1\";")" \
@@ -223,7 +223,7 @@ all_down() {
 		check_not findmnt $MNT/$name
 	done
 	nvmed_end TERM
-	[ -z "$(pgrep -x nvmed-helper)" ] || fail "a helper process is left"
+	no_helper
 	nvmet_down
 }
 

@@ -20,7 +20,7 @@ GROWS=/dev/shm/grows
 MIB=1048576
 READS=512
 
-need findmnt mkfs.ext4 ss cmp
+need findmnt mkfs.ext4 ss cmp pgrep
 
 # configure [GROWS]: what is special about that one; without it, its UUID.
 configure() {
@@ -204,7 +204,7 @@ all_down() {
 		check_not findmnt $MNT/$name
 	done
 	nvmed_end TERM
-	[ -z "$(pgrep -x nvmed-helper)" ] || fail "a helper process is left"
+	no_helper
 	nvmet_down
 }
 
