@@ -4,6 +4,8 @@
 #   make            the programs, in build/bin
 #   make demo       two nodes on this machine, a gigabyte there and back; installs what is missing to build
 #   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
+#   make check-fast what of it needs no guest of the lab: before each commit
+#   make coverage   which share of lines and branches those run through
 #   make lab        the tests in QEMU alone
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
 #   make bench      the figures, against other tools
@@ -30,20 +32,19 @@ demo: deps-build
 	@$(MAKE) --no-print-directory all
 	@tests/demo
 
-# What the thread sanitizer watches is few programs, but their build is whole: a mixed one would miss what it is there for.
 check: deps-check
-	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target lab-programs
-	@$(call configure,tsan)
-	@cmake --build build/tsan -j $(JOBS) --target tsan-programs
-	@$(call configure,dev)
-	@cmake --build build/check -j $(JOBS)
-	@ctest --test-dir build/check -j $(JOBS) --output-on-failure --no-tests=error
+	@JOBS=$(JOBS) tests/check
+
+check-fast: deps-check
+	@JOBS=$(JOBS) tests/check fast
+
+coverage: deps-check
+	@JOBS=$(JOBS) tests/coverage
 
 lab: deps-check
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs
-	@ctest --test-dir build -L lab --output-on-failure --no-tests=error
+	@ctest --test-dir build -L lab -j $$((4 * $(JOBS))) --output-on-failure --no-tests=error
 
 soak: deps-check
 	@$(MAKE) --no-print-directory all
@@ -74,4 +75,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check lab soak bench fuzz install clean
+.PHONY: all deps-build deps-check deps-bench deps-fuzz demo check check-fast coverage lab soak bench fuzz install clean

@@ -1,6 +1,6 @@
 # about: fmove get of a file on a mounted NVMe-TCP volume against fio reading the same file
 # guests: 1
-# timeout: 1200
+# cpus: 2
 #
 # Goal:   a volume is read as fast as it can be.
 # Method: a volume in the memory of the kernel's target, mounted by fmove-nvmed in the same guest, behind a link that is limited by tc far
@@ -42,7 +42,7 @@ volume_up() {
 	nvmed_conf $D/nvmed "name = \"data\"; subsystem = \"$NQN\"; address = \"$ADDR:4420\"; uuid = \"$UUID\"; mount = \"$POINT\";
 		type = \"ext4\"; writer = \"n1\";"
 	nvmed_start $D/nvmed
-	wait_for 120 nvmed_is data state mounted
+	wait_for nvmed_is data state mounted
 	mkdir $POINT/store
 	head -c ${MIB}M /dev/urandom > $POINT/store/source
 	sync

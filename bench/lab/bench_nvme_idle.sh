@@ -1,6 +1,6 @@
 # about: processor time and memory of fmove-nvmed while it supervises 64 mounted volumes and nothing happens
 # guests: 1
-# timeout: 3600
+# cpus: 2
 #
 # Goal:   volumes that are as they should be cost next to nothing.
 # Method: 64 subsystems of the kernel's target, each connected and mounted in the same guest. Five minutes in five windows: processor time
@@ -15,7 +15,7 @@
 VOLUMES=64
 NQN=nqn.2026-01.org.fmove:idle
 D=/run/nvmed
-UP_S=1200			# when to give up waiting: all are connected at once, by one emulated machine to itself
+HANG_S=1200			# when to give up waiting: all are connected at once, by one emulated machine to itself
 SETTLE_S=40			# until nothing is looked at more often because it is new
 WINDOWS=5 WINDOW_S=60		# at least
 COPY=/run/copy			# of /sys/class/nvme*, with what the inventory reads
@@ -100,8 +100,8 @@ need mkfs.ext4 pgrep tar
 make_volumes
 nvmed_conf $D "${volumes[@]}"
 begin=$SECONDS
-nvmed_start $D $UP_S
-wait_for $UP_S are_mounted
+nvmed_start $D
+wait_for are_mounted
 say "$VOLUMES volumes are mounted after $((SECONDS - begin)) s"
 copy_inventory
 check tar -C $COPY -cf /out/inventory.tar .

@@ -1,6 +1,6 @@
 # about: put to a null store over RDMA against ib_write_bw on the same device, without and with checksums
 # guests: 1
-# timeout: 900
+# cpus: 2
 #
 # Goal:   what fmove adds to plain RDMA writes costs next to nothing. Emulation makes a CRC about 100 times dearer than silicon, so the
 #         figure is without; the one with checksums is for the record.

@@ -1,7 +1,7 @@
 # about: durable put from NVMe to NVMe over RDMA against the slowest of the two disks and ib_write_bw
 # guests: 1
+# cpus: 2
 # disks: 2 1G
-# timeout: 900
 #
 # Goal:   with a disk at either end fmove is as fast as the slowest of disk, wire and disk.
 # Method: 64 MiB from a file on one emulated disk to a store on the other, in turn with fio reading there and writing here at once, and

@@ -1,6 +1,6 @@
 # about: put over two rate-limited RDMA rails between two guests against one of them
 # guests: 2
-# timeout: 900
+# cpus: 2
 #
 # Goal:   a second rail doubles the rate, as long as the CPU is not the limit.
 # Method: both wires are limited by tc far below what emulation can do; generated data to a null store, in turn with both soft-RoCE devices
@@ -26,15 +26,15 @@ rate_over() {
 	elif [ -e /sys/class/infiniband/rxe1 ]; then
 		check rdma link del rxe1
 	fi
-	sync_point "devices$turn" 120
+	sync_point "devices$turn"
 	node_start $D --measure-unchecked
 	node_wait $D rdma "$rails" 2
-	sync_point "connected$turn" 120
+	sync_point "connected$turn"
 	if [ "$GUEST" = 1 ]; then
 		line=$("$FMOVE_BIN/put_load" $D/sock n2 null x $((MIB << 20)) 1)
 		rate=$(awk -v m=$MIB '{ printf "%.2f", m / $1 }' <<< "$line")
 	fi
-	sync_point "put$turn" 120
+	sync_point "put$turn"
 	node_stop $D
 }
 

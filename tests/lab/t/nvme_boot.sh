@@ -1,7 +1,7 @@
 # about: volumes under systemd: boot with the target up and dead, restart, watchdog, shutdown with the target up and dead
 # guests: 2
+# cpus: 2
 # disks: 2 256M
-# timeout: 900
 # when: soak
 #
 # Goal:   a boot mounts what is configured and waits for no target; a shutdown unmounts, disconnects and only then lets the network
@@ -21,7 +21,6 @@
 NQN=nqn.2026-01.org.fmove
 ADDR=$(wire_addr 0 1)
 ROUNDS=${LAB_ROUNDS:-1}
-SLOW_S=400			# when to give up waiting; on a quiet machine nothing takes a tenth of that
 DEAD_MORE_S=50			# how much longer than with the target up until the network goes; force would come after 60
 
 # --- guest 1: the target --------------------------------------------------------------------------
@@ -56,7 +55,7 @@ is_off() {
 off() {
 	local begin=$SECONDS
 
-	wait_for $SLOW_S is_off
+	wait_for is_off
 	say "$1: the machine is off after $((SECONDS - begin)) s"
 }
 
@@ -65,21 +64,21 @@ guest_1() {
 
 	need tc
 	target_up
-	sync_point target $SLOW_S
+	sync_point target
 	for ((round = 1; round <= ROUNDS; round++)); do
-		sync_point "off-live-$round" $SLOW_S
+		sync_point "off-live-$round"
 		off "target up"
 		drop_all
-		sync_point "booted-dead-$round" $SLOW_S
+		sync_point "booted-dead-$round"
 		drop_none
-		sync_point "mounted-late-$round" $SLOW_S
+		sync_point "mounted-late-$round"
 		drop_all
-		sync_point "off-dead-$round" $SLOW_S
+		sync_point "off-dead-$round"
 		off "target dead"
 		drop_none
 	done
 	say "$ROUNDS rounds, each with a shutdown with the target up and one with it dead"
-	sync_point end $SLOW_S
+	sync_point end
 }
 
 # --- guest 2: what is there before systemd --------------------------------------------------------
@@ -161,12 +160,12 @@ are_in_the_tree() {
 boot_live() {
 	local name
 
-	wait_for $SLOW_S are_in_the_tree
-	wait_for $SLOW_S both is_mounted
+	wait_for are_in_the_tree
+	wait_for both is_mounted
 	for name in data plain; do
 		say "$name is mounted $(mounted_after $name) s after the start of fmove-nvmed"
 	done
-	wait_for $SLOW_S is_up multi-user.target
+	wait_for is_up multi-user.target
 	is_up fmove-volumes.service || fail "fmove-volumes.service is not active"
 	is_up fmove-nvme@data.service || fail "fmove-nvme@data.service is not active"
 	echo "$LAB_BOOT" > /srv/data/boot
@@ -190,7 +189,7 @@ is_another_pid() {
 }
 
 check_footprint() {
-	wait_for $SLOW_S both is_mounted
+	wait_for both is_mounted
 	[ "$(footprint)" = "$1" ] || fail "mounts or controllers are other ones than before"
 	is_up fmove-volumes.service || fail "fmove-volumes.service was stopped"
 	[ "$(nvmed_field data is_ours)" = true ] || fail "it does not know that it made its controller"
@@ -212,12 +211,12 @@ watchdog() {
 	sleep 12
 	[ "$(systemd_property fmove-nvmed.service MainPID)" = "$pid" ] || fail "it did not feed its watchdog"
 	check kill -STOP "$pid"
-	wait_for $SLOW_S is_another_pid "$pid"
+	wait_for is_another_pid "$pid"
 	check_footprint "$before"
 }
 
 boot_dead() {
-	wait_for $SLOW_S is_up multi-user.target
+	wait_for is_up multi-user.target
 	say "multi-user.target without a target: $(systemd_seconds multi-user.target ActiveEnterTimestampMonotonic) s after the kernel's start"
 	nvmed_is data state mounted && fail "the target is not dead"
 	true
@@ -245,17 +244,17 @@ guest_2_systemd() {
 		fi
 		dirty
 		guest_restarts
-		sync_point "off-live-$round" $SLOW_S
+		sync_point "off-live-$round"
 	else
 		boot_dead
-		sync_point "booted-dead-$round" $SLOW_S
-		wait_for $SLOW_S both is_mounted
+		sync_point "booted-dead-$round"
+		wait_for both is_mounted
 		[ "$(cat /srv/data/boot) $(cat /srv/plain/boot)" = "$((LAB_BOOT - 1)) $((LAB_BOOT - 1))" ] || fail "other files than those"
 		check sha256sum --check --quiet /out/dirty.2
 		dirty
-		sync_point "mounted-late-$round" $SLOW_S
+		sync_point "mounted-late-$round"
 		guest_restarts
-		sync_point "off-dead-$round" $SLOW_S
+		sync_point "off-dead-$round"
 	fi
 	systemd_off
 }
@@ -265,12 +264,12 @@ guest_2() {
 		guest_2_systemd
 	fi
 	if [ "$LAB_BOOT" = 1 ]; then
-		sync_point target $SLOW_S
+		sync_point target
 	else
 		check_net_down $((LAB_BOOT - 1))
 	fi
 	if ((LAB_BOOT > 2 * ROUNDS)); then
-		sync_point end $SLOW_S
+		sync_point end
 		return
 	fi
 	prepare

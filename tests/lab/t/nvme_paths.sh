@@ -1,10 +1,11 @@
 # about: two paths to one mounted volume: one is lost and comes back, ANA states change, the target takes fewer queues
 # guests: 1
-# timeout: 600
+# cpus: 2
 #
 # Goal:   as long as one path can be used, reading and writing go on; status says how many paths there are and in which state; when all
 #         are back it is the same device with the same controllers and the same policy.
-# Method: target and initiator in one kernel, two ports at two addresses of the loopback device, the namespace in memory.
+# Method: target and initiator in one kernel, two ports at two addresses of the loopback device, the namespace in memory. The guest has two
+#         processors because the kernel makes no more queues than there are of them.
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
@@ -58,20 +59,20 @@ start() {
 	nvmed_conf $D "name = \"data\"; subsystem = \"$NQN\"; address = \"127.0.0.2:4420\"; paths = [ \"127.0.0.3:4420\" ]; uuid = \"$UUID\";
 		mount = \"$POINT\"; type = \"ext4\"; writer = \"n1\"; iopolicy = \"round-robin\"; reconnect_delay = \"1s\"; queues = 2;"
 	nvmed_start $D
-	wait_for 120 has_paths 2 mounted
-	wait_for 30 has_policy round-robin
+	wait_for has_paths 2 mounted
+	wait_for has_policy round-robin
 	controllers=$(nvme_of $NQN)
 	source=$(findmnt -no SOURCE $POINT)
 }
 
 one_path_less() {
 	nvmet_hide 2 $NQN
-	wait_for 60 has_paths 1 degraded
+	wait_for has_paths 1 degraded
 	say "one path of two: $(nvmed_field data text)"
 	goes_on "with one path"
 	has_policy round-robin || fail "the policy is $(cat /sys/class/nvme-subsystem/*/iopolicy)"
 	nvmet_show 2 $NQN
-	wait_for 60 has_paths 2 mounted
+	wait_for has_paths 2 mounted
 	same_controllers
 	goes_on "with two paths again"
 }
@@ -89,16 +90,16 @@ ana_is() {
 ana_states() {
 	ana 1 non-optimized
 	ana 2 inaccessible
-	wait_for 60 ana_is '"ana":"inaccessible""ana":"non-optimized"'
+	wait_for ana_is '"ana":"inaccessible""ana":"non-optimized"'
 	goes_on "with a path that is not optimized"
 	ana 1 inaccessible
-	wait_for 60 ana_is '"ana":"inaccessible""ana":"inaccessible"'
+	wait_for ana_is '"ana":"inaccessible""ana":"inaccessible"'
 	findmnt $POINT > /dev/null || fail "it was unmounted"
 	(sleep 3; ana 2 optimized) &
 	goes_on "with a path that came back"
 	ana 1 optimized
-	wait_for 60 ana_is '"ana":"optimized""ana":"optimized"'
-	wait_for 60 has_paths 2 mounted
+	wait_for ana_is '"ana":"optimized""ana":"optimized"'
+	wait_for has_paths 2 mounted
 	same_controllers
 }
 
@@ -115,10 +116,10 @@ queues_are() {
 fewer_queues() {
 	queues_are 2 || fail "the queues are not those of the configuration"
 	echo 1 > $NVMET/subsystems/$NQN/attr_qid_max
-	wait_for 60 queues_are 1
+	wait_for queues_are 1
 	goes_on "with one queue"
 	echo 8 > $NVMET/subsystems/$NQN/attr_qid_max
-	wait_for 60 queues_are 2
+	wait_for queues_are 2
 	goes_on "with two queues again"
 	same_controllers
 }
@@ -127,7 +128,7 @@ start
 one_path_less
 ana_states
 fewer_queues
-check "$FMOVE_BIN/fmove" nvme down data
+check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 [ -z "$(nvme_of $NQN)" ] || fail "still connected: $(nvme_of $NQN)"
 nvmed_end TERM
 nvmet_down

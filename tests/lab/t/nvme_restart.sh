@@ -1,6 +1,6 @@
 # about: a target that is restarted again and again under verified writes: nothing lost, no second controller, nothing leaks; how soon it is back
 # guests: 1
-# timeout: 600
+# cpus: 2
 # when: soak
 #
 # Goal:   every restart of the target ends with the same controller and the same mount, with every block as it was written, and the
@@ -74,7 +74,7 @@ restart() {
 	begin=${EPOCHREALTIME/./}
 	wait_live
 	echo $(((${EPOCHREALTIME/./} - begin) / 1000)) >> /run/recovery
-	wait_for 60 nvmed_is data state mounted
+	wait_for nvmed_is data state mounted
 	[ "$(nvme_of $NQN)" = "$controller" ] || fail "not the controller it was, $controller: $(nvme_of $NQN)"
 	kill -0 "$fio" 2> /dev/null || fail "fio has ended: $(tail -n 5 /run/fio)"
 }
@@ -105,22 +105,22 @@ is_gone() {
 away() {
 	local begin=$SECONDS held
 
-	check "$FMOVE_BIN/fmove" nvme down data
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	configure ${LOSS_S}s
 	check kill -HUP "$nvmed"
-	check "$FMOVE_BIN/fmove" nvme up data
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	cksum $POINT/load > /run/sum
 	exec {held}< $POINT/load
 	nvmet_hide 1 $NQN
 	wait_for $((LOSS_S + 60)) is_gone
-	wait_for 60 nvmed_is data state waiting
+	wait_for nvmed_is data state waiting
 	check_not findmnt $POINT
 	exec {held}<&-
 	while ((SECONDS - begin < AWAY_S)); do
 		sleep 1
 	done
 	nvmet_show 1 $NQN
-	wait_for 90 nvmed_is data state mounted
+	wait_for nvmed_is data state mounted
 	[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $(nvme_of $NQN)"
 	[ "$(cksum $POINT/load)" = "$(cat /run/sum)" ] || fail "the file is not what it was"
 	say "away for $AWAY_S s with ctrl_loss_timeout = ${LOSS_S}s: mounted again"
@@ -134,11 +134,11 @@ nvmet_port 1 127.0.0.2 4420
 nvmet_show 1 $NQN
 configure never
 nvmed_start $D
-wait_for 120 nvmed_is data state mounted
+wait_for nvmed_is data state mounted
 controller=$(nvme_of $NQN)
 load &
 fio=$!
-wait_for 60 test -e $POINT/load
+wait_for test -e $POINT/load
 restart
 rm /run/recovery
 count_things
@@ -150,7 +150,7 @@ touch /run/enough
 wait $fio || fail "what was written is not there: $(tail -n 5 /run/fio)"
 say_recovery
 [ -z "$LAB_ROUNDS" ] || away
-check "$FMOVE_BIN/fmove" nvme down data
+check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 is_gone || fail "still connected: $(nvme_of $NQN)"
 nvmed_end TERM
 nvmet_down
