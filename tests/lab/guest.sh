@@ -69,24 +69,35 @@ check_not() {
 
 # --- waiting -------------------------------------------------------------------------------------
 
+# Nothing ever comes from here.
+mkfifo "/run/never.$BASHPID"
+exec {never}<> "/run/never.$BASHPID"
+rm "/run/never.$BASHPID"
+
+# pause SECONDS: as sleep(1), without a program.
+pause() {
+	read -r -t "$1" -u "$never" || true
+}
+
 # A pause between two looks: pause_ms, the caller's, and longer the next time. Who looks takes the processor from what he waits for,
 # and on an emulated one starting a program for it takes as much as that.
 rest() {
 	local seconds
 
 	printf -v seconds '0.%03d' "$pause_ms"
-	sleep "$seconds"
+	pause "$seconds"
 	pause_ms=$((pause_ms < 330 ? pause_ms * 3 / 2 : 500))
 }
 
-# wait_for SECONDS CMD...: until the command succeeds. The seconds say when to give up, they are
-# not a pause: nothing here depends on how fast the guest is.
+# When to give up waiting, in seconds: a hang and nothing less. How fast the guest is decides no test. A test may set another.
+HANG_S=400
+
+# wait_for CMD...: until the command succeeds.
 wait_for() {
-	local end=$((SECONDS + $1)) seconds=$1 pause_ms=100
-	shift
+	local end=$((SECONDS + HANG_S)) pause_ms=100
 
 	until "$@" > /dev/null 2>&1; do
-		((SECONDS < end)) || fail "not within $seconds s: $*"
+		((SECONDS < end)) || fail "not within $HANG_S s: $*"
 		rest
 	done
 }
@@ -102,10 +113,10 @@ fail_after() {
 	exit 76
 }
 
-# sync_point NAME [SECONDS]: go on when every guest has come here. A guest that ended before
+# sync_point NAME: go on when every guest has come here. A guest that ended before
 # it came takes the others with it, with its own result.
 sync_point() {
-	local name=$1 end=$((SECONDS + ${2:-60})) pause_ms=100 g
+	local name=$1 end=$((SECONDS + HANG_S)) pause_ms=100 g
 
 	: > "/out/sync/$name.$GUEST"
 	for ((g = 1; g <= LAB_GUESTS; g++)); do
@@ -125,7 +136,7 @@ power_cut() {
 	[ "$1" = "$LAB_GUESTS" ] || fail "power_cut is for guest $LAB_GUESTS only"
 	: > "/out/cut.$1"
 	while [ -e "/out/cut.$1" ]; do
-		sleep 0.02
+		pause 0.02
 	done
 }
 
@@ -142,7 +153,7 @@ cable() {
 	echo "$1 $2" > /out/cable.new
 	mv /out/cable.new /out/cable
 	while [ -e /out/cable ]; do
-		sleep 0.02
+		pause 0.02
 	done
 }
 
@@ -184,7 +195,7 @@ rxe_up() {
 	mtu=$(cat "/sys/class/net/$netdev/mtu")
 	((mtu >= RXE_MTU_MIN)) || say "note: $netdev has an MTU of $mtu, $name will use smaller packets"
 	check rdma link add "$name" type rxe netdev "$netdev"
-	[ -z "$(ip -4 addr show dev "$netdev")" ] || wait_for 10 rxe_gid "$name"
+	[ -z "$(ip -4 addr show dev "$netdev")" ] || wait_for rxe_gid "$name"
 }
 
 # rxe_pair NAME1 NAME2 NET: two RDMA devices joined by a wire inside this guest. NET is the first
@@ -308,7 +319,7 @@ bw_serve() {
 
 	need ib_write_bw ss
 	ib_write_bw -d "$1" -x "$(rxe_gid "$1")" -p "$port" -F -s 1M -n "$2" > /dev/null &
-	wait_for 20 is_listening "$port"
+	wait_for is_listening "$port"
 }
 
 # bw_send DEV MIB ADDR [PORT]: write MIB MiB to the other end, 1 MiB at a time; prints MiB per

@@ -132,12 +132,20 @@ nvmet_down() {
 	done
 }
 
+# attr_is FILE TEXT: that is its first line; a file that is not there holds nothing.
+attr_is() {
+	local line=
+
+	{ read -r line < "$1"; } 2> /dev/null || true
+	[ "$line" = "$2" ]
+}
+
 # nvme_of NQN: the controllers (nvme1 ...) that this guest has to it, one per line.
 nvme_of() {
-	local file
+	local dir
 
-	for file in /sys/class/nvme/*/subsysnqn; do
-		[ ! -e "$file" ] || [ "$(cat "$file" 2> /dev/null)" != "$1" ] || basename "${file%/subsysnqn}"
+	for dir in /sys/class/nvme/*; do
+		! attr_is "$dir/subsysnqn" "$1" || echo "${dir##*/}"
 	done
 }
 
@@ -146,10 +154,10 @@ nvme_disk() {
 	local dir disk
 
 	for dir in /sys/class/nvme-subsystem/*; do
-		[ "$(cat "$dir/subsysnqn" 2> /dev/null)" = "$1" ] || continue
+		attr_is "$dir/subsysnqn" "$1" || continue
 		for disk in "$dir"/nvme*n*; do
-			if [ "$(cat "$disk/nsid" 2> /dev/null)" = "${2:-1}" ] && [ -n "$(cat "$disk/wwid" 2> /dev/null)" ]; then
-				basename "$disk"
+			if attr_is "$disk/nsid" "${2:-1}" && ! attr_is "$disk/wwid" ""; then
+				echo "${disk##*/}"
 				return
 			fi
 		done
@@ -216,12 +224,12 @@ nvmed_conf() {
 	C
 }
 
-# nvmed_start DIR [SECONDS]: sets nvmed, its process, and FMOVE_NVMED_SOCKET; ready when this returns.
+# nvmed_start DIR: sets nvmed, its process, and FMOVE_NVMED_SOCKET; ready when this returns.
 nvmed_start() {
 	export FMOVE_NVMED_SOCKET=$1/sock
 	"$FMOVE_BIN/fmove-nvmed" --config "$1/conf" >> "$1/log" 2>&1 &
 	nvmed=$!
-	wait_for "${2:-30}" "$FMOVE_BIN/fmove" nvme list
+	wait_for "$FMOVE_BIN/fmove" nvme list
 }
 
 # nvmed_end SIGNAL: and waits for its end.
@@ -232,7 +240,7 @@ nvmed_end() {
 
 # nvmed_field VOLUME KEY: of its status; of keys that each controller has, the first one's.
 nvmed_field() {
-	"$FMOVE_BIN/fmove" nvme status "$1" --json 2> /dev/null | tr -d '\n' | sed 's/": */":/g' | json "$2"
+	"$FMOVE_BIN/fmove" nvme status "$1" --json 2> /dev/null | json "$2"
 }
 
 # nvmed_is VOLUME KEY VALUE: for wait_for.

@@ -3,14 +3,13 @@
 # shellcheck shell=bash
 
 orders=0
-ORDER_S=180			# when to give up waiting for an order to be done
 
 # peer COMMAND [ARGUMENT...]: guest 2 does that, functions of the test included; its status comes back, what it printed is in /out/said.
 peer() {
 	orders=$((orders + 1))
 	printf '%q ' "$@" > /out/order.new
 	mv /out/order.new "/out/order.$orders"
-	wait_for $ORDER_S test -e "/out/ordered.$orders"
+	wait_for test -e "/out/ordered.$orders"
 	return "$(cat "/out/ordered.$orders")"
 }
 
@@ -21,7 +20,7 @@ serve_orders() {
 	for ((n = 1; ; n++)); do
 		until [ -e "/out/order.$n" ]; do
 			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
-			sleep 0.1
+			pause 0.1
 		done
 		status=0
 		eval "$(cat "/out/order.$n")" > /out/said 2>&1 || status=$?

@@ -1,7 +1,6 @@
 # about: an emulated NVMe disk under xfs and ext4: O_DIRECT writes over io_uring, read back and verified
 # guests: 1
 # disks: 2 512M
-# timeout: 120
 #
 # Goal:   stores can be put on disks that are disks: with a block size, O_DIRECT, flushes.
 # Method: fio writes with a checksum in every block, drops nothing into the page cache (O_DIRECT),

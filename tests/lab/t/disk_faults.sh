@@ -1,7 +1,6 @@
 # about: disks full, over quota, broken, hanging, read-only in the midst of a put: an error that names it, or completion; bit rot is found
 # guests: 1
 # disks: 3 512M
-# timeout: 300
 #
 # Goal:   whatever the disk does, the name at the destination holds the old version or the new; the command says what was wrong in a line, or
 #         completes; both daemons stay up and answer; once the disk is well again the same command completes.
@@ -14,7 +13,7 @@
 # shellcheck source=tests/fault/expect.sh
 . "$LAB_TOP/tests/fault/expect.sh"
 
-HANG_S=$([ -n "$LAB_ROUNDS" ] && echo 30 || echo 12)
+DISK_HANG_S=$([ -n "$LAB_ROUNDS" ] && echo 30 || echo 12)
 MIB=8
 END_S=90		# when to give up waiting for a command
 D=/run/disk_faults
@@ -114,7 +113,7 @@ begin() {
 	echo "--- $where"
 	fmn put --force --quiet --limit "$1KiB/s" /mnt/source/new n2:d/x > $D/out 2> $D/err &
 	pid=$!
-	wait_for 60 is_under_way
+	wait_for is_under_way
 }
 
 is_under_way() {
@@ -127,7 +126,7 @@ ended() {
 
 	while kill -0 $pid 2>/dev/null; do
 		((SECONDS < end)) || fail "$where: no end within $END_S s"
-		sleep 0.1
+		pause 0.1
 	done
 	status=0
 	wait $pid || status=$?
@@ -159,10 +158,10 @@ is_old_or_new() {
 # All is well again: the same command completes. The old version is put back for the next case.
 again() {
 	check node_wait $D/n1 tcp 1 1
-	fmn put --force --quiet --timeout 60s /mnt/source/new n2:d/x || fail "$where: run again"
+	fmn put --force --quiet --timeout ${HANG_S}s /mnt/source/new n2:d/x || fail "$where: run again"
 	is_new
 	no_partial /mnt/dest/s || fail "$where"
-	fmn put --force --quiet --timeout 60s /mnt/source/old n2:d/x || fail "$where: the old version again"
+	fmn put --force --quiet --timeout ${HANG_S}s /mnt/source/old n2:d/x || fail "$where: the old version again"
 }
 
 # --- the cases -----------------------------------------------------------------------------------
@@ -177,7 +176,7 @@ has_filled() {
 
 # All but $1 bytes. What was sent may still be arriving, and takes space between the question and the filler.
 fill_disk() {
-	wait_for 60 has_filled "$1"
+	wait_for has_filled "$1"
 }
 
 empty_disk() {
@@ -191,11 +190,11 @@ no_space() {
 	rm -f $D/go
 	{
 		cat /mnt/source/new
-		wait_for 60 test -e $D/go
+		wait_for test -e $D/go
 		cat /mnt/source/new
 	} | fmn put --force --quiet - n2:d/x > $D/out 2> $D/err &
 	pid=$!
-	wait_for 60 is_under_way
+	wait_for is_under_way
 	fill_disk $((1 << 20))
 	: > $D/go
 	ended "[Nn]o space"
@@ -273,17 +272,17 @@ break_ext4() {
 
 # The disk stops answering for longer than a peer may be silent: a slow disk is no lost peer, and nobody else waits for it.
 hangs() {
-	fault "a disk that hangs for $HANG_S s" "." may hang_dest true
+	fault "a disk that hangs for $DISK_HANG_S s" "." may hang_dest true
 }
 
 hang_dest() {
 	local resumer
 
 	check dmsetup suspend --noudevsync --noflush --nolockfs dest
-	(sleep $HANG_S; dmsetup resume --noudevsync dest) &
+	(sleep $DISK_HANG_S; dmsetup resume --noudevsync dest) &
 	resumer=$!
 	still_up
-	fmn put --force --quiet --timeout 60s /mnt/source/old n2:s/other || fail "$where: a put to another disk"
+	fmn put --force --quiet --timeout ${HANG_S}s /mnt/source/old n2:s/other || fail "$where: a put to another disk"
 	check cmp /mnt/source/old $D/n2/s/other
 	wait $resumer
 }

@@ -1,7 +1,6 @@
 # about: durable puts and gets between NVMe disks under xfs and ext4: O_DIRECT, and whole after a crash right behind `done`
 # guests: 1
 # disks: 2 1G
-# timeout: 240
 #
 # Goal:   with disks under both ends the page cache is out of the way, and what put called durable is there after the machine stopped dead.
 # Method: two nodes over RDMA; files go from one file system to the other and back. fincore tells what of the target is in the page

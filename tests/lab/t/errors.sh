@@ -1,6 +1,5 @@
 # about: what is said without RDMA, without access to it, with MTU 1500, with too little memory that may be locked
 # guests: 1
-# timeout: 240
 #
 # Goal:   a machine that is not set up for RDMA moves files all the same, and one line says what is wrong and what mends it.
 # Method: two nodes, started anew for each trouble: no device; a device that the service's user may not open; an MTU of 1500; a limit on

@@ -1,7 +1,6 @@
 # about: SIGKILL of either daemon and of the command in the midst of puts and gets over RDMA
 # guests: 1
 # disks: 1 1G
-# timeout: 240
 #
 # Goal:   what tests/fault/kill.sh shows over TCP holds over RDMA: memory that a dead node's peer may still write to hurts nobody.
 # Method: the same script in a guest, with two RDMA devices on a wire, on a disk. LAB_ROUNDS: rounds.

@@ -1,7 +1,6 @@
 # about: what put called done survives a disk that kept nothing but what it had to, at every mark of dm-log-writes
 # guests: 1
 # disks: 3 768M
-# timeout: 240
 #
 # Goal:   a flush that is missing anywhere between the last byte and `done` is found; at any other moment a name is the old version or the new.
 # Method: the destination lies on dm-log-writes, which logs a write when a flush after it has completed. After every done a mark is

@@ -1,7 +1,6 @@
 # about: nodes in a cgroup of their budget and 64 MiB; 8 MiB that may be locked; 10,000 puts at once in there
 # guests: 1
 # disks: 2 1G
-# timeout: 240
 #
 # Goal:   memory.total is a promise: the kernel never has to kill for it, whatever is asked. With little memory that may be locked files travel
 #         all the same, and one line says what to do.
@@ -85,7 +84,7 @@ files_together() {
 	local transport=$1 i pids=() pid
 
 	for ((i = 0; i < FILES; i++)); do
-		fmn put --quiet --force --transport "$transport" --timeout 120s $D/src.$i n2:s/f.$i &
+		fmn put --quiet --force --transport "$transport" --timeout ${HANG_S}s $D/src.$i n2:s/f.$i &
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do
@@ -94,7 +93,7 @@ files_together() {
 	pids=()
 	for ((i = 0; i < FILES; i++)); do
 		check cmp $D/src.$i $D/n2/s/f.$i
-		fmn get --quiet --force --transport "$transport" --timeout 120s n2:s/f.$i $D/back.$i &
+		fmn get --quiet --force --transport "$transport" --timeout ${HANG_S}s n2:s/f.$i $D/back.$i &
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do
@@ -116,7 +115,7 @@ many_files() {
 	for i in {a..j}/f{1..100}; do
 		echo "$i" > "$D/tree/$i"
 	done
-	check fmn put --quiet -r --force --timeout 120s $D/tree n2:s/tree
+	check fmn put --quiet -r --force --timeout ${HANG_S}s $D/tree n2:s/tree
 	check diff -r $D/tree $D/n2/s/tree
 }
 
@@ -130,7 +129,7 @@ in_cgroups() {
 	many_files
 	nobody_was_killed "files"
 	check "$FMOVE_BIN/flood" $D/n1/sock $D/small 10000 2048 n2 s
-	check fmn put --quiet --force --timeout 120s $D/src.0 n2:s/after
+	check fmn put --quiet --force --timeout ${HANG_S}s $D/src.0 n2:s/after
 	check cmp $D/src.0 $D/n2/s/after
 	nobody_was_killed "10,000 puts"
 	stop_nodes

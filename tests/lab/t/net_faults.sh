@@ -1,6 +1,5 @@
 # about: loss, jitter, links down, rxe deleted, addresses and MTU changed, one-way drops, resets, a stopped peer, RDMA dead: under a put over RDMA
 # guests: 2
-# timeout: 600
 #
 # Goal:   whatever the network does in the midst of a put, it completes, or says in one line what is wrong and with whom; the destination holds
 #         the old version or the new; when the network is well the rails come back and the same command completes.
@@ -16,9 +15,6 @@
 
 MIB=6
 SLOW_S=4			# how long a put takes into which a fault falls
-STALL_S=10			# when a silent peer is given up
-SLACK_S=30			# what a busy machine may take longer
-END_S=120			# when to give up waiting for a command
 D=/run/node
 cases=0
 
@@ -61,31 +57,29 @@ begin() {
 	cases=$((cases + 1))
 	rxe_mark rxe0
 	rxe_mark rxe1
-	fmn put --force --quiet --json --limit "$limit" --timeout "${END_S}s" $D/new n2:s/x > $D/out 2> $D/err &
+	fmn put --force --quiet --json --limit "$limit" $D/new n2:s/x > $D/out 2> $D/err &
 	pid=$!
-	wait_for 60 is_under_way
-	began=$SECONDS
+	wait_for is_under_way
 }
 
 is_under_way() {
 	! kill -0 $pid 2>/dev/null || node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
 }
 
-# ended [PATTERN]: sets `status` and `took`. What failed names the peer.
-ended() {
-	local end=$((SECONDS + END_S + SLACK_S))
+has_ended() {
+	! kill -0 $pid
+}
 
-	while kill -0 $pid 2>/dev/null; do
-		((SECONDS < end)) || fail "$where: no end within $END_S s"
-		sleep 0.1
-	done
-	took=$((SECONDS - began))
+# ended [PATTERN]: sets `status`. The command was told no time to end in: it ends because it is through, or because the peer that says nothing was
+# noticed. What failed names the peer.
+ended() {
+	wait_for has_ended
 	status=0
 	wait $pid || status=$?
 	if [ $status = 0 ]; then
 		say "$where: done, $(json transport < $D/out), $(json resent_bytes < $D/out) bytes sent again"
 	else
-		say "$where: status $status after $took s: $(cat $D/err)"
+		say "$where: status $status: $(cat $D/err)"
 		[ "$(wc -l < $D/err)" = 1 ] || fail "$where: not one line"
 		grep -q "n2.*${1:-}" $D/err || fail "$where: not named: n2 ${1:-}"
 		((status == 1 || status == 4)) || fail "$where: status $status"
@@ -98,12 +92,6 @@ is_up() {
 	kill -0 "$(cat $D/pid)"
 }
 
-# Nobody told that the peer is there no more: it was noticed, in time, and named.
-gave_up() {
-	[ $status != 0 ] || return 0		# it was through before
-	((took <= STALL_S + SLACK_S)) || fail "$where: noticed after $took s only"
-}
-
 # All is well: rails come back, the command completes, and the old version comes back for the next case.
 again() {
 	if [ $status = 0 ]; then
@@ -112,10 +100,10 @@ again() {
 		is old new
 	fi
 	check node_wait $D rdma 2 1
-	fmn put --force --quiet --timeout 90s $D/new n2:s/x || fail "$where: run again"
+	fmn put --force --quiet $D/new n2:s/x || fail "$where: run again"
 	is new
 	peer no_partial $D/s || fail "$where: something half-done"
-	fmn put --force --quiet --timeout 90s $D/old n2:s/x || fail "$where: the old version again"
+	fmn put --force --quiet $D/old n2:s/x || fail "$where: the old version again"
 }
 
 # --- the cases -----------------------------------------------------------------------------------
@@ -162,7 +150,7 @@ cables() {
 link_down() {
 	begin "links down for $1 s"
 	cables off
-	wait_for 10 has_no_carrier
+	wait_for has_no_carrier
 	sleep "$1"		# what is tried, not what is waited for
 	cables on
 	ended
@@ -176,7 +164,7 @@ has_no_carrier() {
 rxe_deleted() {
 	begin "an rxe device is deleted under load"
 	peer delete_rxe1
-	peer wait_for 30 rxe1_is_gone
+	peer wait_for rxe1_is_gone
 	ended
 	[ $status = 0 ] || ! can failover || fail "$where: there was another rail"
 	peer rxe_up rxe1 wire1
@@ -210,7 +198,6 @@ one_way() {
 	begin "nothing comes back from n2"
 	peer on_wires netem loss 100%
 	ended
-	gave_up
 	peer on_wires no_netem
 	again
 }
@@ -241,7 +228,6 @@ stopped() {
 	begin "the far daemon is stopped"
 	peer daemon STOP
 	ended
-	gave_up
 	peer daemon CONT
 	again
 }
@@ -255,7 +241,6 @@ dropped() {
 	on_wires netem loss 100%
 	peer on_wires netem loss 100%
 	ended
-	gave_up
 	on_wires no_netem
 	peer on_wires no_netem
 	again
@@ -297,7 +282,7 @@ rdma_dies() {
 	again
 	rxe_mark rxe0
 	rxe_mark rxe1
-	fmn put --force --quiet --transport rdma --timeout 90s $D/old n2:s/x || fail "$where: RDMA is not back"
+	fmn put --force --quiet --transport rdma $D/old n2:s/x || fail "$where: RDMA is not back"
 	(($(rxe_bytes rxe0) + $(rxe_bytes rxe1) >= MIB << 20)) || fail "$where: what was said to be RDMA was none"
 }
 
@@ -317,7 +302,7 @@ driver() {
 		head -c $(((MIB << 20) + 13)) /dev/urandom > $D/$version
 		hash[$version]=$(sha256sum $D/$version | cut -d' ' -f1)
 	done
-	check fmn put --quiet --timeout 90s $D/old n2:s/x
+	check fmn put --quiet $D/old n2:s/x
 	if [ -z "$LAB_ROUNDS" ]; then
 		all_cases rdma_dies rxe_deleted reset
 	else

@@ -1,7 +1,6 @@
 # about: the supervisor's helper processes on a real NVMe-TCP target: discover, connect, probe, mount, disconnect, and each thing that can be wrong
 # guests: 1
 # disks: 1 512M
-# timeout: 480
 #
 # Goal:   each call does what helper_calls.h says on a real kernel; what is wrong has its kind and one line; a call that hangs ends at its
 #         deadline, is counted until the kernel lets go of it, and nothing is left behind.
@@ -82,7 +81,7 @@ disconnect_json() {
 connect() {
 	yes "$(connect_json "${1:-}")"
 	controller=$(value controller)
-	wait_for 20 nvme_disk $NQN
+	wait_for nvme_disk $NQN
 	disk=$(nvme_disk $NQN)
 }
 
@@ -192,7 +191,7 @@ read_only_device() {
 	check umount $other
 	# In another mount namespace, where the table of mounts says nothing of it.
 	unshare -m sh -c "mount /dev/$disk $other && touch /run/mounted && while [ ! -e /run/over ]; do sleep 0.1; done; umount $other" &
-	wait_for 20 test -e /run/mounted
+	wait_for test -e /run/mounted
 	no $EBUSY "for ourselves" "$(prepare_json "$RO")"
 	is_writable
 	touch /run/over
@@ -326,7 +325,7 @@ hang() {
 	check tc qdisc add dev lo root netem loss 100%
 	"$FMOVE_BIN/nvme_helper" --timeout 3 --linger "$(device_json probe)" "$(device_json probe)" > /run/hang &
 	helper_pid=$!
-	wait_for 60 grep -q "\"code\":$EBUSY" /run/hang
+	wait_for grep -q "\"code\":$EBUSY" /run/hang
 	head -n 1 /run/hang | grep -q "\"code\":$ETIMEDOUT.*\"stuck\":1" || fail "no deadline: $(cat /run/hang)"
 	say "$(head -n 1 /run/hang | json text)"
 	check kill -0 $helper_pid

@@ -1,6 +1,5 @@
 # about: faults of networks under mounted volumes: swallowed packets, resets, nobody listens, a subsystem that is gone, loss; another host id
 # guests: 1
-# timeout: 900
 # when: soak
 #
 # Goal:   whatever happens to the network or at the target, a volume is in the end what it was: one controller, mounted where it
@@ -106,11 +105,11 @@ another_host_id() {
 	[ "$foreign" ] || fail "the kernel makes no controller for somebody else"
 	configure
 	nvmed_start $D
-	wait_for 60 nvmed_says data error "host id"
+	wait_for nvmed_says data error "host id"
 	say "another host id: $(nvmed_field data error)"
 	nvme_remove "$foreign"
 	for name in data reads short grows; do
-		check "$FMOVE_BIN/fmove" nvme up $name --wait 120s
+		check "$FMOVE_BIN/fmove" nvme up $name --wait ${HANG_S}s
 	done
 }
 
@@ -141,19 +140,19 @@ swallowed() {
 	net_bad loss 100%
 	read_reads > /run/read &
 	read_pid=$!
-	wait_for 60 nvmed_is data state degraded
+	wait_for nvmed_is data state degraded
 	((SECONDS - begin <= 2 * KEEP_ALIVE_S + 15)) || fail "it took $((SECONDS - begin)) s to notice, with a keep-alive of $KEEP_ALIVE_S s"
 	say "swallowed packets: noticed after $((SECONDS - begin)) s: $(nvmed_field data text)"
 	wait $read_pid
 	read -r how seconds < /run/read
 	[ "$how" = failed ] && grep -q "Input/output error" /run/read.error || fail "the read: $how, $(cat /run/read.error)"
 	say "a reader with fast_io_fail = 5s has its error after $seconds s"
-	wait_for 90 is_gone short
-	wait_for 60 nvmed_is short state waiting
+	wait_for is_gone short
+	wait_for nvmed_is short state waiting
 	check_not findmnt $MNT/short
 	findmnt $MNT/data > /dev/null || fail "data was unmounted"
 	net_good
-	wait_for 120 are_all mounted
+	wait_for are_all mounted
 	same_as_before data reads grows
 	[ "$(nvme_of $PREFIX:short | wc -l)" = 1 ] || fail "short: not one controller: $(nvme_of $PREFIX:short)"
 	[ "$(read_reads | cut -d' ' -f1)" = whole ] || fail "it cannot be read again: $(cat /run/read.error)"
@@ -172,10 +171,10 @@ reset() {
 		sleep 0.$i
 	done
 	nvmet_hide 2 $PREFIX:data
-	wait_for 60 nvmed_is data state degraded
-	wait_for 30 eval "dmesg | grep -q 'failed to connect socket: -111'"
+	wait_for nvmed_is data state degraded
+	wait_for eval "dmesg | grep -q 'failed to connect socket: -111'"
 	nvmet_show 2 $PREFIX:data
-	wait_for 60 are_all mounted
+	wait_for are_all mounted
 	same_as_before data reads short grows
 	nothing_lost
 }
@@ -183,12 +182,12 @@ reset() {
 # Its port is there and the subsystem is not: the kernel gives such a controller up at once, whatever its patience.
 subsystem_gone() {
 	nvmet_hide 4 $PREFIX:short
-	wait_for 60 is_gone short
-	wait_for 60 nvmed_is short state waiting
+	wait_for is_gone short
+	wait_for nvmed_is short state waiting
 	check_not findmnt $MNT/short
 	say "subsystem gone: $(nvmed_field short error)"
 	nvmet_show 4 $PREFIX:short
-	check "$FMOVE_BIN/fmove" nvme up short
+	check "$FMOVE_BIN/fmove" nvme up short --wait ${HANG_S}s
 	[ "$(nvme_of $PREFIX:short | wc -l)" = 1 ] || fail "short: not one controller: $(nvme_of $PREFIX:short)"
 	nothing_lost
 }
@@ -218,7 +217,7 @@ all_down() {
 	local name
 
 	for name in data reads short grows; do
-		check "$FMOVE_BIN/fmove" nvme down $name
+		check "$FMOVE_BIN/fmove" nvme down $name --timeout ${HANG_S}s
 		is_gone $name || fail "$name is still connected: $(nvme_of $PREFIX:$name)"
 		check_not findmnt $MNT/$name
 	done

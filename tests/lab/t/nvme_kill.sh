@@ -1,6 +1,5 @@
 # about: the supervisor killed at random moments while it connects and mounts: adopted, nothing twice, mounted as it should be, nothing left
 # guests: 1
-# timeout: 600
 #
 # Goal:   whatever the supervisor was at when it died, the next one ends with one controller that it knows for its own and one mount, of
 #         the right device and kind; a device that was set read-only for a reader is writable again for the writer; no helper is left.
@@ -51,7 +50,7 @@ round() {
 	local who=writer pause
 
 	(($1 % 2)) || who=reader
-	check "$FMOVE_BIN/fmove" nvme down data
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	configure $who
 	check kill -HUP "$nvmed"
 	check "$FMOVE_BIN/fmove" nvme up data --wait 0
@@ -62,7 +61,7 @@ round() {
 	# What the killed one was to be may be done by halves; the next is to be the other.
 	(($1 % 3)) || { who=writer; configure $who; }
 	nvmed_start $D
-	wait_for 90 nvmed_is data state mounted
+	wait_for nvmed_is data state mounted
 	check_mount $who
 	no_helper
 }
@@ -77,11 +76,11 @@ nvmet_port 1 127.0.0.2 4420
 nvmet_show 1 $NQN
 configure writer
 nvmed_start $D
-wait_for 120 nvmed_is data state mounted
+wait_for nvmed_is data state mounted
 for ((i = 1; i <= rounds; i++)); do
 	round $i
 done
-check "$FMOVE_BIN/fmove" nvme down data
+check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 [ -z "$(nvme_of $NQN)" ] || fail "still connected: $(nvme_of $NQN)"
 nvmed_end TERM
 nvmet_down

@@ -1,6 +1,5 @@
 # about: what becomes of a volume's namespace: digests, removed, added, larger, smaller, another identity, another number; reads that fail under a put
 # guests: 1
-# timeout: 900
 #
 # Goal:   a volume is what it was, or is not mounted and says why: a namespace that went and came back, that is another one at the same
 #         place, that has another number, or fewer bytes. Status says in between what is the matter. A put whose source cannot be read
@@ -57,7 +56,7 @@ start() {
 	configure
 	nvmed_start $D
 	for name in reads short grows; do
-		check "$FMOVE_BIN/fmove" nvme up $name --wait 120s
+		check "$FMOVE_BIN/fmove" nvme up $name --wait ${HANG_S}s
 	done
 }
 
@@ -82,15 +81,15 @@ digests() {
 	local digest plain='' with
 
 	for digest in false true; do
-		check "$FMOVE_BIN/fmove" nvme down grows
+		check "$FMOVE_BIN/fmove" nvme down grows --timeout ${HANG_S}s
 		reconfigure "$(volume_uuid grows) header_digest = $digest; data_digest = $digest;"
-		check "$FMOVE_BIN/fmove" nvme connect grows
+		check "$FMOVE_BIN/fmove" nvme connect grows --wait ${HANG_S}s
 		with=$(bytes_of_reads "$(nvme_disk $PREFIX:grows)")
 		plain=${plain:-$with}
 	done
 	((plain >= READS * 4096 && with >= plain + READS * 8)) || fail "$READS reads of 4 KiB are $plain bytes without digests and $with with them"
 	say "digests: $READS reads of 4 KiB are $plain bytes without and $with with them"
-	check "$FMOVE_BIN/fmove" nvme up grows
+	check "$FMOVE_BIN/fmove" nvme up grows --wait ${HANG_S}s
 	is_same_as_before grows
 }
 
@@ -104,7 +103,7 @@ source_unreadable() {
 	say "unreadable: $(cat /run/put.error)"
 	[ ! -e $NODES/n2/s/random ] || fail "half a file was published"
 	nvmet_show 3 $PREFIX:reads
-	wait_for 120 nvmed_is reads state mounted
+	wait_for nvmed_is reads state mounted
 	check "$FMOVE_BIN/fmove" --socket $NODES/n1/sock put --quiet $MNT/reads/random n2:s/random
 	cmp /run/files/random $NODES/n2/s/random || fail "what was put is not what was read"
 	node_stop $NODES/n1
@@ -119,13 +118,13 @@ removed_and_added() {
 
 	was=$(nvme_of $PREFIX:grows)
 	echo 0 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/enable
-	wait_for 60 nvmed_says grows text "no namespace for this host"
+	wait_for nvmed_says grows text "no namespace for this host"
 	check_not findmnt $MNT/grows
 	say "namespace removed: $(nvmed_field grows text)"
 	nvmet_ns $PREFIX:grows 2 /dev/ram3 "$(nvmet_uuid beside)"
-	wait_for 30 nvme_disk $PREFIX:grows 2
+	wait_for nvme_disk $PREFIX:grows 2
 	echo 1 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/enable
-	wait_for 60 nvmed_is grows state mounted
+	wait_for nvmed_is grows state mounted
 	nvmed_is grows nsid 1 || fail "mounted is namespace $(nvmed_field grows nsid)"
 	is_same_as_before grows
 	nvmet_ns_down $PREFIX:grows 2
@@ -140,17 +139,17 @@ resize() {
 
 resized() {
 	resize 56M
-	wait_for 30 nvmed_is grows size_bytes $((56 * MIB))
+	wait_for nvmed_is grows size_bytes $((56 * MIB))
 	nvmed_is grows state mounted || fail "larger, and not mounted any more: $(nvmed_field grows text)"
 	resize 39M
-	wait_for 30 nvmed_says grows error "fewer"
+	wait_for nvmed_says grows error "fewer"
 	say "smaller below the mount: $(nvmed_field grows error)"
 	nvmed_is grows is_mounted true || fail "unmounted"
-	check "$FMOVE_BIN/fmove" nvme connect grows
+	check "$FMOVE_BIN/fmove" nvme connect grows --wait ${HANG_S}s
 	check_not "$FMOVE_BIN/fmove" nvme up grows
 	nvmed_says grows text "fewer" || fail "smaller, and $(nvmed_field grows state): $(nvmed_field grows text)"
 	resize 40M
-	wait_for 60 nvmed_is grows state mounted
+	wait_for nvmed_is grows state mounted
 	nvmed_is grows error '' || fail "it still says $(nvmed_field grows error)"
 	is_same_as_before grows
 }
@@ -158,12 +157,12 @@ resized() {
 # another_identity WORD: the namespace says it is another one: refused with that word, and mounted again when it says the right thing.
 another_identity() {
 	nvmet_ns_again $PREFIX:grows 1 "$(nvmet_uuid stranger)"
-	wait_for 60 nvmed_is grows state refused
+	wait_for nvmed_is grows state refused
 	check_not findmnt $MNT/grows
 	nvmed_says grows text "$1" || fail "it is refused because $(nvmed_field grows text)"
 	say "another identity: $(nvmed_field grows text)"
 	nvmet_ns_again $PREFIX:grows 1 "$(nvmet_uuid grows)"
-	wait_for 60 nvmed_is grows state mounted
+	wait_for nvmed_is grows state mounted
 	is_same_as_before grows
 }
 
@@ -171,10 +170,10 @@ another_identity() {
 identity() {
 	another_identity "not the expected"
 	reconfigure ''
-	wait_for 60 nvmed_is grows state mounted
+	wait_for nvmed_is grows state mounted
 	another_identity "last"
 	reconfigure
-	wait_for 60 nvmed_is grows state mounted
+	wait_for nvmed_is grows state mounted
 }
 
 # Somebody else's controller has the number that was ours.
@@ -183,9 +182,9 @@ renumbered() {
 
 	disk=$(nvmed_field short device)
 	by_id=$(nvmed_field short by_id)
-	check "$FMOVE_BIN/fmove" nvme down short
+	check "$FMOVE_BIN/fmove" nvme down short --timeout ${HANG_S}s
 	foreign=$(nvme_foreign $PREFIX:other "$(addr_of other)" $NVMED_HOSTNQN $NVMED_HOSTID)
-	check "$FMOVE_BIN/fmove" nvme up short
+	check "$FMOVE_BIN/fmove" nvme up short --wait ${HANG_S}s
 	[ "$(nvmed_field short device)" != "$disk" ] || fail "it is $disk again, the test shows nothing"
 	[ "$(nvmed_field short by_id)" = "$by_id" ] || fail "by-id was $by_id and is $(nvmed_field short by_id)"
 	is_same_as_before short
@@ -199,7 +198,7 @@ all_down() {
 	local name
 
 	for name in reads short grows; do
-		check "$FMOVE_BIN/fmove" nvme down $name
+		check "$FMOVE_BIN/fmove" nvme down $name --timeout ${HANG_S}s
 		[ -z "$(nvme_of $PREFIX:$name)" ] || fail "$name is still connected: $(nvme_of $PREFIX:$name)"
 		check_not findmnt $MNT/$name
 	done

@@ -1,7 +1,6 @@
 # about: what the target does for a volume: what is sealed nobody can write, what is written one host alone; somebody else's protection
 # guests: 2
 # disks: 1 512M
-# timeout: 1200
 #
 # Goal:   a sealed namespace is write protected, so that no host can write to it, and writable again for its writer after unseal, wherever
 #         the supervisor was killed on the way. What somebody else protects is not mounted read-write, and says why. A volume is mounted
@@ -20,7 +19,6 @@ D=/run/nvmed
 POINT=/run/volume
 OTHER_HOSTID=99999999-2222-3333-4444-555555555555
 ROUNDS=${LAB_ROUNDS:-1}
-WAIT_S=400			# of one guest for the other
 nvmet_reservations=1
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
@@ -51,42 +49,42 @@ release() {
 
 other_host() {
 	check nvme_foreign $NQN "$(wire_addr 1 1)" nqn.2014-08.org.nvmexpress:uuid:$OTHER_HOSTID $OTHER_HOSTID
-	wait_for 60 nvme_disk $NQN
+	wait_for nvme_disk $NQN
 	disk=$(nvme_disk $NQN)
-	sync_point written $WAIT_S
+	sync_point written
 	if [ -e /out/has_reservations ]; then
 		check_not write_behind
 	else
 		check write_behind
 	fi
 	is_device_read_only 0 || fail "read-only although nobody has sealed it"
-	sync_point seen $WAIT_S
+	sync_point seen
 
-	sync_point sealed $WAIT_S
-	wait_for 60 is_device_read_only 1
+	sync_point sealed
+	wait_for is_device_read_only 1
 	blockdev --setrw "/dev/$disk" || true
 	check_not write_behind
 	check dd if="/dev/$disk" of=/dev/null bs=4096 count=16 iflag=direct status=none
-	sync_point tried $WAIT_S
+	sync_point tried
 
-	sync_point unsealed $WAIT_S
-	wait_for 60 is_device_read_only 0
-	sync_point down $WAIT_S
+	sync_point unsealed
+	wait_for is_device_read_only 0
+	sync_point down
 	check write_behind			# a reservation is given back
 	prepare '"read_only_device":true,"target":{"write_protect":true}'
-	sync_point protected $WAIT_S
-	sync_point left $WAIT_S
+	sync_point protected
+	sync_point left
 	prepare '"read_only_device":false,"target":{"write_protect":false}'
 	is_device_read_only 0 || fail "still read-only"
 	prepare "\"target\":{\"reserve_as\":\"$OTHER_HOSTID\"}"
-	sync_point mine $WAIT_S
-	sync_point refused $WAIT_S
+	sync_point mine
+	sync_point refused
 	release
-	sync_point released $WAIT_S
-	sync_point end $WAIT_S
+	sync_point released
+	sync_point end
 	check write_behind
 	nvme_remove "$(nvme_of $NQN)"
-	sync_point over $WAIT_S
+	sync_point over
 }
 
 # --- guest 1 --------------------------------------------------------------------------------------
@@ -115,38 +113,38 @@ is_read_only() {
 }
 
 first_mount() {
-	wait_for 150 is_read_write
+	wait_for is_read_write
 	is is_reserved "$has_reservations" || fail "reserved: $(nvmed_field data is_reserved), with reservations: $has_reservations"
 	is is_write_protected false || fail "protected before it is sealed"
 	echo one > $POINT/file
-	sync_point written $WAIT_S
-	sync_point seen $WAIT_S
+	sync_point written
+	sync_point seen
 }
 
 # Also after the supervisor was killed, and connected anew.
 seal() {
-	check fmn seal data --wait 150s
+	check fmn seal data --wait ${HANG_S}s
 	is is_write_protected true || fail "sealed, and not protected"
 	is is_reserved false || fail "still reserved, and it is sealed"
 	[ "$(cat $POINT/file)" = one ] || fail "not what was written"
 	nvmed_end KILL
 	nvmed_start $D
-	wait_for 60 is_read_only
-	check fmn down data --timeout 60s
-	check fmn up data --wait 150s
-	wait_for 60 is_read_only
+	wait_for is_read_only
+	check fmn down data --timeout ${HANG_S}s
+	check fmn up data --wait ${HANG_S}s
+	wait_for is_read_only
 	is is_write_protected true || fail "after down and up it is not said to be protected"
 	fmn status data
-	sync_point sealed $WAIT_S
-	sync_point tried $WAIT_S
+	sync_point sealed
+	sync_point tried
 }
 
 unseal() {
-	check fmn unseal data --force --wait 150s
-	wait_for 60 is_read_write
+	check fmn unseal data --force --wait ${HANG_S}s
+	wait_for is_read_write
 	is is_write_protected false || fail "unsealed, and said to be protected"
 	echo two > $POINT/file
-	sync_point unsealed $WAIT_S
+	sync_point unsealed
 }
 
 # Where it was killed is chance; what was wanted last is what it comes to.
@@ -162,7 +160,7 @@ killed() {
 			# The helper process goes with it, not at once.
 			nvmed_start $D
 		done
-		wait_for 150 is_read_write
+		wait_for is_read_write
 		echo "$round" > $POINT/round
 		sync
 	done
@@ -170,35 +168,35 @@ killed() {
 }
 
 by_somebody_else() {
-	check fmn down data --timeout 60s
-	sync_point down $WAIT_S
-	sync_point protected $WAIT_S
-	check_not fmn up data --wait 60s
+	check fmn down data --timeout ${HANG_S}s
+	sync_point down
+	sync_point protected
+	check_not fmn up data --wait ${HANG_S}s
 	is state refused || fail "it is $(nvmed_field data state)"
 	say "refused: $(nvmed_field data text)"
 	nvmed_says data text "the target protects it, and not because of us" || fail "not said why: $(nvmed_field data text)"
 	configure read-only		# wanted up still
-	wait_for 150 is_read_only
+	wait_for is_read_only
 	is is_write_protected false || fail "protected by somebody else, and said to be by us"
-	check fmn down data --timeout 60s
-	sync_point left $WAIT_S
+	check fmn down data --timeout ${HANG_S}s
+	sync_point left
 }
 
 # The other host has taken it, if the target lets it.
 reserved_by_another() {
-	sync_point mine $WAIT_S
+	sync_point mine
 	configure exclusive
-	wait_for 30 is mode exclusive
+	wait_for is mode exclusive
 	if $has_reservations; then
-		check_not fmn up data --wait 60s
+		check_not fmn up data --wait ${HANG_S}s
 		is state refused || fail "it is $(nvmed_field data state): $(nvmed_field data error)"
 		say "refused: $(nvmed_field data text)"
 		nvmed_says data text "reserved for another host, host id $OTHER_HOSTID" || fail "not said who: $(nvmed_field data text)"
 	fi
-	sync_point refused $WAIT_S
-	sync_point released $WAIT_S
-	check fmn up data --wait 60s
-	wait_for 60 is_read_write
+	sync_point refused
+	sync_point released
+	check fmn up data --wait ${HANG_S}s
+	wait_for is_read_write
 	is is_reserved "$has_reservations" || fail "reserved: $(nvmed_field data is_reserved)"
 }
 
@@ -206,12 +204,12 @@ reserved_by_another() {
 reserved_and_killed() {
 	nvmed_end KILL
 	nvmed_start $D
-	wait_for 60 is_read_write
+	wait_for is_read_write
 	is is_reserved "$has_reservations" || fail "after a restart: $(nvmed_field data is_reserved)"
 	# Unmounted by somebody else, as by systemd: given back with the connection.
 	check kill -STOP "$nvmed"
 	check umount $POINT
-	fmn down data --timeout 60s &
+	fmn down data --timeout ${HANG_S}s &
 	check kill -CONT "$nvmed"
 	wait $! || fail "down: status $?"
 }
@@ -230,7 +228,7 @@ if [ "$GUEST" = 1 ]; then
 	fi
 	say "Linux $(uname -r), a target with reservations: $has_reservations"
 fi
-sync_point target 300
+sync_point target
 if [ "$GUEST" = 2 ]; then
 	other_host
 	exit
@@ -244,8 +242,8 @@ killed
 by_somebody_else
 reserved_by_another
 reserved_and_killed
-sync_point end $WAIT_S
+sync_point end
 check kill -TERM "$nvmed"
 check wait "$nvmed"
-sync_point over $WAIT_S
+sync_point over
 nvmet_down

@@ -1,7 +1,6 @@
 # about: sealing a shared volume, and two nodes that want to write to one: what peers say, without them, both at once
 # guests: 2
 # disks: 1 96M
-# timeout: 900
 # when: soak
 #
 # Goal:   what the writer seals is what the reader reads, byte for byte, and the reader never keeps an older block of it. Of two nodes one
@@ -52,7 +51,7 @@ configure() {
 }
 
 peer_until() {
-	peer wait_for 150 "$@" || fail "n2: not so: $*: $(cat /out/said)"
+	peer wait_for "$@" || fail "n2: not so: $*: $(cat /out/said)"
 }
 
 peer_has() {
@@ -85,7 +84,7 @@ is_same() {
 
 # On a machine that does many other things a peer may miss a question, and then it is refused until the next one.
 unseal() {
-	wait_for 300 fmn unseal data --wait 180s
+	wait_for fmn unseal data --wait ${HANG_S}s
 }
 
 is_read_write() {
@@ -93,7 +92,7 @@ is_read_write() {
 }
 
 seals() {
-	check fmn seal data --wait 180s
+	check fmn seal data --wait ${HANG_S}s
 	is is_read_write false || fail "sealed, and mounted read-write"
 	is epoch "$1" || fail "sealed with epoch $(nvmed_field data epoch), not $1"
 	peer_until is mounted_epoch "$1"
@@ -111,7 +110,7 @@ is_device_read_only() {
 # --- sealing --------------------------------------------------------------------------------------
 
 first_seal() {
-	wait_for 150 is_read_write
+	wait_for is_read_write
 	peer_until is state refused
 	peer_until says text "n1 has it mounted read-write; there, when it has written: fmove nvme seal data"
 	peer check_not "$FMOVE_BIN/fmove" nvme seal data || fail "n2 has sealed what n1 writes"
@@ -119,7 +118,7 @@ first_seal() {
 	seals 1
 	peer is_device_read_only || fail "a reader's device is writable"
 	check_not touch $POINT/file.1
-	wait_for 60 says peers "n2"
+	wait_for says peers "n2"
 	fmn status data
 }
 
@@ -167,18 +166,18 @@ mount_stale() {
 
 stale_blocks() {
 	unseal
-	peer "$FMOVE_BIN/fmove" nvme connect data --wait 60s || fail "n2: $(cat /out/said)"
+	peer "$FMOVE_BIN/fmove" nvme connect data --wait ${HANG_S}s || fail "n2: $(cat /out/said)"
 	peer hold
 	cp /out/said /out/before
 	write_files 3
-	check fmn seal data --wait 180s
+	check fmn seal data --wait ${HANG_S}s
 	peer cached
 	cmp /out/said /out/before || fail "the page cache of n2 is not what it was: the test shows nothing"
 	peer uncached
 	! cmp -s /out/said /out/before || fail "the device is not another one: the test shows nothing"
 	peer mount_stale || fail "a mount without BLKFLSBUF sees what is new: the test shows nothing"
 	say "without BLKFLSBUF n2 reads: $(cat /out/said)"
-	peer "$FMOVE_BIN/fmove" nvme up data --wait 120s || fail "n2: $(cat /out/said)"
+	peer "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s || fail "n2: $(cat /out/said)"
 	is_same
 	peer cached
 	! cmp -s /out/said /out/before || fail "n2 has old blocks in its page cache still"
@@ -189,12 +188,12 @@ stale_blocks() {
 
 cut_wire() {
 	check ip link set wire0 down
-	wait_for 60 says peers '"why": *"[^"]'
+	wait_for says peers '"why": *"[^"]'
 }
 
 mend_wire() {
 	check ip link set wire0 up
-	wait_for 120 says peers '"why": *""'
+	wait_for says peers '"why": *""'
 }
 
 cut_off() {
@@ -203,15 +202,15 @@ cut_off() {
 	grep -q "n2 had it mounted when it answered last" $N/said || fail "not said who is lost: $(cat $N/said)"
 	is_same
 	peer is is_mounted true || fail "n2 has lost what it read"
-	check fmn down data
-	check fmn up data --wait 120s
+	check fmn down data --timeout ${HANG_S}s
+	check fmn up data --wait ${HANG_S}s
 	is is_read_write false || fail "what is sealed is read-write"
 	mend_wire
 	unseal
 	# A silent peer that has nothing of it changes nothing.
 	cut_wire
-	check fmn down data
-	check fmn up data --wait 120s
+	check fmn down data --timeout ${HANG_S}s
+	check fmn up data --wait ${HANG_S}s
 	is_read_write || fail "the writer is refused because a peer is silent: $(nvmed_field data text)"
 	mend_wire
 }
@@ -224,8 +223,8 @@ both() {
 }
 
 down_both() {
-	check fmn down data --timeout 120s
-	peer "$FMOVE_BIN/fmove" nvme down data --timeout 120s || fail "n2: $(cat /out/said)"
+	check fmn down data --timeout ${HANG_S}s
+	peer "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s || fail "n2: $(cat /out/said)"
 }
 
 # Of both, how many have it read-write.
@@ -242,11 +241,11 @@ one_writes() {
 
 # The file system itself keeps the other one out; who is first wins, once they do not try at the same moment.
 mmp_decides() {
-	wait_for 300 one_writes
+	wait_for one_writes
 	if is_read_write; then
 		peer_until says error "another node has it mounted"
 	else
-		wait_for 150 says error "another node has it mounted"
+		wait_for says error "another node has it mounted"
 	fi
 }
 
@@ -261,8 +260,8 @@ race() {
 	wait $there || fail "n2: up"
 	orders=$((orders + 1))
 	case $1 in
-	1)	wait_for 150 is_read_write; peer_until is state refused ;;
-	0)	wait_for 150 is state refused; peer_until is state refused ;;
+	1)	wait_for is_read_write; peer_until is state refused ;;
+	0)	wait_for is state refused; peer_until is state refused ;;
 	mmp)	mmp_decides ;;
 	esac
 	count_writers
@@ -271,14 +270,14 @@ race() {
 
 refusals() {
 	both configure exclusive n1
-	wait_for 60 is_read_write
+	wait_for is_read_write
 	peer_until is state refused
 	peer_has "exclusive to node n1 and this is n2"
 	peer configure exclusive n2
 	peer_until says text 'names .*n1.* as the writer of .*data.*, this one .*n2'
 	fmn down data
-	check_not fmn up data --wait 60s
-	wait_for 60 says text 'configuration of n2 names .*n2.* as the writer'
+	check_not fmn up data --wait ${HANG_S}s
+	wait_for says text 'configuration of n2 names .*n2.* as the writer'
 }
 
 races() {
@@ -323,13 +322,13 @@ if [ "$GUEST" = 1 ]; then
 	nvmet_port 1 "$(wire_addr 1 1)" 4420
 	nvmet_show 1 $NQN
 fi
-sync_point target 300
+sync_point target
 node_extra="nvme = { socket = \"$N/sock\"; }; mover = { transports = [ \"tcp\" ]; };"
 mkdir -p $N
 check node_guest $D
 configure shared-read n1
 nvmed_start $N
-sync_point started 120
+sync_point started
 if [ "$GUEST" = 1 ]; then
 	driver
 else

@@ -1,7 +1,6 @@
 # about: fmove-nvmed on a real target: late, lost, given up, the supervisor killed, down, found by name, not the writer, reader and writer
 # guests: 1
 # disks: 1 512M
-# timeout: 480
 #
 # Goal:   the supervisor connects and mounts once its target is there, leaves short losses to the kernel, makes anew what the
 #         kernel gave up, adopts what it finds after SIGKILL, takes down all that it made and nothing else, refuses or waits while a volume
@@ -58,34 +57,34 @@ has_policy() {
 
 late_target() {
 	start
-	wait_for 30 is state waiting
+	wait_for is state waiting
 	say "waiting: $(field error)"
 	nvmet_show 1 $NQN
-	wait_for 90 is state mounted
+	wait_for is state mounted
 	[ "$(findmnt -no UUID $POINT)" = "$fs" ] || fail "another file system is mounted: $(findmnt -n $POINT)"
 	controller=$(nvme_of $NQN)
 	[ "$controller" ] || fail "no controller"
-	wait_for 30 has_policy round-robin
+	wait_for has_policy round-robin
 	echo hello > $POINT/hello
 	sync
 }
 
 short_loss() {
 	nvmet_hide 1 $NQN
-	wait_for 30 is state degraded
+	wait_for is state degraded
 	nvmet_show 1 $NQN
-	wait_for 60 is state mounted
+	wait_for is state mounted
 	[ "$(nvme_of $NQN)" = "$controller" ] || fail "not the same controller: $(nvme_of $NQN)"
 	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
 }
 
 ctrl_loss() {
 	nvmet_hide 1 $NQN
-	wait_for 90 is_gone
-	wait_for 60 is state waiting
+	wait_for is_gone
+	wait_for is state waiting
 	check_not findmnt $POINT
 	nvmet_show 1 $NQN
-	wait_for 90 is state mounted
+	wait_for is state mounted
 	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
 	[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $(nvme_of $NQN)"
 	controller=$(nvme_of $NQN)
@@ -95,17 +94,17 @@ killed() {
 	check kill -KILL $nvmed
 	wait $nvmed || true
 	start
-	wait_for 30 is state mounted
+	wait_for is state mounted
 	[ "$(nvme_of $NQN)" = "$controller" ] || fail "not the same controller: $(nvme_of $NQN)"
 	is is_ours true || fail "it does not know that it made $controller"
 }
 
 down() {
-	check "$FMOVE_BIN/fmove" nvme down data
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	check_not findmnt $POINT
 	is_gone || fail "still connected: $(nvme_of $NQN)"
 	is state down || fail "it is $(field state)"
-	check "$FMOVE_BIN/fmove" nvme up data
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	[ "$(cat $POINT/hello)" = hello ] || fail "the file is not what it was"
 }
 
@@ -114,10 +113,10 @@ discovered() {
 	echo "$ADDR target.test" >> /etc/hosts
 	configure n1 'discovery = "target.test:4420"'
 	check kill -HUP $nvmed
-	wait_for 60 is paths_wanted 1
-	check "$FMOVE_BIN/fmove" nvme down data
+	wait_for is paths_wanted 1
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	is_gone || fail "still connected: $(nvme_of $NQN)"
-	check "$FMOVE_BIN/fmove" nvme up data
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	[ "$(field address) $(field port)" = "$ADDR 4420" ] || fail "connected to $(field address) port $(field port)"
 	[ -z "$(nvme_of nqn.2014-08.org.nvmexpress.discovery)" ] || fail "a discovery controller is left"
 }
@@ -125,12 +124,12 @@ discovered() {
 not_the_writer() {
 	configure n2
 	check kill -HUP $nvmed
-	wait_for 30 is state refused
+	wait_for is state refused
 	say "refused: $(field text)"
 	check_not findmnt $POINT
 	configure n1
 	check kill -HUP $nvmed
-	wait_for 30 is state mounted
+	wait_for is state mounted
 }
 
 # The device is set read-only as long as this node reads, also if the supervisor was killed meanwhile.
@@ -140,16 +139,16 @@ reader_and_writer() {
 	disk=$(nvme_disk $NQN)
 	configure ""
 	check kill -HUP $nvmed
-	wait_for 60 is is_read_write false
-	wait_for 60 is state mounted
+	wait_for is is_read_write false
+	wait_for is state mounted
 	[ "$(blockdev --getro "/dev/$disk")" = 1 ] || fail "a reader's device is writable"
 	check kill -KILL $nvmed
 	wait $nvmed || true
 	start
-	wait_for 30 is state mounted
+	wait_for is state mounted
 	configure n1
 	check kill -HUP $nvmed
-	wait_for 60 is is_read_write true
+	wait_for is is_read_write true
 	[ "$(blockdev --getro "/dev/$disk")" = 0 ] || fail "the writer's device is read-only"
 	echo again > $POINT/again
 }
@@ -166,11 +165,11 @@ one_of() {
 	[ "$(nvme_of $NQN | wc -l)" = 1 ] || fail "not one controller: $controller"
 	if is is_ours true; then
 		grep -q "already in progress" $D/another || fail "the other program: $(cat $D/another)"
-		check "$FMOVE_BIN/fmove" nvme down data
+		check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 		return
 	fi
 	grep -qx "$controller" $D/another || fail "neither side made $controller: $(cat $D/another)"
-	check "$FMOVE_BIN/fmove" nvme down data
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	[ "$(nvme_of $NQN)" = "$controller" ] || fail "somebody else's controller is gone"
 	nvme_remove "$controller"
 }
@@ -179,23 +178,23 @@ one_of() {
 beside_another() {
 	local pause other
 
-	check "$FMOVE_BIN/fmove" nvme down data
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
 	another 0 > $D/another 2>&1
-	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	is is_ours false || fail "it takes another program's controller for its own"
 	one_of
 	for pause in $RACES; do
 		another $pause > $D/another 2>&1 &
 		other=$!
-		check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+		check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 		wait $other || true
 		one_of
 	done
-	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	check_not another 0 > $D/another 2>&1
 	is is_ours true || fail "it takes its own controller for another program's"
 	one_of
-	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 }
 
 # In use: refused, or waited for. With force gone all the same, and nothing that was written before is lost.
@@ -211,19 +210,19 @@ in_use() {
 	"$FMOVE_BIN/fmove" nvme down data --timeout 2s > $D/said 2>&1 || status=$?
 	[ $status = 4 ] && findmnt $POINT > /dev/null || fail "down of what is in use: status $status, $(cat $D/said)"
 	exec {held}>&-
-	wait_for 60 is state down
+	wait_for is state down
 	is_gone || fail "down, and still connected: $(nvme_of $NQN)"
-	check "$FMOVE_BIN/fmove" nvme up data --wait 90s
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 }
 
 forced() {
 	exec {held}> $POINT/dirty
 	echo written >&"$held"
-	check "$FMOVE_BIN/fmove" nvme down data --force
+	check "$FMOVE_BIN/fmove" nvme down data --force --timeout ${HANG_S}s
 	check_not findmnt $POINT
 	is_gone || fail "still connected: $(nvme_of $NQN)"
 	exec {held}>&- || true
-	check "$FMOVE_BIN/fmove" nvme up data
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	[ "$(cat $POINT/dirty)" = written ] || fail "what was written before down --force is lost"
 }
 

@@ -1,7 +1,6 @@
 # about: the receiving machine loses its power right after a put said done, and in the midst of another; ext4 and xfs
 # guests: 2
 # disks: 2 512M
-# timeout: 480
 #
 # Goal:   what put called done is there after the next boot, whole; what was under way is the old version or the new; run again it completes.
 #         Nothing half-done stays, nor does the version that was replaced.
@@ -44,7 +43,7 @@ start_node() {
 	for wire in 0 1; do
 		rxe_up "rxe$wire" "wire$wire"
 	done
-	wait_for 60 test -s "/out/pub.$other"
+	wait_for test -s "/out/pub.$other"
 	node_extra="memory = { arena = \"4MiB\"; slab = \"1MiB\"; total = \"128MiB\"; }; mover = { chunk = \"256KiB\"; };"
 	node_conf $D "n$GUEST" "[::]:7471" \
 		"$(node_peer "n$other" "$(wire_addr 0 $other):7471" "/out/pub.$other")" <<< "$node_extra"
@@ -84,13 +83,13 @@ receiver() {
 	node_stores='{ name = "ext4"; directory = "/mnt/ext4/s"; replace = true; }, { name = "xfs"; directory = "/mnt/xfs/s"; replace = true; },'
 	start_node
 	sync_point "up.$LAB_BOOT"
-	sync_point "put.$LAB_BOOT" 120
+	sync_point "put.$LAB_BOOT"
 	tell "put.$LAB_BOOT"
 	# The old version, which nobody waits for to be gone, may be there again; the sweep at the node's start removes it.
-	wait_for 60 no_partial /mnt/ext4/s /mnt/xfs/s || fail "something half-done"
+	wait_for no_partial /mnt/ext4/s /mnt/xfs/s || fail "something half-done"
 	sync_point "told.$LAB_BOOT"
 	# The power goes here, but for the last time.
-	sync_point end 120
+	sync_point end
 }
 
 # --- guest 1 -------------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ sender() {
 
 	start_node
 	make_version 0
-	sync_point up.1 120
+	sync_point up.1
 	check node_wait $D rdma 1 1
 	check fmn put --quiet $D/src.0 n2:ext4/x
 	check fmn put --quiet $D/src.0 n2:xfs/x
@@ -165,7 +164,7 @@ sender() {
 		done=${stores[cut % 2]} midst=${stores[1 - cut % 2]}
 		cut_behind_put $cut
 		boot=$((boot + 1))
-		sync_point "up.$boot" 120
+		sync_point "up.$boot"
 		after_boot $cut
 		rm "$D/src.$((cut - 1))"
 	done

@@ -1,6 +1,5 @@
 # about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, Ctrl-C, strangers
 # guests: 1
-# timeout: 240
 #
 # Goal:   what is put over RDMA is what is got, at every size that could be off by one, and it did go over RDMA.
 # Method: two nodes and one soft-RoCE device. All sizes in both directions over each transport; the device's counters say what went
@@ -108,14 +107,14 @@ cancel() {
 
 	env --default-signal=INT "$FMOVE_BIN/fmove" --socket $D/n1/sock "$@" > $D/cancel.out 2> $D/cancel.err &
 	pid=$!
-	wait_for 20 is_copying 1
+	wait_for is_copying 1
 	kill -INT $pid
 	wait $pid || status=$?
 	[ $status = 130 ] || fail "cancelled, but exit status $status: $(cat $D/cancel.err)"
 	[ "$(wc -l < $D/cancel.err)" = 1 ] || fail "not one line: $(cat $D/cancel.err)"
-	wait_for 5 is_idle 1
-	wait_for 5 is_idle 2
-	wait_for 5 has_no_partial
+	wait_for is_idle 1
+	wait_for is_idle 2
+	wait_for has_no_partial
 }
 
 cancels() {
@@ -139,7 +138,7 @@ stranger() {
 refused() {
 	local name=$1 status=0
 
-	"$FMOVE_BIN/fmove" --socket "$D/$name/sock" put --timeout 20s $D/src/f4096 n2:s/refused > /dev/null 2> $D/refused.err || status=$?
+	"$FMOVE_BIN/fmove" --socket "$D/$name/sock" put --timeout ${HANG_S}s $D/src/f4096 n2:s/refused > /dev/null 2> $D/refused.err || status=$?
 	cat $D/refused.err
 	[ $status = 6 ] || fail "$name: exit status $status, not 6: $(cat $D/refused.err)"
 	[ "$(wc -l < $D/refused.err)" = 1 ] || fail "$name: not one line: $(cat $D/refused.err)"
@@ -153,7 +152,7 @@ strangers() {
 	node_key $D/n3
 	stranger n3 7473 $D/n2/pub
 	check refused n3
-	wait_for 5 grep -qi key $D/n2/log
+	wait_for grep -qi key $D/n2/log
 	node_key $D/n4
 	stranger n4 7474 $D/n1/pub
 	check refused n4

@@ -1,6 +1,5 @@
 # about: the RDMA transport between two machines, over IPv4 and over IPv6 link-local addresses
 # guests: 2
-# timeout: 180
 #
 # Goal:   a port that has no address but its IPv6 link-local one is as good as any, and real frames carry the data.
 # Method: guest 1 serves, guest 2 sends over wire 0 from its IPv4 address, then from its link-local one; both count packets.
@@ -16,7 +15,7 @@ link_local() {
 }
 
 rxe_up rxe0 wire0
-wait_for 20 link_local
+wait_for link_local
 link_local > "/out/link_local.$GUEST"
 sync_point up
 
@@ -29,7 +28,7 @@ for family in ipv4 ipv6; do
 	if [ "$GUEST" = 1 ]; then
 		"$transport" serve "$(wire_addr 0)" $PORT &
 		server=$!
-		wait_for 20 is_serving
+		wait_for is_serving
 		sync_point "serving_$family"
 		check wait "$server"
 	else

@@ -1,7 +1,6 @@
 # about: reservations on a device that has them: taken, found again after a crash, refused to another host, given back
 # guests: 1
 # disks: 1 64M
-# timeout: 480
 # when: soak
 #
 # Goal:   the writer's host alone can write as long as it has the device reserved; another host is refused with one line and changes
@@ -31,7 +30,7 @@ port() {
 	echo "naa.600140500000000$1" > "$tpg/nexus"
 	check ln -s $LIO/core/iblock_0/disk "$tpg/lun/lun_0/disk"
 	at=/sys/bus/scsi/devices/$(cat "$tpg/address"):0/block
-	wait_for 30 test -d "$at"
+	wait_for test -d "$at"
 	disk=$(ls "$at")
 }
 

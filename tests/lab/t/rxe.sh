@@ -1,6 +1,5 @@
 # about: RDMA between two soft-RoCE devices of one guest, over rdma_cm and over plain verbs
 # guests: 1
-# timeout: 120
 # when: soak
 #
 # Goal:   what every other RDMA test here stands on: devices come up, librdmacm connects two of
@@ -15,7 +14,7 @@ rping_between() {
 
 	rping -s -a "$to" -C 10 > /dev/null &
 	server=$!
-	wait_for 20 is_cm_listening "$to"
+	wait_for is_cm_listening "$to"
 	check timeout 30 rping -c -I "$from" -a "$to" -C 10
 	check wait "$server"
 }

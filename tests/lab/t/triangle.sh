@@ -1,7 +1,6 @@
 # about: three guests in a triangle: each reaches the other two over a wire of their own
 # guests: 3
 # mem: 1G
-# timeout: 180
 # when: soak
 #
 # Goal:   point-to-point legs, each a small network of its own, as small clusters without a switch

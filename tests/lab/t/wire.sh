@@ -1,6 +1,5 @@
 # about: two guests joined by two virtual wires: ping, and RDMA as real frames on both
 # guests: 2
-# timeout: 180
 # when: soak
 #
 # Goal:   two kernels are a cluster: each wire carries jumbo IP packets and RoCE v2.

@@ -1,6 +1,5 @@
 # about: put and get between nodes in two guests over two wires; the receiving daemon killed in the midst
 # guests: 2
-# timeout: 240
 #
 # Goal:   two kernels, real RoCE v2 frames on two wires: files arrive whole, over both. A daemon that dies costs one clear error, exit
 #         status 4, and leaves nothing under the final name; started again it serves on.
@@ -66,7 +65,7 @@ kill_receiver() {
 	local status=0
 
 	if [ "$GUEST" = 2 ]; then
-		wait_for 60 is_receiving
+		wait_for is_receiving
 		kill -KILL "$(cat $D/pid)"
 		[ ! -e $D/s/killed ] || fail "a partial file has the final name"
 	else
@@ -76,7 +75,7 @@ kill_receiver() {
 		[ "$(wc -l < $D/err)" = 1 ] || fail "not one line"
 		grep -q n2 $D/err || fail "the peer has no name in it"
 	fi
-	sync_point killed 90
+	sync_point killed
 }
 
 start_again() {
@@ -84,9 +83,9 @@ start_again() {
 	check node_wait $D rdma 2 1
 	sync_point again
 	if [ "$GUEST" = 1 ]; then
-		check fmn put --quiet --timeout 60s $D/src n2:s/killed
+		check fmn put --quiet --timeout ${HANG_S}s $D/src n2:s/killed
 	fi
-	sync_point put_again 90
+	sync_point put_again
 	[ "$GUEST" = 1 ] || [ "$(hash_of $D/s/killed)" = "$(cat /out/hash)" ] || fail "what arrived is not what was sent"
 }
 

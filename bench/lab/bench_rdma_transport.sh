@@ -1,0 +1,56 @@
+# about: the RDMA transport by itself against ib_write_bw between the same devices
+# guests: 1
+# cpus: 2
+#
+# Goal:   fmove's RDMA connections are as fast as ib_write_bw.
+# Method: 1 MiB chunks, 16 under way, between two soft-RoCE devices joined by a wire, in turn with ib_write_bw: what else the machine does weighs
+#         more than what is looked for, so each is compared with its neighbour in time. `bench/run rdma_transport` reads the lines
+#         that begin with "pair".
+
+MIB=48
+PAIRS=9
+PORT=7491
+ADDR_A=10.1.0.1 ADDR_B=10.1.0.2
+
+transport=$FMOVE_BIN/rdma_transport
+[ -x "$transport" ] || skip "no rdma_transport in $FMOVE_BIN: build the programs first"
+
+is_serving() {
+	rdma resource show cm_id | grep -q "state LISTEN.*:$PORT"
+}
+
+fmove_rate() {
+	local server line
+
+	"$transport" serve $ADDR_B $PORT > /dev/null &
+	server=$!
+	wait_for is_serving
+	line=$(timeout 120 "$transport" send $ADDR_A $ADDR_B $PORT $MIB) || fail "send"
+	wait "$server" || fail "serve"
+	echo "${line%% *}"
+}
+
+ib_rate() {
+	local server line
+
+	bw_serve rxe1 $MIB
+	server=$!
+	line=$(bw_send rxe0 $MIB $ADDR_B)
+	wait "$server" || fail "ib_write_bw"
+	echo "$line"
+}
+
+need ib_write_bw rdma
+rxe_pair rxe0 rxe1 10.1.0
+rxe_mark rxe0
+for ((i = 0; i < PAIRS; i++)); do
+	if ((i % 2)); then
+		ours=$(fmove_rate)
+		theirs=$(ib_rate)
+	else
+		theirs=$(ib_rate)
+		ours=$(fmove_rate)
+	fi
+	say "pair transport $ours $theirs"
+done
+rxe_moved rxe0 $((2 * PAIRS * MIB << 20))

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# rdma_transport - the RDMA transport by itself, in the lab's guest, against ib_write_bw.
+# shellcheck shell=bash
+
+bench_rdma_transport() {
+	lab bench_rdma_transport
+	compare "RDMA transport alone, lab, 16 x 1 MiB under way" "$work/transport" 1 2 MiB/s "ib_write_bw, 1 MiB" ">=" 0.95
+}
