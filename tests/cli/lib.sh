@@ -10,6 +10,8 @@ export LC_ALL=C.UTF-8
 fails=0
 dir=
 nodes=0
+asides=
+HANG_S=120	# when to give up waiting: only for what never comes, however busy the machine is
 
 skip() {
 	echo "SKIP: $*"
@@ -79,6 +81,117 @@ alive() {
 	done
 }
 
+# await COMMAND...: wait until it succeeds. 1: it never did.
+await() {
+	local end=$((SECONDS + HANG_S))
+
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+# aside FUNCTION [ARGUMENT...]: in the background, in a directory of its own (named after them) in which `up` is known; `together` waits for
+# all that were begun so, and what went wrong there went wrong here.
+aside() {
+	local place=$dir/w/aside-${*//\//-}
+
+	mkdir -p "${place// /-}"
+	(
+		fails=0 asides=
+		cd "${place// /-}" || exit 1
+		"$@"
+		[ "$fails" -eq 0 ]
+	) &
+	asides="$asides $!"
+}
+
+together() {
+	local pid
+
+	for pid in $asides; do
+		wait "$pid" || fails=$((fails + 1))
+	done
+	asides=
+}
+
+# reachable I: wait until n1 can ask node nI again.
+reachable() {
+	await fmove ls "n$1:s" || bad "n$1 cannot be reached"
+}
+
+# take_over I: node nI reads its configuration again.
+take_over() {
+	local log=$dir/c/n$1/log before
+
+	before=$(grep -c ': reloaded' "$log")
+	kill -HUP "$(cat "$dir/c/n$1/pid")"
+	await reloaded_more "$log" "$before" || bad "n$1 does not reload: $(tail -n 3 "$log")"
+}
+
+reloaded_more() {
+	[ "$(grep -c ': reloaded' "$1")" -gt "$2" ]
+}
+
+# slow I: node nI sends no more than 1 MiB/s from here on; fast I: as fast as it can again. So there is time to catch a transfer in the middle,
+# and it ends soon when that is done. For clusters whose configuration says nothing of `mover`.
+slow() {
+	echo 'mover = { rate_limit = "1MiB/s"; };' >>"$dir/c/n$1/fmove.conf"
+	take_over "$1"
+}
+
+fast() {
+	sed -i '/^mover = { rate_limit = "1MiB.s"; };$/d; s/ rate_limit = "1MiB.s";//' "$dir/c/n$1/fmove.conf"
+	take_over "$1"
+}
+
+# moved PATH BYTES: wait until the transfer of that remote path has moved more than so many bytes, as n1 sees it.
+moved() {
+	await has_moved "$1" "$2" || bad "$1 does not move: $(fmove status --json)"
+}
+
+has_moved() {
+	local bytes
+
+	bytes=$(fmove status --json | grep -o "\"path\":\"$1\",\"state\":\"copying\",[^}]*" | sed 's/.*"bytes":\([0-9]*\).*/\1/' | sort -n | tail -n 1)
+	[ "${bytes:-0}" -gt "$2" ]
+}
+
+# ended PATH: wait until no node has a transfer of that remote path any more.
+ended() {
+	await has_ended "$1" || bad "a transfer of $1 goes on"
+}
+
+has_ended() {
+	local i
+
+	for i in $(seq "$nodes"); do
+		! fmove --socket "$dir/c/n$i/fmoved.sock" status --json | grep -q "\"path\":\"$1\"" || return 1
+	done
+}
+
+# idle: wait until no node has a transfer any more.
+idle() {
+	await is_idle || bad "transfers go on"
+}
+
+is_idle() {
+	local i
+
+	for i in $(seq "$nodes"); do
+		fmove --socket "$dir/c/n$i/fmoved.sock" status --json | grep -q '"jobs":\[\]' || return 1
+	done
+}
+
+# journaled DIR: wait until a transfer into that directory has written down what came.
+journaled() {
+	await has_journal "$1" || bad "nothing was written down in $1"
+}
+
+has_journal() {
+	[ -n "$(find "$1" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ]
+}
+
 # ok COMMAND...: it must succeed.
 ok() {
 	"$@" >out 2>err || { bad "$* -> $?: $(cat err)"; return 1; }
@@ -114,14 +227,15 @@ no_useless_partials() {
 	no_partials
 }
 
-# no_partials: nothing half-done lies about, here or in any store. The daemon may take a moment.
+# no_partials [DIR...]: nothing half-done lies about in them; in none at all: here or in any store. The daemon may take a moment.
 no_partials() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		left=$(find "$dir/w" "$dir"/c/n*/s -name '.fmove*' -type f 2>/dev/null)
-		[ -z "$left" ] && return
-		sleep 0.2
-	done
-	bad "left behind: $left"
+	[ $# -gt 0 ] || set -- "$dir/w" "$dir"/c/n*/s
+	await is_clean "$@" || bad "left behind: $left"
+}
+
+is_clean() {
+	left=$(find "$@" -name '.fmove*' -type f 2>/dev/null)
+	[ -z "$left" ]
 }
 
 # json KEY FILE: the value of a key in one flat JSON object, without its quotes.

@@ -19,34 +19,22 @@ same_tree() {
 	diff <(sums "$1") <(sums "$2") >sums.diff || bad "the files of $1 and $2 differ: $(head -n 4 sums.diff)"
 }
 
-# no_trees: nothing of an unfinished tree lies about. The daemon may take a moment.
+# no_trees [DIR...]: nothing of an unfinished tree lies about in them; in none at all: here or in any store. The daemon may take a moment.
 no_trees() {
-	for _ in $(seq 20); do
-		left=$(find "$dir/w" "$dir"/c/n*/s -name '.fmove*' ! -name '.fmove*.old' 2>/dev/null)
-		[ -z "$left" ] && return
-		sleep 0.1
-	done
-	bad "left behind: $left"
+	[ $# -gt 0 ] || set -- "$dir/w" "$dir"/c/n*/s
+	await has_no_tree "$@" || bad "left behind: $left"
 }
 
-# copying: wait until the first transfer of n1 moves.
+has_no_tree() {
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' 2>/dev/null)
+	[ -z "$left" ]
+}
+
+# copying: wait until a transfer of n1 moves.
 copying() {
-	for _ in $(seq 100); do
-		fmove status --json | grep -q '"state":"copying"' && return
-		sleep 0.1
-	done
-	bad "it does not move: $(cat err)"
+	await is_copying || bad "it does not move: $(cat err)"
 }
 
-# idle: wait until no node has a transfer any more.
-idle() {
-	for _ in $(seq 100); do
-		busy=0
-		for i in $(seq "$nodes"); do
-			fmove --socket "$dir/c/n$i/fmoved.sock" status --json 2>/dev/null | grep -q '"jobs":\[\]' || busy=1
-		done
-		[ $busy -eq 0 ] && return
-		sleep 0.1
-	done
-	bad "transfers go on"
+is_copying() {
+	fmove status --json | grep -q '"state":"copying"'
 }
