@@ -95,8 +95,8 @@ FMOVE_SOCKET=/nowhere no 4 'no fmoved listens at /nowhere' fmove put f n2:s/x
 
 # Time.
 random 20000000 big
-no 4 'tim' fmove put --timeout 500ms --limit 1MB/s big n2:s/big
+no 4 'tim' timeout $HANG_S fmove put --timeout 500ms --limit 100kB/s big n2:s/big
 [ -e "$(store 2)/big" ] && bad "a put that timed out was published"
-sleep 0.5
+idle
 rm -f "$(store 2)"/.fmove.*		# what came may stay for the next try
 no_useless_partials

@@ -9,7 +9,7 @@ conf=$dir/c/n1/fmove.conf
 refuse() {
 	want=$1 pattern=$2
 	shift 2
-	timeout 20 fmoved "$@" >out 2>err </dev/null
+	timeout $HANG_S fmoved "$@" >out 2>err </dev/null
 	got=$?
 	[ $got -eq "$want" ] || bad "fmoved $* -> $got instead of $want: $(cat err)"
 	tail -n 1 err | grep -Eq -- "$pattern" || bad "fmoved $*: \"$(cat err)\" does not match \"$pattern\""
@@ -80,10 +80,7 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev
 		s,socket = .*,socket = \"$dir/w/small/sock\";," small/conf
 	(ulimit -l 64 && exec setpriv --reuid=nobody --clear-groups "$FMOVE_BIN/fmoved" --config small/conf) >out 2>err &
 	pid=$!
-	for _ in $(seq 200); do
-		[ -S small/sock ] && break
-		sleep 0.05
-	done
+	await test -S small/sock
 	fmove --socket "$dir/w/small/sock" status >/dev/null || bad "with 64 KiB of locked memory it does not serve: $(cat err)"
 	grep -q 'memlock: the limit is 64KiB, .* need 512MiB.*LimitMEMLOCK=infinity.*nobody - memlock unlimited' err ||
 		bad "memlock: $(cat err)"
@@ -103,14 +100,20 @@ if command -v systemd-notify >/dev/null && command -v python3 >/dev/null; then
 	        break
 	END
 	listener=$!
+	watchdog_was_told() {
+		[ "$(grep -c '^WATCHDOG=1' notified)" -ge 2 ]
+	}
+	ready_again() {
+		[ "$(grep -c '^READY=1' notified)" -eq 2 ]
+	}
 	while [ ! -S notify ]; do sleep 0.02; done
 	NOTIFY_SOCKET=$dir/w/notify WATCHDOG_USEC=200000 fmoved --config conf >out 2>err &
 	pid=$!
 	until grep -q '^READY=1' notified; do sleep 0.05; kill -0 $pid || break; done
-	sleep 0.5
+	await watchdog_was_told
 	kill -HUP $pid
 	until grep -q '^RELOADING=1' notified; do sleep 0.05; kill -0 $pid || break; done
-	sleep 0.2
+	await ready_again
 	kill -TERM $pid
 	wait $pid || bad "it does not end well: $(cat err)"
 	wait $listener

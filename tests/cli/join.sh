@@ -18,20 +18,16 @@ serve() {
 	fmoved --config "$dir/c/$1/fmove.conf" 2>>"$dir/c/$1/log" &
 	eval "pid_$1=$!"
 	pids="$pids $!"
-	for _ in $(seq 200); do
-		[ -S "$dir/c/$1/fmoved.sock" ] && return
-		sleep 0.05
-	done
-	bad "$1 does not start: $(cat "$dir/c/$1/log")"
+	await test -S "$dir/c/$1/fmoved.sock" || bad "$1 does not start: $(cat "$dir/c/$1/log")"
 }
 
 # connected NAME N: it has N connected peers, within a while.
 connected() {
-	for _ in $(seq 200); do
-		[ "$(fmove --socket "$dir/c/$1/fmoved.sock" status --json | grep -o '"connected":true' | wc -l)" -eq "$2" ] && return
-		sleep 0.05
-	done
-	bad "$1 has not $2 connected peers"
+	await has_connected "$1" "$2" || bad "$1 has not $2 connected peers"
+}
+
+has_connected() {
+	[ "$(fmove --socket "$dir/c/$1/fmoved.sock" status --json | grep -o '"connected":true' | wc -l)" -eq "$2" ]
 }
 
 # line N: the operands of the join line that was printed last.

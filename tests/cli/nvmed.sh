@@ -68,11 +68,12 @@ fi
 fmove-nvmed --config conf >log 2>&1 &
 pid=$!
 export FMOVE_NVMED_SOCKET=$dir/run/sock
-for ((i = 0; i < 300; i++)); do
-	fmove nvme status data >out 2>err && grep -q "waiting" out && break
-	kill -0 $pid 2>/dev/null || break
-	sleep 0.1
-done
+# its_status [WORD]: it answers, with that word in it; or it has ended.
+its_status() {
+	kill -0 $pid 2>/dev/null || return 0
+	fmove nvme status data >out 2>err && grep -q "${1:-}" out
+}
+await its_status waiting
 grep -q "waiting" out || bad "its status: $(cat out err log)"
 # Its helpers are forks.
 [ "$(ls /proc/$pid/task | wc -l)" -eq 1 ] || bad "it has more than one thread"
@@ -99,10 +100,7 @@ wait $pid || bad "it ends with status $?: $(cat log)"
 [ -e run/sock ] && bad "its socket is still there"
 fmove-nvmed --config conf >log 2>&1 &
 pid=$!
-for ((i = 0; i < 300; i++)); do
-	fmove nvme status data >out 2>err && break
-	sleep 0.1
-done
+await its_status
 grep -q "wanted down" out || bad "the wish is forgotten: $(cat out err log)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
@@ -112,10 +110,7 @@ wait $pid || bad "it ends with status $?: $(cat log)"
 chmod 0777 state
 fmove-nvmed --config conf >log 2>&1 &
 pid=$!
-for ((i = 0; i < 300; i++)); do
-	fmove nvme status data >out 2>err && break
-	sleep 0.1
-done
+await its_status
 grep -q "wanted up" out || bad "it believes a directory that everybody may write to: $(cat out err log)"
 grep -q "others than root may write to $dir/state" log || bad "nothing is said of the directory: $(cat log)"
 kill -TERM $pid

@@ -44,8 +44,9 @@ no 1 'standard input has no name' fmove put - n2:s/d/
 
 # A source that changes while it is read is an error, and nothing appears.
 random 20000000 growing
-( sleep 0.7; echo more >>growing ) &
-no 1 'chang' fmove put --limit 10MB/s growing n2:s/growing
-wait
+slow 1
+( moved growing 0; echo more >>growing; fast 1; [ "$fails" -eq 0 ] ) &
+no 1 'chang' fmove put growing n2:s/growing
+wait $! || bad "it was not changed while it was read"
 [ -e "$(store 2)/growing" ] && bad "a file that changed while it was read was published"
 no_partials

@@ -27,10 +27,7 @@ no 2 'must be readback' fmove put --verify twice f n2:s/x
 grep -q store.readback "$FMOVE_BIN/fmoved" || exit
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2 || bad "n2 does not stop"
 FMOVE_FAULT=store.readback:1 "$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start"
-for _ in $(seq 100); do
-	fmove ls n2:s >/dev/null 2>&1 && break
-	sleep 0.1
-done
+reachable 2
 ok fmove put --verify readback --json f n2:s/lied
 [ "$(json corrupt_chunks out)" = 1 ] || bad "the lie was not found: $(cat out)"
 same f "$(store 2)/lied"

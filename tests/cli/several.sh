@@ -109,10 +109,7 @@ fi
 if grep -q store.rename "$FMOVE_BIN/fmoved"; then
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
 	FMOVE_FAULT=store.rename:1 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start"
-	for _ in $(seq 100); do
-		fmove ls n3:s >/dev/null 2>&1 && break
-		sleep 0.1
-	done
+	reachable 3
 	fmove put f n2:s/half n3:s/half 2>err
 	[ $? -eq 3 ] || bad "a commit that fails: $(cat err)"
 	grep -q 'f is at n2:s/half; at n3:s/half it is not' err || bad "a commit that fails says: $(cat err)"
@@ -122,21 +119,22 @@ if grep -q store.rename "$FMOVE_BIN/fmoved"; then
 	same f "$(store 3)/half"
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
 	"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start"
-	for _ in $(seq 100); do
-		fmove ls n3:s >/dev/null 2>&1 && break
-		sleep 0.1
-	done
+	reachable 3
 fi
 
 # start: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
 start() {
 	env --default-signal=INT fmove put --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
 	pid=$!
-	while kill -0 $pid 2>/dev/null; do
-		[ "$(fmove status --json | grep -o '"state":"copying"' | wc -l)" -eq 2 ] && return
-		sleep 0.1
-	done
-	bad "it does not move: $(cat err)"
+	await both_move || bad "it does not move: $(cat err)"
+}
+
+n1_is_idle() {
+	fmove status --json | grep -q '"jobs":\[\]'
+}
+
+both_move() {
+	[ "$(fmove status --json | grep -o '"state":"copying"' | wc -l)" -eq 2 ]
 }
 
 # Ctrl-C: one line, nobody has it.
@@ -153,22 +151,17 @@ kill -KILL "$(cat "$dir/c/n3/pid")"
 wait $pid
 [ $? -eq 4 ] || bad "n3 killed: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] && grep -q n3 err || bad "n3 killed says: $(cat err)"
-sleep 0.5
+await test -e "$dir/c/n3/exit" || bad "n3 does not end"
+await n1_is_idle || bad "transfers go on"
 nobody x
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
-for _ in $(seq 100); do
-	fmove ls n3:s >/dev/null 2>&1 && break
-	sleep 0.1
-done
+reachable 3
 
 # The CLI is killed: nobody has it. The same again: both do.
 start
 kill -KILL $pid
 wait $pid 2>/dev/null
-for _ in $(seq 300); do
-	fmove status --json | grep -q '"jobs":\[\]' && break
-	sleep 0.1
-done
+idle
 nobody x
 ok fmove put f n2:s/x n3:s/x
 same f "$(store 2)/x"

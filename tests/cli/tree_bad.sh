@@ -86,25 +86,28 @@ rm -rf "bad/$name"
 
 # A file that changes while it is read.
 mkdir grows
-random 30000000 grows/big
+random 20000000 grows/big
 touch -d @1000000000 grows/big
-fmove put -r --limit 10MB/s grows n2:s/grows >out 2>err &
-copying
+slow 1
+fmove put -r grows n2:s/grows >out 2>err &
+pid=$!
+moved grows 0
 echo more >>grows/big
-wait $!
+fast 1
+wait $pid
 [ $? -eq 1 ] || bad "a file that grew: $? $(cat err)"
 grep -q 'big.*changed' err || bad "a file that grew: $(cat err)"
 idle
 [ -e "$(store 2)/grows" ] && bad "a changed source was published"
 
 # Cancelled: nothing stays, at either end.
-random 30000000 grows/big
+random 20000000 grows/big
 ok fmove put -r grows n2:s/grows
 for way in put get; do
 	if [ $way = put ]; then
-		env --default-signal=INT fmove put -r --limit 5MB/s grows n2:s/new >out 2>err &
+		env --default-signal=INT fmove put -r --limit 100kB/s grows n2:s/new >out 2>err &
 	else
-		env --default-signal=INT fmove get -r --limit 5MB/s n2:s/grows new >out 2>err &
+		env --default-signal=INT fmove get -r --limit 100kB/s n2:s/grows new >out 2>err &
 	fi
 	copying
 	kill -INT $!

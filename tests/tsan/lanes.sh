@@ -43,10 +43,16 @@ for io in auto threads; do
 	for tree in "$(store 2)/tree1" "$(store 2)/tree2" "back.$io"; do
 		diff -r "tree.$io" "$tree" || bad "$tree is not what it was"
 	done
-	timeout --signal=KILL 1 fmove put -r --quiet --limit 4MB/s "tree.$io" n2:s/tree3
+	fmove put -r --quiet --limit 1MB/s "tree.$io" n2:s/tree3 &
+	moved tree3 1000000
+	kill -KILL $!
+	wait $! 2>/dev/null
 	idle		# the nodes have seen it go
 	fmove put -r --quiet "tree.$io" n2:s/tree3 || bad "a tree does not go on"
-	timeout --signal=INT 0.3 fmove put --quiet --limit 2MB/s big n2:s/cancelled
+	env --default-signal=INT fmove put --quiet --limit 100kB/s big n2:s/cancelled &
+	moved cancelled 0
+	kill -INT $!
+	wait $! && bad "a put that was cancelled succeeded"
 	[ -e "$(store 2)/cancelled" ] && bad "a cancelled put is there"
 	# The second round is the last one's clean-up, too.
 	[ "$io" = threads ] && break
