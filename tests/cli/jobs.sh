@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   jobs: what is detached goes on without its caller, waits for its turn, survives a crash of either daemon, and is its owner's alone.
-# Method: one place only (jobs.running = 1), so that what waits can be seen; slow transfers (--limit) that are ended by hand.
+# Method: one place only (jobs.running = 1), so that what waits can be seen; slow transfers that are ended by hand (--limit), or whose node is
+#         made slow (mover.rate_limit) until they have been disturbed.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF='jobs = { running = 1; };'
 up 2
@@ -24,25 +25,25 @@ field() {
 
 # reach STATE ID: until the job is in that state.
 reach() {
-	for _ in $(seq 600); do
-		[ "$(field state "$2")" = "$1" ] && return
-		sleep 0.05
-	done
-	bad "job $2 is \"$(field state "$2")\" and not $1: $(fmove jobs)"
+	await is_in "$1" "$2" || bad "job $2 is \"$(field state "$2")\" and not $1: $(fmove jobs)"
+}
+
+is_in() {
+	[ "$(field state "$2")" = "$1" ]
 }
 
 # moving ID: until bytes move.
 moving() {
-	for _ in $(seq 600); do
-		[ "$(field phase "$1")" = copying ] && [ "$(field bytes "$1")" -gt 0 ] && return
-		sleep 0.05
-	done
-	bad "job $1 does not move: $(fmove jobs)"
+	await is_moving "$1" || bad "job $1 does not move: $(fmove jobs)"
+}
+
+is_moving() {
+	fmove jobs --json | grep -o "\"job\":\"$1\".*" | grep -q '^[^}]*"phase":"copying"[^}]*"bytes":[1-9]'
 }
 
 crash() {
 	kill -KILL "$(cat "$dir/c/$1/pid")"
-	while [ ! -e "$dir/c/$1/exit" ]; do sleep 0.02; done
+	await test -e "$dir/c/$1/exit" || bad "$1 does not end"
 }
 
 start() {
@@ -94,8 +95,10 @@ diff -r "$(store 1)/tree" "$(store 1)/back/tree" | grep -qx "Only in .*/tree/a/b
 attendant() {
 	local at
 
-	for at in /proc/[0-9]*; do
-		tr '\0' '\n' 2>/dev/null <"$at/cmdline" | grep -Fqx -- "$1" && echo "${at#/proc/}"
+	# grep finds itself, too, and is gone by then.
+	for at in $(grep -Fxzl -- "$1" /proc/[0-9]*/cmdline 2>/dev/null); do
+		at=${at%/cmdline}
+		[ ! -e "$at" ] || echo "${at#/proc/}"
 	done
 }
 
@@ -129,12 +132,13 @@ no 1 'no such file' fmove wait "$id"
 [ ! -e nothing ] || bad "nothing came, and it is there"
 
 # Cancelled, what came goes; here, and when nobody is left.
-detach get --limit 4MB/s n2:s/several/big slow
+detach get --limit 100kB/s n2:s/several/big slow
 moving "$id"
 ok fmove cancel "$id"
 no 130 cancelled fmove wait "$id"
 no_partials
-detach get --limit 4MB/s n2:s/several/big "$PWD/slow"
+slow 2
+detach get n2:s/several/big "$PWD/slow"
 moving "$id"
 left "$PWD/slow" "$id"
 no 1 'fmove resume' fmove wait "$id"
@@ -147,16 +151,19 @@ ok fmove resume "$id"
 moving "$id"
 left "$id" "$id"
 first=$id
-detach get --limit 4MB/s n2:s/several/big "$PWD/slow"
+fast 2
+detach get n2:s/several/big "$PWD/slow"
 [ "$id" = "$first" ] || bad "the same command again is job $id and not $first: $(fmove jobs)"
 ok fmove wait "$id"
 same big slow
 no_partials
 
 # A name that is taken meanwhile is the end of it.
-detach get --limit 8MB/s n2:s/several/big taken
+slow 2
+detach get n2:s/several/big taken
 moving "$id"
 echo mine >taken
+fast 2
 no 6 'appeared meanwhile' fmove wait "$id"
 [ "$(cat taken)" = mine ] || bad "what appeared meanwhile was replaced"
 rm taken
@@ -165,7 +172,7 @@ ok fmove wait "$id"
 same big taken
 
 # Killed right behind the rename, it finds what it made; another's file is not taken for it.
-detach get --limit 1MB/s n2:s/several/big "$PWD/found"
+detach get --limit 100kB/s n2:s/several/big "$PWD/found"
 moving "$id"
 left "$PWD/found" "$id"
 cp big found
@@ -179,10 +186,12 @@ grep -q 'an earlier try had got it there' err || bad "wait says: $(cat err)"
 no_partials
 
 # The daemon is restarted: it goes on by itself.
-detach get --limit 4MB/s n2:s/several/big restarted
+slow 2
+detach get n2:s/several/big restarted
 moving "$id"
 crash n1
 start n1
+fast 2
 reach done "$id"
 same big restarted
 
@@ -195,15 +204,19 @@ detach put -r --exclude big --exclude link tree n2:s/mine
 ok fmove wait "$id"
 diff -r tree "$(store 2)/mine" >out
 [ "$(sort <out)" = "$(printf '%s\n' 'Only in tree/a/b: big' 'Only in tree: link' | sort)" ] || bad "what was left out: $(cat out)"
-detach get -r --limit 4MB/s n2:s/tree "$PWD/again"
+slow 2
+detach get -r n2:s/tree "$PWD/again"
 moving "$id"
 left "$PWD/again" "$id"
+fast 2
 ok fmove resume "$id"
 ok fmove wait "$id"
 diff -r "$(store 2)/tree" again || bad "a tree that was gone on with differs"
-detach put -r --limit 4MB/s --exclude link "$PWD/tree" n2:s/again
+slow 1
+detach put -r --exclude link "$PWD/tree" n2:s/again
 moving "$id"
 left "$PWD/tree" "$id"
+fast 1
 [ ! -e "$(store 2)/again" ] || bad "half a tree has its name"
 ok fmove resume "$id"
 ok fmove wait "$id"
@@ -213,7 +226,7 @@ no_partials
 
 # ---- who is next
 
-detach put --limit 2MB/s big n2:s/slow
+detach put --limit 100kB/s big n2:s/slow
 slow=$id
 moving "$slow"
 detach put --priority low f n2:s/low
@@ -232,10 +245,10 @@ fmove put f n2:s/foreground >fg.out 2>fg.err &
 fg=$!
 ok fmove put - n2:s/pipe <<<"a pipe"
 [ "$(cat "$(store 2)/pipe")" = "a pipe" ] || bad "the pipe's bytes"
-for _ in $(seq 200); do
-	fmove jobs --json | grep -q '"state":"queued".*"detached":false' && break
-	sleep 0.05
-done
+foreground_waits() {
+	fmove jobs --json | grep -q '"state":"queued".*"detached":false' || ! kill -0 $fg
+}
+await foreground_waits
 kill -0 $fg 2>/dev/null || bad "a put did not wait for its place: $(cat fg.err)"
 
 ok fmove cancel "$slow"
@@ -260,7 +273,8 @@ no 1 'leave out --file' fmove resume --file f "$id"
 
 # ---- a crash here
 
-detach put --limit 4MB/s n1:s/big n2:s/crash
+slow 1
+detach put n1:s/big n2:s/crash
 between=$id
 moving "$between"
 detach put n1:s/f n2:s/behind
@@ -269,6 +283,7 @@ detach put big n2:s/own-big
 own=$id
 crash n1
 start n1
+fast 1
 [ "$(field state "$own")" = paused ] || bad "a job on a caller's file after a crash: $(fmove jobs)"
 no 1 'fmove resume' fmove wait "$own"
 ok fmove wait "$between" "$behind"
@@ -284,7 +299,8 @@ ok fmove wait "$between"
 
 # ---- a caller who is killed
 
-fmove put --limit 4MB/s big n2:s/killed >fg.out 2>fg.err &
+slow 1
+fmove put big n2:s/killed >fg.out 2>fg.err &
 fg=$!
 id=
 while [ -z "$id" ]; do
@@ -295,38 +311,42 @@ moving "$id"
 kill -KILL $fg
 wait $fg 2>/dev/null
 reach paused "$id"
+fast 1
 ok fmove resume "$id"
 ok fmove wait "$id"
 same big "$(store 2)/killed"
 
 # ---- a crash there
 
-detach put --limit 4MB/s n1:s/big n2:s/crash2
+slow 1
+detach put n1:s/big n2:s/crash2
 moving "$id"
 crash n2
 reach waiting "$id"
 start n2
+fast 1
 # It may have tried again by itself by then.
 fmove resume "$id" >out 2>err || grep -q 'nothing to resume' err || bad "resume of one that waits: $(cat err)"
 ok fmove wait "$id"
 same big "$(store 2)/crash2"
 no 1 'between two stores: leave out --file' fmove resume --file big "$id"
 # In order, too.
-detach put --limit 4MB/s n1:s/big n2:s/stop
+slow 1
+detach put n1:s/big n2:s/stop
 moving "$id"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 reach waiting "$id"
 start n2
+fast 1
 ok fmove wait "$id"
 same big "$(store 2)/stop"
-fmove put --retry 60s --limit 4MB/s big n2:s/retry >fg.out 2>fg.err &
+slow 1
+fmove put --retry 60s big n2:s/retry >fg.out 2>fg.err &
 fg=$!
-for _ in $(seq 200); do
-	fmove jobs --json | grep -q '"phase":"copying".*"path":"retry"' && break
-	sleep 0.05
-done
+moved retry 0
 crash n2
 start n2
+fast 1
 wait $fg || bad "put --retry: $(cat fg.err)"
 same big "$(store 2)/retry"
 
@@ -350,7 +370,7 @@ fmove cancel --json abcdefgh >out 2>err
 grep -q '"job":"abcdefgh","exit":1,"error":{"code":"ENOENT"' out || bad "cancel --json: $(cat out)"
 
 # A torn file costs its job, and nothing else.
-detach put --limit 2MB/s n1:s/big n2:s/torn
+detach put --limit 100kB/s n1:s/big n2:s/torn
 torn=$id
 moving "$torn"
 detach put n1:s/f n2:s/whole
@@ -384,7 +404,7 @@ as() {
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
 : >out && : >err && chmod 666 out err
 cp big theirs && chown nobody theirs && chmod 600 theirs
-ok as nobody fmove put --limit 2MB/s --detach theirs n2:s/theirs
+ok as nobody fmove put --limit 100kB/s --detach theirs n2:s/theirs
 theirs=$(cat out)
 [ -z "$(as daemon fmove jobs -q)" ] || bad "another user sees: $(as daemon fmove jobs)"
 no 1 "no job $theirs" as daemon fmove cancel "$theirs"

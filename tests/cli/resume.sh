@@ -1,26 +1,20 @@
 #!/bin/bash
 # Goal:   a put or get that was killed goes on with what came when the same command is run again: less is sent, the content is right; a
 #         source that changed meanwhile, or a cancelled transfer, begins afresh.
-# Method: slow transfers, ended when the journal says that something is there; then again at full speed.
+# Method: slow transfers, ended when the journal says that something is there; then again at full speed. What has nothing to do with each other
+#         goes on side by side, each in a directory of its own in the stores.
 . "$(dirname "$0")/lib.sh"
 up 2
-random 50000000 big
-cp big big.1
+SIZE=20000000
+SLOW=--limit=500kB/s
+big=$dir/w/big
+random $SIZE "$big"
+random $SIZE "$big.other"
 
 # start COMMAND...: in the background.
 start() {
 	env --default-signal=INT "$@" >out 2>err &
 	pid=$!
-}
-
-# until_journaled DIR: until a journal there has something in it.
-until_journaled() {
-	for _ in $(seq 200); do
-		[ -n "$(find "$1" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ] && return
-		kill -0 $pid 2>/dev/null || break
-		sleep 0.1
-	done
-	bad "nothing was written down in $1: $(cat err)"
 }
 
 # stop SIGNAL STATUS
@@ -31,24 +25,24 @@ stop() {
 	[ $status -eq "$2" ] || bad "SIG$1 ended it with $status instead of $2: $(cat err)"
 }
 
-# no_jobs: both daemons are through with what was under way.
-no_jobs() {
-	for _ in $(seq 100); do
-		fmove status --json >status
-		fmove --socket "$dir/c/n2/fmoved.sock" status --json >>status
-		[ "$(grep -o '"jobs":\[\]' status | wc -l)" -eq 2 ] && return
-		sleep 0.1
-	done
-	bad "transfers go on: $(cat status)"
+# interrupted DIR PATH SIGNAL STATUS COMMAND...: the command is ended once a journal in DIR has something; no node has its transfer any more.
+interrupted() {
+	local where=$1 path=$2 signal=$3 want=$4
+
+	shift 4
+	start "$@"
+	journaled "$where"
+	stop "$signal" "$want"
+	ended "$path"
 }
 
-# resumed COMMAND...: it must succeed and have found a part of the 50 MB; with --json.
+# resumed COMMAND...: it must succeed and have found a part of the file; with --json.
 resumed() {
 	ok "$@" || return
 	was=$(json resumed_bytes out)
 	[ "${was:-0}" -gt 0 ] || bad "$* found nothing to go on with: $(cat out)"
-	[ "${was:-0}" -lt 50000000 ] || bad "$* had nothing to do: $(cat out)"
-	[ "$(json data_bytes out)" = 50000000 ] || bad "$*: $(cat out)"
+	[ "${was:-0}" -lt $SIZE ] || bad "$* had nothing to do: $(cat out)"
+	[ "$(json data_bytes out)" = $SIZE ] || bad "$*: $(cat out)"
 }
 
 # afresh COMMAND...: it must succeed and have sent everything.
@@ -59,155 +53,166 @@ afresh() {
 
 # ---- put ----
 
-start fmove put --limit 8MB/s big n2:s/put
-until_journaled "$(store 2)"
-stop KILL 137
-no_jobs
-[ -e "$(store 2)/put" ] && bad "half a put was published"
-resumed fmove put --json big n2:s/put
-same big "$(store 2)/put"
-no_partials
+put() {
+	interrupted "$(store 2)/put" put/x KILL 137 fmove put $SLOW "$big" n2:s/put/x
+	[ -e "$(store 2)/put/x" ] && bad "half a put was published"
+	resumed fmove put --json "$big" n2:s/put/x
+	same "$big" "$(store 2)/put/x"
+	no_partials . "$(store 2)/put"
+
+	# Into a file that is there: the old one stays until the end.
+	interrupted "$(store 2)/put" put/x KILL 137 fmove put --force $SLOW "$big.other" n2:s/put/x
+	same "$big" "$(store 2)/put/x"
+	no 6 'exists' fmove put "$big.other" n2:s/put/x
+	resumed fmove put --force --json "$big.other" n2:s/put/x
+	same "$big.other" "$(store 2)/put/x"
+	no_partials . "$(store 2)/put"
+}
 
 # Twice interrupted; the line for people says where it went on.
-for _ in 1 2; do
-	start fmove put --limit 8MB/s big n2:s/twice
-	until_journaled "$(store 2)"
-	stop KILL 137
-	no_jobs
-done
-ok fmove put big n2:s/twice
-grep -Eq 'resumed at [0-9]+ %' err || bad "it does not say that it went on: $(cat err)"
-same big "$(store 2)/twice"
-no_partials
+twice() {
+	for _ in 1 2; do
+		interrupted "$(store 2)/twice" twice/x KILL 137 fmove put $SLOW "$big" n2:s/twice/x
+	done
+	ok fmove put "$big" n2:s/twice/x
+	grep -Eq 'resumed at [0-9]+ %' err || bad "it does not say that it went on: $(cat err)"
+	same "$big" "$(store 2)/twice/x"
+	no_partials . "$(store 2)/twice"
+}
 
-# Into a file that is there: the old one stays until the end.
-start fmove put --force --limit 8MB/s big n2:s/put
-until_journaled "$(store 2)"
-stop KILL 137
-no_jobs
-same big "$(store 2)/put"
-no 6 'exists' fmove put big n2:s/put
-resumed fmove put --force --json big n2:s/put
-same big "$(store 2)/put"
-no_partials
-
-# ---- the source changes ----
-
-start fmove put --limit 8MB/s big n2:s/new
-until_journaled "$(store 2)"
-stop KILL 137
-no_jobs
-random 50000000 big
-afresh fmove put --json big n2:s/new
-grep -q 'began afresh.*changed' out || bad "it does not say why it began afresh: $(cat out)"
-same big "$(store 2)/new"
-no_partials
+put_changed() {
+	cp "$big" source
+	interrupted "$(store 2)/changed" changed/x KILL 137 fmove put $SLOW source n2:s/changed/x
+	cat "$big.other" >source
+	afresh fmove put --json source n2:s/changed/x
+	grep -q 'began afresh.*changed' out || bad "it does not say why it began afresh: $(cat out)"
+	same "$big.other" "$(store 2)/changed/x"
+	no_partials . "$(store 2)/changed"
+}
 
 # ---- get ----
 
-start fmove get --limit 8MB/s n2:s/put got
-until_journaled .
-stop KILL 137
-[ -e got ] && bad "half a get was published"
-resumed fmove get --json n2:s/put got
-same big.1 got
-no_partials
+get() {
+	interrupted . there/get KILL 137 fmove get $SLOW n2:s/there/get got
+	[ -e got ] && bad "half a get was published"
+	resumed fmove get --json n2:s/there/get got
+	same "$big" got
+	no_partials .
+}
 
-start fmove get --limit 8MB/s n2:s/put got2
-until_journaled .
-stop KILL 137
-ok fmove put --force big n2:s/put
-afresh fmove get --json n2:s/put got2
-same big got2
-no_partials
+get_changed() {
+	interrupted . there/changed KILL 137 fmove get $SLOW n2:s/there/changed got
+	ok fmove put --force "$big.other" n2:s/there/changed
+	afresh fmove get --json n2:s/there/changed got
+	same "$big.other" got
+	no_partials .
+}
 
 # Two at once into one name: nobody's bytes get into the other's.
-start fmove get --force --limit 8MB/s n2:s/put got
-until_journaled .
-ok fmove get --force n2:s/twice got
-same big.1 got
-wait $pid || bad "the first of two gets failed: $(cat err)"
-same big got
-no_partials
+two_gets() {
+	for limit in 4MB/s 1MB/s 100kB/s; do
+		start fmove get --force --limit $limit n2:s/there/two got
+		journaled .
+		ok fmove get --force n2:s/there/other got
+		same "$big.other" got
+		kill -0 $pid 2>/dev/null && break
+		wait $pid		# it was through before the second one: slower, then
+	done
+	wait $pid || bad "the first of two gets failed: $(cat err)"
+	same "$big" got
+	no_partials .
+}
 
 # ---- Ctrl-C: only if asked for ----
 
-start fmove put --limit 8MB/s big n2:s/int
-until_journaled "$(store 2)"
-stop INT 130
-no_jobs
-no_partials
-start fmove put --keep-partial --limit 8MB/s big n2:s/int
-until_journaled "$(store 2)"
-stop INT 130
-no_jobs
-resumed fmove put --json big n2:s/int
-same big "$(store 2)/int"
-no_partials
+put_cancelled() {
+	interrupted "$(store 2)/int" int/x INT 130 fmove put $SLOW "$big" n2:s/int/x
+	no_partials . "$(store 2)/int"
+	interrupted "$(store 2)/int" int/x INT 130 fmove put --keep-partial $SLOW "$big" n2:s/int/x
+	resumed fmove put --json "$big" n2:s/int/x
+	same "$big" "$(store 2)/int/x"
+	no_partials . "$(store 2)/int"
+}
 
-start fmove get --limit 8MB/s n2:s/int int
-until_journaled .
-stop INT 130
-no_partials
-start fmove get --keep-partial --limit 8MB/s n2:s/int int
-until_journaled .
-stop INT 130
-grep -q 'run the same command again' err || bad "it does not say that it can go on: $(cat err)"
-resumed fmove get --json n2:s/int int
-same big int
-no_partials
+get_cancelled() {
+	interrupted . there/int INT 130 fmove get $SLOW n2:s/there/int int
+	no_partials .
+	interrupted . there/int INT 130 fmove get --keep-partial $SLOW n2:s/there/int int
+	grep -q 'run the same command again' err || bad "it does not say that it can go on: $(cat err)"
+	resumed fmove get --json n2:s/there/int int
+	same "$big" int
+	no_partials .
+}
 
 # ---- between stores: what can be gone on with is said ----
 
-cp big "$(store 1)/from"
-start fmove put --json --keep-partial --limit 8MB/s n1:s/from n2:s/between
-until_journaled "$(store 2)"
-stop INT 130
-grep -q '"kept":true' out || bad "it does not say that it can go on: $(cat out)"
-no_jobs
-resumed fmove put --json n1:s/from n2:s/between
-start fmove get --json --keep-partial --limit 8MB/s n2:s/between n1:s/back
-until_journaled "$(store 1)"
-stop INT 130
-grep -q '"kept":true' out || bad "it does not say that it can go on: $(cat out)"
-no_jobs
-resumed fmove get --json n2:s/between n1:s/back
-same big "$(store 1)/back"
-no_partials
+between() {
+	interrupted "$(store 2)/between" between/x INT 130 fmove put --json --keep-partial $SLOW n1:s/from n2:s/between/x
+	grep -q '"kept":true' out || bad "it does not say that it can go on: $(cat out)"
+	resumed fmove put --json n1:s/from n2:s/between/x
+	interrupted "$(store 1)/back" between/x INT 130 fmove get --json --keep-partial $SLOW n2:s/between/x n1:s/back/x
+	grep -q '"kept":true' out || bad "it does not say that it can go on: $(cat out)"
+	resumed fmove get --json n2:s/between/x n1:s/back/x
+	same "$big" "$(store 1)/back/x"
+	no_partials . "$(store 2)/between" "$(store 1)/back"
+}
 
-# ---- a daemon is killed ----
+mkdir "$(store 2)"/{there,put,twice,changed,int,between,receiver,sender} "$(store 1)/back"
+cp "$big" "$(store 1)/from"
+for name in get changed two int received; do cp "$big" "$(store 2)/there/$name"; done
+cp "$big.other" "$(store 2)/there/other"
+for story in put twice put_changed get get_changed two_gets put_cancelled get_cancelled between; do
+	aside $story
+done
+together
+idle
 
-# restart I SIGNAL: the daemon of node I ends in the middle, and comes back.
+# ---- a daemon is killed: first the one that receives, then the one of the caller ----
+
+# restart I: the daemon of node I is killed, and comes back.
 restart() {
-	kill "-$2" "$(cat "$dir/c/n$1/pid")"
-	wait $pid
-	status=$?
-	[ $status -ne 0 ] || bad "it succeeded although the daemon of n$1 was killed"
-	for _ in $(seq 100); do
-		[ -e "$dir/c/n$1/exit" ] && break
-		sleep 0.1
-	done
+	kill -KILL "$(cat "$dir/c/n$1/pid")"
+	await test -e "$dir/c/n$1/exit" || bad "n$1 does not end"
 	"$FM_SOURCE/tests/cluster" start "$dir/c" "n$1" || bad "n$1 does not start again"
 }
 
-start fmove put --limit 8MB/s big n2:s/receiver
-until_journaled "$(store 2)"
-restart 2 KILL
-grep -q 'run the same command again' err || bad "it does not say that it can go on: $(cat err)"
-resumed fmove put --json --retry 20s big n2:s/receiver
-same big "$(store 2)/receiver"
+# ends_badly [SAYS]: what was begun last fails; and says how to go on, if that is asked.
+ends_badly() {
+	wait $pid
+	status=$?
+	[ $status -ne 0 ] || bad "it succeeded although a daemon was killed"
+	[ -z "${1:-}" ] || grep -q 'run the same command again' err || bad "it does not say that it can go on: $(cat err)"
+}
 
-start fmove put --limit 8MB/s big n2:s/sender
-until_journaled "$(store 2)"
-restart 1 KILL
-resumed fmove put --json --retry 20s big n2:s/sender
-same big "$(store 2)/sender"
+start fmove put $SLOW "$big" n2:s/receiver/x
+journaled "$(store 2)/receiver"
+restart 2
+ends_badly says
+resumed fmove put --json --retry 20s "$big" n2:s/receiver/x
+same "$big" "$(store 2)/receiver/x"
 
-start fmove get --limit 8MB/s n2:s/sender received
-until_journaled .
-restart 1 KILL
-grep -q 'run the same command again' err || bad "it does not say that it can go on: $(cat err)"
-resumed fmove get --json --retry 20s n2:s/sender received
-same big received
-no_jobs
+# One of each.
+start fmove put $SLOW "$big" n2:s/sender/x
+put=$pid
+mkdir get
+(
+	cd get || exit 1
+	start fmove get $SLOW n2:s/there/received received
+	fails=0
+	ends_badly says
+	exit $fails
+) &
+get=$!
+journaled "$(store 2)/sender"
+journaled get
+restart 1
+wait $get || fails=$((fails + 1))
+pid=$put
+ends_badly
+resumed fmove put --json --retry 20s "$big" n2:s/sender/x
+same "$big" "$(store 2)/sender/x"
+cd get || exit 1
+resumed fmove get --json --retry 20s n2:s/there/received received
+same "$big" received
+idle
 no_partials
