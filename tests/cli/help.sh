@@ -36,12 +36,13 @@ while read -r verb; do
 	fmove help $verb | cmp -s - out || bad "fmove help $verb differs from $verb --help"
 	verb_section "$verb" >section
 	[ -s section ] || { bad "the manual says nothing of $verb"; continue; }
-	for option in $(options_help "$verb"); do
+	options_help "$verb" >options
+	while read -r option; do
 		case $option in help | socket) continue ;; esac
 		sed 's/\\-/-/g' section | grep -Eq -- "--$option\b" || bad "manual, $verb: --$option is missing"
-	done
+	done <options
 	for option in $(man_options <section); do
-		options_help "$verb" | grep -qx -- "$option" || bad "manual, $verb: --$option is not in --help"
+		grep -qx -- "$option" options || bad "manual, $verb: --$option is not in --help"
 	done
 done <<<"$verbs"$'\n'"$nvme"
 for option in help version socket; do
