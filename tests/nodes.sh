@@ -62,7 +62,7 @@ node_until() {
 			node_status "$dir" >&2 || true
 			return 1
 		fi
-		sleep 0.1
+		sleep 0.05
 	done
 }
 
@@ -111,6 +111,21 @@ json() {
 	[[ $text =~ $key ]] || return 0
 	text=${BASH_REMATCH[1]#\"}
 	printf '%s\n' "${text%\"}"
+}
+
+# node_ports COUNT: the first of so many ports in a row at which nobody listens; below those that the kernel gives to clients.
+node_ports() {
+	local port i used
+
+	while :; do
+		port=$((20000 + (RANDOM * 32768 + RANDOM) % 11000))
+		for ((i = 0; i < $1; i++)); do
+			used=$(printf ':%04X 0' $((port + i)))
+			! grep -qs -- "$used" /proc/net/tcp /proc/net/tcp6 || continue 2
+		done
+		echo $port
+		return
+	done
 }
 
 # node_pair DIR PORT [FMOVED_OPTION...]: nodes n1 and n2 on this machine, at PORT + 1 and PORT + 2, joined. `node_extra` is added to

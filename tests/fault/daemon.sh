@@ -8,12 +8,15 @@
 #
 #   FM_FAULT_STEP   try every so many-th point (default 4; 1 is all of them, make soak)
 #   FM_FAULT_FIRST  the first one (default 1)
+#
+# Every second one is tried by another process beside it: most of the time is spent waiting.
 set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-4}
 first=${FM_FAULT_FIRST:-1}
+HANG_S=120		# when to give up waiting for what must happen, however busy the machine is
 size=3000000		# a dozen chunks, the last one odd
 tried=0 refused=0 failed=0
 
@@ -32,11 +35,30 @@ cleanup() {
 	done
 	rm -rf "$dir"
 }
+
+both_sides() {
+	local side pids=() status=0
+
+	for side in 0 1; do
+		FM_FAULT_SIDE=$side FM_FAULT_FIRST=$((first + side * step)) FM_FAULT_STEP=$((2 * step)) bash "${BASH_SOURCE[0]}" &
+		pids+=($!)
+	done
+	for side in 0 1; do
+		wait "${pids[side]}" || status=1
+	done
+	return $status
+}
+
 trap cleanup EXIT
+if [ -z "${FM_FAULT_SIDE:-}" ]; then
+	both_sides
+	exit
+fi
 
 make_nodes() {
-	local port=$((21000 + RANDOM % 8000)) memory='memory = { arena = "32MiB"; total = "128MiB"; slab = "4MiB"; };'
+	local port memory='memory = { arena = "32MiB"; total = "128MiB"; slab = "4MiB"; };'
 
+	port=$(node_ports 2)
 	node_key "$dir/a"
 	node_key "$dir/b"
 	node_conf "$dir/a" a "127.0.0.1:$port" "$(node_peer b "127.0.0.1:$((port + 1))" "$dir/b/pub")" <<<"$memory"
@@ -50,10 +72,12 @@ start_a() {
 	: > "$dir/a/log"
 	FMOVE_FAULT=$n "$FMOVE_BIN/fmoved" --config "$dir/a/conf" >> "$dir/a/log" 2>&1 &
 	echo $! > "$dir/a/pid"
-	for _ in $(seq 600); do
+	local end=$((SECONDS + HANG_S)) pid=$!
+
+	while ((SECONDS < end)); do
 		[ ! -S "$dir/a/sock" ] || return 0
-		kill -0 "$(cat "$dir/a/pid")" 2>/dev/null || return 1
-		sleep 0.05
+		kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.02
 	done
 	die "neither started nor ended"
 }
@@ -85,8 +109,9 @@ useless_partials() {
 }
 
 check_no_partial() {
-	for _ in $(seq 200); do
-		[ -n "$(useless_partials)" ] || break
+	local end=$((SECONDS + HANG_S))
+
+	while [ -n "$(useless_partials)" ] && ((SECONDS < end)); do
 		sleep 0.05
 	done
 	[ -z "$(useless_partials)" ] || die "a partial file of no use stayed: $(useless_partials)"

@@ -43,6 +43,17 @@ resumed_enough() {
 		{ echo "spared ${spared:-no} bytes of $known, where $least is the least" >&2; return 1; }
 }
 
+# resumed_at_least LEAST: the JSON result of a rerun stands on standard input. LEAST bytes were written down in the journal that the first run
+# left. Prints how much was spared.
+resumed_at_least() {
+	local spared
+
+	spared=$(json resumed_bytes)
+	echo "${spared:-0}"
+	can resume || return 0
+	((${spared:-0} >= $1)) || { echo "spared ${spared:-no} bytes, where the journal has $1" >&2; return 1; }
+}
+
 # no_partial DIR...: nothing half-done is left there, once the rerun is done. A tree that was replaced stays for a while, by design.
 no_partial() {
 	local left

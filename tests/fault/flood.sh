@@ -65,7 +65,7 @@ still_serves() {
 }
 
 node_extra="memory = { arena = \"16MiB\"; slab = \"4MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { chunk = \"256KiB\"; };"
-node_pair "$dir" $((20000 + RANDOM % 9000)) || die "the nodes do not start"
+node_pair "$dir" $(($(node_ports 2) - 1)) || die "the nodes do not start"
 disown -a
 node_wait "$dir/n1" tcp 1 1
 head -c 1M /dev/urandom > "$dir/file"

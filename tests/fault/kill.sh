@@ -4,13 +4,15 @@
 # kill.sh [ROUNDS] - SIGKILL at random moments.
 #
 # Goal:   whoever is killed in the midst of a put or a get over an older version, a reader sees the old or the new one, whole; the command
-#         says how it ended; run again it completes, and sends no more again than a second's worth and what was in flight.
+#         says how it ended; run again it completes, and does not send again what the journal has. How far the journal is behind what had
+#         arrived is printed: it is at most a second's worth and a sync.
 # Method: two nodes. Each round takes a version of the file to where the other one is, and kills one of: the daemon that sends, the one that
-#         receives, the command. The moment is anywhere from before the first byte to after the last. The seed is printed.
+#         receives, the command. The moment is anywhere from before the first byte to after the last, told by what status says has
+#         arrived. The seed is printed.
 #
 #   FM_SEED                 repeats a run
 #   FM_KILL_TRANSPORT       tcp (default) or rdma
-#   FM_KILL_MIB             size of the file (256)
+#   FM_KILL_MIB             size of the file (128)
 #   FM_KILL_SECONDS         how long an undisturbed transfer is made to last (3)
 #   FM_KILL_KIND            file (default) or tree
 #   FM_KEEP                 leave the directory of a run that failed
@@ -24,13 +26,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 rounds=${1:-6}
 seed=${FM_SEED:-$RANDOM}
 transport=${FM_KILL_TRANSPORT:-tcp}
-mib=${FM_KILL_MIB:-256}
+mib=${FM_KILL_MIB:-128}
 seconds=${FM_KILL_SECONDS:-3}
 kind=${FM_KILL_KIND:-file}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-kill.XXXXXX")
 rate=$((mib * 1024 * 1024 / seconds))
-arena=$((16 << 20))
-END_S=90		# when to give up waiting for a command to end
+AMID_MAX=20		# rounds more than asked for, if none was interrupted
+END_S=120		# when to give up waiting for a command to end
 ways=() round=0 interrupted=0 finished=0 spared_total=0
 
 die() {
@@ -141,10 +143,26 @@ node_of() {
 	esac
 }
 
-# Sets `known`, what was certainly acknowledged before.
+# arrived: how many bytes status says have arrived.
+arrived() {
+	local bytes
+
+	bytes=$(node_status "$dir/n1" 2>/dev/null | json bytes) || true
+	echo "${bytes:-0}"
+}
+
+# Until so many bytes have arrived, or it is over.
+wait_for_moment() {
+	local end=$((SECONDS + END_S))
+
+	while (($(arrived) < $1)) && [ ! -e "$dir/status" ]; do
+		((SECONDS < end)) || die "${command[*]}: not at $1 bytes after $END_S s"
+	done
+}
+
+# Sets `known`, what had certainly arrived before.
 kill_victim() {
-	known=$(node_status "$dir/n1" 2>/dev/null | json bytes) || true
-	known=${known:-0}
+	known=$(arrived)
 	if [ "$victim" = command ]; then
 		kill -KILL "$pid" 2>/dev/null || true
 	else
@@ -178,28 +196,42 @@ start_victim() {
 	done
 }
 
+# What was written down of a transfer into a store, as the store tells it; of others nobody says how much, so 1 if there is something.
+# It is asked when all is connected again and nothing is under way any more.
+written_down() {
+	local bytes=0
+
+	if [ "$op:$kind" = put:file ]; then
+		bytes=$("$FMOVE_BIN/fmove" --socket "$dir/n1/sock" ls --partial --json n2:s | grep -o '"name":"there"[^}]*' | json size) || true
+	elif [ -n "$(find "$(dirname "$place")" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ]; then
+		bytes=1
+	fi
+	echo "${bytes:-0}"
+}
+
 # Nothing goes on without its command.
 has_no_job() {
 	[ -z "$(node_status "$1" | grep -o '"jobs":\[{')" ]
 }
 
 run_again() {
-	local spared n
+	local spared n least
 
 	for n in 1 2; do
 		node_until "$dir/n$n" has_no_job "$dir/n$n" || die "node $n goes on by itself"
 	done
 	! is_version "$new" "$place" || known=0		# it was through, only nobody was told
+	least=$(written_down)
 	set_command "$new"
 	start_command
 	end_of_command
 	[ "$status" = 0 ] || die "run again: status $status: $(cat "$dir/err" "$dir/out")"
 	is_version "$new" "$place" || die "run again: $place is not the new version"
-	spared=$(resumed_enough "$known" "$rate" "$arena" "$sync" < "$dir/out") || die "run again (a sync took $sync ms)"
+	spared=$(resumed_at_least "$least" < "$dir/out") || die "run again"
 	spared_total=$((spared_total + spared))
 	rm -rf "$dir"/n?/s/.fmove*.old "$dir"/back/.fmove*.old		# their time comes in minutes, the next round now
 	no_partial "$dir/n1/s" "$dir/n2/s" "$dir/back" || die "run again"
-	echo "$what: status $ended, $((known >> 20)) MiB known to be there, $((spared >> 20)) MiB not sent again"
+	echo "$what: status $ended, $((known >> 20)) MiB had arrived, $((least >> 20)) MiB of them surely written down, $((spared >> 20)) MiB not sent again"
 }
 
 # All six ways come equally often, in an order of their own. (A subshell would have chances of its own, which no seed repeats.)
@@ -219,19 +251,18 @@ next_way() {
 
 # The old version of one round is the new one of the next for the same place.
 do_round() {
-	local delay_ms
+	local moment
 	local -n is_there=there_$op
 
 	old=$is_there
 	new=$([ "$old" = A ] && echo B || echo A)
 	set_command "$new" --limit "${rate}B/s"
-	delay_ms=$((RANDOM * seconds * 1200 / 32768))
-	((round > 1)) || delay_ms=$((delay_ms / 2 + seconds * 50))		# amid it: few rounds are to show something as well
-	what="round $round: $op, kill the $victim after $delay_ms ms"
+	moment=$((RANDOM * 120 / 32768 - 5))
+	((round > 1 && round <= rounds)) || moment=$((moment / 2 + 10))		# amid it: few rounds are to show something as well
+	what="round $round: $op, kill the $victim at $moment %"
 	start_command
-	sleep "$(printf '%d.%03d' $((delay_ms / 1000)) $((delay_ms % 1000)))"
+	((moment < 0)) || wait_for_moment $((moment * (mib << 20) / 100 + 1))
 	kill_victim
-	sync=$(sync_ms "$dir" "$rate")
 	end_of_command
 	ended=$status
 	check_ending
@@ -244,7 +275,7 @@ set_up() {
 	mkdir -p "$dir/src" "$dir/back"
 	node_extra="memory = { arena = \"16MiB\"; slab = \"4MiB\"; total = \"128MiB\"; }; mover = { chunk = \"256KiB\"; };"
 	[ "$transport" = tcp ] || node_listen='[::]'
-	node_pair "$dir" $((20000 + RANDOM % 9000)) || die "the nodes do not start"
+	node_pair "$dir" $(($(node_ports 2) - 1)) || die "the nodes do not start"
 	disown -a		# their ends are ours to make, not the shell's to announce
 	make_version A
 	make_version B
@@ -259,7 +290,7 @@ set_up() {
 echo "seed $seed, $rounds rounds, $kind of $mib MiB over $transport"
 set_up
 RANDOM=$seed
-for ((round = 1; round <= rounds; round++)); do
+for ((round = 1; round <= rounds || (interrupted == 0 && round <= rounds + AMID_MAX); round++)); do
 	next_way
 	do_round
 done
