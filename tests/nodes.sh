@@ -6,7 +6,12 @@
 # A node is a directory: key, pub, conf, sock, log, pid, and s, its store. FMOVE_BIN says where the programs are. Order: node_key
 # for every node, node_conf, node_start, node_wait, work, node_stop.
 
-NODE_WAIT_S=60		# when to give up waiting for something that a node should do
+NODE_WAIT_S=400		# when to give up waiting for something that a node should do: a hang
+
+# In the lab pause is guest.sh's, which starts no program.
+declare -F pause > /dev/null || pause() {
+	sleep "$1"
+}
 
 # node_key DIR: a new node's directory, key and public key (in DIR/pub).
 node_key() {
@@ -62,7 +67,7 @@ node_until() {
 			node_status "$dir" >&2 || true
 			return 1
 		fi
-		sleep 0.05
+		pause 0.05
 	done
 }
 
@@ -72,14 +77,13 @@ node_wait() {
 }
 
 node_has_rails() {
-	[ "$(node_rails "$1" "$2" | awk -v c="$4" -F'[:,]' '{
-		up = 0; n = 0
-		for (i = 1; i < NF; i++) {
-			if ($i ~ /"up"/ && $(i + 1) ~ /true/) up = 1
-			if ($i ~ /"connections"/) n = $(i + 1)
-		}
-		total += up && n + 0 >= c
-	} END { print total + 0 }')" -ge "$3" ]
+	local rail connections up=0
+
+	while read -r rail; do
+		connections=$(json connections <<< "$rail")
+		[ "$(json up <<< "$rail")" != true ] || ((${connections:-0} < $4)) || up=$((up + 1))
+	done < <(node_rails "$1" "$2")
+	((up >= $3))
 }
 
 # node_rails DIR KIND: its rails of that kind to all peers, a line of JSON each.

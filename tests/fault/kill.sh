@@ -198,15 +198,15 @@ start_victim() {
 
 # What was written down of a transfer into a store, as the store tells it; of others nobody says how much, so 1 if there is something.
 # It is asked when all is connected again and nothing is under way any more.
-written_down() {
+least_spared() {
 	local bytes=0
 
 	if [ "$op:$kind" = put:file ]; then
-		bytes=$("$FMOVE_BIN/fmove" --socket "$dir/n1/sock" ls --partial --json n2:s | grep -o '"name":"there"[^}]*' | json size) || true
+		bytes=$(written_down "$dir/n1/sock" n2:s there)
 	elif [ -n "$(find "$(dirname "$place")" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ]; then
 		bytes=1
 	fi
-	echo "${bytes:-0}"
+	echo "$bytes"
 }
 
 # Nothing goes on without its command.
@@ -221,7 +221,7 @@ run_again() {
 		node_until "$dir/n$n" has_no_job "$dir/n$n" || die "node $n goes on by itself"
 	done
 	! is_version "$new" "$place" || known=0		# it was through, only nobody was told
-	least=$(written_down)
+	least=$(least_spared)
 	set_command "$new"
 	start_command
 	end_of_command
@@ -286,7 +286,6 @@ set_up() {
 }
 
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "usage: kill.sh [ROUNDS]" >&2; exit 2; }
-[ "$kind" = file ] || can trees || { echo "SKIP: this fmove has no trees"; exit 77; }
 echo "seed $seed, $rounds rounds, $kind of $mib MiB over $transport"
 set_up
 RANDOM=$seed
@@ -298,4 +297,3 @@ no_report
 ((interrupted > 0)) || die "not one of $rounds was interrupted: that shows nothing"
 echo "$rounds rounds, seed $seed: $interrupted interrupted, $finished done before; all whole, all completed by running them again," \
 	"$((spared_total >> 20)) MiB not sent again"
-can resume || echo "note: this fmove begins from the start again"

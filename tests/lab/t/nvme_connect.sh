@@ -75,7 +75,7 @@ prepare_json() {
 }
 
 disconnect_json() {
-	printf '{"call":"disconnect","controller":"%s","subsystem":"%s","wait_ms":10000}' "$1" "${2:-$NQN}"
+	printf '{"call":"disconnect","controller":"%s","subsystem":"%s","wait_ms":60000}' "$1" "${2:-$NQN}"
 }
 
 connect() {

@@ -16,7 +16,6 @@
 CUTS=${LAB_ROUNDS:-2}
 MIB=8
 RATE=$((3 << 19))		# of the slow one: five seconds
-ARENA=$((4 << 20))
 D=/run/node
 stores=(ext4 xfs)
 
@@ -131,7 +130,7 @@ cut_behind_put() {
 }
 
 after_boot() {
-	local version=$1 old=$(($1 - 1)) result spared
+	local version=$1 old=$(($1 - 1)) least result spared
 
 	found "boot.$boot" "$done" "$version"
 	if [ "$status" = 0 ]; then
@@ -140,10 +139,10 @@ after_boot() {
 		found "boot.$boot" "$midst" $old "$version"
 	fi
 	check node_wait $D rdma 1 1
+	least=$(written_down $D/sock "n2:$midst" x)
 	result=$(fmn put --force --quiet --json "$D/src.$version" "n2:$midst/x") || fail "run again: $result"
-	[ "$status" != 0 ] || known=0
-	spared=$(resumed_enough "${known:-0}" $RATE $ARENA "$(sync_ms $D $RATE)" <<< "$result") || fail "run again: $result"
-	say "run again: whole, $spared bytes not sent again"
+	spared=$(resumed_at_least "$least" <<< "$result") || fail "run again: $result"
+	say "run again: whole, $least bytes were written down, $spared not sent again"
 }
 
 sender() {
