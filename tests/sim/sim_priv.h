@@ -36,8 +36,9 @@ struct sim_disk_world {
 /* Names under which a hostile node may have written: what it spoils there is its own. */
 bool sim_is_suspect(const char *path);
 
-/* Its own, so that what is tested is not compared with itself. */
+/* sim_bytes.c. The CRC is its own, so that what is tested is not compared with itself; the content follows from the tag. */
 uint32_t sim_crc32c(const uint8_t *at, uint64_t len);
+void sim_fill(uint8_t *at, uint64_t len, uint64_t tag);
 
 struct sim_net_world *sim_net_world(struct sim *sim);
 struct sim_disk_world *sim_disk_world(struct sim *sim);

@@ -110,26 +110,6 @@ static struct sim_file *file_of(struct fm_file *file)
 
 /* ---- content ---- */
 
-static uint32_t crc32c_step(uint32_t crc)
-{
-	for (unsigned bit = 0; bit < 8; bit++)
-		crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0x82f63b78) : 0);
-	return crc;
-}
-
-uint32_t sim_crc32c(const uint8_t *at, uint64_t len)
-{
-	static uint32_t table[256];
-	uint32_t crc = UINT32_MAX;
-
-	if (!table[1])
-		for (uint32_t i = 0; i < 256; i++)
-			table[i] = crc32c_step(i);
-	while (len-- > 0)
-		crc = crc >> 8 ^ table[(crc ^ *at++) & 0xff];
-	return ~crc;
-}
-
 static void blob_reserve(struct sim *s, struct sim_blob *b, uint64_t cap)
 {
 	uint8_t *bytes;
@@ -147,18 +127,18 @@ static void blob_reserve(struct sim *s, struct sim_blob *b, uint64_t cap)
 struct sim_blob *sim_blob_new(struct sim *s, uint64_t tag, uint64_t size, unsigned holes)
 {
 	struct sim_blob *b = sim_alloc(s, sizeof(*b));
-	uint64_t blocks = (size + BLOCK - 1) / BLOCK, state = tag * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	uint64_t blocks = (size + BLOCK - 1) / BLOCK;
 
 	blob_reserve(s, b, size + 1);
 	b->size = size;
 	b->is_data = holes ? sim_alloc(s, (size_t)blocks + 1) : NULL;
-	for (uint64_t i = 0; i < blocks; i++) {
-		if (b->is_data)
-			b->is_data[i] = sim_one_in(s, holes);
-		for (uint64_t at = i * BLOCK; at < (i + 1) * BLOCK && at < size; at++) {
-			state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-			b->bytes[at] = b->is_data && !b->is_data[i] ? 0 : (uint8_t)(state >> 56);
-		}
+	sim_fill(b->bytes, size, tag);
+	for (uint64_t i = 0; b->is_data && i < blocks; i++) {
+		uint64_t at = i * BLOCK;
+
+		b->is_data[i] = sim_one_in(s, holes);
+		if (!b->is_data[i])
+			memset(b->bytes + at, 0, (size_t)(size - at < BLOCK ? size - at : BLOCK));
 	}
 	b->attr = (struct fm_attr){
 		.type = FM_NODE_FILE, .size = size, .mode = 0640, .mtime_ns = (int64_t)tag, .has_holes = holes > 0,
