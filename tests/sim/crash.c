@@ -232,7 +232,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-uint64_t scenario_run_crash(uint64_t seed, uint64_t step, bool is_verbose, struct scenario_totals *totals)
+uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing, struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
 	uint64_t before, steps;
@@ -240,7 +240,7 @@ uint64_t scenario_run_crash(uint64_t seed, uint64_t step, bool is_verbose, struc
 	if (!sc)
 		abort();
 	scenario_plan_opts(sc, seed);
-	sc->opts.is_verbose = is_verbose;
+	sc->opts.tracing = tracing;
 	sc->sim = sim_new(&sc->opts);
 	scenario_plan_few(sc);
 	for (unsigned i = 0; i < sc->honest; i++)

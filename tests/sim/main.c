@@ -22,14 +22,15 @@
 #define FAULTS_MAX 100000
 #define CODES_NAMED 134		/* the errnos that Linux has */
 
-static bool is_verbose, is_hostile, is_crashing;
+static enum sim_tracing tracing = SIM_TRACE_NOT;
+static bool is_hostile, is_crashing;
 static uint64_t crash_every = 1, crash_step;	/* step 0: all */
 
 static void run_step(uint64_t seed, uint64_t step, struct scenario_totals *t)
 {
 	printf("seed %llu, crash at step %llu\n", (unsigned long long)seed, (unsigned long long)step);
 	fflush(stdout);
-	(void)scenario_run_crash(seed, step, is_verbose, t);
+	(void)scenario_run_crash(seed, step, tracing, t);
 }
 
 static void run_crashes(uint64_t seed, struct scenario_totals *t)
@@ -42,7 +43,7 @@ static void run_crashes(uint64_t seed, struct scenario_totals *t)
 	}
 	printf("seed %llu, no crash\n", (unsigned long long)seed);
 	fflush(stdout);
-	steps = scenario_run_crash(seed, 0, is_verbose, t);
+	steps = scenario_run_crash(seed, 0, tracing, t);
 	for (uint64_t step = 1 + seed % crash_every; step <= steps; step += crash_every)
 		run_step(seed, step, t);
 }
@@ -58,9 +59,9 @@ static void run(uint64_t seed, struct scenario_totals *t)
 	printf("seed %llu:", (unsigned long long)seed);
 	fflush(stdout);
 	if (is_hostile)
-		scenario_run_hostile(seed, is_verbose, t);
+		scenario_run_hostile(seed, tracing, t);
 	else
-		scenario_run(seed, is_verbose, t);
+		scenario_run(seed, tracing, t);
 	printf(" %u jobs, %u succeeded\n", t->jobs - jobs, t->jobs_done - done);
 }
 
@@ -87,7 +88,7 @@ static int run_faults(void)
 	while (n < FAULTS_MAX) {
 		printf("fault point %u\n", n);
 		fflush(stdout);
-		if (!scenario_run_with_fault(n, is_verbose))
+		if (!scenario_run_with_fault(n, tracing))
 			break;
 		n++;
 	}
@@ -100,11 +101,15 @@ static int run_faults(void)
 
 static int run_twice(uint64_t seed, struct scenario_totals *t)
 {
+	enum sim_tracing before = tracing;
 	uint64_t hash;
 
+	if (tracing == SIM_TRACE_NOT)
+		tracing = SIM_TRACE_HASH;
 	run(seed, t);
 	hash = t->trace_hash;
 	run(seed, t);
+	tracing = before;
 	if (hash == t->trace_hash)
 		return 0;
 	fprintf(stderr, "seed %llu did not do the same twice\n", (unsigned long long)seed);
@@ -141,21 +146,27 @@ static int usage(void)
 	return 2;
 }
 
+/* Wherever it stands: the first seed runs before the last argument is looked at. */
+static void look_for_verbose(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--verbose") == 0)
+			tracing = SIM_TRACE_PRINT;
+	fm_log_set_level(tracing == SIM_TRACE_PRINT ? FM_LOG_DEBUG : FM_LOG_ERROR);
+}
+
 int main(int argc, char **argv)
 {
 	static struct scenario_totals totals;
 	uint64_t from = 1, count = 0;
 	int ret = 0;
 
-	fm_log_set_level(FM_LOG_ERROR);
+	look_for_verbose(argc, argv);
 	for (int i = 1; i < argc && ret == 0; i++) {
 		const char *arg = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
 
-		if (strcmp(arg, "--verbose") == 0) {
-			is_verbose = true;
-			fm_log_set_level(FM_LOG_DEBUG);
+		if (strcmp(arg, "--verbose") == 0)
 			continue;
-		}
 		if (strcmp(arg, "--hostile") == 0) {
 			is_hostile = true;
 			continue;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/sim/sim.h"
+
 /* What was seen over all seeds of a run: that the faults did bite. */
 struct scenario_totals {
 	unsigned seeds;
@@ -27,18 +29,18 @@ struct scenario_totals {
 };
 
 /* Aborts if an invariant does not hold. */
-void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals);
+void scenario_run(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals);
 
 /* Two honest nodes that move files, while a third one with a good key does its worst. */
-void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals *totals);
+void scenario_run_hostile(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals);
 
 /*
  * Few jobs, nothing goes wrong but that a node crashes at this step (0: none does) and comes back. Returns how many steps it took until
  * all was done.
  */
-uint64_t scenario_run_crash(uint64_t seed, uint64_t step, bool is_verbose, struct scenario_totals *totals);
+uint64_t scenario_run_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing, struct scenario_totals *totals);
 
 /* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was reached. */
-bool scenario_run_with_fault(unsigned n, bool is_verbose);
+bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing);
 
 #endif

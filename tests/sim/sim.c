@@ -175,13 +175,15 @@ void sim_trace(struct sim *s, const char *fmt, ...)
 	char line[512];
 	va_list ap;
 
+	if (s->opts.tracing == SIM_TRACE_NOT)
+		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof(line), fmt, ap);	/* a cut line is still the same line in both runs */
 	va_end(ap);
 	s->trace_hash = (s->trace_hash ^ s->now_ns) * UINT64_C(0x100000001b3);
 	for (const char *c = line; *c; c++)
 		s->trace_hash = (s->trace_hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-	if (s->opts.is_verbose)
+	if (s->opts.tracing == SIM_TRACE_PRINT)
 		fprintf(stderr, "%10.6f %s\n", (double)s->now_ns / 1e9, line);
 }
 

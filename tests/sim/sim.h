@@ -76,6 +76,13 @@ enum sim_fired {
  */
 enum sim_death { SIM_ALIVE, SIM_KILLED, SIM_POWER_CUT };
 
+/* What becomes of what happens (sim_trace()). Making the lines takes longer than much of what they tell of. */
+enum sim_tracing {
+	SIM_TRACE_NOT,
+	SIM_TRACE_HASH,			/* sim_trace_hash() tells two runs apart */
+	SIM_TRACE_PRINT,		/* that, and it is printed */
+};
+
 struct sim_opts {
 	uint64_t seed;
 	unsigned nodes;			/* 2 .. SIM_NODES_MAX */
@@ -88,7 +95,7 @@ struct sim_opts {
 	uint64_t disk_ns;
 	uint64_t ns_per_kib;		/* of a data connection */
 	size_t arena_len[SIM_NODES_MAX];
-	bool is_verbose;
+	enum sim_tracing tracing;
 };
 
 /* ---- the world: sim.c ---- */
@@ -136,7 +143,7 @@ bool sim_run(struct sim *sim, bool (*is_over)(void *ctx), void *ctx, uint64_t li
 /* Whose pass it is: a loop, or NULL between passes. */
 const struct fm_loop *sim_running(const struct sim *sim);
 
-/* Into the hash that tells whether two runs were the same; printed if verbose. */
+/* Into the hash that tells whether two runs were the same, and printed; as sim_opts.tracing says. */
 void sim_trace(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 uint64_t sim_trace_hash(const struct sim *sim);
 

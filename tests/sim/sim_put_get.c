@@ -369,7 +369,7 @@ void scenario_end(struct scenario *sc, struct scenario_totals *totals)
 	free(sc);
 }
 
-void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals)
+void scenario_run(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
 	const struct sim_faults none = { .conn_cut = 0 };
@@ -377,7 +377,7 @@ void scenario_run(uint64_t seed, bool is_verbose, struct scenario_totals *totals
 	if (!sc)
 		abort();
 	scenario_plan_opts(sc, seed);
-	sc->opts.is_verbose = is_verbose;
+	sc->opts.tracing = tracing;
 	sc->sim = sim_new(&sc->opts);
 	scenario_plan_work(sc);
 	scenario_plan_faults(sc);
@@ -399,7 +399,7 @@ static void remove_hostile(void *ctx)
 	fm_engine_remove_peer(n->engine, "n3");
 }
 
-void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals *totals)
+void scenario_run_hostile(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
 
@@ -407,7 +407,7 @@ void scenario_run_hostile(uint64_t seed, bool is_verbose, struct scenario_totals
 		abort();
 	sc->is_hostile = true;
 	scenario_plan_opts(sc, seed);
-	sc->opts.is_verbose = is_verbose;
+	sc->opts.tracing = tracing;
 	sc->sim = sim_new(&sc->opts);
 	scenario_plan_work(sc);
 	scenario_plan_unsafe_work(sc);
@@ -461,7 +461,7 @@ static void plan_plain_jobs(struct scenario *sc)
 	}
 }
 
-bool scenario_run_with_fault(unsigned n, bool is_verbose)
+bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
 	bool has_started = true, has_fired;
@@ -477,7 +477,7 @@ bool scenario_run_with_fault(unsigned n, bool is_verbose)
 				      .net_ns = SIM_MS,
 				      .disk_ns = SIM_MS,
 				      .arena_len = { 131072, 131072 },
-				      .is_verbose = is_verbose };
+				      .tracing = tracing };
 	for (unsigned i = 0; i < 2; i++)
 		sc->engine_opts[i] = (struct fm_engine_opts){
 			.lanes = 2, .chunk_bytes = 4096, .slab_bytes = 16384, .rdma_conns = 2, .tcp_conns = 2,
@@ -508,10 +508,10 @@ bool scenario_run_with_fault(unsigned n, bool is_verbose)
 	return has_fired;
 }
 #else
-bool scenario_run_with_fault(unsigned n, bool is_verbose)
+bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing)
 {
 	(void)n;
-	(void)is_verbose;
+	(void)tracing;
 	return false;
 }
 #endif
