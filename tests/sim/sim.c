@@ -5,6 +5,7 @@
 #include "tests/sim/sim.h"
 
 #include <assert.h>
+#include <sanitizer/asan_interface.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -480,6 +481,31 @@ static struct fm_loop *loop_new(struct sim *s, const struct sim_node *n, const c
 	return l->loop;
 }
 
+/*
+ * A node's arena is the one that the same node of the seed before had, if that is long enough: fresh pages cost more than what is done
+ * with them. What it is longer by nobody may touch.
+ */
+static void *arena_get(unsigned index, size_t len)
+{
+	static struct {
+		char *at;
+		size_t len;
+	} arenas[SIM_NODES_MAX];
+	char **at = &arenas[index].at;
+
+	if (arenas[index].len < len) {
+		ASAN_UNPOISON_MEMORY_REGION(*at, arenas[index].len);
+		free(*at);
+		arenas[index].len = len;
+		*at = aligned_alloc(4096, len);
+		if (!*at)
+			abort();
+	}
+	ASAN_UNPOISON_MEMORY_REGION(*at, len);
+	ASAN_POISON_MEMORY_REGION(*at + len, arenas[index].len - len);
+	return memset(*at, 0xdb, len);
+}
+
 static void node_init(struct sim *s, unsigned index)
 {
 	struct sim_node *n = &s->nodes[index];
@@ -496,10 +522,9 @@ static void node_init(struct sim *s, unsigned index)
 		n->lanes[i] = loop_new(s, n, what);
 	}
 	n->arena_len = s->opts.arena_len[index];
-	n->arena = aligned_alloc(4096, n->arena_len);
-	if (!n->arena || fm_worker_new(0, &n->worker, NULL) < 0)
+	n->arena = arena_get(index, n->arena_len);
+	if (fm_worker_new(0, &n->worker, NULL) < 0)
 		abort();
-	memset(n->arena, 0xdb, n->arena_len);
 	fm_list_init(&n->open_files);
 	fm_list_init(&n->open_sinks);
 	n->net = sim_net_new(n);
@@ -558,7 +583,6 @@ static void node_free(struct sim_node *n)
 	fm_worker_free(n->worker);
 	sim_store_free(n);
 	sim_trees_free(n);
-	free(n->arena);
 }
 
 void sim_free(struct sim *s)
