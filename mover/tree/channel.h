@@ -37,6 +37,7 @@
 #ifndef FM_TREE_CHANNEL_H
 #define FM_TREE_CHANNEL_H
 
+#include <poll.h>
 #include <stdbool.h>
 
 struct fm_channel;
@@ -61,6 +62,7 @@ struct fm_tree_remote_opts {
 	bool is_source;
 	const int *fds;			/* the memory file, then the sockets; all taken over, also on error */
 	unsigned count;			/* of them, 1 + FM_CHANNEL_SOCKETS_MIN .. 1 + FM_CHANNEL_SOCKETS_MAX */
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);	/* between two looks at the pulse; NULL: poll(2) */
 };
 
 /* May wait for a file system. -EINVAL: the descriptors are not what they should be. Asks the caller nothing yet. */

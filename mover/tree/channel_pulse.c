@@ -3,7 +3,6 @@
 #include "mover/tree/channel_pulse.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -95,7 +94,7 @@ static uint64_t look(int memory)
 	return pread(memory, &n, sizeof(n), FM_CHANNEL_PULSE_AT) == (ssize_t)sizeof(n) ? n : 0;
 }
 
-int fm_channel_pulse_wait(int socket, int memory)
+int fm_channel_pulse_wait(int socket, int memory, int (*poll_fn)(struct pollfd *fds, nfds_t count, int timeout_ms))
 {
 	struct pollfd at = { .fd = socket, .events = POLLIN };
 	uint64_t now, seen = look(memory);
@@ -103,7 +102,7 @@ int fm_channel_pulse_wait(int socket, int memory)
 	int n;
 
 	while (missed < FM_CHANNEL_PULSES_MISSED) {
-		n = poll(&at, 1, FM_CHANNEL_PULSE_MS);
+		n = poll_fn(&at, 1, FM_CHANNEL_PULSE_MS);
 		if (n > 0 || (n < 0 && errno != EINTR))
 			return 0;	/* after an error the wait is for receive() */
 		if (n < 0)

@@ -14,6 +14,7 @@
 #ifndef FM_TREE_CHANNEL_PULSE_H
 #define FM_TREE_CHANNEL_PULSE_H
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -33,8 +34,8 @@ void fm_channel_pulse_free(struct fm_channel_pulse *p);
 
 /*
  * The daemon's: wait until socket has something to receive, or its end. -ETIMEDOUT: neither, and the caller, who made the memory
- * file, stands still.
+ * file, stands still. poll_fn is poll(2), or what a test has instead of it.
  */
-int fm_channel_pulse_wait(int socket, int memory);
+int fm_channel_pulse_wait(int socket, int memory, int (*poll_fn)(struct pollfd *fds, nfds_t count, int timeout_ms));
 
 #endif

@@ -50,6 +50,7 @@ struct held {
 struct remote {
 	struct fm_tree tree;
 	int memory;
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 	unsigned count;			/* of lines */
 	struct line *lines[FM_CHANNEL_SOCKETS_MAX];
 
@@ -253,7 +254,7 @@ static int call(struct remote *r, struct line *l, struct fm_channel_ask *ask, co
 	if (ret < 0)
 		return broke_nonsense(r, fm_err_name(ret), err);
 	/* What is asked to give the tree its name may do it whenever it goes on, and nothing that is lent waits for that. */
-	if (ask->op != FM_CHANNEL_PUBLISH && fm_channel_pulse_wait(l->socket, r->memory) < 0)
+	if (ask->op != FM_CHANNEL_PUBLISH && fm_channel_pulse_wait(l->socket, r->memory, r->poll) < 0)
 		return broke_still(r, err);
 	ret = receive(r, l, ask, answer, fds, err);
 	if (ret == 0)
@@ -809,6 +810,7 @@ int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out
 		r = remote_new();
 	if (r) {
 		r->memory = o->fds[used++];
+		r->poll = o->poll ? o->poll : poll;
 		while (used < o->count && add_line(r, o->fds[used]) == 0)
 			used++;
 		r->tree = (struct fm_tree){ .ops = o->is_source ? &source_ops : &sink_ops,

@@ -69,6 +69,8 @@ struct both {
 	struct fm_tree *real;
 	struct fm_channel *channel;
 	struct fm_tree *remote;
+	int memory;			/* the remote's */
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 };
 
 /* The descriptors as they would come out of a message: copies. */
@@ -86,7 +88,8 @@ static int both_connect(struct both *b, struct fm_err *err)
 	for (unsigned i = 0; i < count; i++)
 		copies[i] = dup(fds[i]);
 	fm_channel_passed(b->channel);
-	return fm_tree_remote_new(&(struct fm_tree_remote_opts){ b->real->is_source, copies, count }, &b->remote, err);
+	b->memory = copies[0];
+	return fm_tree_remote_new(&(struct fm_tree_remote_opts){ b->real->is_source, copies, count, b->poll }, &b->remote, err);
 }
 
 static void both_source(struct both *b, const char *path, const struct fm_tree_begin *how)
@@ -244,7 +247,7 @@ static void make_tree(void)
 	      "ln -s ../nowhere d/link && ln d/f1 hard && chmod 640 d/f2 && chmod 711 d/e && touch -d @1.123456789 d/f3 d/e",
 	      dir, dir, dir);
 	/* more large ones than may wait anywhere */
-	shell("cd %s/a && for i in $(seq 30); do head -c 4300000 /dev/zero | tr '\\0' \"$(printf '\\%%03o' $((64 + i)))\" > d/e/large$i; done && "
+	shell("cd %s/a && for i in $(seq 30); do yes $i | head -c 4300000 > d/e/large$i; done && "
 	      "truncate -s 100000 holes && printf x | dd of=holes bs=1 seek=50000 conv=notrunc status=none",
 	      dir);
 }
@@ -359,6 +362,7 @@ struct liar {
 	/* Change the answer to what was asked; NULL: never answer. */
 	void (*lie)(const struct fm_channel_ask *ask, struct fm_channel_answer *a, struct fm_channel_fds *fds);
 	void (*spoil)(uint8_t *buf, size_t *len);	/* the bytes of it; NULL: not */
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 };
 
 static void *liar_run(void *arg)
@@ -400,7 +404,7 @@ static void liar_begin(struct liar *liar, bool is_source)
 		liar->sockets[i] = pair[0];
 		fds[1 + i] = pair[1];
 	}
-	CU_ASSERT_EQUAL_FATAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ is_source, fds, 1 + FM_CHANNEL_SOCKETS_MIN }, &liar->remote, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ is_source, fds, 1 + FM_CHANNEL_SOCKETS_MIN, liar->poll }, &liar->remote, &err), 0);
 	pthread_create(&liar->thread, NULL, liar_run, liar);
 }
 
@@ -617,12 +621,29 @@ static void test_memory_that_vanishes(void)
 	liar_end(&liar);
 }
 
-static void *stop_soon(void *arg)
-{
-	struct fm_tree *t = arg;
+/* A call that a thread of its own waits for. */
+struct asked {
+	struct fm_tree *remote;
+	pthread_t thread;
+	int64_t ret;
+};
 
-	usleep(50000);
-	t->ops->stop(t);
+static void *ask_fill(void *arg)
+{
+	struct asked *a = arg;
+	uint8_t buf[4096];
+	struct fm_err err = { 0 };
+
+	a->ret = a->remote->ops->fill(a->remote, 0, buf, sizeof(buf), &err);
+	return NULL;
+}
+
+static void *ask_publish(void *arg)
+{
+	struct asked *a = arg;
+	struct fm_err err = { 0 };
+
+	a->ret = a->remote->ops->publish(a->remote, false, &err);
 	return NULL;
 }
 
@@ -630,22 +651,26 @@ static void *stop_soon(void *arg)
 static void test_silence(void)
 {
 	struct liar liar = { .lie = NULL };
-	static uint8_t buf[4096];
+	struct asked filled;
+	uint8_t buf[8] = { 0 };
 	struct fm_err err = { 0 };
 	struct fm_tree_count count;
 	struct fm_tree_large l;
-	pthread_t thread;
 
 	liar_begin(&liar, true);
-	pthread_create(&thread, NULL, stop_soon, liar.remote);
-	CU_ASSERT_EQUAL(liar.remote->ops->fill(liar.remote, 0, buf, sizeof(buf), &err), -ECANCELED);
-	pthread_join(thread, NULL);
+	filled = (struct asked){ .remote = liar.remote };
+	pthread_create(&filled.thread, NULL, ask_fill, &filled);
+	pthread_join(liar.thread, NULL);	/* it was asked */
+	liar.remote->ops->stop(liar.remote);
+	pthread_join(filled.thread, NULL);
+	CU_ASSERT_EQUAL(filled.ret, -ECANCELED);
 	/* quick ones do not wait at all */
 	liar.remote->ops->acked(liar.remote, 7);
 	CU_ASSERT_EQUAL(liar.remote->ops->need(liar.remote, 7, buf, 8, &err), 0);
 	CU_ASSERT_EQUAL(liar.remote->ops->need(liar.remote, 7, buf, 0, &err), -EPROTO);
 	liar.remote->ops->count(liar.remote, &count);
 	CU_ASSERT_EQUAL(liar.remote->ops->next_large(liar.remote, &l), 0);
+	pthread_create(&liar.thread, NULL, liar_run, &liar);	/* for liar_end(): it hears the end */
 	liar_end(&liar);
 }
 
@@ -688,52 +713,87 @@ static const struct fm_tree_ops slow_ops = {
 	.fill = slow_fill, .next_large = slow_next_large, .count = slow_count, .stop = slow_nothing, .close = slow_nothing
 };
 
-/* A call that a thread of its own waits for. */
-struct asked {
-	struct fm_tree *remote;
-	pthread_t thread;
-	int64_t ret;
-};
+/* ---- time between two looks at a pulse: none where nothing can happen in it ---- */
 
-static void *ask_fill(void *arg)
+static struct {
+	int memory;
+	atomic_uint looks;
+	sem_t is_counted;		/* so many looks that without the pulse it would have been given up */
+} alive;
+
+static uint64_t alive_pulse(void)
 {
-	struct asked *a = arg;
-	uint8_t buf[4096];
-	struct fm_err err = { 0 };
+	uint64_t n = 0;
 
-	a->ret = a->remote->ops->fill(a->remote, 0, buf, sizeof(buf), &err);
-	return NULL;
+	CU_ASSERT_EQUAL(pread(alive.memory, &n, sizeof(n), FM_CHANNEL_PULSE_AT), (ssize_t)sizeof(n));
+	return n;
 }
 
-static void *ask_publish(void *arg)
+/* All looks but one miss the pulse; before that one it is waited for, as long as it takes. */
+static int poll_alive(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-	struct asked *a = arg;
-	struct fm_err err = { 0 };
+	uint64_t before = alive_pulse();
+	unsigned look = atomic_fetch_add(&alive.looks, 1) + 1;
+	int n = poll(fds, count, 0);
 
-	a->ret = a->remote->ops->publish(a->remote, false, &err);
-	return NULL;
+	CU_ASSERT_EQUAL(timeout_ms, FM_CHANNEL_PULSE_MS);
+	while (n == 0 && look % FM_CHANNEL_PULSES_MISSED == 0 && alive_pulse() == before)
+		n = poll(fds, count, 10);
+	if (look == FM_CHANNEL_PULSES_MISSED + 1)
+		sem_post(&alive.is_counted);
+	return n > 0 || look <= FM_CHANNEL_PULSES_MISSED ? n : poll(fds, count, timeout_ms);
 }
 
-/*
- * One whose threads all wait, but that lives, is waited for, and so is the name of a tree; all others that are silent for
- * that long are given up by name.
- */
-static void test_stands_still(void)
+static int poll_still(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	CU_ASSERT_EQUAL(timeout_ms, FM_CHANNEL_PULSE_MS);
+	return poll(fds, count, 0);
+}
+
+static atomic_uint naming_looks;
+
+static int poll_naming(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	(void)timeout_ms;
+	atomic_fetch_add(&naming_looks, 1);
+	return poll(fds, count, 0);
+}
+
+/* One whose threads all wait, but that lives, is waited for, however often it is looked at. */
+static void test_slow(void)
 {
 	struct slow slow = { .tree = { .ops = &slow_ops, .is_source = true } };
-	struct both b = { .real = &slow.tree };
-	struct liar naming = { .lie = NULL }, still = { .lie = NULL };
-	struct asked filled, published;
+	struct both b = { .real = &slow.tree, .poll = poll_alive };
+	struct asked filled;
+	struct fm_err err = { 0 };
+
+	sem_init(&slow.is_asked, 0, 0);
+	sem_init(&slow.may_answer, 0, 0);
+	sem_init(&alive.is_counted, 0, 0);
+	CU_ASSERT_EQUAL_FATAL(both_connect(&b, &err), 0);
+	alive.memory = b.memory;
+	filled = (struct asked){ .remote = b.remote, .ret = -1 };
+	pthread_create(&filled.thread, NULL, ask_fill, &filled);
+	sem_wait(&slow.is_asked);
+	sem_wait(&alive.is_counted);
+	sem_post(&slow.may_answer);
+	pthread_join(filled.thread, NULL);
+	CU_ASSERT_EQUAL(filled.ret, 0);
+	(void)both_end(&b);
+	sem_destroy(&alive.is_counted);
+	sem_destroy(&slow.is_asked);
+	sem_destroy(&slow.may_answer);
+}
+
+/* One that is to give a tree its name is waited for without a look; all others that are silent for so many are given up by name. */
+static void test_stands_still(void)
+{
+	struct liar naming = { .lie = NULL, .poll = poll_naming }, still = { .lie = NULL, .poll = poll_still };
+	struct asked published;
 	uint8_t buf[4096];
 	struct fm_err err = { 0 };
 	char who[32];
 
-	sem_init(&slow.is_asked, 0, 0);
-	sem_init(&slow.may_answer, 0, 0);
-	CU_ASSERT_EQUAL_FATAL(both_connect(&b, &err), 0);
-	filled = (struct asked){ .remote = b.remote, .ret = -1 };
-	pthread_create(&filled.thread, NULL, ask_fill, &filled);
-	sem_wait(&slow.is_asked);
 	liar_begin(&naming, false);
 	published = (struct asked){ .remote = naming.remote };
 	pthread_create(&published.thread, NULL, ask_publish, &published);
@@ -747,18 +807,12 @@ static void test_stands_still(void)
 	CU_ASSERT_EQUAL(still.remote->ops->fill(still.remote, 1, buf, sizeof(buf), &err), -ETIMEDOUT);
 	liar_end(&still);
 
-	sleep(2);	/* the other two are asked for longer than that now */
-	sem_post(&slow.may_answer);
-	pthread_join(filled.thread, NULL);
-	CU_ASSERT_EQUAL(filled.ret, 0);
 	naming.remote->ops->stop(naming.remote);
 	pthread_join(published.thread, NULL);
 	CU_ASSERT_EQUAL(published.ret, -ECANCELED);
+	CU_ASSERT_EQUAL(atomic_load(&naming_looks), 0);
 	pthread_create(&naming.thread, NULL, liar_run, &naming);	/* for liar_end(): it hears the end */
 	liar_end(&naming);
-	(void)both_end(&b);
-	sem_destroy(&slow.is_asked);
-	sem_destroy(&slow.may_answer);
 }
 
 static void test_wrong_descriptors(void)
@@ -774,11 +828,11 @@ static void test_wrong_descriptors(void)
 		fds[1] = pair[0];
 		fds[2] = wrong == 2 ? open("/dev/null", O_RDWR) : dup(pair[1]);
 		close(pair[1]);
-		CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 3 }, &t, &err), -EINVAL);
+		CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 3, NULL }, &t, &err), -EINVAL);
 	}
 	fds[0] = memfd_create("x", 0);
 	fds[1] = dup(fds[0]);
-	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 2 }, &t, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 2, NULL }, &t, &err), -EINVAL);
 	CU_ASSERT_EQUAL(open_fds(), before);
 }
 
@@ -902,7 +956,8 @@ static const struct fm_test tests[] = {
 	{ "lies about what is there are refused", test_lies_about_what_is_there },
 	{ "memory that vanishes is an error", test_memory_that_vanishes },
 	{ "stop ends the wait for a caller that says nothing", test_silence },
-	{ "a caller that stands still is given up, one that is slow is not", test_stands_still },
+	{ "a caller that is slow is waited for", test_slow },
+	{ "a caller that stands still is given up, but not before it gave a tree its name", test_stands_still },
 	{ "wrong descriptors are refused and closed", test_wrong_descriptors },
 	{ "every fault is an error", test_faults },
 };
