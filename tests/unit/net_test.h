@@ -25,6 +25,7 @@
 #include "mover/transport/net.h"
 #include "mover/transport/transport.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 #define WAIT_NS (20 * FM_NS_PER_S)	/* sanitizers on a busy machine are slow */
 
@@ -142,11 +143,7 @@ static inline const char *key_file(uint8_t seed)
 
 static inline void test_dir_remove(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", test_dir());
-	if (system(command) != 0)
-		abort();
+	remove_all(test_dir());
 }
 
 /* ---- sockets that do not know our protocol ---- */

@@ -23,6 +23,7 @@
 #include "mover/tree/staging.h"
 #include "mover/tree/tree.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 #define ON_DISK "/var/tmp"
 #define IN_MEMORY "/dev/shm"
@@ -66,10 +67,7 @@ static inline void scene_begin(const char *base)
 
 static inline void scene_end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf -- '%s'", dir);
-	CU_ASSERT_EQUAL(system(command), 0);
+	remove_all(dir);
 }
 
 /* Names in a directory that begin so ("": all). */

@@ -24,6 +24,7 @@
 #include "mover/tree/pack.h"
 #include "mover/tree/tree.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 #define GOT_BUCKETS (1u << 16)
 #define PENDING_MAX 4096
@@ -91,17 +92,9 @@ static inline void root_make(const char *base)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
 }
 
-static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	return remove(path);
-}
-
 static inline void root_remove(void)
 {
-	CU_ASSERT_EQUAL(nftw(root, remove_one, 50, FTW_DEPTH | FTW_PHYS), 0);
+	remove_all(root);
 }
 
 static inline void make_dir(const char *name)

@@ -23,6 +23,7 @@
 #include "mover/base/ring.h"
 #include "mover/store/store.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 #define FIXTURE_BUF_LEN (4u << 20)
 #define CHUNK (256u << 10)		/* what the tests move at once */
@@ -133,13 +134,9 @@ static inline void dir_make(const char *base, char out[64])
 	CU_ASSERT_EQUAL(chmod(out, 0755), 0);
 }
 
-/* rm, since paths in a store may be longer than the kernel takes at once, and nftw(3) stumbles over those. */
 static inline void dir_remove(const char *dir)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf -- '%s'", dir);
-	CU_ASSERT_EQUAL(system(command), 0);
+	remove_all(dir);
 }
 
 /* Names that begin with prefix, in one directory. */

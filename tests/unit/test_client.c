@@ -21,6 +21,7 @@
 #include "client/show.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 /* ---- results ---- */
 
@@ -298,10 +299,7 @@ static void dir_make(void)
 
 static void dir_remove(void)
 {
-	char command[128];
-
-	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
-	CU_ASSERT_EQUAL(system(command), 0);
+	remove_all(dir);
 }
 
 static const struct fm_part_opts replacing = { .may_replace = true }, careful = { 0 };

@@ -14,6 +14,7 @@
 #include "mover/journal/format.h"
 #include "mover/journal/partial.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 static char path[64];
 static int dir = -1;
@@ -28,11 +29,8 @@ static void begin(void)
 
 static void end(void)
 {
-	char command[96];
-
 	close(dir);
-	snprintf(command, sizeof(command), "rm -rf -- '%s'", path);
-	CU_ASSERT_EQUAL(system(command), 0);
+	remove_all(path);
 }
 
 static int64_t size_of(const char *name)

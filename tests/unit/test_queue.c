@@ -20,6 +20,7 @@
 #include "mover/node.h"
 #include "mover/queue.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 #define ALICE 1001
 #define BOB 1002
@@ -251,15 +252,11 @@ static void queue_down(void)
 
 static void scene_down(void)
 {
-	char command[128];
-
 	queue_down();
 	CU_ASSERT_EQUAL(store_ref.refs, 0);
 	fm_worker_free(worker);
 	fm_loop_free(loop);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
-	if (system(command) != 0)
-		abort();
+	remove_all(dir);
 }
 
 /* One who asked, and what he was told. */
