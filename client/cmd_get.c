@@ -131,7 +131,7 @@ static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcom
 static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,
 		    struct fm_outcome *one)
 {
-	struct fm_part_opts opts = { t->opts.may_replace, t->opts.keep_partial };
+	struct fm_part_opts opts = { .may_replace = t->opts.may_replace, .is_kept = t->opts.keep_partial };
 	struct fm_part part;
 	bool is_published;
 	int ret;

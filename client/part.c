@@ -67,10 +67,10 @@ static int random_open(int dir, struct fm_partial *out)
 	return ret;
 }
 
-static int files_open(struct fm_part *p, const char *path, struct fm_err *err)
+static int files_open(struct fm_part *p, const char *path, unsigned wait_ms, struct fm_err *err)
 {
 	struct fm_partial file;
-	int ret = fm_partial_open(p->file.dir, p->last, LOCK_WAIT_MS, &file);
+	int ret = fm_partial_open(p->file.dir, p->last, wait_ms, &file);
 
 	if (ret == -EAGAIN || ret == -EPERM || ret == -EACCES || ret == -ENOLCK || ret == -EOPNOTSUPP)
 		ret = random_open(p->file.dir, &file);
@@ -96,7 +96,7 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 		return ret;
 	ret = target_check(out, path, err);
 	if (ret == 0)
-		ret = files_open(out, path, err);
+		ret = files_open(out, path, opts->lock_wait_ms ? opts->lock_wait_ms : LOCK_WAIT_MS, err);
 	if (ret < 0)
 		(void)close(out->file.dir);	/* only read */
 	else if (!opts->is_kept)

@@ -31,6 +31,7 @@ struct fm_part_attr {
 struct fm_part_opts {
 	bool may_replace;
 	bool is_kept;		/* the second Ctrl-C does not remove it */
+	unsigned lock_wait_ms;	/* for one that is in use: its get may be just ending; 0: 3 s */
 };
 
 /*

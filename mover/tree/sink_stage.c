@@ -274,15 +274,15 @@ static int make_spool(struct fm_sink *s)
 }
 
 /* Whose command was killed just now is still being closed, and who runs it again at once is not to be refused for that. */
-#define LOCK_WAIT_MS 2000
 #define LOCK_LOOK_MS 50
 
 static int lock_patiently(struct fm_sink *s)
 {
 	const struct timespec look = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
+	const unsigned wait_ms = s->opts.lock_wait_ms ? s->opts.lock_wait_ms : FM_TREE_LOCK_WAIT_MS;
 	int ret = fm_staging_lock(s->opts.parent, s->tree_name, &s->stage, &s->lock);
 
-	for (int waited = 0; ret == -EBUSY && waited < LOCK_WAIT_MS; waited += LOCK_LOOK_MS) {
+	for (unsigned waited = 0; ret == -EBUSY && waited < wait_ms; waited += LOCK_LOOK_MS) {
 		nanosleep(&look, NULL);
 		ret = fm_staging_lock(s->opts.parent, s->tree_name, &s->stage, &s->lock);
 	}

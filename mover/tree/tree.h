@@ -166,6 +166,8 @@ struct fm_tree_source_opts {
 
 int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out, struct fm_err *err);
 
+#define FM_TREE_LOCK_WAIT_MS 2000
+
 struct fm_tree_sink_opts {
 	int parent;			/* the directory in which the tree gets its name; taken over, also on error */
 	const char *name;		/* in it; copied */
@@ -178,6 +180,7 @@ struct fm_tree_sink_opts {
 	bool is_dry;			/* answer offers, make nothing */
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
 	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
+	unsigned lock_wait_ms;		/* for a tree that is in use: its transfer may be just ending; 0: FM_TREE_LOCK_WAIT_MS */
 	/*
 	 * Of the root: node, dev and ino (the rest is not looked at); an earlier try of another source is removed. dev and
 	 * ino 0: begin() says it, and nothing is made before it.

@@ -302,7 +302,8 @@ static void dir_remove(void)
 	remove_all(dir);
 }
 
-static const struct fm_part_opts replacing = { .may_replace = true }, careful = { 0 };
+static const struct fm_part_opts replacing = { .may_replace = true }, careful = { .may_replace = false };
+static const struct fm_part_opts impatient = { .lock_wait_ms = 1 };
 
 static void test_a_part_appears_only_when_published(void)
 {
@@ -388,7 +389,7 @@ static void test_a_part_is_gone_on_with(void)
 	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &part, &err), 0);
 	CU_ASSERT_FALSE(part.file.has_content);
 	journal_something(&part);
-	CU_ASSERT_EQUAL(fm_part_open(path, &careful, &other, &err), 0);
+	CU_ASSERT_EQUAL(fm_part_open(path, &impatient, &other, &err), 0);
 	CU_ASSERT_TRUE(other.file.journal < 0 && !other.file.has_content);
 	fm_part_discard(&other);
 	CU_ASSERT_TRUE(fm_part_leave(&part));

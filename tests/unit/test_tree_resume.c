@@ -318,6 +318,7 @@ static void run_late(void)
 	MUST(sink_new(replacing()));
 	opts.may_replace = true;
 	opts.name = "tree";
+	opts.lock_wait_ms = 1;
 	{
 		struct fm_tree *first = t;
 

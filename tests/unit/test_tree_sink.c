@@ -517,6 +517,7 @@ static void test_meanwhile(void)
 
 static void test_busy(void)
 {
+	struct fm_tree_sink_opts opts = options();
 	struct fm_tree *first;
 	struct fm_staging_info info;
 	int fd;
@@ -524,7 +525,8 @@ static void test_busy(void)
 	scene_begin(ON_DISK);
 	MUST(sink_new(options()));
 	first = t;
-	CU_ASSERT_EQUAL(sink_new(options()), -EBUSY);
+	opts.lock_wait_ms = 1;
+	CU_ASSERT_EQUAL(sink_new(opts), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is being written by another transfer"));
 	fd = open(dir, O_RDONLY);
 	OK(fm_staging_peek(fd, ours(FM_STAGING_TREE), &info));
@@ -541,11 +543,13 @@ static void test_busy(void)
 	scene_end();
 }
 
+#define HANG_MS 60000		/* when to give up */
+
 static void *close_soon(void *tree)
 {
 	struct fm_tree *first = tree;
 
-	usleep(200000);		/* the other one is waiting by then; if not, it has nothing to wait for */
+	usleep(60000);		/* the other one is waiting by then; if not, it has nothing to wait for */
 	first->ops->close(first);
 	return NULL;
 }
@@ -553,12 +557,14 @@ static void *close_soon(void *tree)
 /* Whoever killed a command and runs it again at once. */
 static void test_just_ending(void)
 {
+	struct fm_tree_sink_opts opts = options();
 	pthread_t thread;
 
 	scene_begin(ON_DISK);
 	MUST(sink_new(options()));
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_soon, t), 0);
-	OK(sink_new(options()));
+	opts.lock_wait_ms = HANG_MS;
+	OK(sink_new(opts));
 	pthread_join(thread, NULL);
 	pack_begin(0);
 	add_file("f", 1, 10);
