@@ -131,12 +131,13 @@ static const struct fm_net_ops net_ops = {
 };
 static struct fm_net net = { .ops = &net_ops };
 
-/* Time goes on by itself, and when it is moved. */
+/* Time goes on only when it is moved: nothing here comes too late for a busy machine. */
 static uint64_t moved_ns;
 
 static uint64_t clock_now(void *ctx)
 {
-	return fm_clock_real.now_ns(ctx) + moved_ns;
+	(void)ctx;
+	return FM_NS_PER_S + moved_ns;
 }
 
 static const struct fm_clock test_clock = { clock_now, NULL };
