@@ -4,8 +4,8 @@
 # kill.sh [ROUNDS] - SIGKILL at random moments.
 #
 # Goal:   whoever is killed in the midst of a put or a get over an older version, a reader sees the old or the new one, whole; the command
-#         says how it ended; run again it completes, and does not send again what the journal has. How far the journal is behind what had
-#         arrived is printed: it is at most a second's worth and a sync.
+#         says how it ended; run again it completes, and does not send again what the journal has. How far that is behind what had arrived is
+#         printed; the simulator, which has a clock of its own, judges it.
 # Method: two nodes. Each round takes a version of the file to where the other one is, and kills one of: the daemon that sends, the one that
 #         receives, the command. The moment is anywhere from before the first byte to after the last, told by what status says has
 #         arrived. The seed is printed.

@@ -19,6 +19,7 @@
 
 #define BLOCK 4096u
 #define RANGES_MAX 2048
+#define JOURNAL_BEHIND_NS (5 * FM_NS_PER_S)	/* twice the most that is seen */
 
 struct sim_entry {
 	struct sim_entry *next;
@@ -78,6 +79,7 @@ struct sim_file {
 	struct fm_ranges have;		/* was there from an earlier try */
 	struct fm_ranges logged;	/* that too, and what was logged since */
 	struct fm_ranges written;
+	uint64_t unlogged_ns;		/* when the first write came that nobody has asked the journal for; 0: none */
 };
 
 struct disk_io {
@@ -190,6 +192,18 @@ static void add_range(struct sim_file *f, struct fm_ranges *r, uint64_t offset, 
 		sim_fail(sim_of(f), "no memory for ranges");
 }
 
+/* The journal is at most a second behind (FM_JOB_LOG_NS): then come the engine's tick and what a worker takes for what it is at.
+ * Nobody keeps a journal for who breaks the protocol. */
+static void check_journal(struct sim_file *f)
+{
+	uint64_t now_ns = sim_now(sim_of(f));
+
+	if (f->unlogged_ns == 0)
+		f->unlogged_ns = now_ns;
+	else if (now_ns - f->unlogged_ns > JOURNAL_BEHIND_NS && !sim_is_suspect(f->path))
+		sim_fail(sim_of(f), "what came of %s more than 5 s ago is not in its journal", f->path);
+}
+
 static int64_t finish_write(struct disk_io *d)
 {
 	struct sim_file *f = d->file;
@@ -207,8 +221,10 @@ static int64_t finish_write(struct disk_io *d)
 	blob_reserve(s, f->blob, end);
 	memcpy(f->blob->bytes + d->offset, d->io->buf, d->io->len);
 	f->end = end > f->end ? end : f->end;
-	if (f->partial)
+	if (f->partial) {
 		add_range(f, &f->written, d->offset, d->io->len);
+		check_journal(f);
+	}
 	if (f->file.is_stream)
 		f->stream_at = end;
 	return d->io->len;
@@ -464,6 +480,7 @@ static int file_log(struct fm_file *file, const struct fm_written *written, size
 
 	check_worker(f->node);
 	assert(f->has_begun && count > 0 && !f->is_published && !f->is_discarded);
+	f->unlogged_ns = 0;
 	if (sim_one_in(sim_of(f), 4 * sim_faults(sim_of(f))->publish_fails) || FM_FAULT("sim.log")) {
 		sim_fired(sim_of(f), SIM_FIRED_IO);
 		return fm_err_set(err, -EIO, "write the journal: simulated I/O error");
