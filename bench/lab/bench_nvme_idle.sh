@@ -1,6 +1,7 @@
 # about: processor time and memory of fmove-nvmed while it supervises 64 mounted volumes and nothing happens
 # guests: 1
 # cpus: 2
+# timeout: 3600
 #
 # Goal:   volumes that are as they should be cost next to nothing.
 # Method: 64 subsystems of the kernel's target, each connected and mounted in the same guest. Five minutes in five windows: processor time

@@ -16,9 +16,20 @@ start() {
 	moved "$path" 0
 }
 
+# is_over PID: it has ended, though nobody has asked how.
+is_over() {
+	! kill -0 "$1" || grep -q '^State:.*Z' "/proc/$1/status"
+}
+
+# has_seen PID: every signal that was sent there.
+has_seen() {
+	grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
+}
+
 # stop SIGNAL STATUS: it ends, with this status, and not because it was through.
 stop() {
 	kill "-$1" $pid
+	await is_over $pid || { bad "SIG$1 does not end it"; kill -KILL $pid; }
 	wait $pid 2>/dev/null
 	status=$?
 	[ $status -eq "$2" ] || bad "SIG$1 ended it with $status instead of $2: $(cat err)"
@@ -57,7 +68,7 @@ no_partials
 start big fmove get --limit 100kB/s n2:s/big got
 kill -STOP "$(cat "$dir/c/n1/pid")"
 kill -INT $pid
-sleep 0.3
+await has_seen $pid
 kill -0 $pid 2>/dev/null || bad "the first SIGINT did not wait for the daemon: $(cat err)"
 stop INT 130
 [ -z "$(find . -name '.fmove*')" ] || bad "the second SIGINT left $(find . -name '.fmove*')"

@@ -62,6 +62,8 @@ store() {
 down() {
 	status=$?
 	trap - EXIT
+	# shellcheck disable=SC2086
+	[ -z "${asides:-}" ] || kill $asides 2>/dev/null		# left only if this ends before its time
 	if [ "$nodes" -gt 0 ]; then
 		alive
 		"$FM_SOURCE/tests/cluster" down "$dir/c" || bad "the cluster does not stop cleanly"

@@ -85,7 +85,7 @@ reload 'peer "n2" is gone'
 peers 0
 no 1 'n2' fmove put f n2:s/g
 use 2
-no 6 'key is not known there' fmove put --timeout 5s f n1:s/g
+no 6 'key is not known there' fmove put --timeout ${HANG_S}s f n1:s/g
 use 1
 cp before "$conf"
 reload 'reloaded'

@@ -188,7 +188,7 @@ start fmove put $SLOW "$big" n2:s/receiver/x
 journaled "$(store 2)/receiver"
 restart 2
 ends_badly says
-resumed fmove put --json --retry 20s "$big" n2:s/receiver/x
+resumed fmove put --json --retry ${HANG_S}s "$big" n2:s/receiver/x
 same "$big" "$(store 2)/receiver/x"
 
 # One of each.
@@ -209,10 +209,10 @@ restart 1
 wait $get || fails=$((fails + 1))
 pid=$put
 ends_badly
-resumed fmove put --json --retry 20s "$big" n2:s/sender/x
+resumed fmove put --json --retry ${HANG_S}s "$big" n2:s/sender/x
 same "$big" "$(store 2)/sender/x"
 cd get || exit 1
-resumed fmove get --json --retry 20s n2:s/there/received received
+resumed fmove get --json --retry ${HANG_S}s n2:s/there/received received
 same "$big" received
 idle
 no_partials

@@ -20,9 +20,9 @@ moved src 100000
 kill -STOP $put $get
 sleep 1
 [ -e "$(store 2)/p" ] || [ -e g ] && bad "they were to stop in the middle"
+kill -CONT $put $get
 fast 1
 fast 2
-kill -CONT $put $get
 wait $put || bad "put -r, stopped for a moment: $? $(cat err.p)"
 wait $get || bad "get -r, stopped for a moment: $? $(cat err.g)"
 same_tree a "$(store 2)/p"

@@ -36,9 +36,12 @@ cleanup() {
 	rm -rf "$dir"
 }
 
-both_sides() {
-	local side pids=() status=0
+pids=()
 
+both_sides() {
+	local side status=0
+
+	trap 'kill "${pids[@]}" 2>/dev/null || true; exit 130' INT TERM
 	for side in 0 1; do
 		FM_FAULT_SIDE=$side FM_FAULT_FIRST=$((first + side * step)) FM_FAULT_STEP=$((2 * step)) bash "${BASH_SOURCE[0]}" &
 		pids+=($!)

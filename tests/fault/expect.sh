@@ -4,16 +4,17 @@
 #
 # Whatever happened, a name at the destination is the old version or the new one, whole, and running the command again completes it.
 
-# written_down SOCKET STORE NAME: how many bytes of an interrupted put to that name its journal has, as the store tells it.
+# written_down SOCKET STORE NAME: how many bytes of an unfinished put to that name its journal has, as the store tells it.
 written_down() {
-	local bytes
+	local list bytes
 
-	bytes=$("$FMOVE_BIN/fmove" --socket "$1" ls --partial --json "$2" | grep -o "\"name\":\"$3\"[^}]*" | json size) || true
+	list=$("$FMOVE_BIN/fmove" --socket "$1" ls --partial --json "$2") || { echo "ls --partial $2: $list" >&2; return 1; }
+	bytes=$(grep -o "\"name\":\"$3\"[^}]*" <<< "$list" | json size) || true
 	echo "${bytes:-0}"
 }
 
-# resumed_at_least LEAST: the JSON result of a rerun stands on standard input. LEAST bytes were written down in the journal that the first run
-# left. Prints how much was spared.
+# resumed_at_least LEAST: the JSON result of a rerun stands on standard input. LEAST bytes had been written down in the journal of the first run.
+# Prints how much was spared.
 resumed_at_least() {
 	local spared
 

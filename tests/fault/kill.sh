@@ -160,9 +160,10 @@ wait_for_moment() {
 	done
 }
 
-# Sets `known`, what had certainly arrived before.
+# Sets `known`, what had certainly arrived before, and `promised`, what the journal of a put of a file had of it.
 kill_victim() {
-	known=$(arrived)
+	known=$(arrived) promised=0
+	[ "$op:$kind" != put:file ] || promised=$(written_down "$dir/n1/sock" n2:s there) || die "what is unfinished is not told"
 	if [ "$victim" = command ]; then
 		kill -KILL "$pid" 2>/dev/null || true
 	else
@@ -196,17 +197,18 @@ start_victim() {
 	done
 }
 
-# What was written down of a transfer into a store, as the store tells it; of others nobody says how much, so 1 if there is something.
-# It is asked when all is connected again and nothing is under way any more.
-least_spared() {
-	local bytes=0
+# What the journal has of a get or of a tree nobody tells; that there is one is seen.
+has_journal() {
+	[ -n "$(find "$(dirname "$place")" -maxdepth 2 \( -path '*/.fmove.*.tree/journal' -o -name '.fmove.*.journal' \) -size +0)" ]
+}
 
-	if [ "$op:$kind" = put:file ]; then
-		bytes=$(written_down "$dir/n1/sock" n2:s there)
-	elif [ -n "$(find "$(dirname "$place")" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ]; then
-		bytes=1
+# The least that a rerun has to spare: what was promised before the crash, and something where a file's journal is left.
+least_spared() {
+	if [ "$promised" = 0 ] && [ "$kind" = file ] && has_journal; then
+		echo 1
+	else
+		echo "$promised"
 	fi
-	echo "$bytes"
 }
 
 # Nothing goes on without its command.
@@ -220,7 +222,7 @@ run_again() {
 	for n in 1 2; do
 		node_until "$dir/n$n" has_no_job "$dir/n$n" || die "node $n goes on by itself"
 	done
-	! is_version "$new" "$place" || known=0		# it was through, only nobody was told
+	! is_version "$new" "$place" || promised=0 known=0		# it was through, only nobody was told
 	least=$(least_spared)
 	set_command "$new"
 	start_command
@@ -231,7 +233,7 @@ run_again() {
 	spared_total=$((spared_total + spared))
 	rm -rf "$dir"/n?/s/.fmove*.old "$dir"/back/.fmove*.old		# their time comes in minutes, the next round now
 	no_partial "$dir/n1/s" "$dir/n2/s" "$dir/back" || die "run again"
-	echo "$what: status $ended, $((known >> 20)) MiB had arrived, $((least >> 20)) MiB of them surely written down, $((spared >> 20)) MiB not sent again"
+	echo "$what: status $ended, $((known >> 20)) MiB had arrived, $((least >> 20)) MiB of them promised, $((spared >> 20)) MiB not sent again"
 }
 
 # All six ways come equally often, in an order of their own. (A subshell would have chances of its own, which no seed repeats.)

@@ -96,6 +96,7 @@ HANG_S=400
 wait_for() {
 	local end=$((SECONDS + HANG_S)) pause_ms=100
 
+	type -t "$1" > /dev/null || fail "wait_for: no command $1"
 	until "$@" > /dev/null 2>&1; do
 		((SECONDS < end)) || fail "not within $HANG_S s: $*"
 		rest

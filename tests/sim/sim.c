@@ -583,6 +583,7 @@ static void node_free(struct sim_node *n)
 	fm_worker_free(n->worker);
 	sim_store_free(n);
 	sim_trees_free(n);
+	ASAN_POISON_MEMORY_REGION(n->arena, n->arena_len);	/* nobody has it until arena_get() gives it to the next */
 }
 
 void sim_free(struct sim *s)

@@ -554,6 +554,28 @@ static void *close_soon(void *tree)
 	return NULL;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Who says nothing of patience has some. */
+static void test_patience(void)
+{
+	uint64_t begin_ms;
+
+	scene_begin(IN_MEMORY);
+	MUST(sink_new(options()));
+	begin_ms = now_ms();
+	CU_ASSERT_EQUAL(sink_new(options()), -EBUSY);
+	CU_ASSERT_TRUE(now_ms() - begin_ms >= FM_TREE_LOCK_WAIT_MS);
+	t->ops->close(t);
+	scene_end();
+}
+
 /* Whoever killed a command and runs it again at once. */
 static void test_just_ending(void)
 {
@@ -879,6 +901,7 @@ static const struct fm_test tests[] = {
 	{ "a version is replaced at once, and stays for who has it open", test_replacing },
 	{ "a name that somebody else takes meanwhile", test_meanwhile },
 	{ "one transfer to a name at a time", test_busy },
+	{ "a name that is in use is waited for", test_patience },
 	{ "one that is just ending is waited for", test_just_ending },
 	{ "stop ends it", test_stopped },
 	{ "a quota is asked, and told", test_quota },

@@ -15,7 +15,6 @@
 
 DISK_HANG_S=$([ -n "$LAB_ROUNDS" ] && echo 30 || echo 12)
 MIB=8
-END_S=90		# when to give up waiting for a command
 D=/run/disk_faults
 cases=0
 
@@ -122,10 +121,10 @@ is_under_way() {
 
 # Sets `status`. It says PATTERN, or it is done.
 ended() {
-	local end=$((SECONDS + END_S))
+	local end=$((SECONDS + HANG_S))
 
 	while kill -0 $pid 2>/dev/null; do
-		((SECONDS < end)) || fail "$where: no end within $END_S s"
+		((SECONDS < end)) || fail "$where: no end within $HANG_S s"
 		pause 0.1
 	done
 	status=0
@@ -142,7 +141,7 @@ still_up() {
 
 	for i in 1 2; do
 		kill -0 "$(cat $D/n$i/pid)" 2>/dev/null || fail "$where: the daemon of n$i is gone: $(tail -n 5 $D/n$i/log)"
-		timeout 10 "$FMOVE_BIN/fmove" --socket $D/n$i/sock status > /dev/null || fail "$where: n$i does not answer"
+		timeout $HANG_S "$FMOVE_BIN/fmove" --socket $D/n$i/sock status > /dev/null || fail "$where: n$i does not answer"
 	done
 }
 

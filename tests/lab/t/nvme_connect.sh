@@ -303,7 +303,7 @@ secrets() {
 wrong_secret() {
 	local tries
 
-	for tries in {1..10}; do
+	for tries in {1..4}; do
 		ask "$1"
 		[ "$(value code)" = $ETIMEDOUT ] || break
 		say "no answer about a wrong secret, try $tries"

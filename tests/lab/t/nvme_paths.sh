@@ -37,8 +37,8 @@ goes_on() {
 	local text=$RANDOM
 
 	echo "$text" > $POINT/text
-	check timeout 30 sync $POINT/text
-	[ "$(timeout 30 dd if=$POINT/text iflag=direct bs=4096 status=none)" = "$text" ] || fail "$1: what is read is not what was written"
+	check timeout $HANG_S sync $POINT/text
+	[ "$(timeout $HANG_S dd if=$POINT/text iflag=direct bs=4096 status=none)" = "$text" ] || fail "$1: what is read is not what was written"
 }
 
 same_controllers() {

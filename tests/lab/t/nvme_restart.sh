@@ -112,7 +112,7 @@ away() {
 	cksum $POINT/load > /run/sum
 	exec {held}< $POINT/load
 	nvmet_hide 1 $NQN
-	wait_for $((LOSS_S + 60)) is_gone
+	wait_for is_gone
 	wait_for nvmed_is data state waiting
 	check_not findmnt $POINT
 	exec {held}<&-

@@ -113,14 +113,29 @@ found() {
 	fail "$when, seed $LAB_SEED: under $store there is none of the versions $*: $hash"
 }
 
-# Version $1 to both; the power goes when the one to $done is done. Sets status, of the other one, and `known` of it.
-cut_behind_put() {
-	local version=$1 delay_ms=$((RANDOM * 4000 / 32768)) pid
+# more_than BYTES: of what is in the midst are in its journal; or it is through.
+more_than() {
+	[ "$(written_down $D/sock "n2:$midst" x)" -gt "$1" ] || ! kill -0 $pid 2> /dev/null
+}
 
-	fmn put --force --quiet --json --transport rdma --limit "${RATE}B/s" "$D/src.$version" "n2:$midst/x" > $D/slow 2> $D/slow.err &
+# Sets `promised`: a record of the journal that another one has followed is on the disk.
+promise() {
+	wait_for more_than 0
+	promised=$(written_down $D/sock "n2:$midst" x)
+	wait_for more_than "$promised"
+}
+
+# Version $1 to both; the power goes when the one to $done is done. Sets status, of the other one, and of it `known` and `promised`.
+cut_behind_put() {
+	local version=$1 delay_ms=$((RANDOM * 4000 / 32768)) pid rate=$RATE
+
+	((version % 2 == 0)) || rate=$((RATE / 6))	# so that it is in the midst still when there is a promise
+	fmn put --force --quiet --json --transport rdma --limit "${rate}B/s" "$D/src.$version" "n2:$midst/x" > $D/slow 2> $D/slow.err &
 	pid=$!
 	sleep "$((delay_ms / 1000)).$(printf %03d $((delay_ms % 1000)))"
 	known=$(node_status $D | json bytes) || true
+	promised=0
+	((version % 2 == 0)) || promise
 	fmn put --force --quiet --transport rdma "$D/src.$version" "n2:$done/x" || fail "the put to $done"
 	power_cut 2
 	status=0
@@ -129,8 +144,13 @@ cut_behind_put() {
 	say "cut $version, seed $LAB_SEED: $done was done; $midst was in the midst, status $status after ${known:-0} bytes: $(cat $D/slow.err)"
 }
 
+# Of the one in the midst, that version is what guest 2 found after its boot.
+is_there() {
+	[ "$(sed -n "s/^$midst //p" "/out/found.boot.$boot")" = "$(hash_of "$1")" ]
+}
+
 after_boot() {
-	local version=$1 old=$(($1 - 1)) least result spared
+	local version=$1 old=$(($1 - 1)) result spared
 
 	found "boot.$boot" "$done" "$version"
 	if [ "$status" = 0 ]; then
@@ -139,14 +159,14 @@ after_boot() {
 		found "boot.$boot" "$midst" $old "$version"
 	fi
 	check node_wait $D rdma 1 1
-	least=$(written_down $D/sock "n2:$midst" x)
+	! is_there "$version" || promised=0		# it was through, only nobody was told
 	result=$(fmn put --force --quiet --json "$D/src.$version" "n2:$midst/x") || fail "run again: $result"
-	spared=$(resumed_at_least "$least" <<< "$result") || fail "run again: $result"
-	say "run again: whole, $least bytes were written down, $spared not sent again"
+	spared=$(resumed_at_least "$promised" <<< "$result") || fail "run again: $result"
+	say "run again: whole, $promised bytes were promised, $spared not sent again"
 }
 
 sender() {
-	local cut done midst boot=1 status known
+	local cut done midst boot=1 status known promised
 
 	start_node
 	make_version 0
