@@ -39,6 +39,8 @@ struct entry {
 _Static_assert(TOKEN_LEN % 3 == 0 && FM_BASE64_ROOM(TOKEN_LEN) == FM_INVITE_TEXT_MAX,
 	       "a token's text needs no padding");
 
+#define MINUS 62		/* what "-" stands for in FM_BASE64_URL */
+
 void fm_invite_print(const struct fm_invite *invite, char text[static FM_INVITE_TEXT_MAX])
 {
 	uint8_t both[TOKEN_LEN];
@@ -152,6 +154,14 @@ static int entry_path(const char *dir, const char *hash, char path[static PATH_M
 	return fm_path_join(dir, name, path, err);
 }
 
+/* A token is an operand of a command: one that begins with "-" would be taken for an option. Its first character is of the first six bits. */
+static void make_secret(uint8_t secret[static FM_INVITE_SECRET_LEN])
+{
+	do
+		fm_random_real.fill(fm_random_real.ctx, secret, FM_INVITE_SECRET_LEN);
+	while (secret[0] >> 2 == MINUS);
+}
+
 int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 {
 	char path[PATH_MAX], hex[HASH_HEX + 1], text[HASH_HEX + 32];
@@ -169,7 +179,7 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 	if (w.open_count >= FM_INVITES_MAX)
 		return fm_err_set(err, -ENOSPC, "%u invitations are open already; each ends by itself after %d minutes",
 				  w.open_count, FM_INVITE_VALID_S / 60);
-	fm_random_real.fill(fm_random_real.ctx, invite->secret, sizeof(invite->secret));
+	make_secret(invite->secret);
 	if (hash_secret(invite->secret, hex) < 0)
 		return fm_err_set(err, -EIO, "SHA-256: OpenSSL refuses");
 	ret = entry_path(dir, hex, path, err);

@@ -214,6 +214,21 @@ static void test_too_late(void)
 	CU_ASSERT_EQUAL(fm_invite_use(dir, invite.secret, &err), -ETIME);	/* the clock was set back since */
 }
 
+/* Goal: a token can be an operand. Method: so many that one in 64 would show. */
+static void test_no_option(void)
+{
+	char text[FM_INVITE_TEXT_MAX];
+	struct fm_invite invite = { .key = { 1 } };
+	struct fm_err err = { 0 };
+
+	for (int i = 0; i < 1000; i++) {
+		CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
+		fm_invite_print(&invite, text);
+		CU_ASSERT_NOT_EQUAL(text[0], '-');
+		CU_ASSERT_EQUAL_FATAL(fm_invite_use(dir, invite.secret, &err), 0);
+	}
+}
+
 static void test_limit(void)
 {
 	struct fm_invite invite = { .key = { 1 } };
@@ -248,6 +263,7 @@ static const struct fm_test tests[] = {
 	{ "a token works once", test_used_once },
 	{ "who reads the directory cannot join", test_directory_tells_nothing },
 	{ "a token ends by itself", test_too_late },
+	{ "no token looks like an option", test_no_option },
 	{ "open tokens have a limit", test_limit },
 	{ "the directory goes again", test_end },
 };
