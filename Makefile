@@ -4,7 +4,7 @@
 #   make            the programs, in build/bin
 #   make demo       two nodes on this machine, a gigabyte there and back; installs what is missing to build
 #   make check      everything that tests, sanitizers and the lab included; installs what is missing for that
-#   make check-fast what of it needs no guest of the lab: before each commit
+#   make check-fast the same without the guests of the lab: before each commit
 #   make coverage   which share of lines and branches those run through
 #   make lab        the tests in QEMU alone
 #   make soak       every long test with its full count, hours; SOAK="kill power_cut" runs these only
@@ -12,6 +12,8 @@
 #   make fuzz       every fuzz target for FUZZ_SECONDS (60)
 #   make install    below PREFIX (/usr/local), with DESTDIR
 #   make clean
+#
+# JOBS=1 make check takes one processor (default: all).
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60

@@ -43,7 +43,8 @@ configure() {
 	C
 }
 
-# 0: its socket is there. 1: it ended first.
+# 0: it answers. 1: it ended first. Its socket is there before its supervisor, so only an answer says that it has started; the call that is
+# to fail may be this one, which is asked again.
 start() {
 	rm -rf "$dir/sock" "$dir/state"
 	: > "$dir/log"
@@ -52,7 +53,7 @@ start() {
 	local end=$((SECONDS + HANG_S))
 
 	while ((SECONDS < end)); do
-		[ ! -S "$dir/sock" ] || return 0
+		[ ! -S "$dir/sock" ] || ! FMOVE_NVMED_SOCKET=$dir/sock fmove nvme list > /dev/null 2>&1 || return 0
 		kill -0 $pid 2>/dev/null || return 1
 		sleep 0.02
 	done

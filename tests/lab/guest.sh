@@ -130,12 +130,19 @@ sync_point() {
 	done
 }
 
+# ask_host NAME: makes the file /out/NAME, which `run` looks for and removes. By a rename: where a file of that name was before, this guest
+# may still think that it is there.
+ask_host() {
+	: > "/out/ask.$BASHPID.$SECONDS"
+	mv "/out/ask.$BASHPID.$SECONDS" "/out/$1"
+}
+
 # power_cut GUEST: that guest's QEMU is ended at once and started again: its disks keep what they
 # had completed, its memory is gone, and it runs the test from the top. Returns when it is dead. For
 # the last guest only: the wires of the others would not come back.
 power_cut() {
 	[ "$1" = "$LAB_GUESTS" ] || fail "power_cut is for guest $LAB_GUESTS only"
-	: > "/out/cut.$1"
+	ask_host "cut.$1"
 	while [ -e "/out/cut.$1" ]; do
 		pause 0.02
 	done
@@ -145,7 +152,7 @@ power_cut() {
 # guest only. While it is off, or on the way there, /out/restart.GUEST exists.
 guest_restarts() {
 	[ "$GUEST" = "$LAB_GUESTS" ] || fail "guest_restarts is for guest $LAB_GUESTS only"
-	: > "/out/restart.$GUEST"
+	ask_host "restart.$GUEST"
 }
 
 # cable WIRE on|off: plug it in, pull it out, at both ends. Mind that `ip link set wireN down` in one guest freezes the other as soon

@@ -10,7 +10,7 @@ MIB=48
 PORT=7491
 
 transport=$FMOVE_BIN/rdma_transport
-[ -x "$transport" ] || skip "no rdma_transport in $FMOVE_BIN: build the programs first"
+[ -x "$transport" ] || fail "no rdma_transport in $FMOVE_BIN: build lab-programs first"
 need tc
 rxe_pair rxe0 rxe1 10.1.0
 

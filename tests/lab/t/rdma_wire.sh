@@ -8,7 +8,7 @@ MIB=16
 PORT=7491
 
 transport=$FMOVE_BIN/rdma_transport
-[ -x "$transport" ] || skip "no rdma_transport in $FMOVE_BIN: build the programs first"
+[ -x "$transport" ] || fail "no rdma_transport in $FMOVE_BIN: build lab-programs first"
 
 link_local() {
 	ip -6 -o addr show dev wire0 scope link -tentative | awk '{ sub("/.*", "", $4); print $4 }' | grep .
