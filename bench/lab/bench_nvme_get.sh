@@ -10,6 +10,8 @@
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=bench/lab/pairs.sh
+. "$LAB_TOP/bench/lab/pairs.sh"
 # shellcheck source=tests/lab/nvmet.sh
 . "$LAB_TOP/tests/lab/nvmet.sh"
 
@@ -75,16 +77,7 @@ node_extra='memory = { arena = "64MiB"; total = "256MiB"; };'
 node_pair $D 7470 --measure-unchecked
 node_wait $D/n1 tcp 1 2
 fmove_rate > /dev/null
-for ((i = 0; i < PAIRS; i++)); do
-	if ((i % 2)); then
-		fio=$(fio_rate)
-		ours=$(fmove_rate)
-	else
-		ours=$(fmove_rate)
-		fio=$(fio_rate)
-	fi
-	say "pair get $ours $fio"
-done
+in_turn get $PAIRS fmove_rate fio_rate
 node_stop $D/n1
 node_stop $D/n2
 nvmed_end TERM

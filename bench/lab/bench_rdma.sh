@@ -9,6 +9,8 @@
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
+# shellcheck source=bench/lab/pairs.sh
+. "$LAB_TOP/bench/lab/pairs.sh"
 
 MIB=64
 PAIRS=7
@@ -32,21 +34,6 @@ ib_rate() {
 	echo "$line"
 }
 
-in_turn() {
-	local name=$1 count=$2 i ours theirs
-
-	for ((i = 0; i < count; i++)); do
-		if ((i % 2)); then
-			ours=$(fmove_rate)
-			theirs=$(ib_rate)
-		else
-			theirs=$(ib_rate)
-			ours=$(fmove_rate)
-		fi
-		say "pair $name $ours $theirs"
-	done
-}
-
 nodes() {
 	node_pair $D 7470 "$@"
 	node_wait $D/n1 rdma 1 2
@@ -57,9 +44,9 @@ node_listen='[::]'
 node_extra='memory = { arena = "64MiB"; total = "256MiB"; };'
 nodes --measure-unchecked
 rxe_mark rxe0
-in_turn unchecked $PAIRS
+in_turn unchecked $PAIRS fmove_rate ib_rate
 rxe_moved rxe0 $((3 * PAIRS * MIB << 20))
 node_stop $D/n1
 node_stop $D/n2
 nodes
-in_turn checked $PAIRS_CHECKED
+in_turn checked $PAIRS_CHECKED fmove_rate ib_rate

@@ -7,6 +7,9 @@
 #         more than what is looked for, so each is compared with its neighbour in time. `bench/run rdma_transport` reads the lines
 #         that begin with "pair".
 
+# shellcheck source=bench/lab/pairs.sh
+. "$LAB_TOP/bench/lab/pairs.sh"
+
 MIB=48
 PAIRS=9
 PORT=7491
@@ -43,14 +46,5 @@ ib_rate() {
 need ib_write_bw rdma
 rxe_pair rxe0 rxe1 10.1.0
 rxe_mark rxe0
-for ((i = 0; i < PAIRS; i++)); do
-	if ((i % 2)); then
-		ours=$(fmove_rate)
-		theirs=$(ib_rate)
-	else
-		theirs=$(ib_rate)
-		ours=$(fmove_rate)
-	fi
-	say "pair transport $ours $theirs"
-done
+in_turn transport $PAIRS fmove_rate ib_rate
 rxe_moved rxe0 $((2 * PAIRS * MIB << 20))
