@@ -6,7 +6,7 @@
 # A node is a directory: key, pub, conf, sock, log, pid, and s, its store. FMOVE_BIN says where the programs are. Order: node_key
 # for every node, node_conf, node_start, node_wait, work, node_stop.
 
-NODE_WAIT_S=400		# when to give up waiting for something that a node should do: a hang
+NODE_WAIT_S=400		# longer than this is a hang
 
 # In the lab pause is guest.sh's, which starts no program.
 declare -F pause > /dev/null || pause() {

@@ -93,8 +93,8 @@ await() {
 	done
 }
 
-# aside FUNCTION [ARGUMENT...]: in the background, in a directory of its own (named after them) in which `up` is known; `together` waits for
-# all that were begun so, and what went wrong there went wrong here.
+# aside FUNCTION [ARGUMENT...]: runs it in the background, in a fresh directory, with the nodes of `up`. `together` waits for all of them; what
+# failed there fails here.
 aside() {
 	local place=$dir/w/aside-${*//\//-}
 
@@ -229,7 +229,8 @@ no_useless_partials() {
 	no_partials
 }
 
-# no_partials [DIR...]: nothing half-done lies about in them; in none at all: here or in any store. The daemon may take a moment.
+# no_partials [DIR...]: nothing half-done lies about in these directories; without any, in the working directory and all stores. The daemon
+# may take a moment.
 no_partials() {
 	[ $# -gt 0 ] || set -- "$dir/w" "$dir"/c/n*/s
 	await is_clean "$@" || bad "left behind: $left"

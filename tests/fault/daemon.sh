@@ -9,7 +9,7 @@
 #   FM_FAULT_STEP   try every so many-th point (default 4; 1 is all of them, make soak)
 #   FM_FAULT_FIRST  the first one (default 1)
 #
-# Every second one is tried by another process beside it: most of the time is spent waiting.
+# Two processes share the points, each takes every second one: most of the time is spent waiting.
 set -euo pipefail
 . "$(dirname "$0")/../nodes.sh"
 
