@@ -604,13 +604,12 @@ static void test_values(void)
 /* A file of the source tree; this file's own path says where that is. */
 static char *read_source(const char *name)
 {
-	static const char self[] = "tests/unit/test_config.c";
 	char path[PATH_MAX];
 	char *text = NULL;
 	size_t room = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%.*s%s", (int)(strlen(__FILE__) - strlen(self)), __FILE__, name);
+	snprintf(path, sizeof(path), "%s/%s", FM_SOURCE_DIR, name);
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &room, '\0', f) < 0)
 		printf("\n    cannot read %s\n", path);
