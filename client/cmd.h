@@ -120,6 +120,13 @@ int fm_fail(const char *verb, const struct fm_err *err);
 void fm_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
+ * From now on nothing reaches standard output that a terminal obeys (base/plain.h) but line ends and tabs: whatever is printed,
+ * and whoever said it. Raw: names of files, where a program reads them.
+ */
+void fm_stdout_begin(void);
+void fm_stdout_raw(void);
+
+/*
  * Flush standard output: status, or 1 (and a line) if it could not be written, a full disk for
  * instance.
  */

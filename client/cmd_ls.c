@@ -161,6 +161,8 @@ int fm_cmd_ls(int argc, char **argv)
 	struct fm_err err;
 	int key;
 
+	if (l.is_raw)
+		fm_stdout_raw();
 	fm_args_begin(&args, "ls", argc, argv);
 	while ((key = fm_args_next(&args)) > 0) {
 		switch (key) {

@@ -60,6 +60,7 @@ int main(int argc, char **argv)
 	int at, status;
 
 	standard_fds();
+	fm_stdout_begin();
 	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
 	at = global_options(argc, argv, &status);
 	if (at < 0)

@@ -6,32 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/api_json.h"
-
-/*
- * Bytes of the character at text that can be printed as it is, 0 if none. C1 controls are UTF-8 but
- * move cursors too.
- */
-static size_t printable(const char *text, size_t len)
-{
-	uint8_t first = (uint8_t)text[0];
-
-	if (first < 0x20 || first == 0x7f || (first == 0xc2 && len > 1 && (uint8_t)text[1] < 0xa0))
-		return 0;
-	if (first < 0x80)
-		return 1;
-	for (size_t n = 2; n <= 4 && n <= len; n++)
-		if (fm_is_utf8(text, n))
-			return n;
-	return 0;
-}
+#include "mover/base/plain.h"
 
 char *fm_show(const char *text, size_t len, char *out, size_t cap)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < len && at + 5 < cap;) {
-		size_t n = printable(text + i, len - i);
+		size_t n = fm_plain_len(text + i, len - i);
 
 		if (n > 0) {
 			memcpy(out + at, text + i, n);

@@ -11,7 +11,7 @@
 #define FM_SHOW_MAX 32		/* any number with its unit */
 
 /*
- * Bytes as one line: control characters and what is not UTF-8 become \n, \t, \xNN. Cut to cap.
+ * Bytes as one line: what is not plain (base/plain.h) becomes \n, \t, \xNN. Cut to cap.
  * Returns out.
  */
 char *fm_show(const char *text, size_t len, char *out, size_t cap);

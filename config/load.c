@@ -36,14 +36,6 @@ struct load {
 	struct fm_err *err;
 };
 
-/* What was quoted from a file may hold anything; it must not reach a terminal as it is. */
-static void clean(char *text)
-{
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-}
-
 /* One line for a person. */
 static int fail(const struct load *l, unsigned line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -55,7 +47,6 @@ static int fail(const struct load *l, unsigned line, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	clean(text);
 	if (line)
 		return fm_err_set(l->err, -EINVAL, "%.200s:%u: %s", l->file, line, text);
 	return fm_err_set(l->err, -EINVAL, "%.200s: %s", l->file, text);
@@ -647,11 +638,8 @@ static int load_new(struct load *l, const char *file, struct fm_err *err)
 
 static int load_end(struct load *l, int ret, struct fm_config **out)
 {
-	if (ret == 0) {
+	if (ret == 0)
 		ret = fm_config_check(l->cfg, l->err);
-		if (ret < 0 && l->err)
-			clean(l->err->text);
-	}
 	if (ret < 0) {
 		fm_config_free(l->cfg);
 		return ret;

@@ -12,6 +12,7 @@
 
 #include "mover/base/base64.h"
 #include "mover/base/err.h"
+#include "mover/base/plain.h"
 
 /* ---- names that are no UTF-8 ---- */
 
@@ -51,23 +52,32 @@ static void jw_str(struct fm_json_writer *w, const char *text)
 	jw_raw(w, text, strlen(text));
 }
 
+/* A character that is not plain. One of more than four digits is two halves (RFC 8259, section 7), so that no name is lost. */
+static void jw_escape(struct fm_json_writer *w, const char *at, size_t len)
+{
+	const uint8_t *byte = (const uint8_t *)at;
+	char escape[16];
+	unsigned c = len == 1 ? byte[0] : byte[0] & (0x7fu >> len);
+
+	for (size_t i = 1; i < len; i++)
+		c = c << 6 | (byte[i] & 0x3f);
+	/* always fits */
+	if (c > 0xffff)
+		(void)snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+	else
+		(void)snprintf(escape, sizeof(escape), c == '\n' ? "\\n" : "\\u%04x", c);
+	jw_str(w, escape);
+}
+
 /* One byte or character inside a string. */
 static void jw_char(struct fm_json_writer *w, const char *at, size_t len)
 {
-	char escape[8];
-
-	if (len > 1 || ((uint8_t)*at >= 0x20 && *at != '"' && *at != '\\' && *at != 0x7f)) {
-		jw_raw(w, at, len);
-	} else if (*at == '"' || *at == '\\') {
+	if (*at == '"' || *at == '\\')
 		jw_raw(w, "\\", 1);
-		jw_raw(w, at, 1);
-	} else if (*at == '\n') {
-		jw_raw(w, "\\n", 2);
-	} else {
-		/* always fits */
-		(void)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)(uint8_t)*at);
-		jw_str(w, escape);
-	}
+	if (fm_plain_len(at, len) > 0)
+		jw_raw(w, at, len);
+	else
+		jw_escape(w, at, len);
 }
 
 /* Bytes that are no UTF-8 become question marks. */

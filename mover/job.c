@@ -13,6 +13,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/plain.h"
 #include "mover/store/tree_file.h"
 
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
@@ -288,8 +289,11 @@ void fm_job_set_note(struct fm_job *j, const char *text, size_t len)
 {
 	size_t have = strlen(j->result.note);
 
-	if (len > 0)
-		(void)snprintf(j->result.note + have, sizeof(j->result.note) - have, "%s%.*s", have ? "; " : "", (int)len, text);
+	if (len == 0)
+		return;
+	have += (size_t)snprintf(j->result.note + have, sizeof(j->result.note) - have, "%s", have ? "; " : "");
+	if (have < sizeof(j->result.note))
+		(void)fm_plain(text, len, j->result.note + have, sizeof(j->result.note) - have);
 }
 
 static struct fm_job *job_of(struct fm_task *task, size_t offset)

@@ -10,6 +10,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/plain.h"
 #include "mover/job.h"
 #include "mover/session.h"
 
@@ -67,7 +68,7 @@ static void to_wire(const struct fm_addr *a, struct fm_wire_addr *w)
 static void from_wire(const struct fm_wire_addr *w, struct fm_addr *a)
 {
 	*a = (struct fm_addr){ .prefix_len = w->prefix_len, .is_rdma = w->is_rdma, .speed_mbps = w->speed_mbps };
-	(void)snprintf(a->name, sizeof(a->name), "%s", w->name);
+	(void)fm_plain(w->name, strlen(w->name), a->name, sizeof(a->name));
 	if (w->family == 4) {
 		struct sockaddr_in *in = (struct sockaddr_in *)&a->sa;
 

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/plain.h"
+
 /* A text that grows at its end and is cut with "..." where it would not fit. */
 struct text {
 	char buf[FM_ERR_TEXT_MAX];
@@ -55,11 +57,14 @@ __attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const
 	va_end(args);
 }
 
-/* The text is made elsewhere and copied last, since the arguments may point into err->text. */
+/*
+ * The text is made elsewhere and copied last, since the arguments may point into err->text. Peers and targets have said parts of
+ * it: what is stored is plain.
+ */
 static void err_put(struct fm_err *err, int code, const struct text *t)
 {
 	err->code = code;
-	memcpy(err->text, t->buf, sizeof(err->text));
+	(void)fm_plain(t->buf, strlen(t->buf), err->text, sizeof(err->text));
 }
 
 int fm_err_set(struct fm_err *err, int code, const char *fmt, ...)

@@ -12,7 +12,7 @@
 
 struct fm_err {
 	int code;			/* 0 or a negative errno */
-	char text[FM_ERR_TEXT_MAX];	/* always terminated; cut with "..." when too long */
+	char text[FM_ERR_TEXT_MAX];	/* always terminated, and plain (plain.h); cut with "..." when too long */
 };
 
 /* Set code (a negative errno) and text. Returns code, so that `return fm_err_set(...)` reads well. err may be NULL. */

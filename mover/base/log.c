@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
+#include "mover/base/plain.h"
+
 #define LOG_TEXT_MAX 1024	/* before escaping */
 #define LOG_LINE_MAX 2048	/* below PIPE_BUF: a pipe takes it whole */
 
@@ -59,49 +62,17 @@ static void log_find_journal(void)
 	log_is_journal = st.st_dev == dev && st.st_ino == ino;
 }
 
-static bool is_continuation(unsigned char c)
-{
-	return (c & 0xc0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character at s that may be shown as it is, or 0: malformed, or one that a terminal obeys. */
-static size_t shown_len(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '\\' ? 1 : 0;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
-		return s[0] == 0xc2 && s[1] < 0xa0 ? 0 : 2;	/* U+0080 .. U+009F are controls as well */
-	if ((s[0] & 0xf0) == 0xe0 && is_continuation(s[1]) && is_continuation(s[2]))
-		return (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ? 0 : 3;
-	if (s[0] >= 0xf0 && s[0] <= 0xf4 && is_continuation(s[1]) && is_continuation(s[2]) && is_continuation(s[3]))
-		return (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90) ? 0 : 4;
-	return 0;
-}
-
 /* Returns the new length of line, which keeps room for "...\n". */
 static size_t log_escape(char *line, size_t len, const char *text)
 {
-	static const char hex[] = "0123456789abcdef";
-	const unsigned char *s = (const unsigned char *)text;
+	const char *end = text + strlen(text);
 
-	while (*s) {
-		size_t shown = shown_len(s);
-
+	while (text < end) {
 		if (len + 8 > LOG_LINE_MAX) {
 			memcpy(line + len, "...", 3);
 			return len + 3;
 		}
-		if (shown > 0) {
-			memcpy(line + len, s, shown);
-			len += shown;
-			s += shown;
-		} else {
-			const char escape[4] = { '\\', 'x', hex[*s >> 4], hex[*s & 15] };
-
-			memcpy(line + len, escape, sizeof(escape));
-			len += sizeof(escape);
-			s++;
-		}
+		len += fm_plain_next(&text, end, line + len);
 	}
 	return len;
 }

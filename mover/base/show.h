@@ -13,7 +13,7 @@ struct fm_path_shown {
 };
 
 /*
- * UTF-8 as it is; control bytes, quotes, backslashes and bytes that are no UTF-8 as \xNN; a long one cut in the
+ * What is plain (plain.h) as it is; quotes, backslashes and all else as \xNN; a long one cut in the
  * middle. Returns shown->text.
  */
 const char *fm_path_show(const char *path, struct fm_path_shown *shown);

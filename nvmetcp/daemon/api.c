@@ -30,6 +30,7 @@
 #include "nvmetcp/owned.h"
 #include "nvmetcp/supervisor.h"
 
+#define SHOWN (JSON_COMPACT | JSON_ENSURE_ASCII)	/* targets and peers said parts of it, and it may be shown as it is */
 #define DISCOVER_NS (30 * FM_NS_PER_S)
 #define UP_MS 60000
 #define DOWN_MS 20000
@@ -82,7 +83,7 @@ struct request {
 
 static void send_json(struct client *c, json_t *message)
 {
-	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	char *text = message ? json_dumps(message, SHOWN) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	if (len > 0 && len <= FM_NVMED_MSG_MAX)
@@ -119,7 +120,7 @@ static void reply_done(struct client *c, json_int_t id, json_t *more)
 		reply_error(c, &id, -ENOMEM, "no memory for the answer");
 		return;
 	}
-	text = json_dumps(more, JSON_COMPACT);
+	text = json_dumps(more, SHOWN);
 	if (text && strlen(text) > FM_NVMED_MSG_MAX)
 		reply_error(c, &id, -EMSGSIZE, "the answer is longer than 256 KiB: ask for volumes by name");
 	else

@@ -104,6 +104,9 @@ static void test_every_name_travels_unchanged(void)
 		name_travels(name + 255 - len, len);		/* the last are no UTF-8 */
 	}
 	name_travels("caf\xc3\xa9 \xf0\x9f\x9a\x80\n", 11);
+	/* Characters that are not shown as they are: a mark of right-to-left, and a flag that ends in tags. */
+	name_travels("\xe2\x80\x8f \xef\xbf\xbb", 7);
+	name_travels("\xf0\x9f\x8f\xb4\xf3\xa0\x81\xa7\xf3\xa0\x81\xbf", 12);
 }
 
 static void test_text_that_is_no_utf8_is_mended(void)

@@ -131,7 +131,7 @@ static void say_hostile(void)
 static void test_controls(void)
 {
 	capture(say_hostile);
-	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: a\\x0ab\\x0dc\\x09d\\x1b[2Je\\x7ff\\x5cg\n");
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "info: a\\x0ab\\x0dc\\x09d\\x1b[2Je\\x7ff\\g\n");
 }
 
 static void say_utf8(void)

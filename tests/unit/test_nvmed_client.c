@@ -339,7 +339,7 @@ static void test_errors_have_their_status(void)
 	fails(&t, ERROR("EPERM", "only root may"), FM_EXIT_REFUSED, "only root may");
 	fails(&t, ERROR("EACCES", "exclusive to n1"), FM_EXIT_REFUSED, "exclusive to n1");
 	fails(&t, ERROR("ETIMEDOUT", "waits for 10.0.0.9"), FM_EXIT_UNREACHABLE, "waits for 10.0.0.9");
-	fails(&t, ERROR("EWHATEVER", "a\\u001b[2Jb\\nc"), FM_EXIT_FAILED, "a\\x1b[2Jb\\nc");
+	fails(&t, ERROR("EWHATEVER", "a\\u001b[2Jb\\nc"), FM_EXIT_FAILED, "a\\x1b[2Jb\\x0ac");
 	fails(&t, "{\"id\":1,\"event\":\"error\"}", FM_EXIT_FAILED, "gives no reason");
 	fails(&t, "{\"event\":\"error\",\"code\":\"EINVAL\",\"text\":\"not understood\"}", FM_EXIT_FAILED, "not understood");
 	fails(&t, "{\"id\":1,\"event\":\"progress\"}", FM_EXIT_FAILED, "is not known here; is it of another version?");
