@@ -7,6 +7,7 @@
  */
 #include "client/cmd.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,12 @@
 
 const struct fm_opt fm_opts_join[] = {
 	FM_SETUP_OPTS,
+	{ "token-file", 0, FM_SETUP_TOKEN_FILE, "FILE", "read the token from there, where no list of processes shows it (-: standard input)",
+	  "FILE" },
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
+
+#define TOKEN_ROOM 1024		/* the line that it ends, with blanks around it */
 
 struct invited {
 	char host[FM_VALUE_HOST_MAX];
@@ -32,13 +37,47 @@ struct invited {
 	struct fm_invite invite;
 };
 
-static int parse_invited(struct fm_args *args, struct invited *out)
+/* The last word in a file, "-" is standard input: the token alone, or the line that ends with it. */
+static int read_token(struct fm_args *args, const char *file, char text[static TOKEN_ROOM])
+{
+	bool is_stdin = strcmp(file, "-") == 0;
+	FILE *f = is_stdin ? stdin : fopen(file, "re");
+	size_t len, from;
+
+	if (!f)
+		return fm_usage(args, "%s: %s", file, fm_err_name(errno));
+	len = fread(text, 1, TOKEN_ROOM - 1, f);
+	if (ferror(f))
+		len = 0;
+	if (!is_stdin)
+		(void)fclose(f);	/* only read */
+	while (len > 0 && isspace((unsigned char)text[len - 1]))
+		len--;
+	text[len] = '\0';
+	for (from = len; from > 0 && !isspace((unsigned char)text[from - 1]);)
+		from--;
+	memmove(text, text + from, len + 1 - from);
+	return 0;
+}
+
+static int parse_invited(struct fm_args *args, const char *token_file, struct invited *out)
 {
 	const char *address = args->operands[0];
+	char token[TOKEN_ROOM] = "";
 
+	if (args->count == 1 && !token_file)
+		args->status = fm_usage(args, "the token is missing: ADDRESS TOKEN, or ADDRESS and --token-file FILE");
+	else if (args->count == 2 && token_file)
+		args->status = fm_usage(args, "the token is in %s: leave out the one behind the address", token_file);
+	else if (token_file)
+		args->status = read_token(args, token_file, token);
+	if (args->status != 0)
+		return -1;
+	if (!token_file)
+		(void)snprintf(token, sizeof(token), "%s", args->operands[1]);	/* a longer one is none */
 	if (fm_value_address(address, false, out->host, sizeof(out->host), &out->port) < 0)
 		args->status = fm_usage(args, "%s: must be HOST:PORT or [ADDRESS]:PORT", address);
-	else if (fm_invite_parse(args->operands[1], &out->invite) < 0)
+	else if (fm_invite_parse(token, &out->invite) < 0)
 		args->status =
 			fm_usage(args, "the token is not whole: copy the line that fmove invite printed, all of it");
 	else
@@ -160,7 +199,7 @@ int fm_cmd_join(int argc, char **argv)
 	int ret;
 
 	fm_args_begin(&args, "join", argc, argv);
-	if (fm_setup_parse(&setup, &args, 2, 2) < 0 || parse_invited(&args, &to) < 0)
+	if (fm_setup_parse(&setup, &args, 1, 2) < 0 || parse_invited(&args, setup.token_file, &to) < 0)
 		return args.status;
 	ret = load_or_write(&setup, &cfg, &is_new, &err);
 	if (ret < 0)

@@ -104,7 +104,7 @@ const struct fm_cmd fm_cmds[] = {
 	  NULL, fm_opts_init, false, fm_cmd_init },
 	{ "invite", "", "Print the line with which one more node joins.", NULL, fm_opts_invite,
 	  false, fm_cmd_invite },
-	{ "join", "ADDRESS TOKEN", "Join the node that printed this line.", NULL, fm_opts_join,
+	{ "join", "ADDRESS [TOKEN]", "Join the node that printed this line.", NULL, fm_opts_join,
 	  false, fm_cmd_join },
 	{ "keygen", "[FILE]", "Make a node's key pair, print the public key.", NULL, fm_opts_keygen,
 	  false, fm_cmd_keygen },

@@ -50,10 +50,10 @@ static int wait_one(struct fm_transfer *t, const char *id)
 		ret = fmove_wait(t->conn, id, &t->opts, &one.result, &why);
 		fm_transfer_end(t);
 	}
-	if (ret < 0) {
-		(void)fm_transfer_error(&one.err, &why);
-		(void)fm_err_wrap(&one.err, "%s", id);
-	}
+	if (ret < 0 && fm_is_interrupted())
+		(void)fm_err_set(&one.err, -ECANCELED, "%s: no longer waited for; the job itself was not cancelled (fmove cancel does that)", id);
+	else if (ret < 0)
+		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
 	fm_outcomes_add(&t->outcomes, &one);
 	return ret;
 }

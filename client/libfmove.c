@@ -171,6 +171,44 @@ static void request_name(struct fm_json_writer *w, const struct fmove_name *name
 	fm_jw_name(w, "path", name->path, strlen(name->path));
 }
 
+static int event_error(const struct fm_json *event, struct fmove_error *err)
+{
+	const char *code = "EIO", *text = "";
+	uint64_t exit_status;
+	int ret;
+
+	(void)fm_json_text(fm_json_get(event, "code"), &code);	/* the defaults stay */
+	(void)fm_json_text(fm_json_get(event, "text"), &text);
+	ret = fail(err, fm_api_errno(code), "%s", text);
+	if (err)
+		(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
+	if (err && fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
+		err->exit = (int)exit_status;
+	return ret;
+}
+
+/* The connection is closed: what the daemon said before that is why. (recv(2) tells of a reset first, once.) */
+static int fail_closed(struct fmove *c, struct fmove_error *err)
+{
+	struct fm_json *event;
+	const char *name;
+	struct fm_err why;
+	uint64_t id;
+	int ret = 0;
+
+	for (unsigned errors = 0; ret == 0 && errors < 2;) {
+		ssize_t n = recv(c->fd, c->rx, FM_API_MSG_MAX, MSG_DONTWAIT);
+
+		errors += n <= 0;
+		if (n <= 0 || fm_json_parse(c->rx, (size_t)n, &event, &why) < 0)
+			continue;
+		if (fm_json_u64(fm_json_get(event, "id"), &id) < 0 && fm_json_text(fm_json_get(event, "event"), &name) == 0 && strcmp(name, "error") == 0)
+			ret = event_error(event, err);
+		fm_json_free(event);
+	}
+	return ret < 0 ? ret : fail_gone(err);
+}
+
 /* Close the object and send it, descriptors beside it. */
 static int request_send_with(struct fmove *c, struct fm_json_writer *w, const int *fds, unsigned count, struct fmove_error *err)
 {
@@ -202,7 +240,7 @@ static int request_send_with(struct fmove *c, struct fm_json_writer *w, const in
 	if (errno == EBADF)
 		return fail(err, -EBADF, "the descriptor is not open");
 	return errno == EPIPE || errno == ECONNRESET
-		       ? fail_gone(err)
+		       ? fail_closed(c, err)
 		       : fail(err, -errno, "ask fmoved: %s", fm_err_name(errno));
 }
 
@@ -222,7 +260,7 @@ static int event_receive(struct fmove *c, struct fm_json **out, struct fmove_err
 		n = recv(c->fd, c->rx, FM_API_MSG_MAX, MSG_TRUNC);
 	} while (n < 0 && errno == EINTR);
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
-		return fail_gone(err);
+		return fail_closed(c, err);
 	if (n < 0)
 		return fail(err, -errno, "hear from fmoved: %s", fm_err_name(errno));
 	if (n > FM_API_MSG_MAX)
@@ -231,22 +269,6 @@ static int event_receive(struct fmove *c, struct fm_json **out, struct fmove_err
 	if (fm_json_parse(c->rx, (size_t)n, out, &why) < 0)
 		return fail(err, -EPROTO, "fmoved's answer is not understood: another version?");
 	return 0;
-}
-
-static int event_error(const struct fm_json *event, struct fmove_error *err)
-{
-	const char *code = "EIO", *text = "";
-	uint64_t exit_status;
-	int ret;
-
-	(void)fm_json_text(fm_json_get(event, "code"), &code);	/* the defaults stay */
-	(void)fm_json_text(fm_json_get(event, "text"), &text);
-	ret = fail(err, fm_api_errno(code), "%s", text);
-	if (err)
-		(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
-	if (err && fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
-		err->exit = (int)exit_status;
-	return ret;
 }
 
 /* ---- waiting for the end of a request ---- */

@@ -70,6 +70,9 @@ int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int ma
 		case FM_SETUP_USER_NAME:
 			setup->user = args->value;
 			break;
+		case FM_SETUP_TOKEN_FILE:
+			setup->token_file = args->value;
+			break;
 		case FM_SETUP_STORE:
 			if (add_store_option(setup, args) != 0)
 				return -1;

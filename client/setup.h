@@ -28,10 +28,11 @@ struct fm_setup {
 	const char *user;		/* NULL: FM_SETUP_USER if it exists and we are root, else ourselves */
 	const char *stores[FM_CONFIG_STORES_MAX];	/* "NAME=DIR" */
 	unsigned store_count;		/* 0: one store "data" */
+	const char *token_file;		/* join: NULL: the token is an operand */
 };
 
 /* The rows of struct fm_opt that say all this. */
-enum { FM_SETUP_NODE = 1, FM_SETUP_ADDRESS, FM_SETUP_STORE, FM_SETUP_DIR, FM_SETUP_USER_NAME };
+enum { FM_SETUP_NODE = 1, FM_SETUP_ADDRESS, FM_SETUP_STORE, FM_SETUP_DIR, FM_SETUP_USER_NAME, FM_SETUP_TOKEN_FILE };
 
 #define FM_SETUP_OPTS \
 	{ "node", 0, FM_SETUP_NODE, "NAME", "this node's name (the machine's)", NULL }, \

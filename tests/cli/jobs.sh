@@ -50,6 +50,25 @@ start() {
 	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
 }
 
+# ---- who no longer waits has ended the wait, not the job
+
+# catches PID: it has a handler for SIGTERM.
+catches() {
+	local mask
+
+	mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status" 2>/dev/null) && ((0x${mask:-0} & 0x4000))
+}
+
+detach put --limit 1MB/s big n2:s/waited
+fmove wait "$id" >out 2>err &
+await catches $! || bad "wait does not begin: $(cat err)"
+kill -TERM $!
+wait $!
+[ $? -eq 130 ] || bad "an interrupted wait does not end with 130"
+grep -q 'no longer waited for' err || bad "an interrupted wait says: $(cat err)"
+moving "$id"
+ok fmove cancel "$id"
+
 # ---- every kind
 
 detach put f n2:s/own

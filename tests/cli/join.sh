@@ -51,6 +51,11 @@ serve a
 no 2 'not whole' fmove join --dir "$dir/c/b" "$address" "${token%?}"
 no 2 'not whole' fmove join --dir "$dir/c/b" "$address" ''
 no 2 'HOST:PORT' fmove join --dir "$dir/c/b" localhost "$token"
+no 2 'token is missing' fmove join --dir "$dir/c/b" "$address"
+printf '%s\n' "${token%?}" > cut
+no 2 'not whole' fmove join --dir "$dir/c/b" --token-file cut "$address"
+no 2 'No such file' fmove join --dir "$dir/c/b" --token-file nowhere "$address"
+no 2 'leave out' fmove join --dir "$dir/c/b" --token-file cut "$address" "$token"
 no 2 'NAME=DIRECTORY' fmove join --dir "$dir/c/b" --store x "$address" "$token"
 no 1 'node.name' fmove join --dir "$dir/c/b" --node 'b c' "$address" "$token"
 no 6 'taken by this node itself' fmove join --dir "$dir/c/b" --node a "$address" "$token"
@@ -74,11 +79,13 @@ same f "$dir/c/b/files/f"
 ok fmove invite --dir "$dir/c/a"
 token=$(line 2)
 no 6 'taken by another node' fmove join --dir "$dir/c/c" --node b "$address" "$token"
-ok fmove join --dir "$dir/c/c" --node c --address "127.0.0.1:$(port)" "$address" "$token"
+printf ' %s\r\n' "$token" > token		# as it may come out of a mail
+ok fmove join --dir "$dir/c/c" --node c --address "127.0.0.1:$(port)" --token-file token "$address"
 serve c
 connected a 2
 ok fmove invite --dir "$dir/c/b"
-ok fmove join --dir "$dir/c/c" "$(line 1)" "$(line 2)"
+echo "fmove join $(line 1) $(line 2)" > token	# the line as it is printed
+ok fmove join --dir "$dir/c/c" --token-file - "$(line 1)" < token
 grep -q 'systemctl reload' err || bad "join does not say how the daemon hears of it: $(cat err)"
 kill -HUP "$pid_c"
 connected b 2
