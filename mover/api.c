@@ -33,8 +33,11 @@
 
 static const struct fm_packet_limits limits = {
 	.receive_max = FM_API_REQUEST_BYTES_MAX, .send_max = FM_API_MSG_MAX, .queue_max = FM_API_QUEUE_MAX,
-	.queue_total_max = FM_API_QUEUE_TOTAL_MAX, .unread_ms = FM_API_UNREAD_MS,
+	.queue_total = { "bytes of unread answers", FM_API_QUEUE_TOTAL_MAX, FM_API_QUEUE_TOTAL_ROOT, 0, 1 },
+	.unread_ms = FM_API_UNREAD_MS,
 };
+static const struct fm_share_limits conn_limits = { "connections to this daemon", FM_API_CONNS_MAX, FM_API_CONNS_ROOT, 0, 1 };
+static const struct fm_share_limits task_limits = { "places for requests at this daemon", FM_API_TASKS_MAX, FM_API_TASKS_ROOT, 0, 1 };
 _Static_assert(FM_API_FDS_MAX == FM_PACKET_FDS_MAX, "as many descriptors as a message may have");
 
 struct fm_api {
@@ -43,7 +46,8 @@ struct fm_api {
 	struct fm_packet_shared shared;
 	struct fm_api_tasks tasks;
 	struct fm_list clients;
-	unsigned client_count;
+	struct fm_share conns;
+	struct fm_log_limit lines;	/* of clients that were turned away, or closed */
 	char node[FM_API_NODE_MAX + 1];
 	bool is_stopped;
 };
@@ -52,6 +56,7 @@ struct client {
 	struct fm_list link;
 	struct fm_api *api;
 	struct fm_packet_conn *conn;
+	struct fm_share_held place;
 	struct fm_api_owner owner;
 };
 
@@ -276,7 +281,7 @@ static void client_free(struct client *c)
 	fm_api_task_abandon(&c->owner);
 	fm_packet_conn_free(c->conn);
 	fm_list_del(&c->link);
-	c->api->client_count--;
+	fm_share_give_all(&c->place);
 	free(c);
 }
 
@@ -284,21 +289,10 @@ static void client_closed(void *ctx, const char *reason)
 {
 	struct client *c = ctx;
 
-	if (reason)
+	if (reason && fm_log_may(&c->api->lines, fm_loop_now(c->api->loop)))
 		fm_log_warn("local client of user %u closed: it %s", (unsigned)c->owner.who.uid,
 			    reason);
 	client_free(c);
-}
-
-static bool has_room_for(const struct fm_api *api, uid_t uid)
-{
-	unsigned same = 0;
-
-	if (api->client_count >= FM_API_CONNS_MAX)
-		return false;
-	fm_list_each(at, next, &api->clients)
-		same += fm_container_of(at, struct client, link)->owner.who.uid == uid;
-	return same < FM_API_CONNS_USER_MAX;
 }
 
 /* Say why, if it can be said without waiting, and hang up. */
@@ -327,13 +321,13 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 		(struct fm_api_owner){ .send = client_send, .is_slow = client_is_slow, .ctx = c };
 	c->owner.who = (struct fm_who){ .uid = who->uid, .gid = who->gid };
 	fm_list_init(&c->owner.tasks);
-	ret = fm_packet_conn_new(&api->shared, fd, &events, c, &c->conn, err);
+	ret = fm_packet_conn_new(&api->shared, fd, who->uid, &events, c, &c->conn, err);
 	if (ret < 0) {
 		free(c);
 		return ret;
 	}
 	fm_list_append(&api->clients, &c->link);
-	api->client_count++;
+	fm_share_force(&api->conns, fm_share_user(who->uid), 1, &c->place);
 	return 0;
 }
 
@@ -342,13 +336,11 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 	struct fm_api *api = ctx;
 	struct fm_err err;
 
-	if (!has_room_for(api, who->uid)) {
-		(void)fm_err_set(&err, -EBUSY,
-				 "too many connections to this daemon; close some, or try again");
+	if (fm_share_check(&api->conns, fm_share_user(who->uid), 1, &err) < 0) {
 		refuse(api, fd, &err);
 		return;
 	}
-	if (client_new(api, fd, who, &err) < 0)
+	if (client_new(api, fd, who, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
 		fm_log_warn("local client refused: %s", err.text);
 }
 
@@ -368,9 +360,11 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 		return fm_err_set(err, -ENOMEM, "no memory for the local API");
 	api->loop = loop;
 	fm_list_init(&api->clients);
-	api->shared = (struct fm_packet_shared){ .loop = loop, .limits = &limits };
+	fm_share_init(&api->conns, &conn_limits);
+	fm_packet_shared_init(&api->shared, loop, &limits);
 	api->tasks =
 		(struct fm_api_tasks){ .loop = loop, .engine = engine, .queue = opts->queue };
+	fm_share_init(&api->tasks.places, &task_limits);
 	(void)snprintf(api->node, sizeof(api->node), "%s", opts->node);	/* has at most so many */
 	api->shared.rx = FM_FAULT("api.rx") ? NULL : malloc(FM_API_REQUEST_BYTES_MAX);
 	api->tasks.tx = FM_FAULT("api.tx") ? NULL : malloc(FM_API_MSG_MAX);
@@ -406,7 +400,7 @@ void fm_api_free(struct fm_api *api)
 {
 	if (!api)
 		return;
-	assert(api->is_stopped && api->client_count == 0 && api->tasks.count == 0);
+	assert(api->is_stopped && fm_list_is_empty(&api->clients) && api->tasks.places.used == 0);
 	free(api->shared.rx);
 	free(api->tasks.tx);
 	free(api);

@@ -28,11 +28,16 @@ struct fm_queue;
 /* bytes of a request: the largest real one is a path of 4095 bytes, each escaped as six */
 #define FM_API_REQUEST_BYTES_MAX (64u << 10)
 #define FM_API_FDS_MAX 8			/* descriptors beside one message */
-#define FM_API_CONNS_MAX 128
-#define FM_API_CONNS_USER_MAX 96		/* of one user, so that others always get in */
-#define FM_API_REQUESTS_MAX 256			/* under way on one connection */
-#define FM_API_QUEUE_MAX (2u << 20)		/* bytes of answers waiting for one client */
-#define FM_API_QUEUE_TOTAL_MAX (16u << 20)	/* and for all of them */
+/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what is free at most. */
+#define FM_API_CONNS_MAX 256u
+#define FM_API_CONNS_ROOT 32u
+#define FM_API_TASKS_MAX 2048u			/* requests under way */
+#define FM_API_TASKS_ROOT 256u
+#define FM_API_QUEUE_TOTAL_MAX (16u << 20)	/* bytes of answers waiting for clients */
+#define FM_API_QUEUE_TOTAL_ROOT (2u << 20)
+/* Of one connection: */
+#define FM_API_REQUESTS_MAX 256			/* under way */
+#define FM_API_QUEUE_MAX (2u << 20)		/* bytes of answers that wait */
 /* a client that reads nothing for this long is closed */
 #define FM_API_UNREAD_MS 10000
 

@@ -36,6 +36,7 @@ struct fm_api_task {
 	struct fm_list link;		/* of owner->tasks */
 	struct fm_api_tasks *tasks;
 	struct fm_api_owner *owner;	/* NULL: nobody is told any more */
+	struct fm_share_held place;	/* its user's, also when nobody is told any more */
 	uint64_t id;			/* of its request, ... */
 	enum fm_api_op op;
 	uint64_t progress_ms;
@@ -81,7 +82,7 @@ static void task_free(struct fm_api_task *t)
 {
 	task_detach(t);
 	fm_queue_unwatch(&t->watch);
-	t->tasks->count--;
+	fm_share_give_all(&t->place);
 	free(t);
 }
 
@@ -191,7 +192,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 static int task_make_tree(const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_queue_opts *o, struct fm_err *err)
 {
 	struct fm_tree_remote_opts remote = { .is_source = a->op == FM_API_PUT };
-	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads() };
+	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(), .who = fm_share_user(o->job.who.uid) };
 	int taken[FM_API_TASK_FDS];
 	int ret;
 
@@ -387,7 +388,7 @@ static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int
 	if (t->op == FM_API_VERIFY)
 		return task_start_verifying(t, a, err);
 	if (t->op == FM_API_VOLUMES)
-		return fm_volumes_ask(t->tasks->engine, &volumes_events, t, err);
+		return fm_volumes_ask(t->tasks->engine, t->owner->who.uid, &volumes_events, t, err);
 	return task_start_request(t, a, err);
 }
 
@@ -395,15 +396,20 @@ int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
 		      const struct fm_api_request *ask, const int fds_in[FM_API_TASK_FDS], struct fm_err *err)
 {
 	int fds[FM_API_TASK_FDS];
-	struct fm_api_task *t;
+	struct fm_share_held place = { 0 };
+	struct fm_api_task *t = NULL;
 	int ret;
 
 	memcpy(fds, fds_in, sizeof(fds));
-	t = tasks->count < FM_API_TASKS_MAX && !FM_FAULT("api.task") ? calloc(1, sizeof(*t)) : NULL;
+	ret = fm_share_take(&tasks->places, fm_share_user(owner->who.uid), 1, &place, err);
+	if (ret == 0)
+		t = FM_FAULT("api.task") ? NULL : calloc(1, sizeof(*t));
 	if (!t) {
 		close_unused(fds);
-		return fm_err_set(err, -EBUSY, "too much under way at this daemon");
+		fm_share_give_all(&place);
+		return ret < 0 ? ret : fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
+	t->place = place;
 	t->tasks = tasks;
 	t->owner = owner;
 	t->id = ask->id;
@@ -414,7 +420,6 @@ int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
 	t->is_held = ask->is_held;
 	t->progress.fire = task_progress;
 	t->watch.events = &watch_events;
-	tasks->count++;
 	fm_list_append(&owner->tasks, &t->link);
 	owner->count++;
 	ret = task_start(t, ask, fds, err);

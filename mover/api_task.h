@@ -14,6 +14,7 @@
 #include "mover/api.h"
 #include "mover/api_request.h"
 #include "mover/base/list.h"
+#include "mover/base/share.h"
 
 struct fm_api_task;
 struct fm_engine;
@@ -21,8 +22,6 @@ struct fm_loop;
 struct fm_queue;
 
 #define FM_API_TASK_FDS FM_API_FDS_MAX	/* a file, and of a get its journal; a tree: its memory and sockets */
-/* of one server: what the engine itself could take */
-#define FM_API_TASKS_MAX (FM_JOBS_MAX + FM_REQUESTS_MAX + FM_VERIFICATIONS_MAX)
 #define FM_API_TASK_BYTES_MAX 512	/* of one, whatever was asked */
 
 /* What all tasks of one server share. */
@@ -31,7 +30,7 @@ struct fm_api_tasks {
 	struct fm_engine *engine;
 	struct fm_queue *queue;
 	char *tx;			/* FM_API_MSG_MAX, for writing events */
-	unsigned count;			/* that have not ended */
+	struct fm_share places;		/* of those that have not ended */
 };
 
 /* Whose tasks they are. */

@@ -68,6 +68,20 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->volume_asks);
 }
 
+static void init_shares(struct fm_engine_shares *s)
+{
+	fm_share_init(&s->peer_jobs, &(struct fm_share_limits){ "places for transfers of peers", FM_JOBS_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&s->peer_trees, &(struct fm_share_limits){ "places for directories of peers", FM_TREES_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&s->peer_requests, &(struct fm_share_limits){ "places for requests of peers", FM_REQUESTS_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&s->peer_verifications,
+		      &(struct fm_share_limits){ "places for verifications of peers", FM_VERIFICATIONS_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&s->requests, &(struct fm_share_limits){ "places for requests", FM_REQUESTS_LOCAL_MAX, FM_REQUESTS_LOCAL_ROOT, 0, 1 });
+	fm_share_init(&s->verifications, &(struct fm_share_limits){ "places for verifications", FM_VERIFICATIONS_LOCAL_MAX,
+								    FM_VERIFICATIONS_LOCAL_ROOT, 0, 1 });
+	fm_share_init(&s->volume_asks, &(struct fm_share_limits){ "places for questions about volumes", FM_VOLUME_ASKS_MAX,
+								  FM_VOLUME_ASKS_ROOT, 0, 1 });
+}
+
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
 {
 	struct fm_engine *e;
@@ -91,6 +105,7 @@ int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *en
 		return ret;
 	}
 	init_lists(e);
+	init_shares(&e->shares);
 	env->random->fill(env->random->ctx, e->boot_id, sizeof(e->boot_id));
 	fm_rate_set(&e->rate, o->rate_bytes);
 	pthread_mutex_init(&e->shared_rate.lock, NULL);

@@ -28,21 +28,24 @@ struct fm_worker;
 #define FM_PEERS_MAX 256
 #define FM_STORES_MAX 64
 #define FM_LANES_MAX 16
-#define FM_JOBS_MAX 1024		/* transfers at once, both roles together */
-#define FM_JOBS_LOCAL 128		/* of these only for local callers */
-#define FM_JOBS_PER_PEER_MAX 256	/* that one peer began */
-#define FM_TREES_MAX 64			/* of all transfers those of trees: each has threads of its own */
-#define FM_TREES_LOCAL 16		/* of these only for local callers */
-#define FM_TREES_PER_PEER_MAX 32	/* that one peer began */
-#define FM_JOB_SUBS_MAX 8		/* large files of one tree under way at once; they are no transfers of their own to anybody */
-#define FM_VERIFICATIONS_MAX 16		/* at once, each with a thread where the store is ours */
-#define FM_VERIFICATIONS_LOCAL 4	/* of these only for local callers */
-#define FM_VERIFICATIONS_PER_PEER_MAX 4	/* that one peer asked */
-#define FM_VOLUME_ASKS_MAX 16		/* of all peers, at once */
+/*
+ * What there may be of each at once: what local callers asked for and what all peers together did, so that neither takes
+ * the other's places. What one user or peer may have of it base/share.h says; of what is local, some is for root.
+ */
+#define FM_JOBS_LOCAL_MAX 160u		/* transfers; the queue divides them (queue.h) */
+#define FM_JOBS_PEERS_MAX 864u
+#define FM_TREES_LOCAL_MAX 32u		/* of these transfers those of trees: each has threads of its own; the queue divides them */
+#define FM_TREES_PEERS_MAX 48u
+#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir */
+#define FM_REQUESTS_LOCAL_ROOT 32u
+#define FM_REQUESTS_PEERS_MAX 768u
+#define FM_VERIFICATIONS_LOCAL_MAX 8u	/* each with a thread where the store is ours */
+#define FM_VERIFICATIONS_LOCAL_ROOT 2u
+#define FM_VERIFICATIONS_PEERS_MAX 12u
+#define FM_VOLUME_ASKS_MAX 16u		/* of all peers */
+#define FM_VOLUME_ASKS_ROOT 4u
 #define FM_VOLUMES_SAID_MAX 256		/* of one node */
-#define FM_REQUESTS_MAX 1024		/* ls, stat, rm, mkdir at once */
-#define FM_REQUESTS_LOCAL 128		/* of these only for local callers */
-#define FM_REQUESTS_PER_PEER_MAX 128	/* that one peer asked */
+#define FM_JOB_SUBS_MAX 8		/* large files of one tree under way at once; they are no transfers of their own to anybody */
 
 /* What a node says of one shared volume (see fmove-nvmed(8)): its own word, for others to refuse by. */
 struct fm_volume_said {
@@ -198,7 +201,7 @@ struct fm_job_events {
 };
 
 /*
- * Errors that are known at once: -ENOENT unknown node, -EINVAL bad path, -EBUSY over FM_JOBS_MAX; done() is not
+ * Errors that are known at once: -ENOENT unknown node, -EINVAL bad path, -EBUSY over FM_JOBS_LOCAL_MAX; done() is not
  * called then.
  */
 int fm_job_start(struct fm_engine *engine, const struct fm_job_opts *opts, const struct fm_job_events *events, void *ctx,
@@ -265,7 +268,7 @@ struct fm_verification_events {
 	void (*done)(void *ctx, const struct fm_err *err, const struct fm_verify_count *count);
 };
 
-/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY over FM_VERIFICATIONS_MAX: done() is not called then. */
+/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY no place is left, or none for that user: done() is not called then. */
 int fm_verification_start(struct fm_engine *engine, const struct fm_verification_opts *opts,
 			  const struct fm_verification_events *events, void *ctx, struct fm_verification **out,
 			  struct fm_err *err);
@@ -288,8 +291,8 @@ struct fm_volumes_events {
 	void (*done)(void *ctx);	/* once, last: every peer was heard, or will not be; after 3 s at the latest */
 };
 
-/* Those that are not connected are not waited for. -EBUSY over FM_VOLUME_ASKS_MAX. */
-int fm_volumes_ask(struct fm_engine *engine, const struct fm_volumes_events *events, void *ctx, struct fm_err *err);
+/* Those that are not connected are not waited for. uid: who asks. -EBUSY: no place is left, or none for that user. */
+int fm_volumes_ask(struct fm_engine *engine, uid_t uid, const struct fm_volumes_events *events, void *ctx, struct fm_err *err);
 
 /* ---- status: a snapshot, by visiting ---- */
 

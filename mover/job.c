@@ -40,6 +40,8 @@ static void free_run(struct fm_task *task)
 		e->job_count--;
 	e->tree_count -= j->is_tree;
 	fm_ranges_free(&j->have.ranges);
+	fm_share_give_all(&j->place);
+	fm_share_give_all(&j->tree_place);
 	fm_ranges_free(&j->answered);
 	free(j->excludes);
 	free(j->large);
@@ -276,12 +278,21 @@ static struct fm_worker *worker_of(const struct fm_job *j)
 	return fm_tree_file_worker(tree->file);
 }
 
+/* A tree's large files are its caller's. */
+static struct fm_share_id whose(const struct fm_job *j)
+{
+	const struct fm_job *tree = j->parent ? j->parent : j;
+
+	return tree->is_ours ? fm_share_user(tree->who.uid) : fm_share_name(j->peer_name);
+}
+
 void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work))
 {
 	assert(!j->is_working);
 	j->is_working = true;
 	j->work.run = run;
 	j->work.done = done;
+	j->work.who = whose(j);
 	fm_worker_submit(worker_of(j), &j->work, j->engine->env.loop);
 }
 
@@ -464,38 +475,29 @@ void fm_job_refuse(struct fm_session *s, uint64_t id, int code, const char *text
 	fm_session_send(s, &m);
 }
 
-static unsigned jobs_for(const struct fm_session *s)
-{
-	unsigned n = 0;
-
-	fm_list_each(at, next, &s->jobs) {
-		const struct fm_job *j = fm_container_of(at, struct fm_job, session_at);
-
-		n += !j->is_ours && !j->parent;
-	}
-	return n;
-}
-
 struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const struct fm_wire_str *store, const struct fm_wire_str *path,
 				   uint32_t uid, uint32_t gid, bool is_source)
 {
+	struct fm_share_held place = { 0 };
 	struct fm_engine *e = s->engine;
+	struct fm_err err = { 0 };
 	struct fm_job *j;
 
 	if (!fm_session_is_peers_id(s, id) || fm_job_find(s, id)) {
 		fm_session_protocol_error(s, "a transfer number that is not its to use");
 		return NULL;
 	}
-	/* Local callers keep some places, and so do other peers. */
-	if (e->job_count >= FM_JOBS_MAX - FM_JOBS_LOCAL || jobs_for(s) >= FM_JOBS_PER_PEER_MAX) {
-		fm_job_refuse(s, id, -EBUSY, "too many transfers at once: try again later");
+	if (fm_share_take(&e->shares.peer_jobs, fm_share_name(s->name), 1, &place, &err) < 0) {
+		fm_job_refuse(s, id, err.code, err.text);
 		return NULL;
 	}
 	j = fm_job_new(e, path->at, path->len, NULL);
 	if (!j) {
+		fm_share_give_all(&place);
 		fm_job_refuse(s, id, -ENOMEM, "out of memory");
 		return NULL;
 	}
+	j->place = place;
 	j->id = id;
 	j->session = s;
 	fm_list_append(&s->jobs, &j->session_at);
@@ -563,10 +565,11 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 		return fm_err_set(err, -ENAMETOOLONG, "the path has %zu bytes, %d are allowed", o->path_len, FM_PATH_LEN_MAX);
 	if (memchr(o->path, '\0', o->path_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
-	if (e->job_count >= FM_JOBS_MAX)
-		return fm_err_set(err, -EBUSY, "%d transfers are running, no more are allowed: try again later", FM_JOBS_MAX);
+	/* A user's share of them is the queue's affair. */
+	if (e->job_count - e->shares.peer_jobs.used >= FM_JOBS_LOCAL_MAX)
+		return fm_err_set(err, -EBUSY, "%u transfers are running, no more are allowed: try again later", FM_JOBS_LOCAL_MAX);
 	if (o->file && o->file->tree && !fm_job_has_room_for_tree(e))
-		return fm_err_set(err, -EBUSY, "%d trees are being moved, no more are allowed: try again later", FM_TREES_MAX);
+		return fm_err_set(err, -EBUSY, "%u trees are being moved, no more are allowed: try again later", FM_TREES_LOCAL_MAX);
 	return 0;
 }
 

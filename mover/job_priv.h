@@ -36,6 +36,8 @@ struct fm_job {
 	struct fm_peer *peer;		/* ours only, while it waits */
 	char peer_name[FM_WIRE_NAME_MAX + 1];
 	bool is_ours;			/* a local caller began it */
+	struct fm_share_held place;	/* else: its peer's, until nothing of it runs any more ... */
+	struct fm_share_held tree_place;	/* ... and this, if it is a tree */
 	bool is_source;
 	enum fm_job_state state;
 	uint64_t id;
@@ -162,7 +164,7 @@ void fm_job_source_progressed(struct fm_job *j);
 bool fm_job_has_room_for_tree(const struct fm_engine *e);
 /* It is one from here on; it is counted. */
 void fm_job_set_tree(struct fm_job *j);
-/* The same of one that a peer began, who may have so many only: -EBUSY, and it has ended. */
+/* The same of one that a peer began, who has a share of the places: -EBUSY, -ENOMEM, and it has ended. */
 int fm_job_set_peers_tree(struct fm_job *j);
 /* Copies. -EINVAL: too many, or too long; -ENOMEM. */
 int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count, struct fm_err *err);

@@ -35,7 +35,7 @@ _Static_assert(FM_WIRE_EXCLUDES_MAX == FM_TREE_EXCLUDES_MAX && FM_WIRE_EXCLUDE_L
 
 bool fm_job_has_room_for_tree(const struct fm_engine *e)
 {
-	return e->tree_count < FM_TREES_MAX;
+	return e->tree_count - e->shares.peer_trees.used < FM_TREES_LOCAL_MAX;
 }
 
 void fm_job_set_tree(struct fm_job *j)
@@ -46,16 +46,12 @@ void fm_job_set_tree(struct fm_job *j)
 
 int fm_job_set_peers_tree(struct fm_job *j)
 {
-	unsigned n = 0;
+	struct fm_err err;
+	int ret = fm_share_take(&j->engine->shares.peer_trees, fm_share_name(j->peer_name), 1, &j->tree_place, &err);
 
-	fm_list_each(at, next, &j->session->jobs) {
-		const struct fm_job *other = fm_container_of(at, struct fm_job, session_at);
-
-		n += other->is_tree && !other->is_ours;
-	}
-	if (j->engine->tree_count >= FM_TREES_MAX - FM_TREES_LOCAL || n >= FM_TREES_PER_PEER_MAX) {
-		fm_job_end(j, -EBUSY, "too many trees are being moved: try again later");
-		return -EBUSY;
+	if (ret < 0) {
+		fm_job_end(j, ret, "%s", err.text);
+		return ret;
 	}
 	fm_job_set_tree(j);
 	j->deadline_ns = j->started_ns + FM_JOB_OPEN_TREE_NS;

@@ -8,6 +8,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
+#include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
 #include "mover/lane.h"
@@ -41,6 +42,17 @@ struct fm_peer {
 	char last_error[FM_ERR_TEXT_MAX];
 };
 
+/* Places: of all peers together, divided among them; and of local callers, by user. */
+struct fm_engine_shares {
+	struct fm_share peer_jobs;
+	struct fm_share peer_trees;
+	struct fm_share peer_requests;
+	struct fm_share peer_verifications;
+	struct fm_share requests;
+	struct fm_share verifications;
+	struct fm_share volume_asks;
+};
+
 struct fm_engine {
 	struct fm_engine_opts o;
 	struct fm_engine_env env;
@@ -53,13 +65,14 @@ struct fm_engine {
 	struct fm_slabs *slabs;
 	struct fm_rate rate;
 	struct fm_shared_rate shared_rate;
+	struct fm_engine_shares shares;
 	struct fm_list peers;
 	unsigned peer_count;
 	struct fm_list sessions;
 	struct fm_list stores;
 	unsigned store_count;
 	struct fm_list jobs;
-	unsigned job_count;		/* without the large files of trees */
+	unsigned job_count;		/* without the large files of trees; local callers' and peers' */
 	unsigned tree_count;		/* of them trees */
 	struct fm_list requests;
 	unsigned request_count;

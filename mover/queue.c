@@ -83,6 +83,34 @@ static unsigned fds_for_jobs(void)
 	return share < FDS_MIN ? FDS_MIN : share > FDS_MAX ? FDS_MAX : (unsigned)share;
 }
 
+static void set_running(struct fm_queue *q, unsigned max)
+{
+	bool is_shared = max >= FM_QUEUE_RUNNING_SHARED;
+
+	q->c.running_max = max;
+	q->shares.running.limits.root = is_shared ? max / FM_QUEUE_RUNNING_SHARED : 0;
+	q->shares.running.limits.times = is_shared ? 7 : 0;
+	fm_share_set_total(&q->shares.running, max);
+}
+
+static void init_shares(struct fm_queue *q)
+{
+	struct fm_queue_shares *s = &q->shares;
+	unsigned fds = fds_for_jobs();
+
+	fm_share_init(&s->jobs, &(struct fm_share_limits){ "places for jobs that have not ended", FM_QUEUE_JOBS_MAX, FM_QUEUE_JOBS_ROOT,
+							   FM_QUEUE_JOBS_USER_MAX, 7 });
+	fm_share_init(&s->bytes, &(struct fm_share_limits){ "bytes of memory for jobs", FM_QUEUE_BYTES_MAX, FM_QUEUE_BYTES_ROOT, 0, 7 });
+	fm_share_init(&s->fds, &(struct fm_share_limits){ "places for jobs with an open file", fds, fds / 8, 0, 7 });
+	fm_share_init(&s->trees, &(struct fm_share_limits){ "places for directories", FM_TREES_LOCAL_MAX, FM_QUEUE_TREES_ROOT, 0, 7 });
+	fm_share_init(&s->attended, &(struct fm_share_limits){ "places for jobs with a command in the background", FM_QUEUE_ATTENDED_MAX,
+							       FM_QUEUE_ATTENDED_ROOT, 0, 7 });
+	fm_share_init(&s->running, &(struct fm_share_limits){ "places for running jobs", 0, 0, 0, 7 });
+	fm_share_init(&s->prompt, &(struct fm_share_limits){ "places for transfers that begin at once", FM_QUEUE_PROMPT_MAX,
+							     FM_QUEUE_PROMPT_ROOT, 0, 7 });
+	set_running(q, q->c.running_max);
+}
+
 int fm_queue_new(const struct fm_queue_config *config, struct fm_queue **out, struct fm_err *err)
 {
 	struct fm_queue *q = FM_FAULT("queue.new") ? NULL : calloc(1, sizeof(*q));
@@ -106,7 +134,7 @@ int fm_queue_new(const struct fm_queue_config *config, struct fm_queue **out, st
 		fm_list_init(&q->pending[i]);
 	q->kick.run = fm_queue_kick_run;
 	q->next_seq = 1;
-	q->fds_max = fds_for_jobs();
+	init_shares(q);
 	fm_queue_dir_open(q);
 	*out = q;
 	return 0;
@@ -143,7 +171,7 @@ void fm_queue_free(struct fm_queue *q)
 
 void fm_queue_set_running_max(struct fm_queue *q, unsigned running_max)
 {
-	q->c.running_max = running_max;
+	set_running(q, running_max);
 	fm_queue_kick(q);
 }
 
@@ -176,33 +204,33 @@ static struct fm_queue_user *user_get(struct fm_queue *q, uid_t uid)
 
 static void user_put(struct fm_queue_user *u)
 {
-	if (u->jobs > 0 || u->kept > 0)
+	if (u->jobs > 0)
 		return;
 	fm_list_del(&u->at);
 	free(u);
 }
 
-void fm_queue_use_fds(struct fm_queue_job *j, int by)
+struct fm_share_id fm_queue_who(const struct fm_queue_job *j)
 {
-	j->queue->use.fds += (unsigned)by;
-	j->user->use.fds += (unsigned)by;
+	return fm_share_user(j->user->uid);
 }
 
-void fm_queue_use_trees(struct fm_queue_job *j, int by)
+static void hold(struct fm_queue_job *j, struct fm_share *share, struct fm_share_held *held, uint64_t count)
 {
-	j->queue->use.trees += (unsigned)by;
-	j->user->use.trees += (unsigned)by;
+	if (!held->share)
+		fm_share_force(share, fm_queue_who(j), count, held);
 }
 
-void fm_queue_use_prompt(struct fm_queue_job *j, int by)
+void fm_queue_hold(struct fm_queue_job *j)
 {
-	j->queue->use.prompt += (unsigned)by;
-	j->user->use.prompt += (unsigned)by;
-}
+	struct fm_queue_shares *s = &j->queue->shares;
 
-unsigned fm_queue_user_max(unsigned max)
-{
-	return max - max / FM_QUEUE_SHARE_FOR_OTHERS;
+	if (j->o.fd >= 0)
+		hold(j, &s->fds, &j->held.fd, 1);
+	if (fm_queue_is_callers_tree(&j->o))
+		hold(j, &s->trees, &j->held.tree, 1);
+	if (j->o.is_attended)
+		hold(j, &s->attended, &j->held.attended, 1);
 }
 
 /* ---- the memory of a job ---- */
@@ -251,17 +279,24 @@ static size_t excludes_bytes(const struct fm_queue_opts *o)
 	return o->job.excludes ? (n + 1) * sizeof(char *) : 0;
 }
 
+static size_t text_bytes(const struct fm_queue_opts *o)
+{
+	struct fm_queue_opts scratch = *o;
+	struct copying count = { 0 };
+
+	copy_all(&count, o, &scratch, NULL);
+	return excludes_bytes(o) + count.bytes;
+}
+
 struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *o)
 {
-	struct copying count = { 0 }, real = { 0 };
-	size_t list = excludes_bytes(o);
+	struct copying real = { 0 };
+	size_t list = excludes_bytes(o), bytes = text_bytes(o);
 	struct fm_queue_job *j = FM_FAULT("queue.job") ? NULL : calloc(1, sizeof(*j));
-	struct fm_queue_opts scratch = *o;
 
 	if (!j)
 		return NULL;
-	copy_all(&count, o, &scratch, NULL);
-	j->text = calloc(1, list + count.bytes);
+	j->text = calloc(1, bytes);
 	j->user = user_get(q, o->job.who.uid);
 	if (!j->text || !j->user) {
 		if (j->user)
@@ -274,8 +309,9 @@ struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_
 	real.at = j->text + list;
 	copy_all(&real, o, &j->o, list ? (const char **)(void *)j->text : NULL);
 	j->o.job.excludes = list ? (const char *const *)(void *)j->text : NULL;
-	j->bytes = sizeof(*j) + list + count.bytes;
+	j->bytes = sizeof(*j) + bytes;
 	j->queue = q;
+	j->user->jobs++;
 	j->timer.fire = fm_queue_timer_fire;
 	j->tell.run = fm_queue_tell_run;
 	fm_list_init(&j->pending_at);
@@ -293,17 +329,23 @@ void fm_queue_job_add(struct fm_queue_job *j)
 	while (after != &q->jobs && fm_container_of(after, struct fm_queue_job, at)->seq > j->seq)
 		after = after->prev;
 	fm_list_prepend(after, &j->at);
-	q->use.bytes += j->bytes;
-	j->user->use.bytes += j->bytes;
-	if (j->o.fd >= 0)
-		fm_queue_use_fds(j, 1);
+	hold(j, &q->shares.bytes, &j->held.bytes, j->bytes);
 	if (fm_queue_has_ended(j)) {
 		q->kept++;
 		j->user->kept++;
 	} else {
-		q->count++;
-		j->user->jobs++;
+		hold(j, &q->shares.jobs, &j->held.job, 1);
 	}
+}
+
+static void give_all(struct fm_queue_job *j)
+{
+	fm_share_give_all(&j->held.job);
+	fm_share_give_all(&j->held.bytes);
+	fm_share_give_all(&j->held.fd);
+	fm_share_give_all(&j->held.tree);
+	fm_share_give_all(&j->held.attended);
+	fm_share_give_all(&j->held.place);
 }
 
 void fm_queue_close_fds(struct fm_queue_opts *o)
@@ -323,21 +365,14 @@ void fm_queue_job_free(struct fm_queue_job *j)
 
 	assert(fm_list_is_empty(&j->watches));
 	fm_list_del(&j->pending_at);
-	if (!fm_list_is_empty(&j->at)) {
-		q->use.bytes -= j->bytes;
-		j->user->use.bytes -= j->bytes;
-		if (j->o.fd >= 0)
-			fm_queue_use_fds(j, -1);
-		if (fm_queue_has_ended(j)) {
-			q->kept--;
-			j->user->kept--;
-		} else {
-			q->count--;
-			j->user->jobs--;
-		}
+	if (!fm_list_is_empty(&j->at) && fm_queue_has_ended(j)) {
+		q->kept--;
+		j->user->kept--;
 	}
+	give_all(j);
 	fm_list_del(&j->at);
 	fm_queue_close_fds(&j->o);
+	j->user->jobs--;
 	user_put(j->user);
 	free(j->save_text);
 	free(j->result);
@@ -376,39 +411,28 @@ bool fm_queue_is_callers_tree(const struct fm_queue_opts *o)
 	return o->end == FM_QUEUE_FILE && o->job.file->tree;
 }
 
-static int check_fds(const struct fm_queue *q, const struct fm_queue_use *own, struct fm_err *err)
-{
-	if (q->use.fds < q->fds_max && own->fds < fm_queue_user_max(q->fds_max))
-		return 0;
-	return fm_err_set(err, -EBUSY, "%u files are open for jobs at %s, %u of them yours, no more are taken: try again later",
-			  q->use.fds, q->c.node, own->fds);
-}
-
 static int check_limits(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err)
 {
-	static const struct fm_queue_use nothing;
-	const struct fm_queue_user *u = user_find(q, o->job.who.uid);
-	const struct fm_queue_use *own = u ? &u->use : &nothing;
+	struct fm_share_id who = fm_share_user(o->job.who.uid);
+	const struct fm_queue_shares *s = &q->shares;
+	int ret = fm_share_check(&s->jobs, who, 1, err);
 
-	if (u && u->jobs >= FM_QUEUE_JOBS_USER_MAX)
-		return fm_err_set(err, -EBUSY, "%u of your jobs have not ended yet, no more are taken: try again later", u->jobs);
-	if (own->bytes >= fm_queue_user_max(FM_QUEUE_BYTES_MAX))
-		return fm_err_set(err, -EBUSY, "your jobs take %zu KiB of memory at %s, no more are taken: try again later",
-				  own->bytes >> 10, q->c.node);
-	if (q->count >= FM_QUEUE_JOBS_MAX || q->use.bytes >= FM_QUEUE_BYTES_MAX)
-		return fm_err_set(err, -EBUSY, "%u jobs are queued at %s, no more are taken: try again later", q->count, q->c.node);
-	if (fm_queue_is_callers_tree(o) && (q->use.trees >= FM_TREES_MAX || own->trees >= fm_queue_user_max(FM_TREES_MAX)))
-		return fm_err_set(err, -EBUSY,
-				  "%u directories are being moved or wait at %s, %u of them yours, no more are taken: try again later",
-				  q->use.trees, q->c.node, own->trees);
-	return o->end == FM_QUEUE_FD ? check_fds(q, own, err) : 0;
+	if (ret == 0)
+		ret = fm_share_check(&s->bytes, who, sizeof(struct fm_queue_job) + text_bytes(o), err);
+	if (ret == 0 && fm_queue_is_callers_tree(o))
+		ret = fm_share_check(&s->trees, who, 1, err);
+	if (ret == 0 && o->is_attended)
+		ret = fm_share_check(&s->attended, who, 1, err);
+	if (ret == 0 && o->end == FM_QUEUE_FD)
+		ret = fm_share_check(&s->fds, who, 1, err);
+	return ret;
 }
 
 /* Whether our end of it can be left to us. */
 static int check_end(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err)
 {
 	if (o->is_attended)
-		return fm_queue_attended_check(q, o, err);
+		return fm_queue_attended_check(o, err);
 	if (o->is_detached && (o->end == FM_QUEUE_FILE || o->job.is_held))
 		return fm_err_set(err, -EINVAL, "this cannot go on without you: leave out --detach");
 	if (o->is_detached && o->end == FM_QUEUE_FD && !o->job.is_put)
@@ -495,8 +519,7 @@ static int submit_new(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 		j->deadline_ns = fm_loop_now(q->c.loop) + o->job.timeout_ns;
 	j->is_prompt = o->job.is_held || (o->end == FM_QUEUE_FILE && o->job.file->is_stream);
 	fm_queue_job_add(j);
-	j->has_tree = fm_queue_is_callers_tree(o);
-	fm_queue_use_trees(j, j->has_tree);
+	fm_queue_hold(j);
 	if (j->o.end == FM_QUEUE_FD && j->o.file_len > 0)
 		forget_abandoned_like(q, j);
 	fm_queue_watch_as_submitter(j, watch);
@@ -605,6 +628,7 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err)
 {
 	bool needs_fd = j->o.end == FM_QUEUE_FD && j->state != FM_QUEUE_WAITING;
+	int ret = 0;
 
 	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING || j->state == FM_QUEUE_DONE || !j->o.is_detached)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id, state_names[j->state]);
@@ -613,11 +637,11 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 	if (needs_fd != (fd >= 0))
 		return fm_err_set(err, -EINVAL, needs_fd ? "job %s needs its file again, and none came" :
 							   "job %s needs no file, and one came", j->id);
-	if (needs_fd && check_fds(j->queue, &j->user->use, err) < 0)
-		return -EBUSY;
-	if (fm_queue_has_ended(j) && (j->user->jobs >= FM_QUEUE_JOBS_USER_MAX || j->queue->count >= FM_QUEUE_JOBS_MAX))
-		return fm_err_set(err, -EBUSY, "too many jobs have not ended yet: try again later");
-	return 0;
+	if (needs_fd)
+		ret = fm_share_check(&j->queue->shares.fds, fm_queue_who(j), 1, err);
+	if (ret == 0 && fm_queue_has_ended(j))
+		ret = fm_share_check(&j->queue->shares.jobs, fm_queue_who(j), 1, err);
+	return ret;
 }
 
 void fm_queue_revive(struct fm_queue_job *j)
@@ -627,8 +651,7 @@ void fm_queue_revive(struct fm_queue_job *j)
 	if (fm_queue_has_ended(j)) {
 		q->kept--;
 		j->user->kept--;
-		q->count++;
-		j->user->jobs++;
+		hold(j, &q->shares.jobs, &j->held.job, 1);
 	}
 	free(j->result);
 	j->result = NULL;
@@ -659,7 +682,7 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 		j->o.fd = fd;
 		j->is_found = fm_queue_needs_name(j);
 		j->has_gone_far |= j->is_found;
-		fm_queue_use_fds(j, 1);
+		hold(j, &q->shares.fds, &j->held.fd, 1);
 	}
 	fm_queue_enqueue(j);
 	fm_queue_save(j);

@@ -39,13 +39,22 @@ struct fm_random;
 struct fm_worker;
 
 #define FM_QUEUE_ID_LEN 8		/* characters of a job's id: a-z and 2-7 */
-/* Of running_max, of the prompt, of the bytes, descriptors and FM_TREES_MAX an eighth is never one user's alone. */
-#define FM_QUEUE_RUNNING_MAX 64u	/* the largest limit on running jobs */
-#define FM_QUEUE_PROMPT_MAX 64u		/* jobs that start at once, at once */
+/*
+ * Each is divided among users, with a part for root, as mover/base/share.h says: one user has seven eighths of what is free at
+ * most. So are the descriptors that jobs hold open, and FM_TREES_LOCAL_MAX.
+ */
+#define FM_QUEUE_RUNNING_MAX 64u	/* the largest limit on running jobs; of fewer than FM_QUEUE_RUNNING_SHARED nothing is kept */
+#define FM_QUEUE_RUNNING_SHARED 8u
+#define FM_QUEUE_PROMPT_MAX 72u		/* jobs that start at once, at once */
+#define FM_QUEUE_PROMPT_ROOT 8u
 #define FM_QUEUE_JOBS_MAX 10000u	/* that have not ended */
-#define FM_QUEUE_JOBS_USER_MAX 1000u	/* of these of one user */
-#define FM_QUEUE_ATTENDED_MAX 64u	/* jobs that hold a client's connection (api.h: of 128), an eighth is never one user's alone */
+#define FM_QUEUE_JOBS_ROOT 500u
+#define FM_QUEUE_JOBS_USER_MAX 1000u	/* of these of one user, root too */
+#define FM_QUEUE_ATTENDED_MAX 72u	/* jobs that hold a client's connection (api.h) */
+#define FM_QUEUE_ATTENDED_ROOT 8u
+#define FM_QUEUE_TREES_ROOT 4u		/* of FM_TREES_LOCAL_MAX */
 #define FM_QUEUE_BYTES_MAX (16u << 20)	/* that all jobs together take in memory */
+#define FM_QUEUE_BYTES_ROOT (1u << 20)
 #define FM_QUEUE_KEPT_MAX 1000u		/* that have ended and are still known */
 #define FM_QUEUE_KEPT_USER_MAX 100u	/* of these of one user, the last */
 #define FM_QUEUE_KEPT_MS (UINT64_C(24) * 3600 * 1000)
@@ -54,7 +63,7 @@ struct fm_worker;
 #define FM_QUEUE_BACKOFF_MAX_NS UINT64_C(60000000000)	/* ... up to this, each time more or less by a quarter */
 #define FM_QUEUE_RETRY_ALWAYS UINT64_MAX
 
-_Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX <= FM_JOBS_LOCAL, "the engine keeps a place for each");
+_Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX <= FM_JOBS_LOCAL_MAX, "the engine keeps a place for each");
 
 struct fm_queue_config {
 	struct fm_loop *loop;

@@ -18,26 +18,7 @@
 
 #include "mover/base/fault.h"
 
-/* Each holds a connection of a client, of which there are not many. */
-static int check_count(struct fm_queue *q, uid_t uid, struct fm_err *err)
-{
-	unsigned count = 0, own = 0;
-
-	fm_list_each(at, next, &q->jobs) {
-		const struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
-
-		if (!j->o.is_attended || j->state == FM_QUEUE_PAUSED || fm_queue_has_ended(j))
-			continue;
-		count++;
-		own += j->o.job.who.uid == uid;
-	}
-	if (count < FM_QUEUE_ATTENDED_MAX && own < fm_queue_user_max(FM_QUEUE_ATTENDED_MAX))
-		return 0;
-	return fm_err_set(err, -EBUSY, "%u jobs at %s have a command in the background, %u of them yours, no more are taken: try again later",
-			  count, q->c.node, own);
-}
-
-int fm_queue_attended_check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err)
+int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err)
 {
 	bool is_get = o->end == FM_QUEUE_FD && !o->job.is_put;
 
@@ -46,7 +27,7 @@ int fm_queue_attended_check(struct fm_queue *q, const struct fm_queue_opts *o, s
 		return fm_err_set(err, -EINVAL, "only a file that is received, or a directory, is attended by its client");
 	if (o->file_len == 0)
 		return fm_err_set(err, -EINVAL, "what is attended needs the path of the client's file");
-	return check_count(q, o->job.who.uid, err);
+	return 0;
 }
 
 /* ---- going on ---- */
@@ -96,11 +77,11 @@ static void swap_opts(struct fm_queue_job *j, struct fm_queue_job *with)
 	char *text = j->text;
 	size_t bytes = j->bytes;
 
-	j->queue->use.bytes += with->bytes - bytes;
-	j->user->use.bytes += with->bytes - bytes;
 	j->o = with->o;
 	j->text = with->text;
 	j->bytes = with->bytes;
+	fm_share_give_all(&j->held.bytes);
+	fm_share_force(&j->queue->shares.bytes, fm_queue_who(j), j->bytes, &j->held.bytes);
 	with->o = o;
 	with->text = text;
 	with->bytes = bytes;
@@ -112,15 +93,12 @@ int fm_queue_attended_again(struct fm_queue_job *j, const struct fm_queue_opts *
 
 	if (!new)
 		return -ENOMEM;
-	assert(!j->try && !j->job && j->o.fd < 0 && !j->o.job.file && !j->has_tree);
+	assert(!j->try && !j->job && j->o.fd < 0 && !j->o.job.file && !j->held.tree.share);
 	swap_opts(j, new);
 	fm_queue_job_free(new);
 	fm_queue_revive(j);
 	j->is_found = false;
-	if (j->o.fd >= 0)
-		fm_queue_use_fds(j, 1);
-	j->has_tree = fm_queue_is_callers_tree(&j->o);
-	fm_queue_use_trees(j, j->has_tree);
+	fm_queue_hold(j);
 	j->is_told = false;
 	fm_queue_enqueue(j);
 	fm_queue_save(j);

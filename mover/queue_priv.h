@@ -9,30 +9,31 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
+#include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/queue.h"
 
 struct fm_store_ref;
 
-#define FM_QUEUE_SHARE_FOR_OTHERS 8		/* one part in so many is never taken by a user who has all others */
 #define FM_QUEUE_FILE_BYTES_MAX (320u << 10)	/* of one job on disk: what fits a request, each byte escaped as six */
 
-/* What is not to run out: of all users, or of one. */
-struct fm_queue_use {
-	size_t bytes;
-	unsigned fds;			/* jobs that hold a descriptor */
-	unsigned trees;			/* jobs that have a caller's directory */
-	unsigned prompt;		/* that run without a place */
+/* What is not to run out. */
+struct fm_queue_shares {
+	struct fm_share jobs;		/* that have not ended */
+	struct fm_share bytes;
+	struct fm_share fds;		/* jobs that hold a descriptor */
+	struct fm_share trees;		/* jobs that have a caller's directory, or move one of a store */
+	struct fm_share attended;	/* jobs that hold a client's connection */
+	struct fm_share running;	/* places */
+	struct fm_share prompt;		/* jobs that run without one */
 };
 
 /* What one user has here. */
 struct fm_queue_user {
 	struct fm_list at;		/* queue->users */
 	uid_t uid;
-	unsigned jobs;			/* that have not ended */
-	unsigned kept;			/* that have */
-	unsigned running;		/* that have a place */
-	struct fm_queue_use use;
+	unsigned jobs;			/* all of his that are here */
+	unsigned kept;			/* of these those that have ended */
 };
 
 struct fm_queue {
@@ -41,11 +42,8 @@ struct fm_queue {
 	struct fm_list pending[FM_QUEUE_PRIORITY_COUNT];	/* QUEUED, by seq */
 	struct fm_list prompts;		/* QUEUED, but only until the next pass */
 	struct fm_list users;
-	unsigned count;			/* that have not ended */
 	unsigned kept;
-	unsigned running;		/* places taken */
-	unsigned fds_max;
-	struct fm_queue_use use;
+	struct fm_queue_shares shares;
 	uint64_t next_seq;
 	uint64_t ranked_ns;		/* when `before` of the pending ones was counted */
 	struct fm_task kick;
@@ -82,9 +80,11 @@ struct fm_queue_job {
 	enum fm_queue_state state;
 	bool is_accepted;
 	bool is_told;			/* so */
-	bool has_tree;			/* of a caller, which has threads of its own */
 	bool is_prompt;			/* starts at once, takes no place */
-	bool has_place;			/* or is counted in prompt */
+	bool has_place;			/* held.place, of either kind */
+	struct {			/* of queue->shares, for its user */
+		struct fm_share_held job, bytes, fd, tree, attended, place;
+	} held;
 	bool is_abandoned;		/* its caller went away: paused, for a while */
 	bool is_naming;			/* attended: all of it is there, its caller gives it its name */
 	bool has_gone_far;		/* an earlier try may have given the target its name */
@@ -132,12 +132,9 @@ const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, an
 void fm_queue_work(struct fm_queue *q, struct fm_work *work);
 void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user);
 void fm_queue_count_end(struct fm_queue_job *j);
-/* It takes so many more, or gives them back. */
-void fm_queue_use_fds(struct fm_queue_job *j, int by);
-void fm_queue_use_trees(struct fm_queue_job *j, int by);
-void fm_queue_use_prompt(struct fm_queue_job *j, int by);
-/* What one user may have of max. */
-unsigned fm_queue_user_max(unsigned max);
+struct fm_share_id fm_queue_who(const struct fm_queue_job *j);
+/* It has what its options have: a descriptor, a caller's directory, a client's connection. */
+void fm_queue_hold(struct fm_queue_job *j);
 
 /* Whether both move the same between the same ends. */
 bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts *b);
@@ -150,7 +147,7 @@ bool fm_queue_is_callers_tree(const struct fm_queue_opts *o);
 void fm_queue_watch_as_submitter(struct fm_queue_job *j, struct fm_queue_watch *watch);
 
 /* queue_attended.c */
-int fm_queue_attended_check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err);
+int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err);
 /* The job that o is to go on with; NULL: none. -ENOENT, -EALREADY, -EINVAL. */
 int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_queue_job **out, struct fm_err *err);
 /* It goes on as o says, whose descriptors or file it has then. -ENOMEM: nothing has changed. */

@@ -64,6 +64,7 @@ static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work), void
 {
 	t->work.run = run;
 	t->work.done = done;
+	t->work.who = fm_queue_who(t->job);
 	fm_queue_work(t->job->queue, &t->work);
 }
 
@@ -207,20 +208,25 @@ void fm_queue_enqueue(struct fm_queue_job *j)
 	while (after != pending && fm_container_of(after, struct fm_queue_job, pending_at)->seq > j->seq)
 		after = after->prev;
 	j->state = FM_QUEUE_QUEUED;
-	j->before = j->queue->count;
+	j->before = (unsigned)j->queue->shares.jobs.used;
 	fm_list_prepend(after, &j->pending_at);
 	set_timer(j);
 	fm_queue_kick(j->queue);
 }
 
+/* It has threads while it runs; a caller's directory has them from the beginning. */
+static bool is_store_tree(const struct fm_queue_job *j)
+{
+	return j->o.is_tree && j->o.end == FM_QUEUE_STORE;
+}
+
 static void place_take(struct fm_queue_job *j)
 {
-	if (j->is_prompt) {
-		fm_queue_use_prompt(j, 1);
-	} else {
-		j->queue->running++;
-		j->user->running++;
-	}
+	struct fm_queue_shares *s = &j->queue->shares;
+
+	fm_share_force(j->is_prompt ? &s->prompt : &s->running, fm_queue_who(j), 1, &j->held.place);
+	if (is_store_tree(j))
+		fm_share_force(&s->trees, fm_queue_who(j), 1, &j->held.tree);
 	j->has_place = true;
 }
 
@@ -228,12 +234,9 @@ static void place_give(struct fm_queue_job *j)
 {
 	if (!j->has_place)
 		return;
-	if (j->is_prompt) {
-		fm_queue_use_prompt(j, -1);
-	} else {
-		j->queue->running--;
-		j->user->running--;
-	}
+	fm_share_give_all(&j->held.place);
+	if (is_store_tree(j))
+		fm_share_give_all(&j->held.tree);
 	j->has_place = false;
 	fm_queue_kick(j->queue);
 }
@@ -459,7 +462,7 @@ static int take_fds(struct fm_queue_try *t)
 		t->fd = j->o.fd;
 		t->journal = j->o.journal;
 		j->o.fd = j->o.journal = -1;
-		fm_queue_use_fds(j, -1);
+		fm_share_give_all(&j->held.fd);
 		return 0;
 	}
 	t->fd = dup_fd(j->o.fd);
@@ -500,16 +503,30 @@ static void start(struct fm_queue_job *j)
 		work(t, open_run, open_done);
 }
 
-/* Who has the fewest running, then who came first; of those users who may have one more. */
-static struct fm_queue_job *next_of(struct fm_queue *q, unsigned user_max)
+static bool may_start(const struct fm_queue_job *j)
 {
+	const struct fm_queue_shares *s = &j->queue->shares;
+
+	return fm_share_may(&s->running, fm_queue_who(j), 1) && (!is_store_tree(j) || fm_share_may(&s->trees, fm_queue_who(j), 1));
+}
+
+static uint64_t running_of(const struct fm_queue_job *j)
+{
+	return fm_share_of(&j->queue->shares.running, fm_queue_who(j));
+}
+
+/* Who has the fewest running, then who came first; of those users who may have one more. */
+static struct fm_queue_job *next_of(struct fm_queue *q)
+{
+	if (q->shares.running.used >= q->shares.running.limits.total)
+		return NULL;
 	for (unsigned p = FM_QUEUE_PRIORITY_COUNT; p-- > 0;) {
 		struct fm_queue_job *best = NULL;
 
 		fm_list_each(at, next, &q->pending[p]) {
 			struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, pending_at);
 
-			if (j->user->running < user_max && (!best || j->user->running < best->user->running))
+			if (may_start(j) && (!best || running_of(j) < running_of(best)))
 				best = j;
 		}
 		if (best)
@@ -521,20 +538,20 @@ static struct fm_queue_job *next_of(struct fm_queue *q, unsigned user_max)
 void fm_queue_kick_run(struct fm_task *task)
 {
 	struct fm_queue *q = fm_container_of(task, struct fm_queue, kick);
-	unsigned user_max = fm_queue_user_max(q->c.running_max);
 	struct fm_queue_job *j;
+	struct fm_err err;
 	struct fm_list *at;
 
 	if (q->is_stopping)
 		return;
 	while ((at = fm_list_pop(&q->prompts))) {
 		j = fm_container_of(at, struct fm_queue_job, pending_at);
-		if (q->use.prompt < FM_QUEUE_PROMPT_MAX && j->user->use.prompt < fm_queue_user_max(FM_QUEUE_PROMPT_MAX))
+		if (fm_share_check(&q->shares.prompt, fm_queue_who(j), 1, &err) == 0)
 			start(j);
 		else
-			fm_queue_fail(j, -EBUSY, "too many transfers of pipes at once: try again later");
+			fm_queue_fail(j, err.code, err.text);
 	}
-	while (q->running < q->c.running_max && (j = next_of(q, user_max)))
+	while ((j = next_of(q)))
 		start(j);
 	q->ranked_ns = 0;
 }
@@ -734,8 +751,7 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 
 void fm_queue_count_end(struct fm_queue_job *j)
 {
-	j->queue->count--;
-	j->user->jobs--;
+	fm_share_give_all(&j->held.job);
 	j->queue->kept++;
 	j->user->kept++;
 }
@@ -744,12 +760,10 @@ static void let_go(struct fm_queue_job *j)
 {
 	fm_list_del(&j->pending_at);
 	fm_timer_clear(j->queue->c.loop, &j->timer);
-	if (j->o.fd >= 0)
-		fm_queue_use_fds(j, -1);
+	fm_share_give_all(&j->held.fd);
+	fm_share_give_all(&j->held.tree);
+	fm_share_give_all(&j->held.attended);
 	fm_queue_close_fds(&j->o);
-	if (j->has_tree)
-		fm_queue_use_trees(j, -1);
-	j->has_tree = false;
 	/* It was never begun, so closing it does not wait for a disk. */
 	if (j->o.end == FM_QUEUE_FILE && j->o.job.file)
 		j->o.job.file->ops->close(j->o.job.file);

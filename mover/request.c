@@ -24,6 +24,7 @@ struct request {
 	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, or lost */
 	struct fm_peer *peer;		/* waiting for this one's session */
 	bool is_ours;
+	struct fm_share_held place;	/* the user's or the peer's, until no worker has it any more */
 	bool is_over;			/* answered, or given up */
 	bool is_reported;		/* ours: done() was called */
 	uint64_t id;
@@ -61,6 +62,7 @@ static void free_run(struct fm_task *task)
 		fm_engine_store_put(r->store_ref);
 	fm_list_del(&r->at);
 	e->request_count--;
+	fm_share_give_all(&r->place);
 	free(r->path);
 	fm_budget_free(r);
 	fm_engine_check_stopped(e);
@@ -194,6 +196,7 @@ static void work_done(struct fm_work *work)
 static void start_work(struct request *r)
 {
 	r->is_working = true;
+	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
@@ -232,34 +235,25 @@ static void refuse(struct fm_session *s, uint64_t id, int code, const char *text
 	fm_session_send(s, &m);
 }
 
-static unsigned requests_of(const struct fm_session *s)
-{
-	unsigned n = 0;
-
-	fm_list_each(at, next, &s->engine->requests) {
-		const struct request *r = fm_container_of(at, struct request, at);
-
-		n += r->session == s && !r->is_ours;
-	}
-	return n;
-}
-
 void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
 {
+	struct fm_share_held place = { 0 };
 	struct fm_engine *e = s->engine;
+	struct fm_err err = { 0 };
 	struct request *r;
 	char text[128];
 
-	/* Local callers keep some places, and so do other peers. */
-	if (e->request_count >= FM_REQUESTS_MAX - FM_REQUESTS_LOCAL || requests_of(s) >= FM_REQUESTS_PER_PEER_MAX) {
-		refuse(s, m->id, -EBUSY, "too many requests at once: try again later");
+	if (fm_share_take(&e->shares.peer_requests, fm_share_name(s->name), 1, &place, &err) < 0) {
+		refuse(s, m->id, err.code, err.text);
 		return;
 	}
 	r = request_new(e, m->path.at, m->path.len);
 	if (!r) {
+		fm_share_give_all(&place);
 		refuse(s, m->id, -ENOMEM, "out of memory");
 		return;
 	}
+	r->place = place;
 	r->session = s;
 	r->id = m->id;
 	r->verb = (enum fm_verb)m->verb;
@@ -312,8 +306,6 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST && o->verb != FM_VERB_PARTIALS) ||
 	    (o->is_recursive && o->verb != FM_VERB_REMOVE))
 		return fm_err_set(err, -EINVAL, "`after` is for LIST and PARTIALS, `is_recursive` for REMOVE");
-	if (e->request_count >= FM_REQUESTS_MAX)
-		return fm_err_set(err, -EBUSY, "%d requests are under way, no more are allowed", FM_REQUESTS_MAX);
 	return 0;
 }
 
@@ -321,8 +313,9 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 		     void *ctx, struct fm_err *err)
 {
 	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
+	struct fm_share_held place = { 0 };
 	struct fm_store_ref *ref = NULL;
-	struct request *r;
+	struct request *r = NULL;
 	int ret = check_opts(e, o, is_local, err);
 
 	if (ret < 0)
@@ -332,12 +325,16 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 		if (!ref)
 			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
 	}
-	r = request_new(e, o->path, o->path_len);
+	ret = fm_share_take(&e->shares.requests, fm_share_user(o->who.uid), 1, &place, err);
+	if (ret == 0)
+		r = request_new(e, o->path, o->path_len);
 	if (!r) {
+		fm_share_give_all(&place);
 		if (ref)
 			fm_engine_store_put(ref);
-		return fm_err_sys(err, -ENOMEM, "allocate the request");
+		return ret < 0 ? ret : fm_err_sys(err, -ENOMEM, "allocate the request");
 	}
+	r->place = place;
 	r->is_ours = true;
 	r->verb = o->verb;
 	r->is_recursive = o->is_recursive;

@@ -392,6 +392,20 @@ static unsigned sessions_of(const struct fm_engine *e, const struct fm_peer *p)
 	return n;
 }
 
+/* Of all its sessions: what is left of one that ended counts until its last I/O is over. */
+static unsigned flows_of(const struct fm_session *of)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &of->engine->sessions) {
+		const struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (strcmp(s->name, of->name) == 0)
+			n += s->pending + s->flow_count;
+	}
+	return n;
+}
+
 static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_LEN], const struct fm_ctl_events **events,
 			 void **ctl_ctx)
 {
@@ -434,7 +448,7 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 			if (!is_token(&s->tokens[i], token, now_ns))
 				continue;
 			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
-			if (s->pending + s->flow_count >= FM_SESSION_FLOWS_MAX)
+			if (flows_of(s) >= FM_PEER_FLOWS_MAX)
 				return NULL;
 			s->pending++;
 			s->arriving++;

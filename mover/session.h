@@ -15,7 +15,7 @@
 #include "mover/rail.h"
 
 #define FM_SESSION_TOKENS_MAX 64
-#define FM_SESSION_FLOWS_MAX 256	/* connections that a peer can make */
+#define FM_PEER_FLOWS_MAX 256		/* connections that a peer can make, those of its sessions that have ended included */
 
 struct fm_token {
 	uint8_t token[FM_TOKEN_LEN];

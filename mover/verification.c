@@ -26,6 +26,7 @@ struct fm_verification {
 	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, lost, or all was said */
 	struct fm_peer *peer;		/* waiting for this one's session */
 	bool is_ours;
+	struct fm_share_held place;	/* the user's or the peer's, until no thread reads for it any more */
 	bool is_over;			/* answered, or given up; a peer's: it may not have been told all of it yet */
 	bool is_reported;		/* ours: done() was called */
 	uint64_t id;
@@ -61,6 +62,7 @@ static void free_run(struct fm_task *task)
 		fm_engine_store_put(v->store_ref);
 	fm_list_del(&v->at);
 	e->verification_count--;
+	fm_share_give_all(&v->place);
 	free(v->path);
 	free(v);
 	fm_engine_check_stopped(e);
@@ -243,35 +245,24 @@ static void refuse(struct fm_session *s, uint64_t id, int code, const char *text
 	fm_session_send(s, &m);
 }
 
-/* Those included that it does not want any more, while their thread still reads. */
-static unsigned count_of(const struct fm_session *s)
-{
-	unsigned n = 0;
-
-	fm_list_each(at, next, &s->engine->verifications) {
-		const struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
-
-		n += !v->is_ours && strcmp(v->who_peer, s->name) == 0;
-	}
-	return n;
-}
-
 void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m)
 {
+	struct fm_share_held place = { 0 };
 	struct fm_engine *e = s->engine;
 	struct fm_verification *v;
-	struct fm_err err;
+	struct fm_err err = { 0 };
 
-	/* Local callers keep some places, and so do other peers. */
-	if (e->verification_count >= FM_VERIFICATIONS_MAX - FM_VERIFICATIONS_LOCAL || count_of(s) >= FM_VERIFICATIONS_PER_PEER_MAX) {
-		refuse(s, m->id, -EBUSY, "too much is being verified at once: try again later");
+	if (fm_share_take(&e->shares.peer_verifications, fm_share_name(s->name), 1, &place, &err) < 0) {
+		refuse(s, m->id, err.code, err.text);
 		return;
 	}
 	v = verification_new(e, m->path.at, m->path.len);
 	if (!v) {
+		fm_share_give_all(&place);
 		refuse(s, m->id, -ENOMEM, "out of memory");
 		return;
 	}
+	v->place = place;
 	v->session = s;
 	v->id = m->id;
 	(void)snprintf(v->who_peer, sizeof(v->who_peer), "%s", s->name);
@@ -310,8 +301,6 @@ static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o,
 		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
 	if (!fm_wire_is_good_path(o->path, o->path_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte, or has more than %d bytes", FM_PATH_LEN_MAX);
-	if (e->verification_count >= FM_VERIFICATIONS_MAX)
-		return fm_err_set(err, -EBUSY, "%d verifications are under way, no more are allowed", FM_VERIFICATIONS_MAX);
 	return 0;
 }
 
@@ -337,14 +326,20 @@ int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts
 			  void *ctx, struct fm_verification **out, struct fm_err *err)
 {
 	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
+	struct fm_share_held place = { 0 };
 	struct fm_verification *v;
 	int ret = check_opts(e, o, is_local, err);
 
+	if (ret == 0)
+		ret = fm_share_take(&e->shares.verifications, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret < 0)
 		return ret;
 	v = verification_new(e, o->path, o->path_len);
-	if (!v)
+	if (!v) {
+		fm_share_give_all(&place);
 		return fm_err_sys(err, -ENOMEM, "allocate the verification");
+	}
+	v->place = place;
 	v->is_ours = true;
 	v->events = *events;
 	v->ctx = ctx;

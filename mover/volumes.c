@@ -30,6 +30,7 @@ struct volumes_ask {
 	struct fm_engine *engine;
 	struct fm_volumes_events events;
 	void *ctx;
+	struct fm_share_held place;
 	uint64_t deadline_ns;
 	struct fm_task begin_task;
 	struct fm_task done_task;
@@ -48,6 +49,7 @@ static void done_run(struct fm_task *task)
 	a->events.done(a->ctx);
 	fm_list_del(&a->at);
 	e->volume_ask_count--;
+	fm_share_give_all(&a->place);
 	free(a);
 	fm_engine_check_stopped(e);
 }
@@ -103,17 +105,23 @@ static void begin_run(struct fm_task *task)
 	check_over(a);
 }
 
-int fm_volumes_ask(struct fm_engine *e, const struct fm_volumes_events *events, void *ctx, struct fm_err *err)
+int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_events *events, void *ctx, struct fm_err *err)
 {
+	struct fm_share_held place = { 0 };
 	struct volumes_ask *a;
+	int ret;
 
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
-	if (e->volume_ask_count >= FM_VOLUME_ASKS_MAX)
-		return fm_err_set(err, -EBUSY, "the peers are being asked %d times already", FM_VOLUME_ASKS_MAX);
+	ret = fm_share_take(&e->shares.volume_asks, fm_share_user(uid), 1, &place, err);
+	if (ret < 0)
+		return ret;
 	a = FM_FAULT("volumes.ask") ? NULL : calloc(1, sizeof(*a));
-	if (!a)
+	if (!a) {
+		fm_share_give_all(&place);
 		return fm_err_set(err, -ENOMEM, "no memory to ask the peers");
+	}
+	a->place = place;
 	a->waiting = 1;		/* until all are asked: a session may end before, or in the midst of it */
 	a->engine = e;
 	a->events = *events;

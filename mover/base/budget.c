@@ -2,6 +2,7 @@
 /* budget - a counter, and a head before each piece that says what it counts for. */
 #include "mover/base/budget.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ struct head {
 
 static uint64_t limit = UINT64_MAX;
 static _Atomic uint64_t used;
+static pthread_mutex_t trees_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fm_share trees;		/* under the lock */
 static atomic_bool is_said;		/* until there is room again: once is enough */
 
 void fm_budget_set(uint64_t bytes)
@@ -49,9 +52,28 @@ bool fm_budget_take(uint64_t bytes)
 	return take(bytes, limit - limit / 8);
 }
 
-bool fm_budget_take_tree(uint64_t bytes)
+bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held)
 {
-	return take(bytes, limit / 2);
+	bool has;
+
+	pthread_mutex_lock(&trees_lock);
+	if (trees.used == 0)	/* the limit may be another one now */
+		fm_share_init(&trees, &(struct fm_share_limits){ "bytes of memory for directories", limit / 2, limit / 16, 0, 1 });
+	has = fm_share_take(&trees, who, bytes, held, NULL) == 0;
+	if (has && !fm_budget_take(bytes)) {
+		fm_share_give(held, bytes);
+		has = false;
+	}
+	pthread_mutex_unlock(&trees_lock);
+	return has;
+}
+
+void fm_budget_give_tree(uint64_t bytes, struct fm_share_held *held)
+{
+	pthread_mutex_lock(&trees_lock);
+	fm_share_give(held, bytes);
+	pthread_mutex_unlock(&trees_lock);
+	fm_budget_give(bytes);
 }
 
 void fm_budget_give(uint64_t bytes)

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/share.h"
+
 /* Before other threads. */
 void fm_budget_set(uint64_t bytes);
 uint64_t fm_budget_used(void);
@@ -22,9 +24,14 @@ uint64_t fm_budget_used(void);
  * the rest must not end the sessions of others.
  */
 bool fm_budget_take(uint64_t bytes);
-/* Half of it at most: trees hold theirs as long as they wait for a place. */
-bool fm_budget_take_tree(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
+
+/*
+ * Half of it at most for trees, which hold theirs as long as they wait for somebody; and of that half each user and each peer
+ * has a share. *held has so much more, and all of it is of the same one.
+ */
+bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
+void fm_budget_give_tree(uint64_t bytes, struct fm_share_held *held);
 
 /* Zeroed. NULL: over the budget, or no memory. */
 void *fm_budget_alloc(size_t len);

@@ -22,6 +22,8 @@
 
 #define LOG_TEXT_MAX 1024	/* before escaping */
 #define LOG_LINE_MAX 2048	/* below PIPE_BUF: a pipe takes it whole */
+#define LIMIT_LINES 20
+#define LIMIT_NS (60 * FM_NS_PER_S)
 
 static atomic_int log_level_max = FM_LOG_INFO;
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
@@ -120,4 +122,14 @@ void fm_log(enum fm_log_level level, const char *fmt, ...)
 	line[len++] = '\n';
 	(void)!write(STDERR_FILENO, line, len);	/* there is nobody left to tell */
 	errno = errno_saved;
+}
+
+bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
+{
+	if (now_ns - limit->since_ns > LIMIT_NS) {
+		if (limit->count > LIMIT_LINES)
+			fm_log_warn("and %u more like it", limit->count - LIMIT_LINES);
+		*limit = (struct fm_log_limit){ .since_ns = now_ns };
+	}
+	return limit->count++ < LIMIT_LINES;
 }

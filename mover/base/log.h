@@ -8,6 +8,9 @@
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum fm_log_level { FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
 /* What the levels are called in the configuration and in arguments, in their order; NULL ends it. */
@@ -20,6 +23,15 @@ int fm_log_level_named(const char *name);
 void fm_log_set_level(enum fm_log_level level);
 
 void fm_log(enum fm_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Lines of one kind that others can cause as often as they like. Zero-initialise. One thread. */
+struct fm_log_limit {
+	uint64_t since_ns;
+	unsigned count;
+};
+
+/* Whether there may be one more: 20 a minute. How many were left out is said with the first one that may. */
+bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns);
 
 #define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
 #define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)

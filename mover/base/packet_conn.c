@@ -28,8 +28,9 @@ struct fm_packet_conn {
 	const struct fm_packet_events *events;
 	void *ctx;
 	struct fm_watch watch;
+	uid_t uid;
 	struct fm_list unsent;
-	size_t unsent_bytes;
+	struct fm_share_held unsent_bytes;
 	struct fm_timer unread;		/* fires when the client has read nothing for too long */
 	struct fm_task breaking;	/* says closed(); posted once */
 	const char *reason;
@@ -87,8 +88,7 @@ static int conn_send_now(struct fm_packet_conn *c, const char *text, size_t len)
 static void conn_drop(struct fm_packet_conn *c, struct unsent *u)
 {
 	fm_list_del(&u->link);
-	c->unsent_bytes -= u->len;
-	c->shared->queued_bytes -= u->len;
+	fm_share_give(&c->unsent_bytes, u->len);
 	free(u);
 }
 
@@ -113,10 +113,10 @@ static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 	struct fm_loop *loop = c->shared->loop;
 	struct unsent *u = NULL;
 
-	if (c->unsent_bytes + len <= c->shared->limits->queue_max &&
-	    c->shared->queued_bytes + len <= c->shared->limits->queue_total_max)
+	if (c->unsent_bytes.count + len <= c->shared->limits->queue_max)
 		u = FM_FAULT("packet.queue") ? NULL : malloc(sizeof(*u) + len);
-	if (!u) {
+	if (!u || fm_share_take(&c->shared->queued, fm_share_user(c->uid), len, &c->unsent_bytes, NULL) < 0) {
+		free(u);
 		conn_break(c, "leaves too much unread");
 		return;
 	}
@@ -127,8 +127,6 @@ static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 		fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
 	}
 	fm_list_append(&c->unsent, &u->link);
-	c->unsent_bytes += len;
-	c->shared->queued_bytes += len;
 }
 
 void fm_packet_conn_send(struct fm_packet_conn *conn, const char *text, size_t len)
@@ -263,8 +261,14 @@ static void conn_ready(struct fm_watch *watch, uint32_t events)
 	conn_read(c);	/* finds the end by itself, after what came before it */
 }
 
-int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, const struct fm_packet_events *events,
-		    void *ctx, struct fm_packet_conn **out, struct fm_err *err)
+void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop, const struct fm_packet_limits *limits)
+{
+	*shared = (struct fm_packet_shared){ .loop = loop, .limits = limits };
+	fm_share_init(&shared->queued, &limits->queue_total);
+}
+
+int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const struct fm_packet_events *events, void *ctx,
+		       struct fm_packet_conn **out, struct fm_err *err)
 {
 	int room = (int)(2 * shared->limits->send_max);	/* a message must fit the socket's buffer whole */
 	struct fm_packet_conn *c;
@@ -276,6 +280,7 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, const struct fm_
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->shared = shared;
+	c->uid = uid;
 	c->events = events;
 	c->ctx = ctx;
 	c->watch = (struct fm_watch){ .ready = conn_ready, .fd = fd, .events = EPOLLIN };

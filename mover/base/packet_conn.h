@@ -3,7 +3,7 @@
  * packet_conn - one local client's connection, SOCK_SEQPACKET: whole messages in with their descriptors, whole messages out.
  *
  * It knows limits and no requests. A client that does not read gets nothing read from either, and is closed when too much
- * waits for it or for too long. All connections of one server together read at most FM_PACKET_PASS_BYTES_MAX in one pass of
+ * waits for it, or for its user, or for too long. All connections of one server together read at most FM_PACKET_PASS_BYTES_MAX in one pass of
  * the loop, so that no number of clients keeps the loop from its other work. Loop thread. Callbacks are made from the loop
  * only, never from inside a call.
  */
@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/base/loop.h"
+#include "mover/base/share.h"
 
 struct fm_err;
 struct fm_loop;
@@ -26,16 +30,16 @@ struct fm_packet_limits {
 	size_t receive_max;		/* bytes of one message from a client */
 	size_t send_max;		/* of one to it */
 	size_t queue_max;		/* waiting for one client */
-	size_t queue_total_max;		/* and for all of them */
+	struct fm_share_limits queue_total;	/* and for all of them: bytes */
 	uint64_t unread_ms;		/* a client that reads nothing for this long is closed */
 };
 
-/* What all connections of one server share. */
+/* What all connections of one server share. fm_packet_shared_init(), then rx. */
 struct fm_packet_shared {
 	struct fm_loop *loop;
 	const struct fm_packet_limits *limits;
 	char *rx;			/* limits->receive_max bytes; the owner's */
-	size_t queued_bytes;		/* waiting for clients, all together */
+	struct fm_share queued;		/* bytes waiting for clients, by user */
 	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
 	size_t pass_bytes;
 };
@@ -55,8 +59,10 @@ struct fm_packet_events {
 	void (*closed)(void *ctx, const char *reason);
 };
 
-/* fd is taken over, also on error. */
-int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, const struct fm_packet_events *events, void *ctx,
+void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop, const struct fm_packet_limits *limits);
+
+/* fd is taken over, also on error. uid: whose it is. */
+int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const struct fm_packet_events *events, void *ctx,
 		       struct fm_packet_conn **out, struct fm_err *err);
 
 /* Closes; what waits is dropped. NULL is allowed. */

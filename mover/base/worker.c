@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker - threads for calls that block: one queue, one lock, taken twice for each piece of work that takes
+ * worker - threads for calls that block: one queue, one lock, taken three times for each piece of work that takes
  * milliseconds.
  */
 #include "mover/base/worker.h"
@@ -21,6 +21,8 @@ struct fm_worker {
 	pthread_mutex_t lock;
 	pthread_cond_t has_work;	/* or is_stopping */
 	struct fm_list queue;
+	bool is_shared;
+	struct fm_share busy;		/* is_shared: threads, by whose work they do */
 	bool is_stopping;
 	unsigned threads;		/* 0: simulated */
 	pthread_t ids[WORKER_THREADS_MAX];
@@ -41,16 +43,44 @@ static void work_run_simulated(struct fm_task *task)
 	work->done(work);
 }
 
+/* The first in the queue whose owner may have one more thread; NULL: none now. */
+static struct fm_work *worker_pick(struct fm_worker *worker)
+{
+	fm_list_each(at, next, &worker->queue) {
+		struct fm_work *work = fm_container_of(at, struct fm_work, link);
+
+		if (worker->is_shared && !fm_share_may(&worker->busy, work->who, 1))
+			continue;
+		fm_list_del(at);
+		if (worker->is_shared)
+			fm_share_force(&worker->busy, work->who, 1, &work->thread);
+		return work;
+	}
+	return NULL;
+}
+
 /* The next piece of work, waiting for it, or NULL: the queue is empty and the worker ends. */
 static struct fm_work *worker_take(struct fm_worker *worker)
 {
-	struct fm_list *link;
+	struct fm_work *work;
 
 	pthread_mutex_lock(&worker->lock);
-	while (!(link = fm_list_pop(&worker->queue)) && !worker->is_stopping)
+	while (!(work = worker_pick(worker)) && !(worker->is_stopping && fm_list_is_empty(&worker->queue)))
 		pthread_cond_wait(&worker->has_work, &worker->lock);
 	pthread_mutex_unlock(&worker->lock);
-	return link ? fm_container_of(link, struct fm_work, link) : NULL;
+	return work;
+}
+
+/* Its thread is free again; somebody whose share was used up may have it. */
+static void worker_gave(struct fm_worker *worker, struct fm_work *work)
+{
+	if (!worker->is_shared)
+		return;
+	pthread_mutex_lock(&worker->lock);
+	fm_share_give_all(&work->thread);
+	if (worker->is_stopping || !fm_list_is_empty(&worker->queue))
+		pthread_cond_broadcast(&worker->has_work);
+	pthread_mutex_unlock(&worker->lock);
 }
 
 static void *worker_thread(void *arg)
@@ -60,6 +90,7 @@ static void *worker_thread(void *arg)
 
 	while ((work = worker_take(worker))) {
 		work->run(work);
+		worker_gave(worker, work);
 		work->task.run = work_finish;
 		fm_loop_post(work->loop, &work->task);	/* done() may have freed it when this returns */
 	}
@@ -117,6 +148,17 @@ int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
 	}
 	*out = worker;
 	return 0;
+}
+
+void fm_worker_share(struct fm_worker *worker, unsigned root)
+{
+	if (worker->threads == 0)
+		return;
+	pthread_mutex_lock(&worker->lock);
+	assert(!worker->is_shared && root < worker->threads);
+	worker->is_shared = true;
+	fm_share_init(&worker->busy, &(struct fm_share_limits){ "threads", worker->threads, root, 0, 1 });
+	pthread_mutex_unlock(&worker->lock);
 }
 
 void fm_worker_free(struct fm_worker *worker)

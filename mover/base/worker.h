@@ -4,7 +4,8 @@
  *
  * run() is called on a worker's thread, then done() on the loop given with it. Work is taken in order, several at
  * once. The struct belongs to the caller and must stay until done(). The queue has no limit of its own: callers bound
- * what they start (jobs, requests).
+ * what they start (jobs, requests). Threads may be divided among those whose work it is: then what one asked for keeps no
+ * more of them than share.h says, however long it takes, and what others asked for goes by.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -13,6 +14,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
+#include "mover/base/share.h"
 
 struct fm_worker;
 struct fm_err;
@@ -20,7 +22,9 @@ struct fm_err;
 struct fm_work {
 	void (*run)(struct fm_work *work);
 	void (*done)(struct fm_work *work);
+	struct fm_share_id who;		/* whose it is: root's or our own, if it is left alone; its name stays until done() */
 	/* The worker's: */
+	struct fm_share_held thread;
 	struct fm_task task;
 	struct fm_loop *loop;
 	struct fm_list link;
@@ -28,6 +32,9 @@ struct fm_work {
 
 /* threads: 1 .. 64; 0: a simulated worker, where run() is called on the loop itself, in a later pass. */
 int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err);
+
+/* Divide the threads: so many are for root and for us. Before anything is submitted. */
+void fm_worker_share(struct fm_worker *worker, unsigned root);
 
 /* Finishes what was submitted first (their done() is posted, not run). NULL is allowed. */
 void fm_worker_free(struct fm_worker *worker);

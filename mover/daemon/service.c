@@ -44,6 +44,7 @@
 #include "mover/transport/net.h"
 
 #define WORKERS 16	/* each may wait for a disk: a few long syncs must not keep others from opening files */
+#define WORKERS_ROOT 2	/* of these for root and the daemon itself; the others are divided among users and peers */
 #define STOP_NS (15 * FM_NS_PER_S)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 #define SPIN_NS 20000			/* a lane with work under way looks for so long before it sleeps */
@@ -368,6 +369,8 @@ static int start_all(struct fm_service *service, struct fm_err *err)
 		ret = fm_loop_new(&loop_opts, &service->loop, err);
 	if (ret == 0)
 		ret = fm_worker_new(WORKERS, &service->worker, err);
+	if (ret == 0)
+		fm_worker_share(service->worker, WORKERS_ROOT);
 	if (ret == 0)
 		ret = start_lanes(service, err);
 	if (ret == 0)

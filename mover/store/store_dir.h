@@ -46,7 +46,7 @@ int fm_listing(struct fm_store_dir *dir, const char *path, const struct fm_list_
 int fm_listing_partials(struct fm_store_dir *dir, const char *path, const struct fm_list_opts *opts,
 			struct fm_entry *out, size_t *count, struct fm_err *err);
 void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over);
-int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const char *const *excludes, struct fm_file **out,
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
 			 struct fm_attr *attr, struct fm_err *err);
 int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
 		       struct fm_file **out, struct fm_err *err);

@@ -157,7 +157,7 @@ static int store_file_open_tree(struct fm_store *store, const char *path, const 
 	int ret = may_read(dir, path, who, err);
 
 	if (ret == 0)
-		ret = fm_tree_store_source(dir, path, excludes, out, attr, err);
+		ret = fm_tree_store_source(dir, path, who, excludes, out, attr, err);
 	return store_result(dir, ret, err);
 }
 

@@ -23,9 +23,10 @@ static void tree_closed(void *ctx)
 }
 
 /* The end becomes a file that keeps the store alive. */
-static int wrap(struct fm_store_dir *dir, struct fm_tree *tree, struct fm_file **out, struct fm_err *err)
+static int wrap(struct fm_store_dir *dir, const struct fm_who *who, struct fm_tree *tree, struct fm_file **out, struct fm_err *err)
 {
-	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = tree_closed, .ctx = dir };
+	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = tree_closed, .ctx = dir,
+						.who = who->peer ? fm_share_name(who->peer) : fm_share_user(who->uid) };
 	int ret = fm_tree_file_new(&opts, out, err);
 
 	if (ret < 0)
@@ -35,8 +36,8 @@ static int wrap(struct fm_store_dir *dir, struct fm_tree *tree, struct fm_file *
 
 /* ---------------------------------------------------------------------------------------------- sources */
 
-int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
-			 struct fm_err *err)
+int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes,
+			 struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_tree_source_opts opts = { .excludes = excludes, .skip_prefix = FM_PATH_RESERVED };
 	struct fm_tree *tree;
@@ -61,7 +62,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const char 
 		fm_store_dir_put(dir);
 		return ret;
 	}
-	return wrap(dir, tree, out, err);
+	return wrap(dir, who, tree, out, err);
 }
 
 /* ------------------------------------------------------------------------------------------------ sinks */
@@ -106,8 +107,8 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 	return 0;
 }
 
-static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_create_tree *how,
-		    struct fm_file **out, struct fm_err *err)
+static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_who *who,
+		    const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
 {
 	struct fm_tree_sink_opts opts = {
 		.parent = parent->fd,
@@ -139,7 +140,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		fm_store_dir_put(dir);
 		return ret;
 	}
-	return wrap(dir, tree, out, err);
+	return wrap(dir, who, tree, out, err);
 }
 
 /* A dry run makes nothing: where there is no directory to look into, it looks for a name that never is. */
@@ -170,5 +171,5 @@ int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct 
 		close(parent.fd);
 		return ret;
 	}
-	return sink_new(dir, path, &parent, how, out, err);
+	return sink_new(dir, path, &parent, who, how, out, err);
 }

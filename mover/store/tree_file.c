@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +48,8 @@ struct op {
 struct tree_file {
 	struct fm_file file;
 	struct fm_tree_file_opts o;
+	char peer[65];			/* o.who's */
+	struct fm_share_held memory;	/* its threads and copies */
 	struct fm_worker *worker;
 	struct fm_loop *control;	/* NULL: nobody listens yet */
 	void (*happened)(void *ctx);
@@ -137,6 +140,11 @@ static bool is_stopped(struct tree_file *f)
 	is = f->is_stopped;
 	pthread_mutex_unlock(&f->lock);
 	return is;
+}
+
+static bool memory_take(struct tree_file *f, uint64_t bytes)
+{
+	return fm_budget_take_tree(f->o.who, bytes, &f->memory);
 }
 
 /* An error has a text, and is none of the codes that mean something else to the lanes. */
@@ -432,6 +440,31 @@ static void free_pool(struct tree_file *f)
 		free(fm_container_of(at, struct op, link));
 }
 
+/* As the budget sees them; a tree of the simulator has none. */
+static uint64_t threads_bytes(const struct tree_file *f)
+{
+	return f->o.threads * (uint64_t)THREAD_BYTES;
+}
+
+static bool take_threads(struct tree_file *f)
+{
+	return f->o.threads == 0 || memory_take(f, threads_bytes(f));
+}
+
+static void give_threads(struct tree_file *f)
+{
+	fm_budget_give_tree(threads_bytes(f), &f->memory);
+}
+
+static void take_who(struct tree_file *f, const struct fm_tree_file_opts *opts)
+{
+	f->o = *opts;
+	if (opts->who.name) {
+		(void)snprintf(f->peer, sizeof(f->peer), "%s", opts->who.name);
+		f->o.who.name = f->peer;
+	}
+}
+
 static void tree_close(struct fm_file *file)
 {
 	struct tree_file *f = file_of(file);
@@ -443,7 +476,7 @@ static void tree_close(struct fm_file *file)
 		f->o.closed(f->o.ctx);
 	free_pool(f);
 	pthread_mutex_destroy(&f->lock);
-	fm_budget_give(f->o.threads * (uint64_t)THREAD_BYTES);
+	give_threads(f);
 	free(f);
 }
 
@@ -472,16 +505,17 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 	struct fm_tree *tree = opts->tree;
 	int ret;
 
-	if (!f || !fm_budget_take_tree(opts->threads * (uint64_t)THREAD_BYTES)) {
+	if (f)
+		take_who(f, opts);
+	if (!f || !take_threads(f)) {
 		tree->ops->close(tree);
 		free(f);
-		return fm_err_sys(err, -ENOMEM, "allocate the tree's file");
+		return fm_err_set(err, -ENOMEM, "no memory for a directory, or too much of it is taken by others of yours: try again later");
 	}
-	f->o = *opts;
 	ret = fm_worker_new(opts->threads, &f->worker, err);
 	if (ret < 0) {
 		tree->ops->close(tree);
-		fm_budget_give(opts->threads * (uint64_t)THREAD_BYTES);
+		give_threads(f);
 		free(f);
 		return ret;
 	}

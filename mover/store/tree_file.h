@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/share.h"
 #include "mover/tree/tree.h"
 
 struct fm_err;
@@ -27,6 +28,7 @@ struct fm_worker;
 struct fm_tree_file_opts {
 	struct fm_tree *tree;		/* taken over, also on error */
 	unsigned threads;		/* 0: none, all is done on the lanes' loops (the simulator) */
+	struct fm_share_id who;		/* whose share of the memory it takes; copied */
 	void (*closed)(void *ctx);	/* when it was closed, NULL: nobody is told; not after an error of fm_tree_file_new() */
 	void *ctx;
 };

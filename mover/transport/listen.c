@@ -29,8 +29,6 @@
 #define ACCEPTS_MAX 32			/* in one pass */
 #define FAIR_NS (500 * FM_NS_PER_MS)	/* a half-open connection may stay so long even when others wait */
 #define RETRY_NS (100 * FM_NS_PER_MS)	/* after accept(2) failed for want of descriptors or memory */
-#define REFUSALS_MAX 20			/* lines in REFUSALS_NS */
-#define REFUSALS_NS (60 * FM_NS_PER_S)
 #define TLS_HANDSHAKE 0x16		/* the first byte of every TLS connection (RFC 8446, 5.1) */
 
 struct socket {
@@ -51,8 +49,7 @@ struct fm_listener {
 	struct fm_list halves;		/* oldest first */
 	unsigned half_count;
 	struct fm_timer timer;
-	uint64_t refusals_since_ns;
-	unsigned refusals;
+	struct fm_log_limit lines;	/* of those that were turned away */
 };
 
 /* A connection whose first byte has not come. */
@@ -399,15 +396,7 @@ static void knock_wait(struct fm_listener *l, int fd, const struct sockaddr_stor
 
 static bool listener_may_log(struct fm_listener *l)
 {
-	uint64_t now_ns = fm_loop_now(l->loop);
-
-	if (now_ns - l->refusals_since_ns > REFUSALS_NS) {
-		if (l->refusals > REFUSALS_MAX)
-			fm_log_warn("and %u more like it", l->refusals - REFUSALS_MAX);
-		l->refusals_since_ns = now_ns;
-		l->refusals = 0;
-	}
-	return l->refusals++ < REFUSALS_MAX;
+	return fm_log_may(&l->lines, fm_loop_now(l->loop));
 }
 
 /* A descriptor, or a negative errno: -EAGAIN when there is none to accept. */

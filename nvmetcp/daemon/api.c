@@ -37,9 +37,11 @@
 #define TIMEOUT_MS_MAX 86400000
 
 static const struct fm_packet_limits limits = {
-	.receive_max = FM_NVMED_REQUEST_BYTES_MAX, .send_max = FM_NVMED_MSG_MAX, .queue_max = 2u << 20, .queue_total_max = 16u << 20,
-	.unread_ms = 10000,
+	.receive_max = FM_NVMED_REQUEST_BYTES_MAX, .send_max = FM_NVMED_MSG_MAX, .queue_max = 2u << 20,
+	.queue_total = { "bytes of unread answers", 16u << 20, 2u << 20, 0, 1 }, .unread_ms = 10000,
 };
+/* Some are kept for root: nobody else shall keep it from taking a volume down. */
+static const struct fm_share_limits conn_limits = { "connections to fmove-nvmed", FM_NVMED_CONNS_MAX, FM_NVMED_CONNS_ROOT, 0, 1 };
 
 struct fm_nvmed_api {
 	struct fm_loop *loop;
@@ -49,7 +51,9 @@ struct fm_nvmed_api {
 	struct fm_packet_listener listener;
 	struct fm_packet_shared shared;
 	struct fm_list clients;
-	unsigned client_count, discoveries;
+	struct fm_share conns;
+	struct fm_log_limit lines;	/* of clients that were turned away, or closed */
+	unsigned discoveries;
 	uint64_t serial;
 	bool is_stopped;
 };
@@ -58,6 +62,7 @@ struct client {
 	struct fm_list link;
 	struct fm_nvmed_api *api;
 	struct fm_packet_conn *conn;
+	struct fm_share_held place;
 	bool is_root;
 	struct fm_list waiting;		/* struct request */
 	unsigned waiting_count;
@@ -582,18 +587,20 @@ static void client_free(struct client *c)
 	}
 	fm_packet_conn_free(c->conn);
 	fm_list_del(&c->link);
-	c->api->client_count--;
+	fm_share_give_all(&c->place);
 	free(c);
 }
 
 static void client_closed(void *ctx, const char *reason)
 {
-	if (reason)
+	struct client *c = ctx;
+
+	if (reason && fm_log_may(&c->api->lines, fm_loop_now(c->api->loop)))
 		fm_log_warn("local client closed: it %s", reason);
-	client_free(ctx);
+	client_free(c);
 }
 
-static int client_new(struct fm_nvmed_api *api, int fd, bool is_root, struct fm_err *err)
+static int client_new(struct fm_nvmed_api *api, int fd, uid_t uid, struct fm_err *err)
 {
 	static const struct fm_packet_events events = { client_message, client_closed };
 	struct client *c = FM_FAULT("nvmed.client") ? NULL : calloc(1, sizeof(*c));
@@ -604,26 +611,16 @@ static int client_new(struct fm_nvmed_api *api, int fd, bool is_root, struct fm_
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->api = api;
-	c->is_root = is_root;
+	c->is_root = uid == 0;
 	fm_list_init(&c->waiting);
-	ret = fm_packet_conn_new(&api->shared, fd, &events, c, &c->conn, err);
+	ret = fm_packet_conn_new(&api->shared, fd, uid, &events, c, &c->conn, err);
 	if (ret < 0) {
 		free(c);
 		return ret;
 	}
 	fm_list_append(&api->clients, &c->link);
-	api->client_count++;
+	fm_share_force(&api->conns, fm_share_user(uid), 1, &c->place);
 	return 0;
-}
-
-/* Some are kept for root: nobody else shall keep it from taking a volume down. */
-static bool has_room(const struct fm_nvmed_api *api, bool is_root)
-{
-	unsigned others = 0;
-
-	fm_list_each(at, next, &api->clients)
-		others += !fm_container_of(at, struct client, link)->is_root;
-	return api->client_count < FM_NVMED_CONNS_MAX && (is_root || others < FM_NVMED_CONNS_OTHERS_MAX);
 }
 
 static void client_accepted(void *ctx, int fd, const struct ucred *who)
@@ -632,12 +629,12 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 	struct fm_nvmed_api *api = ctx;
 	struct fm_err err;
 
-	if (!has_room(api, who->uid == 0)) {
+	if (!fm_share_may(&api->conns, fm_share_user(who->uid), 1)) {
 		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);	/* a courtesy */
 		(void)close(fd);
 		return;
 	}
-	if (client_new(api, fd, who->uid == 0, &err) < 0)
+	if (client_new(api, fd, who->uid, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
 		fm_log_warn("local client refused: %s", err.text);
 }
 
@@ -657,7 +654,9 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 	api->helpers = opts->helpers;
 	api->host = opts->host;
 	fm_list_init(&api->clients);
-	api->shared = (struct fm_packet_shared){ .loop = opts->loop, .limits = &limits, .rx = malloc(FM_NVMED_REQUEST_BYTES_MAX) };
+	fm_share_init(&api->conns, &conn_limits);
+	fm_packet_shared_init(&api->shared, opts->loop, &limits);
+	api->shared.rx = malloc(FM_NVMED_REQUEST_BYTES_MAX);
 	if (!api->shared.rx) {
 		(void)fm_err_set(err, -ENOMEM, "no memory for the local API");
 		goto free_api;

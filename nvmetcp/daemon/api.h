@@ -20,8 +20,9 @@ struct fm_supervisor;
 #define FM_NVMED_API_VERSION 1
 #define FM_NVMED_MSG_MAX (256u << 10)		/* bytes of an answer */
 #define FM_NVMED_REQUEST_BYTES_MAX (64u << 10)
-#define FM_NVMED_CONNS_MAX 32
-#define FM_NVMED_CONNS_OTHERS_MAX 24		/* of all who are not root, so that root always gets in */
+/* Divided among users, with a part for root, as mover/base/share.h says: a user has a half of what is free at most. */
+#define FM_NVMED_CONNS_MAX 64u
+#define FM_NVMED_CONNS_ROOT 16u
 #define FM_NVMED_REQUESTS_MAX 16		/* under way on one connection */
 #define FM_NVMED_DISCOVERIES_MAX 8		/* under way for all of them: each is a process */
 

@@ -28,7 +28,7 @@
 #define DEADLINE_NS (4 * FM_NS_PER_S)	/* fmoved gives its peers two, and looks twice a second */
 
 static const struct fm_packet_limits limits = {
-	.receive_max = ANSWER_MAX, .send_max = 256, .queue_max = 1024, .queue_total_max = 1024, .unread_ms = 4000,
+	.receive_max = ANSWER_MAX, .send_max = 256, .queue_max = 1024, .queue_total = { .what = "bytes", .total = 1024 }, .unread_ms = 4000,
 };
 
 struct fm_fmoved {
@@ -131,7 +131,7 @@ static int connect_fmoved(struct fm_fmoved *f, struct fm_err *err)
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		ret = fm_err_sys(err, -errno, "fmoved of this node does not answer: %s", f->socket_path);
 	if (ret == 0)
-		return fm_packet_conn_new(&f->shared, fd, &events, f, &f->conn, err);
+		return fm_packet_conn_new(&f->shared, fd, geteuid(), &events, f, &f->conn, err);
 	if (fd >= 0)
 		close(fd);
 	return ret;
@@ -186,7 +186,8 @@ int fm_fmoved_new(const struct fm_fmoved_opts *opts, struct fm_fmoved **out, str
 	f->ctx = opts->ctx;
 	f->deadline.fire = deadline_fired;
 	f->over_task.run = over_run;
-	f->shared = (struct fm_packet_shared){ .loop = opts->loop, .limits = &limits, .rx = malloc(ANSWER_MAX) };
+	fm_packet_shared_init(&f->shared, opts->loop, &limits);
+	f->shared.rx = malloc(ANSWER_MAX);
 	ret = f->shared.rx ? set_paths(f, opts, err) : fm_err_set(err, -ENOMEM, "no memory to ask fmoved");
 	if (ret < 0) {
 		free(f->shared.rx);

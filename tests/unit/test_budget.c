@@ -14,6 +14,7 @@
 
 static void test_what_is_over_it_is_refused(void)
 {
+	struct fm_share_held held = { 0 };
 	char *a, *b, *grown;
 
 	fm_budget_set(LIMIT);
@@ -33,7 +34,7 @@ static void test_what_is_over_it_is_refused(void)
 	CU_ASSERT_EQUAL(grown[99], 'y');
 	CU_ASSERT_FALSE(fm_budget_take(2000));
 	CU_ASSERT_TRUE(fm_budget_take(500));
-	CU_ASSERT_FALSE(fm_budget_take_tree(500));
+	CU_ASSERT_FALSE(fm_budget_take_tree(fm_share_user(1), 500, &held));
 	CU_ASSERT_PTR_NULL(fm_budget_alloc(1000));
 	b = fm_budget_alloc_link(1000);		/* sessions go on */
 	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
@@ -89,7 +90,30 @@ static void test_walks_and_journals_are_bounded(void)
 	fm_budget_set(UINT64_MAX);
 }
 
+/* Goal: the trees of one peer, or of one user, leave memory to those of others. */
+static void test_memory_of_trees_is_shared(void)
+{
+	struct fm_share_held a[64] = { 0 }, b[64] = { 0 }, c = { 0 };
+	unsigned n = 0, m = 0;
+
+	fm_budget_set(64u << 20);
+	while (n < 64 && fm_budget_take_tree(fm_share_name("n2"), 1u << 20, &a[n]))
+		n++;
+	while (m < 64 && fm_budget_take_tree(fm_share_name("n3"), 1u << 20, &b[m]))
+		m++;
+	CU_ASSERT_EQUAL(n, 14);		/* of 32 MiB 4 are root's */
+	CU_ASSERT_EQUAL(m, 7);
+	CU_ASSERT_TRUE(fm_budget_take_tree(fm_share_user(1000), 4u << 20, &c));
+	fm_budget_give_tree(4u << 20, &c);
+	while (n > 0)
+		fm_budget_give_tree(1u << 20, &a[--n]);
+	while (m > 0)
+		fm_budget_give_tree(1u << 20, &b[--m]);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+}
+
 static const struct fm_test tests[] = {
+	{ "the memory of trees is shared", test_memory_of_trees_is_shared },
 	{ "what is over it is refused", test_what_is_over_it_is_refused },
 	{ "walks and journals are bounded", test_walks_and_journals_are_bounded },
 };

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/log.h"
 #include "tests/fm_test.h"
 
@@ -193,7 +194,28 @@ static void test_errno(void)
 	CU_ASSERT_EQUAL(WEXITSTATUS(status), 5);
 }
 
+/* A thousand lines within a minute, then one behind it. */
+static void say_often(void)
+{
+	struct fm_log_limit limit = { 0 };
+	unsigned said = 0;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		said += fm_log_may(&limit, FM_NS_PER_S * 1000 + i * FM_NS_PER_MS);
+	fm_log_set_level(said == 20 ? FM_LOG_WARN : FM_LOG_ERROR);
+	if (!fm_log_may(&limit, FM_NS_PER_S * 1062))
+		fm_log_error("not after a minute?");
+}
+
+/* Goal: what others can cause as often as they like fills no log, and what was left out is said. */
+static void test_limit(void)
+{
+	capture(say_often);
+	CU_ASSERT_STRING_EQUAL(text_of_line(), "warning: and 980 more like it\n");
+}
+
 static const struct fm_test tests[] = {
+	{ "lines that others cause are so many a minute", test_limit },
 	{ "a line has its time, its level and its text", test_line },
 	{ "under the journal a line has its priority instead of a time", test_journal },
 	{ "an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal },

@@ -361,16 +361,18 @@ static void test_another_user(void)
 	end();
 }
 
+#define CONNS_OF_A_USER ((FM_NVMED_CONNS_MAX - FM_NVMED_CONNS_ROOT) / 2)
+
 static void test_room_for_root(void)
 {
-	int fds[FM_NVMED_CONNS_OTHERS_MAX], fd;
+	int fds[CONNS_OF_A_USER], fd;
 
 	begin();
 	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
 	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
 	if (geteuid() == 0)
 		CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
-	for (unsigned i = 0; i < FM_NVMED_CONNS_OTHERS_MAX; i++)
+	for (unsigned i = 0; i < CONNS_OF_A_USER; i++)
 		fds[i] = dial();
 	fd = dial();
 	CU_ASSERT_TRUE(hear(fd) && has("EBUSY"));
@@ -382,7 +384,7 @@ static void test_room_for_root(void)
 		CU_ASSERT_TRUE(hear(fd) && has("\"done\""));
 		close(fd);
 	}
-	for (unsigned i = 0; i < FM_NVMED_CONNS_OTHERS_MAX; i++)
+	for (unsigned i = 0; i < CONNS_OF_A_USER; i++)
 		close(fds[i]);
 	end();
 }
@@ -390,7 +392,7 @@ static void test_room_for_root(void)
 static void test_limits(void)
 {
 	static char longest[(64u << 10) + 1];
-	const unsigned most = geteuid() == 0 ? FM_NVMED_CONNS_MAX : FM_NVMED_CONNS_OTHERS_MAX;
+	const unsigned most = (geteuid() == 0 ? FM_NVMED_CONNS_MAX : FM_NVMED_CONNS_MAX - FM_NVMED_CONNS_ROOT) / 2;
 	int fds[FM_NVMED_CONNS_MAX], fd;
 
 	begin();

@@ -553,7 +553,7 @@ static void test_users_take_turns(void)
 
 static void test_one_user_does_not_get_every_place(void)
 {
-	struct caller c[11];
+	struct caller c[12];
 	struct fm_queue_opts o;
 
 	scene_up(8);
@@ -561,10 +561,14 @@ static void test_one_user_does_not_get_every_place(void)
 		o = store_put("a", ALICE);
 		submitted(&o, &c[i]);
 	}
-	CU_ASSERT_EQUAL(running_count(), 7);
+	CU_ASSERT_EQUAL(running_count(), 6);
 	o = store_put("b", BOB);
 	submitted(&o, &c[10]);
 	CU_ASSERT_PTR_NOT_NULL(running("b"));
+	o = store_put("root's", 0);
+	submitted(&o, &c[11]);
+	CU_ASSERT_PTR_NOT_NULL(running("root's"));
+	CU_ASSERT_EQUAL(running_count(), 8);
 	scene_down();
 }
 
@@ -627,7 +631,7 @@ static void test_limits_are_refused_politely(void)
 		CU_ASSERT_EQUAL_FATAL(submit(&o, &c[i], &err), 0);
 	}
 	CU_ASSERT_EQUAL(submit(&o, &c[FM_QUEUE_JOBS_USER_MAX], &err), -EBUSY);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "your jobs have not ended yet"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "too many places for jobs that have not ended are yours"));
 	o = store_put("b", BOB);
 	CU_ASSERT_EQUAL(submit(&o, &bob, &err), 0);
 	run();
@@ -1441,7 +1445,7 @@ static void test_what_is_attended_is_limited(void)
 			break;
 		n++;
 	}
-	CU_ASSERT_EQUAL(n, FM_QUEUE_ATTENDED_MAX - FM_QUEUE_ATTENDED_MAX / 8);
+	CU_ASSERT_EQUAL(n, (FM_QUEUE_ATTENDED_MAX - FM_QUEUE_ATTENDED_ROOT) / 8 * 7);
 	CU_ASSERT_EQUAL(err.code, -EBUSY);
 	o = attended_get("b", BOB);
 	submitted(&o, &more);
@@ -1563,7 +1567,7 @@ static void test_one_user_does_not_get_all_the_pipes(void)
 			CU_ASSERT_EQUAL(c[i].result.code, -EBUSY);
 		running += !is_bob && !c[i].is_done;
 	}
-	CU_ASSERT_EQUAL(running, FM_QUEUE_PROMPT_MAX - FM_QUEUE_PROMPT_MAX / 8);
+	CU_ASSERT_EQUAL(running, (FM_QUEUE_PROMPT_MAX - FM_QUEUE_PROMPT_ROOT) / 8 * 7);
 	CU_ASSERT_FALSE(bob.is_done);
 	scene_down();
 }

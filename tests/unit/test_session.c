@@ -17,6 +17,7 @@
 #include "mover/wire/wire.h"
 
 #define SLAB (64u << 10)
+#define VERIFICATIONS_OF_ONE (FM_VERIFICATIONS_PEERS_MAX / 2)
 
 /* The network: what the engine sends is decoded and kept, what the test says is handed to it. */
 struct fm_ctl {
@@ -327,28 +328,74 @@ static void say_at_once(const struct fm_wire_msg *m)
 	ctl_events->message(ctl_ctx, buf, fm_wire_encode(m, buf));
 }
 
-/* Goal: one peer's trees leave room for those of others. */
-static void test_trees_of_one_peer(void)
-{
-	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
-	unsigned refused = 0;
+/* ---- what one peer may have of what there is ---- */
 
-	begin();
-	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
-	add_store();
-	put.put = (struct fm_wire_put){ .flags = FM_WIRE_PUT_TREE, .size = FM_WIRE_SIZE_UNKNOWN, .chunk = 4096,
-					.store = fm_wire_str("s"), .path = fm_wire_str("x") };
-	for (put.put.xfer = 1; put.put.xfer <= FM_TREES_MAX; put.put.xfer++) {
-		sent = 0;
-		say_at_once(&put);
-		refused += sent > 0 && last.type == FM_WIRE_ABORT && last.abort.code == EBUSY;
+enum asking { ASK_PUT, ASK_PUT_TREE, ASK_REQUEST, ASK_VERIFY };
+
+/* True: it was refused since there is too much of it; what was asked is not carried out yet, nor answered otherwise. */
+static bool is_refused(enum asking what)
+{
+	static uint64_t id;
+	struct fm_wire_msg m = { .type = FM_WIRE_PUT };
+
+	id++;
+	last.type = 0;
+	if (what == ASK_REQUEST) {
+		m.type = FM_WIRE_REQUEST;
+		m.request = (struct fm_wire_request){ .id = id, .verb = FM_VERB_LIST, .store = fm_wire_str("s"), .path = fm_wire_str("x"),
+						      .after = fm_wire_str("") };
+	} else if (what == ASK_VERIFY) {
+		m.type = FM_WIRE_VERIFY;
+		m.verify = (struct fm_wire_verify){ .id = id, .store = fm_wire_str("s"), .path = fm_wire_str("x") };
+	} else {
+		m.put = (struct fm_wire_put){ .flags = what == ASK_PUT_TREE ? FM_WIRE_PUT_TREE : 0, .xfer = id, .chunk = 4096,
+					      .size = what == ASK_PUT_TREE ? FM_WIRE_SIZE_UNKNOWN : 10, .store = fm_wire_str("s"),
+					      .path = fm_wire_str("x") };
 	}
-	CU_ASSERT_EQUAL(refused, FM_TREES_MAX - FM_TREES_PER_PEER_MAX);
-	spin();
-	put.put.xfer++;
-	say(&put);
-	CU_ASSERT_EQUAL(last.abort.code, EOPNOTSUPP);
-	end();
+	say_at_once(&m);
+	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY) || (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY) ||
+	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY);
+}
+
+/* Its connection goes and it comes back, while what it asked for is still with the workers. */
+static void reconnect(void)
+{
+	static struct fm_ctl again;
+	struct fm_wire_msg hello = { .type = FM_WIRE_HELLO };
+	const uint8_t key[FM_KEY_LEN] = { 2 };
+
+	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
+	again = (struct fm_ctl){ 0 };
+	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &again, key, &ctl_events, &ctl_ctx));
+	hello.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { 7 }, fm_wire_str("b") };
+	say_at_once(&hello);
+	CU_ASSERT_FALSE(again.is_closed);
+}
+
+/* Goal: whatever a peer asks for, a half of the places is for others, also when it hangs up and comes back while its work still runs. */
+static void test_a_peers_share(void)
+{
+	static const struct {
+		enum asking what;
+		unsigned max;
+	} all[] = { { ASK_PUT, FM_JOBS_PEERS_MAX }, { ASK_PUT_TREE, FM_TREES_PEERS_MAX }, { ASK_REQUEST, FM_REQUESTS_PEERS_MAX },
+		    { ASK_VERIFY, FM_VERIFICATIONS_PEERS_MAX } };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		unsigned n = 0;
+
+		begin();
+		say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+		add_store();
+		while (n < all[i].max && !is_refused(all[i].what))
+			n++;
+		CU_ASSERT_EQUAL(n, all[i].max / 2);
+		reconnect();
+		CU_ASSERT_TRUE(is_refused(all[i].what));
+		spin();
+		CU_ASSERT_FALSE(is_refused(all[i].what));
+		end();
+	}
 }
 
 /* Goal: what a peer gave up counts as its own while it is still being read. */
@@ -361,11 +408,11 @@ static void test_verifications_of_one_peer(void)
 	add_store();
 	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("s"), .path = fm_wire_str("x") };
 	abort.abort = (struct fm_wire_abort){ .code = ECANCELED, .text = fm_wire_str("") };
-	for (unsigned i = 1; i <= FM_VERIFICATIONS_PER_PEER_MAX + 1; i++) {
+	for (unsigned i = 1; i <= VERIFICATIONS_OF_ONE + 1; i++) {
 		verify.verify.id = abort.abort.xfer = i;
 		last.type = 0;
 		say_at_once(&verify);
-		if (i <= FM_VERIFICATIONS_PER_PEER_MAX)
+		if (i <= VERIFICATIONS_OF_ONE)
 			say_at_once(&abort);
 	}
 	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFIED);
@@ -578,29 +625,29 @@ static void test_tree_on_a_disk_that_hangs(void)
 static void test_many_findings_at_once(void)
 {
 	struct fm_wire_msg verify = { .type = FM_WIRE_VERIFY };
-	const unsigned all = FM_VERIFICATIONS_PER_PEER_MAX * FM_VERIFY_FINDINGS_MAX;
+	const unsigned all = VERIFICATIONS_OF_ONE * FM_VERIFY_FINDINGS_MAX;
 
 	begin_with_own_store();
 	verify.verify = (struct fm_wire_verify){ .store = fm_wire_str("own"), .path = fm_wire_str("x") };
 	ctl.is_unread = true;
-	for (verify.verify.id = 2; verify.verify.id < 2 + FM_VERIFICATIONS_PER_PEER_MAX; verify.verify.id++)
+	for (verify.verify.id = 2; verify.verify.id < 2 + VERIFICATIONS_OF_ONE; verify.verify.id++)
 		say_at_once(&verify);
 	spin();
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_TRUE(findings > 0 && findings < all);
-	for (unsigned i = 0; i < 60 && verdicts < FM_VERIFICATIONS_PER_PEER_MAX; i++) {
+	for (unsigned i = 0; i < 60 && verdicts < VERIFICATIONS_OF_ONE; i++) {
 		ctl.queued = 0;
 		live_on(NULL);
 	}
 	CU_ASSERT_FALSE(ctl.is_closed);
 	CU_ASSERT_EQUAL(findings, all);
-	CU_ASSERT_EQUAL(verdicts, FM_VERIFICATIONS_PER_PEER_MAX);
+	CU_ASSERT_EQUAL(verdicts, VERIFICATIONS_OF_ONE);
 	end();
 
 	/* The session ends, or the peer gives one up, with most of it unsaid. */
 	begin_with_own_store();
 	ctl.is_unread = true;
-	for (verify.verify.id = 2; verify.verify.id < 2 + FM_VERIFICATIONS_PER_PEER_MAX; verify.verify.id++)
+	for (verify.verify.id = 2; verify.verify.id < 2 + VERIFICATIONS_OF_ONE; verify.verify.id++)
 		say_at_once(&verify);
 	spin();
 	say(&(struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .xfer = 3, .code = ECANCELED, .text = fm_wire_str("") } });
@@ -657,7 +704,7 @@ static const struct fm_volumes_events volumes_events = { on_volumes, on_volumes_
 static void ask_volumes(void)
 {
 	memset(&heard, 0, sizeof(heard));
-	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &volumes_events, NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, 1000, &volumes_events, NULL, NULL), 0);
 	spin();
 }
 
@@ -704,12 +751,37 @@ static void test_volumes_answers(void)
 	CU_ASSERT_TRUE(heard.dones == 1 && heard.code == -ECONNRESET);
 	/* Asked and stopped before anybody could be: that is not "nothing is mounted". */
 	memset(&heard, 0, sizeof(heard));
-	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, &volumes_events, NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_volumes_ask(engine, 1000, &volumes_events, NULL, NULL), 0);
 	end();
 	CU_ASSERT_TRUE(heard.answers == 1 && heard.code == -ECANCELED && heard.dones == 1);
 }
 
+static unsigned ask_as(uid_t uid)
+{
+	struct fm_err err;
+	unsigned n = 0;
+
+	while (fm_volumes_ask(engine, uid, &volumes_events, NULL, &err) == 0)
+		n++;
+	CU_ASSERT_EQUAL(err.code, -EBUSY);
+	return n;
+}
+
+/* Goal: who asks for volumes again and again does not make fmove-nvmed, which is root, blind. */
+static void test_volumes_are_asked_for_root(void)
+{
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_EQUAL(ask_as(1000), (FM_VOLUME_ASKS_MAX - FM_VOLUME_ASKS_ROOT) / 2);
+	for (uid_t uid = 1001; uid < 1020; uid++)
+		(void)ask_as(uid);
+	CU_ASSERT_TRUE(ask_as(0) >= FM_VOLUME_ASKS_ROOT);
+	spin();
+	end();
+}
+
 static const struct fm_test tests[] = {
+	{ "users cannot keep root from asking for volumes", test_volumes_are_asked_for_root },
 	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
 	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },
 	{ "a peer that speaks other versions only is told which, and what to do", test_other_version },
@@ -718,7 +790,7 @@ static const struct fm_test tests[] = {
 	{ "bytes that are no message end the session with a word", test_garbage },
 	{ "a second HELLO ends the session", test_hello_twice },
 	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
-	{ "one peer's trees leave room for others", test_trees_of_one_peer },
+	{ "half of everything is for other peers, also behind a reconnect", test_a_peers_share },
 	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
 	{ "a verification that a peer never answers ends", test_verifying_in_silence },
 	{ "a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs },

@@ -2,6 +2,7 @@
 /* links: fm_base */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "mover/base/env.h"
@@ -209,7 +210,61 @@ static void test_new_faults(void)
 	fm_worker_free(NULL);
 }
 
+/* ---- shares ---- */
+
+struct waiting {
+	struct fm_work work;
+	sem_t *until;		/* NULL: it does not wait */
+};
+
+static void waiting_run(struct fm_work *work)
+{
+	struct waiting *w = fm_container_of(work, struct waiting, work);
+
+	while (w->until && sem_wait(w->until) < 0)
+		;	/* interrupted */
+}
+
+static void waiting_done(struct fm_work *work)
+{
+	(void)work;
+	dones++;
+}
+
+static void submit_as(struct fm_worker *worker, struct waiting *w, struct fm_share_id who, sem_t *until)
+{
+	*w = (struct waiting){ .work = { .run = waiting_run, .done = waiting_done, .who = who }, .until = until };
+	fm_worker_submit(worker, &w->work, loop);
+}
+
+/* Goal: whoever asks for more calls that hang than there are threads stops nobody but himself. */
+static void test_threads_are_shared(void)
+{
+	static struct waiting hang[40], peer, other, root;
+	struct fm_worker *worker = set_up(8);
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 1);
+	for (unsigned i = 0; i < 20; i++)
+		submit_as(worker, &hang[i], fm_share_user(1000), &until);
+	submit_as(worker, &peer, fm_share_name("n2"), NULL);
+	wait_for(1);
+	for (unsigned i = 20; i < 40; i++)
+		submit_as(worker, &hang[i], fm_share_user(1001), &until);
+	submit_as(worker, &other, fm_share_user(1002), NULL);
+	wait_for(2);
+	submit_as(worker, &root, fm_share_user(0), NULL);
+	wait_for(3);
+	for (unsigned i = 0; i < 40; i++)
+		sem_post(&until);
+	wait_for(43);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 static const struct fm_test tests[] = {
+	{ "threads are divided among those who ask", test_threads_are_shared },
 	{ "work runs on another thread and is done on the loop's", test_where },
 	{ "one thread takes work in the order submitted", test_order },
 	{ "as many calls block at once as there are threads", test_parallel },
