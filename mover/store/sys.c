@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 
@@ -51,6 +52,8 @@ int fm_sys_create(int dir, const char *name)
 {
 	if (FM_FAULT("store.create"))
 		return -ENOSPC;
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return sys_result(openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
@@ -61,6 +64,8 @@ int fm_sys_fstat(int fd, struct stat *out)
 
 int fm_sys_fstatat(int dir, const char *name, struct stat *out)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("store.fstatat") ? -EIO : sys_result(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -134,16 +139,22 @@ int fm_sys_set_flags(int fd, int flags)
 
 int fm_sys_mkdirat(int dir, const char *name)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("store.mkdir") ? -ENOSPC : sys_result(mkdirat(dir, name, 0777));
 }
 
 int fm_sys_unlinkat(int dir, const char *name, int flags)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("store.unlink") ? -EIO : sys_result(unlinkat(dir, name, flags));
 }
 
 int fm_sys_rename(int dir, const char *from, const char *to, unsigned flags)
 {
+	if (!fm_is_component(from) || !fm_is_component(to))
+		return -EXDEV;
 	if (FM_FAULT("store.rename"))
 		return -EIO;
 	/* For the fallbacks of file systems that know no flags. */
@@ -154,5 +165,7 @@ int fm_sys_rename(int dir, const char *from, const char *to, unsigned flags)
 
 int fm_sys_link(int dir, const char *from, const char *to)
 {
+	if (!fm_is_component(from) || !fm_is_component(to))
+		return -EXDEV;
 	return FM_FAULT("store.link") ? -EIO : sys_result(linkat(dir, from, dir, to, 0));
 }

@@ -17,6 +17,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 
@@ -33,26 +34,31 @@ void *fm_tsys_alloc(size_t len)
 	return FM_FAULT("tree.alloc") ? NULL : calloc(1, len);
 }
 
-int fm_tsys_open_below(int root, const char *path)
+/* Whatever the path says: nothing outside of root, and nothing that a link leads to. */
+static int open_below(int root, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+		.mode = flags & O_CREAT ? mode : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	int ret = -EAGAIN;
 
-	if (FM_FAULT("tree.open"))
-		return -EMFILE;
 	for (int i = 0; i < BELOW_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
 		ret = result(syscall(SYS_openat2, root, path, &how, sizeof(how)));
 	return ret;
+}
+
+int fm_tsys_open_below(int root, const char *path)
+{
+	return FM_FAULT("tree.open") ? -EMFILE : open_below(root, path, O_PATH | O_DIRECTORY, 0);
 }
 
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode)
 {
 	if (FM_FAULT("tree.open"))
 		return flags & O_CREAT ? -ENOSPC : -EMFILE;
-	return result(openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
+	return open_below(dir, name, flags | O_NOFOLLOW, mode);
 }
 
 int fm_tsys_fstat(int fd, struct stat *out)
@@ -62,6 +68,8 @@ int fm_tsys_fstat(int fd, struct stat *out)
 
 int fm_tsys_fstatat(int dir, const char *name, struct stat *out)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.stat") ? -EIO : result(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -165,12 +173,16 @@ int fm_tsys_set_link(int dir, const char *name, int64_t mtime_ns)
 {
 	struct timespec times[2];
 
+	if (!fm_is_component(name))
+		return -EXDEV;
 	times_of(mtime_ns, times);
 	return FM_FAULT("tree.set_mtime") ? -EIO : result(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fm_tsys_own_link(int dir, const char *name, uid_t uid, gid_t gid)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.chown") ? -EPERM : result(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -202,26 +214,36 @@ int fm_tsys_close(int fd)
 
 int fm_tsys_mkdir(int dir, const char *name)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.mkdir") ? -ENOSPC : result(mkdirat(dir, name, 0700));
 }
 
 int fm_tsys_symlink(const char *target, int dir, const char *name)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.symlink") ? -ENOSPC : result(symlinkat(target, dir, name));
 }
 
 int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
 {
+	if (!fm_is_component(from) || !fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.link") ? -EIO : result(linkat(from_dir, from, dir, name, 0));
 }
 
 int fm_tsys_unlink(int dir, const char *name, int flags)
 {
+	if (!fm_is_component(name))
+		return -EXDEV;
 	return FM_FAULT("tree.unlink") ? -EIO : result(unlinkat(dir, name, flags));
 }
 
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
 {
+	if (!fm_is_component(from) || !fm_is_component(name))
+		return -EXDEV;
 	if (FM_FAULT("tree.rename"))
 		return -EIO;
 	/* For the fallbacks of file systems that know no flags. */

@@ -2,6 +2,9 @@
 /*
  * tsys - the system calls of a tree's sink: -errno instead of errno, a fault point before each.
  *
+ * No name leads out of its directory: it is one component, and what is opened is looked up beneath (openat2), at the moment of use. A name
+ * that is none is -EXDEV. Links are followed by none of them.
+ *
  * Any thread. What is done on the way out (closing, undoing a rename) calls the system directly: it has nobody to
  * report to, and a fault there would only hide the one being tested.
  */
@@ -21,7 +24,7 @@ void *fm_tsys_alloc(size_t len);
 /* A directory below root, as O_PATH. No symbolic link is followed: -ELOOP, -ENOTDIR. */
 int fm_tsys_open_below(int root, const char *path);
 
-/* O_NOFOLLOW and O_CLOEXEC are added. */
+/* As openat(2), beneath dir. O_NOFOLLOW and O_CLOEXEC are added. */
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode);
 
 int fm_tsys_fstat(int fd, struct stat *out);
