@@ -113,6 +113,13 @@ static int dispatch(struct fm_flow *f, const struct fm_data_msg *m)
 	return -EPROTO;
 }
 
+static bool conn_may_write(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote, uint32_t len)
+{
+	struct fm_data_msg m;
+
+	return fm_data_decode(msg, &m) == 0 && fm_flow_rx_may_write(ctx, &m, remote, len);
+}
+
 static void conn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 {
 	struct fm_flow *f = ctx;
@@ -145,6 +152,7 @@ static void conn_closed(void *ctx)
 }
 
 static const struct fm_conn_events conn_events = {
+	.may_write = conn_may_write,
 	.message = conn_message,
 	.failed = conn_failed,
 	.closed = conn_closed,

@@ -193,6 +193,7 @@ void fm_flow_tx_finish(struct fm_flow *flow);
 void fm_flow_rx_init(struct fm_flow *flow);
 void fm_flow_rx_step(struct fm_flow *flow, uint64_t now_ns);
 int fm_flow_rx_want(struct fm_flow *flow);
+bool fm_flow_rx_may_write(const struct fm_flow *flow, const struct fm_data_msg *m, uint64_t remote, uint32_t len);
 int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_rx_cancel_removed(struct fm_flow *flow);

@@ -151,6 +151,13 @@ static void count_written(struct fm_rx *r)
 	settle(r, FM_ACK_WRITTEN);
 }
 
+static void count_corrupt(struct fm_flow *f, struct fm_xfer *x)
+{
+	lock(f);
+	x->corrupt_chunks++;
+	unlock(f);
+}
+
 /* What the disk has is compared with what came; if it differs, the source has the bytes still. */
 static void read_back_done(struct fm_io *io)
 {
@@ -165,9 +172,7 @@ static void read_back_done(struct fm_io *io)
 	} else if (!FM_FAULT("store.readback") && fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
 		count_written(r);
 	} else {
-		lock(f);
-		r->x->corrupt_chunks++;
-		unlock(f);
+		count_corrupt(f, r->x);
 		fm_log_warn("the disk gave back other bytes than were written to it: %u bytes at byte %llu of a transfer; they are written again",
 			    r->chunk.len, (unsigned long long)r->chunk.offset);
 		settle(r, FM_ACK_CORRUPT);
@@ -196,7 +201,10 @@ static void write_done(struct fm_io *io)
 
 	r->is_writing = false;
 	r->flow->io_count--;
-	if (io->res != (int64_t)r->chunk.len) {
+	if (r->x->o.file->tree && io->res == -EBADMSG) {
+		count_corrupt(r->flow, r->x);
+		settle(r, FM_ACK_CORRUPT);
+	} else if (io->res != (int64_t)r->chunk.len) {
 		fail_io(r, "write");
 		settle(r, FM_ACK_DROPPED);
 	} else if (r->x->o.is_read_back && !r->is_cancelled) {
@@ -219,8 +227,18 @@ static void rx_write(struct fm_rx *r)
 		.buf = slot_memory(f, (unsigned)(r - f->rx)),
 		.len = r->chunk.len,
 		.offset = file->is_stream ? FM_IO_STREAM : file->tree ? r->chunk.seq : r->chunk.offset,
+		.crc = f->lane->is_unchecked ? NULL : &r->chunk.crc,
 	};
 	file->ops->write(file, &f->lane->io, &r->io);
+}
+
+/*
+ * A file's chunk is written from its slot, so the peer can change it behind this look: what it spoils is its own transfer. A pack
+ * says names to this node. It is not looked at here: its CRC is computed of the copy that is applied (tree_file.h).
+ */
+static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
+{
+	return f->lane->is_unchecked || x->o.file->tree || fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
 }
 
 /* 0: it may be written. Else it is refused with that status. */
@@ -228,10 +246,8 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 {
 	int ret;
 
-	if (!f->lane->is_unchecked && fm_crc32c(0, slot_memory(f, slot), c->len) != c->crc) {
-		lock(f);
-		x->corrupt_chunks++;
-		unlock(f);
+	if (!is_as_sent(f, x, c, slot)) {
+		count_corrupt(f, x);
 		*status = FM_ACK_CORRUPT;
 		return -EBADMSG;
 	}
@@ -245,6 +261,19 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 	return ret;
 }
 
+/* Whether a CHUNK names a slot that the peer was granted and that is free: nothing of an earlier one is under way in it. */
+static bool is_free_slot(const struct fm_flow *f, const struct fm_data_msg *m)
+{
+	return f->rx_lease.slab >= 0 && m->generation == f->rx_generation && m->slot < f->rx_slots && !f->rx[m->slot].x &&
+	       m->length <= f->lane->chunk_bytes;
+}
+
+bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, uint64_t remote, uint32_t len)
+{
+	return m->type == FM_DATA_CHUNK && is_free_slot(f, m) && len == m->length &&
+	       remote == f->rx_lease.region.remote + (uint64_t)m->slot * f->lane->chunk_bytes;
+}
+
 int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 {
 	struct fm_chunk c = { .seq = m->seq, .offset = m->offset, .len = m->length, .crc = m->data_crc };
@@ -252,8 +281,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	struct fm_xfer *x;
 	struct fm_rx *r;
 
-	if (f->rx_lease.slab < 0 || m->generation != f->rx_generation || m->slot >= f->rx_slots || f->rx[m->slot].x ||
-	    m->length > f->lane->chunk_bytes)
+	if (!is_free_slot(f, m))
 		return -EPROTO;
 	/* Behind REVOKE at most one chunk a slot may come, each again when it was damaged: all else is a slot kept against the rules. */
 	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)

@@ -34,6 +34,7 @@ struct fm_io {
 	void *buf;
 	uint32_t len;		/* bytes, > 0 */
 	uint64_t offset;	/* or FM_IO_STREAM */
+	const uint32_t *crc;	/* to be written as a pack of a tree: its CRC32C (tree_file.h); else not looked at. NULL: not known */
 	int64_t res;		/* bytes, or a negative errno; valid in done() */
 	/* The ring's: */
 	uint32_t moved;		/* bytes so far */

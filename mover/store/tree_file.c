@@ -4,7 +4,7 @@
  *
  * A read: an op from the pool -> a thread fills the buffer -> io->done() on its lane -> the control thread is told, since large files
  * may have been found on the way.
- * A write: the same with apply; but an op with an answer waits in `answers` until the control thread has taken that,
+ * A write: the same with apply, of a copy; but an op with an answer waits in `answers` until the control thread has taken that,
  * and is ended on its lane by a task then.
  * Failure: the first error's text is kept for why(); everything that ends behind it has an error of its own. stop() makes
  * the tree's calls end, and drops the answers, so nothing waits for a control thread that has nothing to say any more.
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
 #include "mover/store/done_list.h"
@@ -29,7 +30,7 @@
 
 #define THREADS_MIN 4		/* on few cores they wait for the disk, not for each other */
 #define THREADS_MAX 16
-#define THREAD_BYTES (256u << 10)	/* of the budget: its stack, and the buffers of the call that it is in */
+#define THREAD_BYTES (256u << 10)	/* of the budget: its stack, and the buffers of the call that it is in, but the copy */
 
 struct tree_file;
 
@@ -45,6 +46,14 @@ struct op {
 	struct fm_tree_answer answer;
 };
 
+/* Where a thread has a pack of its own. */
+struct copy {
+	struct fm_list link;		/* in the list of those that no thread uses */
+	size_t cap;
+	bool is_of_all;			/* out of all memory, not out of what trees may have */
+	_Alignas(max_align_t) uint8_t at[];
+};
+
 struct tree_file {
 	struct fm_file file;
 	struct fm_tree_file_opts o;
@@ -58,6 +67,9 @@ struct tree_file {
 	pthread_mutex_t lock;		/* of what follows */
 	struct fm_list pool;		/* ops that are not in use */
 	struct fm_list answers;		/* ops with an answer that was not taken */
+	struct fm_list copies;		/* that no thread uses */
+	unsigned copies_used;
+	pthread_cond_t copy_put;
 	struct fm_err err;		/* the first */
 	bool is_stopped;
 	unsigned calls;			/* ops submitted and not run yet */
@@ -142,17 +154,107 @@ static bool is_stopped(struct tree_file *f)
 	return is;
 }
 
+/* -------------------------------------------------------------------------------------------- copies of packs */
+
 static bool memory_take(struct tree_file *f, uint64_t bytes)
 {
 	return fm_budget_take_tree(f->o.who, bytes, &f->memory);
 }
 
-/* An error has a text, and is none of the codes that mean something else to the lanes. */
-static int64_t failed(struct tree_file *f, int64_t code, struct fm_err *err, const char *what)
+/* With the lock. */
+static void copy_free(struct tree_file *f, struct copy *c)
 {
+	const size_t bytes = sizeof(*c) + c->cap;
+
+	if (c->is_of_all)
+		fm_budget_give(bytes);
+	else
+		fm_budget_give_tree(bytes, &f->memory);
+	free(c);
+}
+
+/*
+ * With the lock. A tree that has none gets one out of all that there is, others out of what its owner's trees may have: so no
+ * tree keeps another from going on.
+ */
+static struct copy *copy_new(struct tree_file *f, size_t cap, bool is_only)
+{
+	const size_t bytes = sizeof(struct copy) + cap;
+	struct copy *c;
+
+	if (!(is_only ? fm_budget_take(bytes) : memory_take(f, bytes)))
+		return NULL;
+	c = FM_FAULT("tree_file.copy") ? NULL : malloc(bytes);
+	if (!c) {
+		if (is_only)
+			fm_budget_give(bytes);
+		else
+			fm_budget_give_tree(bytes, &f->memory);
+		return NULL;
+	}
+	fm_list_init(&c->link);
+	c->cap = cap;
+	c->is_of_all = is_only;
+	return c;
+}
+
+/* With the lock: one that no thread uses, made if there is none; NULL: no memory. */
+static struct copy *copy_get(struct tree_file *f, size_t len)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&f->copies))) {
+		struct copy *c = fm_container_of(at, struct copy, link);
+
+		if (c->cap >= len)
+			return c;
+		copy_free(f, c);
+	}
+	return copy_new(f, len, f->copies_used == 0);
+}
+
+/* Where there is no memory for another one, it waits for one that a thread of this tree uses. NULL: there is none. */
+static struct copy *copy_take(struct tree_file *f, size_t len)
+{
+	struct copy *c;
+
+	pthread_mutex_lock(&f->lock);
+	while (!(c = copy_get(f, len)) && f->copies_used > 0)
+		pthread_cond_wait(&f->copy_put, &f->lock);
+	f->copies_used += c != NULL;
+	if (!c)
+		pthread_cond_broadcast(&f->copy_put);	/* nobody has one: the others would wait for ever */
+	pthread_mutex_unlock(&f->lock);
+	return c;
+}
+
+static void copy_put(struct tree_file *f, struct copy *c)
+{
+	pthread_mutex_lock(&f->lock);
+	fm_list_append(&f->copies, &c->link);
+	f->copies_used--;
+	pthread_cond_signal(&f->copy_put);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void free_copies(struct tree_file *f)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&f->copies)))
+		copy_free(f, fm_container_of(at, struct copy, link));
+}
+
+/* ------------------------------------------------------------------------------------------ reads and writes */
+
+/* An error has a text, and is none of the codes that mean something else to the lanes: -EBADMSG of a write is a damaged pack. */
+static int64_t failed(struct op *op, int64_t code, struct fm_err *err, const char *what)
+{
+	struct tree_file *f = op->file;
+
 	if (is_stopped(f))
 		return -ECANCELED;
-	if (code >= 0 || code == -ECANCELED || code == -EAGAIN)
+	if (code >= 0 || code == -ECANCELED || code == -EAGAIN || (code == -EBADMSG && op->is_write))
 		code = -EIO;
 	if (!err->code)
 		(void)fm_err_sys(err, (int)code, "%s", what);
@@ -168,16 +270,16 @@ static int64_t fill(struct op *op, struct fm_err *err)
 
 	if (res == -EAGAIN || (res >= 0 && res <= (int64_t)op->io->len))
 		return res;
-	return failed(f, res, err, "read the tree");
+	return failed(op, res, err, "read the tree");
 }
 
 /* How much the answer asks for; the tree has looked at every entry before. */
-static void count_wanted(const struct op *op, struct fm_tree_answer *a)
+static void count_wanted(const void *pack, size_t len, struct fm_tree_answer *a)
 {
 	struct fm_pack_reader r;
 	struct fm_pack_entry e;
 
-	if (a->count == 0 || fm_pack_open(&r, op->io->buf, op->io->len) < 0)
+	if (a->count == 0 || fm_pack_open(&r, pack, len) < 0)
 		return;
 	for (size_t i = 0; i < a->count && fm_pack_next(&r, &e) > 0; i++) {
 		if (!(a->bits[i / 8] & 1u << i % 8))
@@ -187,20 +289,39 @@ static void count_wanted(const struct op *op, struct fm_tree_answer *a)
 	}
 }
 
-static int64_t apply(struct op *op, struct fm_err *err)
+static int64_t apply_copy(struct op *op, const void *pack, struct fm_err *err)
 {
 	struct tree_file *f = op->file;
+	size_t len = op->io->len;
 	int ret;
 
 	memset(&op->answer, 0, sizeof(op->answer));
 	op->answer.seq = op->io->offset;
-	ret = ops_of(f)->apply(f->o.tree, op->io->buf, op->io->len, op->answer.bits, &op->answer.count, err);
+	ret = ops_of(f)->apply(f->o.tree, pack, len, op->answer.bits, &op->answer.count, err);
 	if (ret == 0 && op->answer.count <= FM_TREE_OFFERS_MAX) {
-		count_wanted(op, &op->answer);
-		return op->io->len;
+		count_wanted(pack, len, &op->answer);
+		return (int64_t)len;
 	}
 	op->answer.count = 0;
-	return failed(f, ret, err, "write the tree");
+	return failed(op, ret, err, "write the tree");
+}
+
+static int64_t apply(struct op *op, struct fm_err *err)
+{
+	struct tree_file *f = op->file;
+	const struct fm_io *io = op->io;
+	struct copy *c = copy_take(f, io->len);
+	int64_t res;
+
+	if (!c)
+		return failed(op, -ENOMEM, err, "copy a pack of the tree");
+	memcpy(c->at, io->buf, io->len);
+	if (io->crc && fm_crc32c(0, c->at, io->len) != *io->crc)
+		res = -EBADMSG;
+	else
+		res = apply_copy(op, c->at, err);
+	copy_put(f, c);
+	return res;
 }
 
 static void op_run(struct fm_work *work)
@@ -475,6 +596,8 @@ static void tree_close(struct fm_file *file)
 	if (f->o.closed)
 		f->o.closed(f->o.ctx);
 	free_pool(f);
+	free_copies(f);
+	pthread_cond_destroy(&f->copy_put);
 	pthread_mutex_destroy(&f->lock);
 	give_threads(f);
 	free(f);
@@ -520,6 +643,8 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 		return ret;
 	}
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->copy_put, NULL);
+	fm_list_init(&f->copies);
 	fm_list_init(&f->pool);
 	fm_list_init(&f->answers);
 	f->file.ops = tree->is_source ? &source_ops : &sink_ops;

@@ -7,6 +7,10 @@
  * number io->offset and ends with its bytes, 0 (there are no more packs), -EAGAIN (none now) or an error; write() has one
  * apply the pack. What why() says is the text of the first error.
  *
+ * The buffer of a write may be memory that a peer can still write to, so nobody looks at the pack there: it is copied first, into memory
+ * that each thread takes from the budget once. The CRC32C is computed of the copy, and the copy is what the tree gets. A pack whose
+ * CRC32C is not *io->crc ends with -EBADMSG, and no other error is that one.
+ *
  * A pack that offers files is answered: the answer waits for the control thread, and the write does not end before it was taken
  * (fm_tree_file_pop_answer()), so no more of them wait than there are slots.
  */

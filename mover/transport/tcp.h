@@ -28,7 +28,8 @@
  *
  * `remote` is the region's place in the connection's table in the upper 24 bits and an offset in the lower 40, so a
  * peer never names an address; rkey is new for each lending. A header that does not point into memory lent for
- * receiving to this very connection breaks it, before a byte of the payload is read.
+ * receiving to this very connection breaks it, before a byte of the payload is read. So does one that points to a slot in use: whose
+ * bytes came and are not dealt with yet (fm_conn_events.may_write).
  *
  * Set-up is on the control loop; an attached connection is on its lane's loop only. The payload is neither
  * authenticated nor encrypted: only the token is checked, which travels in clear. Who can change packets on the way

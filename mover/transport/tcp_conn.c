@@ -304,6 +304,11 @@ static bool in_head(struct tcp_conn *c, const uint8_t *head)
 			  (unsigned long long)(remote >> OFFSET_BITS), (unsigned long long)(remote & OFFSET_MASK));
 		return false;
 	}
+	if (len > 0 && c->events->may_write && !c->events->may_write(c->ctx, c->msg, remote, len)) {
+		conn_fail(c, -EPROTO, "the peer wrote to a slot that is in use, or is not the one of its message (%u bytes at offset %llu)",
+			  len, (unsigned long long)(remote & OFFSET_MASK));
+		return false;
+	}
 	c->payload_left = len;
 	return true;
 }

@@ -226,7 +226,7 @@ static void get_fill(struct fm_reader *r, struct fm_channel_ask *a)
 	a->larges = fm_get_le16(r);
 	a->needs_count = fm_get_le16(r);
 	a->acks_count = fm_get_le16(r);
-	if (a->len > FM_CHANNEL_PACK_MAX || a->larges > FM_CHANNEL_LARGES_MAX || a->acks_count > FM_CHANNEL_ACKS_MAX ||
+	if (a->len < FM_PACK_HEAD || a->len > FM_CHANNEL_PACK_MAX || a->larges > FM_CHANNEL_LARGES_MAX || a->acks_count > FM_CHANNEL_ACKS_MAX ||
 	    a->needs_count > FM_CHANNEL_NEEDS_MAX) {
 		r->failed = true;
 		return;

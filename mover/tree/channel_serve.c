@@ -32,6 +32,7 @@ struct line {
 	struct fm_channel *channel;
 	int socket;
 	uint8_t *pack;			/* its part of the memory */
+	uint8_t *copy;			/* FM_CHANNEL_PACK_MAX: of what is to be applied; NULL: nothing was yet */
 	pthread_t thread;
 	uint8_t in[FM_CHANNEL_ASK_MAX];
 	uint8_t out[FM_CHANNEL_ANSWER_MAX];
@@ -142,7 +143,12 @@ static int do_apply(struct line *l, struct fm_channel_answer *a, struct fm_err *
 	size_t count = 0;
 	int ret;
 
-	ret = t->ops->apply(t, l->pack, l->ask.len, a->need.bits, &count, err);
+	if (!l->copy)
+		l->copy = FM_FAULT("channel.pack") ? NULL : malloc(FM_CHANNEL_PACK_MAX);
+	if (!l->copy)
+		return fm_err_set(err, -ENOMEM, "no memory for a part of the tree");
+	memcpy(l->copy, l->pack, l->ask.len);	/* the daemon can still write there */
+	ret = t->ops->apply(t, l->copy, l->ask.len, a->need.bits, &count, err);
 	a->need.count = ret == 0 ? (uint16_t)count : 0;
 	return ret;
 }
@@ -325,6 +331,7 @@ static int add_line(struct fm_channel *c, struct fm_err *err)
 	l->channel = c;
 	l->socket = pair[0];
 	l->pack = c->memory + (size_t)i * FM_CHANNEL_PACK_MAX;
+	l->copy = NULL;
 	c->fds[1 + i] = pair[1];
 	c->lines[c->lines_count++] = l;
 	return 0;
@@ -401,6 +408,7 @@ struct fm_channel_end fm_channel_free(struct fm_channel *c)
 	fm_channel_passed(c);
 	for (unsigned i = 0; i < c->lines_count; i++) {
 		(void)close(c->lines[i]->socket);	/* what was to be said was said */
+		free(c->lines[i]->copy);
 		free(c->lines[i]);
 	}
 	if (c->memory)

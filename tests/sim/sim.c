@@ -359,6 +359,8 @@ bool sim_step(struct sim *s)
 			sim_fail(s, "%d steps and time stands still", STEPS_AT_ONCE_MAX);
 		sim_count_step(s);
 		sim_crash_if_due(s);
+		if (s->net.hostile && s->net.hostile->is_rewriting)
+			sim_conn_rewrite(s);
 		return true;
 	}
 	next = next_ns(s);

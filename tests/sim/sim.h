@@ -175,6 +175,7 @@ struct sim_node {
 	struct fm_list open_files;	/* struct sim_file: sim_store.c */
 	struct fm_list open_sinks;	/* struct sink of a tree: sim_tree_sink.c */
 	uint64_t hung_until_ns;		/* its trees' disk hangs: sim_tree_hang.c */
+	bool is_rewriting;		/* it changes what it was lent over RDMA behind every step: sim_conn_rewrite() */
 };
 
 struct sim_node *sim_node(struct sim *sim, unsigned index);
@@ -204,6 +205,13 @@ struct fm_net *sim_net_new(struct sim_node *node);
 
 /* Nobody can reach this node, or it anybody, and what exists is stuck. */
 void sim_net_isolate(struct sim_node *node, bool is_isolated);
+
+/*
+ * A byte here and there of the memory that peers lend over RDMA to a hostile node, in use or not: its hardware asks nobody. Behind each
+ * step if it is_rewriting; and whenever a pack is applied. Numbers of its own, so that seeds stay what they are.
+ */
+void sim_conn_rewrite(struct sim *sim);
+void sim_conn_set_hostile(struct sim_node *node);
 
 /* Break one of each kind at random, if there is one. */
 void sim_net_cut_conn(struct sim *sim);

@@ -21,6 +21,8 @@
 #include "mover/wire/wire.h"
 #include "tests/sim/sim_priv.h"
 
+#define REWRITTEN 256u		/* of each block, the bytes that a hostile node changes one of */
+
 struct lent {
 	struct fm_list at;
 	struct fm_region region;
@@ -308,6 +310,8 @@ static bool place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
 
 	if (!l)
 		return false;
+	if (to->info.kind == FM_KIND_TCP && to->events->may_write && !to->events->may_write(to->ctx, x->msg, x->remote, x->len))
+		return false;
 	at = (uint8_t *)l->region.memory + (x->remote - l->region.remote);
 	memcpy(at, x->wire, x->len);
 	if (sim_one_in(s, sim_faults(s)->conn_flip)) {
@@ -315,6 +319,45 @@ static bool place(struct sim_conn *to, const struct xmit *x, bool *is_flipped)
 		*is_flipped = true;
 	}
 	return true;
+}
+
+/* A byte near the start of each block, where what a pack says is; which one follows from how many there were. */
+static void rewrite(struct sim_conn *c, const struct fm_region *region)
+{
+	uint64_t *count = &world_of(c)->rewrites;
+
+	for (size_t at = 0; at + REWRITTEN <= region->len; at += 4096) {
+		uint64_t number = ++*count * UINT64_C(0x9e3779b97f4a7c15);
+
+		((uint8_t *)region->memory)[at + (number >> 24) % REWRITTEN] ^= (uint8_t)(1u << (number >> 60) % 8);
+	}
+}
+
+static void rewrite_regions(struct sim_conn *c)
+{
+	fm_list_each(at, next, &c->regions) {
+		const struct lent *l = fm_container_of(at, struct lent, at);
+
+		if (l->is_rx)
+			rewrite(c, &l->region);
+	}
+}
+
+void sim_conn_set_hostile(struct sim_node *node)
+{
+	sim_net_world(node->sim)->hostile = node;
+}
+
+void sim_conn_rewrite(struct sim *s)
+{
+	const struct sim_node *hostile = sim_net_world(s)->hostile;
+
+	fm_list_each(at, next, &sim_net_world(s)->conns) {
+		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
+
+		if (hostile && c->far->net->node == hostile && c->info.kind == FM_KIND_RDMA && !c->is_gone && !c->is_cut)
+			rewrite_regions(c);
+	}
 }
 
 /* Between passes: this is the hardware at the far end. */

@@ -5,7 +5,7 @@
  * Node n3 has no engine. It speaks the protocol well enough to get everywhere (it says HELLO, makes data connections
  * with the tokens it was given, grants, sends and acknowledges chunks) and at every step may do something else instead:
  * any other message with any values that can be written, numbers that belong to somebody else, bytes changed, chunks
- * into memory it was not lent, silence.
+ * into memory it was not lent, into memory whose bytes are just being looked at, silence.
  *
  * Honest nodes must stay up, keep their memory, and move files between each other as if n3 were not there. What n3
  * spoils is its own.
@@ -879,6 +879,8 @@ void scenario_hostile_start(struct scenario *sc, struct sim_node *node)
 	h->manners = 1u << below(h, 8);
 	h->never_acks = one_in(h, 4);
 	h->never_returns = one_in(h, 4);
+	node->is_rewriting = sim_opts(sc->sim)->seed % 4 == 0;	/* else some of what it sends is good when it is looked at */
+	sim_conn_set_hostile(node);
 	ret = node->net->ops->start(node->net, &net_events, h, NULL);
 	assert(ret == 0);
 	ret = node->net->ops->domain_new(node->net, &h->domain, NULL);

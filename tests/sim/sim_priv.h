@@ -19,6 +19,8 @@ struct sim_net_world {
 	unsigned overruns;
 	uint32_t rkey;			/* the last given out */
 	uint64_t remote;		/* where the next region will be, as peers see it */
+	const struct sim_node *hostile;	/* it writes to what it is lent when it likes; NULL: nobody does */
+	uint64_t rewrites;		/* bytes that it changed so, ever */
 };
 
 struct sim_disk_world {

@@ -250,11 +250,20 @@ static int check_space(struct sink *s, size_t len, struct fm_err *err)
 	return fm_err_set(err, -ENOSPC, "simulated: no space");
 }
 
+/* As a peer may over RDMA: what it can reach is another now, but the pack is not. */
+static void check_rewritten(struct sink *s, const void *pack, size_t len, uint32_t crc)
+{
+	sim_conn_rewrite(sim_of(s));
+	if (fm_crc32c(0, pack, len) != crc)
+		sim_fail(sim_of(s), "%s: a pack changed while it was applied", s->stage->path);
+}
+
 static int sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
 	struct fm_pack_reader r;
 	struct fm_pack_entry e;
+	const uint32_t crc = fm_crc32c(0, pack, len);
 	bool is_offer, is_needed;
 	int ret;
 
@@ -271,6 +280,7 @@ static int sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *
 		return ret;
 	is_offer = r.flags & FM_PACK_OFFER;
 	for (size_t i = 0; (ret = fm_pack_next(&r, &e)) > 0; i++) {
+		check_rewritten(s, pack, len, crc);
 		ret = apply_entry(s, &e, is_offer, &is_needed, err);
 		if (ret < 0)
 			return ret;

@@ -160,6 +160,8 @@ struct end {
 	struct fm_err err;
 	unsigned close_after_messages, close_after_sends;	/* 0: never */
 	bool closes_when_failed;
+	unsigned asked;			/* whether a payload may come */
+	bool refuses, is_bad_ask;
 	struct end *check;		/* on each message: its payload lies where the message says */
 	uint8_t *memory;
 	size_t len;
@@ -224,7 +226,18 @@ static void on_closed(void *ctx)
 	e->closed++;
 }
 
-static const struct fm_conn_events conn_events = { on_message, on_failed, on_closed };
+static bool on_may_write(void *ctx, const uint8_t msg[MSG], uint64_t remote, uint32_t len)
+{
+	struct end *e = ctx;
+
+	e->asked++;
+	e->is_bad_ask |= remote < e->region.remote || remote + len > e->region.remote + e->region.len || msg[MSG - 1] != 0xee;
+	return !e->refuses;
+}
+
+static const struct fm_conn_events conn_events = {
+	.message = on_message, .failed = on_failed, .closed = on_closed, .may_write = on_may_write,
+};
 
 struct out {
 	struct fm_send send;
@@ -716,6 +729,33 @@ static void test_outside_the_region(void)
 	outside(64, UINT64_C(0xffffff) << 40, 0);
 	outside(64, 0, 1);
 	outside(64, 0, UINT32_MAX);
+}
+
+/* It is asked with the header alone: not a byte of the payload need have come. */
+static void test_slot_in_use(void)
+{
+	uint8_t frame[80 + 64], head[80];
+	struct pair p;
+	int fd = raw_dial(&p, 2 * PAGE);
+
+	head_make(frame, 64, p.to.region.rkey, p.to.region.remote + 4);
+	memset(frame + 80, 0x77, 64);
+	raw_send(fd, frame, sizeof(frame));
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 1));
+	CU_ASSERT_EQUAL(p.to.asked, 1);
+	p.to.refuses = true;
+	head_make(head, 0, 0, 0);
+	raw_send(fd, head, sizeof(head));	/* without payload: not asked */
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 2));
+	raw_send(fd, frame, 80);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.failed == 1));
+	CU_ASSERT_EQUAL(p.to.asked, 2);
+	CU_ASSERT_FALSE(p.to.is_bad_ask);
+	CU_ASSERT_EQUAL(p.to.err.code, -EPROTO);
+	ASSERT_SAYS(p.to.err, "a slot that is in use");
+	CU_ASSERT_EQUAL(p.to.messages, 2);
+	close(fd);
+	pair_free(&p);
 }
 
 static void test_nothing_lent(void)
@@ -1304,6 +1344,7 @@ static const struct fm_test tests[] = {
 	{ "an answer that is not exactly right is no connection", test_bad_answers },
 	{ "the bytes on the wire are those of tcp.h", test_golden_bytes },
 	{ "a payload outside the lent memory breaks the connection", test_outside_the_region },
+	{ "a payload for a slot in use breaks the connection before it is read", test_slot_in_use },
 	{ "memory that was not lent for receiving is safe", test_nothing_lent },
 	{ "a header that makes no sense breaks the connection", test_empty_payload_elsewhere },
 	{ "frames cut into any pieces are the same frames", test_dribble },

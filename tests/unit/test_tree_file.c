@@ -2,9 +2,13 @@
 /* A tree as a file, over a tree that does what the test says. links: fm_store */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "mover/base/budget.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
@@ -23,6 +27,9 @@ static struct {
 	atomic_ulong called_on;
 	atomic_uint fills, applies, acks, begins, prepares, publishes, keeps, discards, stops, closes;
 	atomic_uint_fast64_t seq;
+	bool is_rewritten;		/* the peer writes to the slot while the pack is applied */
+	atomic_uint at_once, at_once_max;	/* applies */
+	atomic_bool is_held;		/* an apply does not end */
 } tree_is;
 
 static struct fm_tree tree;
@@ -32,6 +39,7 @@ static struct fm_lane_io lane;
 static struct fm_file *file;
 static unsigned told, closed, dones;
 static _Alignas(4096) uint8_t buf[LEN];
+static uint8_t sent[LEN];		/* what was in it */
 
 static int64_t tree_fill(struct fm_tree *t, uint64_t seq, void *to, size_t len, struct fm_err *err)
 {
@@ -49,10 +57,20 @@ static int64_t tree_fill(struct fm_tree *t, uint64_t seq, void *to, size_t len, 
 
 static int tree_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
 {
-	(void)pack;
-	(void)len;
+	unsigned now = ++tree_is.at_once;
+
 	CU_ASSERT_PTR_EQUAL(t, &tree);
+	if (now > tree_is.at_once_max)
+		tree_is.at_once_max = now;
+	if (tree_is.is_rewritten) {
+		memset(buf, 0xee, LEN);
+		CU_ASSERT_EQUAL(memcmp(pack, sent, len), 0);
+	}
 	tree_is.applies++;
+	sched_yield();		/* more of them at once, if there can be */
+	while (tree_is.is_held)
+		(void)usleep(1000);
+	tree_is.at_once--;
 	*count = tree_is.offers;
 	if (tree_is.offers > 0)
 		bits[0] = 5;
@@ -275,6 +293,8 @@ static void test_odd_results(void)
 	begin(false, 2);
 	tree_is.res = -EAGAIN;
 	CU_ASSERT_EQUAL(write_one(0, 64), -EIO);
+	tree_is.res = -EBADMSG;		/* as a damaged file system says */
+	CU_ASSERT_EQUAL(write_one(0, 64), -EIO);
 	tree_is.res = 0;
 	tree_is.offers = FM_TREE_OFFERS_MAX + 1;
 	CU_ASSERT_EQUAL(write_one(1, 64), -EIO);
@@ -314,6 +334,79 @@ static void test_answer(void)
 static void test_answer_simulated(void)
 {
 	answer_with(0);
+}
+
+/* Whatever happens to the slot meanwhile: the tree gets what was there once, and that is what the CRC is of. */
+static void test_copy(void)
+{
+	struct fm_io io = { .done = io_done, .buf = buf, .len = LEN };
+	uint32_t crc;
+
+	begin(false, 2);
+	for (unsigned i = 0; i < LEN; i++)
+		sent[i] = (uint8_t)(i * 7);
+	crc = fm_crc32c(0, sent, LEN);
+	io.crc = &crc;
+	memcpy(buf, sent, LEN);
+	tree_is.is_rewritten = true;
+	file->ops->write(file, &lane, &io);
+	wait_for(&dones, 1);
+	CU_ASSERT_EQUAL(io.res, LEN);
+	file->ops->write(file, &lane, &io);	/* as it is now */
+	wait_for(&dones, 2);
+	CU_ASSERT_EQUAL(io.res, -EBADMSG);
+	CU_ASSERT_EQUAL(tree_is.applies, 1);
+	end();
+}
+
+/* Where there is memory for one copy, packs are applied one after the other. */
+static void test_copies_wait(void)
+{
+	static struct fm_io io[32];
+
+	begin(false, 4);
+	fm_budget_set((fm_budget_used() + LEN + LEN / 2) * 8 / 7 + 8);
+	for (unsigned i = 0; i < 32; i++) {
+		io[i] = (struct fm_io){ .done = io_done, .buf = buf, .len = LEN, .offset = i };
+		file->ops->write(file, &lane, &io[i]);
+	}
+	wait_for(&dones, 32);
+	for (unsigned i = 0; i < 32; i++)
+		CU_ASSERT_EQUAL(io[i].res, LEN);
+	CU_ASSERT_EQUAL(tree_is.at_once_max, 1);
+	fm_budget_set(UINT64_MAX);
+	end();
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+}
+
+/*
+ * Goal: where there is memory for a small copy and none for a large one, all packs that waited for the small one's end. The sleep only
+ * gives them time to begin to wait: without it they end, too.
+ */
+static void test_copies_do_not_wait_for_nobody(void)
+{
+	static struct fm_io io[4];
+	uint64_t ended;
+
+	begin(false, 4);
+	fm_budget_set((fm_budget_used() + LEN / 2) * 8 / 7 + 8);
+	tree_is.is_held = true;
+	for (unsigned i = 0; i < 4; i++) {
+		io[i] = (struct fm_io){ .done = io_done, .buf = buf, .len = i == 0 ? 64 : LEN, .offset = i };
+		file->ops->write(file, &lane, &io[i]);
+		while (tree_is.at_once == 0)
+			(void)usleep(1000);
+	}
+	(void)usleep(20000);
+	CU_ASSERT_EQUAL(fm_tree_file_calls(file, &ended), 4);
+	tree_is.is_held = false;
+	wait_for(&dones, 4);
+	CU_ASSERT_EQUAL(io[0].res, 64);
+	for (unsigned i = 1; i < 4; i++)
+		CU_ASSERT_EQUAL(io[i].res, -ENOMEM);
+	fm_budget_set(UINT64_MAX);
+	end();
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
 }
 
 static void test_stop(void)
@@ -396,6 +489,20 @@ static void test_many(void)
 }
 
 #ifdef FM_FAULTS
+static void test_no_copy(void)
+{
+	struct fm_err why = { 0 };
+
+	begin(false, 2);
+	fm_fault_arm("tree_file.copy", 1);
+	CU_ASSERT_EQUAL(write_one(0, 64), -ENOMEM);
+	fm_fault_arm(NULL, 0);
+	file->ops->why(file, &why);
+	CU_ASSERT_EQUAL(why.code, -ENOMEM);
+	CU_ASSERT_EQUAL(write_one(0, 64), 64);
+	end();
+}
+
 /* The tree is closed in any case; who made it is not told then. */
 static void test_no_memory(void)
 {
@@ -431,11 +538,15 @@ static const struct fm_test tests[] = {
 	{ "codes and lengths that a tree may not return become errors", test_odd_results },
 	{ "a pack that offers ends when its answer was taken", test_answer },
 	{ "the same without threads", test_answer_simulated },
+	{ "a pack is a copy, whose CRC it is that counts", test_copy },
+	{ "without memory for another copy packs wait for one", test_copies_wait },
+	{ "no pack waits for a copy that nobody has", test_copies_do_not_wait_for_nobody },
 	{ "stop ends what waits and begins nothing more", test_stop },
 	{ "what was begun before a stop ends cancelled", test_stop_first },
 	{ "begin, log, prepare, publish and discard are the tree's", test_worker_calls },
 	{ "many packs at once", test_many },
 #ifdef FM_FAULTS
+	{ "without memory for a single copy the pack is an error", test_no_copy },
 	{ "a file that cannot be made closes the tree", test_no_memory },
 #endif
 };

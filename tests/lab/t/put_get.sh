@@ -1,9 +1,10 @@
-# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, Ctrl-C, strangers
+# about: put and get between two nodes over RDMA, auto and TCP: odd sizes, pipes, Ctrl-C, strangers, a peer that rewrites what it sent
 # guests: 1
 #
 # Goal:   what is put over RDMA is what is got, at every size that could be off by one, and it did go over RDMA.
 # Method: two nodes and one soft-RoCE device. All sizes in both directions over each transport; the device's counters say what went
-#         over it. Then a pipe, a transfer that is cancelled in its midst, and nodes with the wrong key.
+#         over it. Then a pipe, a transfer that is cancelled in its midst, nodes with the wrong key, and one with a good key that writes to a
+#         slot in use (slot_peer).
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
@@ -94,7 +95,7 @@ is_idle() {
 }
 
 partials() {
-	find $D/n?/s $D/dst -name '.fmove*' -o -name 'cancelled*'
+	find $D/n?/s $D/dst -name '.fmove*' ! -name '.fmove.*.manifest' -o -name 'cancelled*'
 }
 
 has_no_partial() {
@@ -159,6 +160,33 @@ strangers() {
 	say "strangers are refused, in one line"
 }
 
+has_reloaded() {
+	grep -q ': reloaded' "$D/n2/log"
+}
+
+outside() {
+	find $D -path $D/n2/s -prune -o -path $D/n2/state -prune -o -print | sort
+}
+
+# Over RDMA nobody can be asked before the bytes are there: the pack was copied, and the connection ends.
+slots() {
+	local key said
+
+	key=$("$FMOVE_BIN/fmove" keygen $D/own.key)
+	sed -i "s|peers = (|& { name = \"slots\"; address = \"127.0.0.1:1\"; key = \"$key\"; },|" $D/n2/conf
+	kill -HUP "$(cat $D/n2/pid)"
+	wait_for has_reloaded
+	outside > /run/before
+	rxe_mark rxe0
+	said=$("$FMOVE_BIN/slot_peer" $D/own.key 10.1.1.1 7472 "$("$FMOVE_BIN/fmove" keygen --show $D/n2/key)" rdma 10) || fail "slot_peer: $said"
+	rxe_moved rxe0 $((10 * 40000))
+	[ "${said%% *}" -gt 0 ] || fail "a slot in use was written to, and the connection went on: $said"
+	outside > /run/after
+	cmp /run/before /run/after || fail "written outside the store: $(diff /run/before /run/after | head -n 3)"
+	[ -z "$(find $D/n2/s \( -name 'out.*' ! -path '*.tree/*' \) -o -name 'z[0-9]*')" ] || fail "written outside the tree, or what its CRC did not say"
+	say "slots in use: $said"
+}
+
 rxe_up rxe0 lab0 10.1.1.1/24
 make_sources
 node_listen='[::]' node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
@@ -174,6 +202,7 @@ check cmp $D/src/f1 $D/dst/f511
 check pipes
 check cancels
 check strangers
+check slots
 for i in 1 2; do
 	node_stop $D/n$i
 	check grep -q stopped $D/n$i/log
