@@ -53,10 +53,11 @@ int fm_flow_note(struct fm_flow *f, const struct fm_data_msg *m)
 
 	if (!n)
 		return -ENOBUFS;
+	n->send = (struct fm_send){ .done = note_done };
+	if (fm_data_encode(m, n->send.msg) < 0)
+		return -EINVAL;
 	f->note_free = n->next;
 	f->notes_out++;
-	n->send = (struct fm_send){ .done = note_done };
-	fm_data_encode(m, n->send.msg);
 	f->conn->ops->send(f->conn, &n->send);
 	return 0;
 }

@@ -147,7 +147,11 @@ static void tx_send(struct fm_tx *t)
 		.remote = f->grant_remote + (uint64_t)there(t) * f->grant_slot_bytes,
 		.rkey = f->grant_rkey,
 	};
-	fm_data_encode(&m, t->send.msg);
+	if (fm_data_encode(&m, t->send.msg) < 0) {
+		fm_flow_fail(f, -EINVAL, "a chunk that cannot be sent: number %llu, byte %llu, %u bytes", (unsigned long long)m.seq,
+			     (unsigned long long)m.offset, m.length);
+		return;
+	}
 	t->is_sending = true;
 	t->is_there = true;
 	t->is_acked = false;

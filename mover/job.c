@@ -389,9 +389,12 @@ int fm_job_make_xfer(struct fm_job *j)
 		return ret;
 	}
 	ret = fm_link_add(j->session->link, j->x);
-	assert(ret == 0);	/* fm_job_find() was asked */
-	(void)ret;
-	return 0;
+	if (ret < 0) {		/* fm_job_find() was asked before; a number comes from the peer */
+		fm_xfer_abandon(j->x);
+		j->x = NULL;
+		fm_job_end(j, ret, "there is a transfer of that number already");
+	}
+	return ret;
 }
 
 unsigned fm_job_kinds(const struct fm_job *j)

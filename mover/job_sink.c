@@ -76,7 +76,7 @@ static void send_ready(struct fm_job *j)
 	bool is_blind = j->is_readback && !j->file->ops->read;
 	char note[FM_WIRE_TEXT_MAX] = "";
 
-	assert(ranges->count <= FM_WIRE_RANGES_MAX);
+	assert(ranges->count <= FM_WIRE_RANGES_MAX);	/* fm_xfer_set_have() saw to that */
 	for (unsigned i = 0; i < ranges->count; i++)
 		fm_wire_set_range(have, i, (struct fm_wire_range){ ranges->at[i].offset, ranges->at[i].len });
 	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) | fm_job_tree_ready_flags(j));

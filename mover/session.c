@@ -126,6 +126,11 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 	if (s->is_closed)
 		return;
 	len = fm_wire_encode(m, e->buf);
+	if (len == 0) {
+		fm_log_error("%s: a message to it would break the protocol (%s): the session ends", s->name, fm_wire_type_name(m->type));
+		close_with(s, -EINVAL, "this node had a message for it that breaks the protocol", false);
+		return;
+	}
 	ret = net_of(s)->ops->ctl_send(s->ctl, e->buf, len);
 	if (ret == -ENOBUFS)
 		close_with(s, -ENOBUFS, "does not read what it is sent", false);

@@ -224,6 +224,9 @@ int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
 	int ret;
 
 	assert(x->have.count == 0 && x->next_seq == 0);
+	/* A journal or a caller may say anything; READY says it to the peer. */
+	if (have->ranges.count > FM_WIRE_RANGES_MAX || (have->ranges.count == 0 && have->crc != 0))
+		return -EPROTO;
 	for (size_t i = 0; i < have->ranges.count; i++) {
 		const struct fm_range *r = &have->ranges.at[i];
 		uint64_t end = r->offset + r->len;

@@ -8,6 +8,10 @@
 #ifndef FM_BASE_ERR_H
 #define FM_BASE_ERR_H
 
+#ifdef NDEBUG
+#error "assertions stay on in release builds, too: they tell our own mistakes from what others send"
+#endif
+
 #define FM_ERR_TEXT_MAX 512
 
 struct fm_err {

@@ -135,7 +135,7 @@ bool fm_journal_entry_is_good(const struct fm_journal_entry *e, bool is_tree)
 		return false;
 	if (e->size > INT64_MAX || e->offset > e->size || e->len > e->size - e->offset)
 		return false;
-	return e->len > 0 || e->size == 0;
+	return e->len > 0 || (e->size == 0 && e->crc == 0);
 }
 
 size_t fm_journal_record_len(size_t path_len)

@@ -68,10 +68,12 @@ static int large_log(struct fm_file *file, const struct fm_written *written, siz
 static int large_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable, struct fm_err *err)
 {
 	struct large *l = large_of(file);
-	int ret = fm_sys_ftruncate(l->io.fd, size);
+	int ret;
 
-	assert(size == l->how.size);
 	(void)is_durable;
+	if (size != l->how.size)
+		return fm_err_set(err, -EPROTO, "its size is not the one that it was announced with");
+	ret = fm_sys_ftruncate(l->io.fd, size);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "set the size");
 	return l->tree->ops->seal_large(l->tree, &l->how, l->io.fd, attr->digest, err);

@@ -115,7 +115,8 @@ static int open_prefix(int root, const char *path, size_t len)
 {
 	char prefix[FM_PATH_LEN_MAX + 1];
 
-	assert(len <= FM_PATH_LEN_MAX);
+	if (len > FM_PATH_LEN_MAX)
+		return -ENAMETOOLONG;
 	memcpy(prefix, path, len);
 	prefix[len] = '\0';
 	return fm_sys_open_beneath(root, len > 0 ? prefix : ".", DIR_FLAGS);
@@ -140,7 +141,8 @@ static int make_component(int parent, const char *path, size_t at_len, size_t le
 	size_t from = at_len > 0 ? at_len + 1 : 0;
 	int ret;
 
-	assert(len > from && len - from <= FM_NAME_LEN_MAX);
+	if (len <= from || len - from > FM_NAME_LEN_MAX)
+		return -ENAMETOOLONG;
 	memcpy(name, path + from, len - from);
 	name[len - from] = '\0';
 	ret = fm_sys_mkdirat(parent, name);
@@ -187,7 +189,8 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	const char *verb = "open the directory of";
 	size_t len = slash ? (size_t)(slash - path) : 0;
 
-	assert(path[0]);
+	if (!path[0])
+		return fm_path_fail(err, -EINVAL, verb, path);
 	parent.name = slash ? slash + 1 : path;
 	parent.fd = open_prefix(root, path, len);
 	if (parent.fd == -ENOENT && make)

@@ -5,7 +5,6 @@
  */
 #include "mover/tree/channel_msg.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -31,7 +30,8 @@ _Static_assert(ANSWER_HEAD_MAX + 2 + FM_CHANNEL_LARGES_MAX * (FM_TREE_PATH_MAX +
 
 static void put_string(struct fm_writer *w, const char *at, size_t len)
 {
-	assert(len <= UINT16_MAX);
+	if (len > UINT16_MAX)
+		w->failed = true;
 	fm_put_le16(w, (uint16_t)len);
 	fm_put_bytes(w, at, len);
 }
@@ -119,7 +119,10 @@ static void put_digest(struct fm_writer *w, const struct fm_channel_ask *a)
 	fm_put_u8(w, a->has_digest);
 	if (!a->has_digest)
 		return;
-	assert(a->digest.blocks <= FM_DIGEST_BLOCKS_MAX);
+	if (a->digest.blocks > FM_DIGEST_BLOCKS_MAX) {
+		w->failed = true;
+		return;
+	}
 	fm_put_le32(w, a->digest.crc);
 	fm_put_le64(w, a->digest.size);
 	fm_put_le64(w, (uint64_t)a->digest.mtime_ns);
@@ -149,7 +152,10 @@ static void get_digest(struct fm_reader *r, struct fm_channel_ask *a)
 
 static void put_need(struct fm_writer *w, const struct fm_channel_need *n)
 {
-	assert(n->count <= FM_TREE_OFFERS_MAX);
+	if (n->count > FM_TREE_OFFERS_MAX) {
+		w->failed = true;
+		return;
+	}
 	fm_put_le16(w, n->count);
 	fm_put_bytes(w, n->bits, (n->count + 7u) / 8u);
 }
@@ -205,7 +211,10 @@ static int reader_end(const struct fm_reader *r)
 
 static void put_fill(struct fm_writer *w, const struct fm_channel_ask *a)
 {
-	assert(a->acks_count <= FM_CHANNEL_ACKS_MAX && a->needs_count <= FM_CHANNEL_NEEDS_MAX && a->larges <= FM_CHANNEL_LARGES_MAX);
+	if (a->acks_count > FM_CHANNEL_ACKS_MAX || a->needs_count > FM_CHANNEL_NEEDS_MAX || a->larges > FM_CHANNEL_LARGES_MAX) {
+		w->failed = true;
+		return;
+	}
 	fm_put_le64(w, a->seq);
 	fm_put_le32(w, a->len);
 	fm_put_le16(w, a->larges);
@@ -297,8 +306,7 @@ size_t fm_channel_put_ask(const struct fm_channel_ask *a, uint8_t buf[static FM_
 		fm_put_le16(&w, (uint16_t)a->flags);
 		break;
 	}
-	assert(!w.failed);
-	return (size_t)(w.at - buf);
+	return w.failed ? 0 : (size_t)(w.at - buf);
 }
 
 static void get_flags(struct fm_reader *r, struct fm_channel_ask *a, unsigned allowed)
@@ -384,7 +392,10 @@ static void get_count(struct fm_reader *r, struct fm_tree_count *c)
 
 static void put_have(struct fm_writer *w, const struct fm_channel_answer *a)
 {
-	assert(a->have.count <= FM_JOURNAL_RANGES_MAX);
+	if (a->have.count > FM_JOURNAL_RANGES_MAX) {
+		w->failed = true;
+		return;
+	}
 	fm_put_le32(w, a->have_crc);
 	fm_put_le16(w, (uint16_t)a->have.count);
 	for (size_t i = 0; i < a->have.count; i++) {
@@ -419,9 +430,10 @@ static void put_body(struct fm_writer *w, const struct fm_channel_answer *a)
 {
 	switch (a->op) {
 	case FM_CHANNEL_FILL:
-		assert(a->larges_count <= FM_CHANNEL_LARGES_MAX);
+		if (a->larges_count > FM_CHANNEL_LARGES_MAX)
+			w->failed = true;
 		fm_put_le16(w, a->larges_count);
-		for (unsigned i = 0; i < a->larges_count; i++)
+		for (unsigned i = 0; i < a->larges_count && !w->failed; i++)
 			put_large(w, &a->larges[i]);
 		break;
 	case FM_CHANNEL_APPLY:
@@ -439,7 +451,7 @@ size_t fm_channel_put_answer(const struct fm_channel_answer *a, uint8_t buf[stat
 {
 	struct fm_writer w = { .at = buf, .end = buf + FM_CHANNEL_ANSWER_MAX };
 
-	assert(a->text_len < FM_ERR_TEXT_MAX && a->note_len <= FM_CHANNEL_NOTE_MAX);
+	w.failed = a->text_len >= FM_ERR_TEXT_MAX || a->note_len > FM_CHANNEL_NOTE_MAX;
 	put_head(&w, a->op, a->tag);
 	fm_put_le64(&w, (uint64_t)a->ret);
 	fm_put_le16(&w, (uint16_t)(a->flags | (a->count.is_reflinked ? FM_CHANNEL_REFLINKED : 0)));
@@ -448,8 +460,7 @@ size_t fm_channel_put_answer(const struct fm_channel_answer *a, uint8_t buf[stat
 	put_string(&w, a->text, a->text_len);
 	put_string(&w, a->note, a->note_len);
 	put_body(&w, a);
-	assert(!w.failed);
-	return (size_t)(w.at - buf);
+	return w.failed ? 0 : (size_t)(w.at - buf);
 }
 
 static void get_larges(struct fm_reader *r, struct fm_channel_answer *a)

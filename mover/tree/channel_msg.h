@@ -114,7 +114,7 @@ struct fm_channel_answer {
 	struct fm_ranges have;		/* CREATE_LARGE; whoever decoded it frees it */
 };
 
-/* Into buf; returns the length. The values must be in range (asserted). */
+/* Into buf; returns the length. 0: values out of range, or more than fits. */
 size_t fm_channel_put_ask(const struct fm_channel_ask *ask, uint8_t buf[static FM_CHANNEL_ASK_MAX]);
 size_t fm_channel_put_answer(const struct fm_channel_answer *answer, uint8_t buf[static FM_CHANNEL_ANSWER_MAX]);
 

@@ -29,6 +29,7 @@
 #include "mover/tree/channel_io.h"
 #include "mover/tree/channel_msg.h"
 #include "mover/tree/channel_pulse.h"
+#include "mover/tree/pack.h"
 
 #define ACKS_KEPT_MAX (64u << 10)	/* one that is forgotten costs the caller some memory until the end */
 #define NEEDS_KEPT_MAX 128u		/* more than a source has offers without answer */
@@ -248,6 +249,8 @@ static int call(struct remote *r, struct line *l, struct fm_channel_ask *ask, co
 	fds->count = 0;
 	ask->tag = ++l->tag;
 	len = fm_channel_put_ask(ask, l->buf);
+	if (len == 0)
+		return broke(r, -EINVAL, "what its client was to be asked cannot be said", err);
 	ret = fm_channel_send(l->socket, l->buf, len, pass);
 	if (ret == -EPIPE)
 		return broke(r, -EPIPE, "its client went away", err);
@@ -621,6 +624,9 @@ static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *ho
 	struct line *l;
 	int ret;
 
+	/* The client would take it for nonsense of ours, and go. */
+	if (!fm_pack_is_good_path(how->path, strnlen(how->path, sizeof(how->path))))
+		return fm_err_set(err, -EPROTO, "a large file came under a path that is none");
 	l = line_take(r, false, &ret, err);
 	if (!l)
 		return ret;

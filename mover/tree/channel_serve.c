@@ -260,11 +260,13 @@ static int answer(struct line *l, const struct fm_channel_fds *passed)
 	struct fm_channel_answer a = { .ret = 0 };
 	struct fm_channel_fds fds = { .count = 0 };
 	struct fm_err err = { 0 };
+	size_t len;
 	int ret;
 
 	a.ret = carry_out(l, &a, passed, &fds, &err);
 	add_common(l, &a, &err);
-	ret = fm_channel_send(l->socket, l->out, fm_channel_put_answer(&a, l->out), &fds);
+	len = fm_channel_put_answer(&a, l->out);
+	ret = len > 0 ? fm_channel_send(l->socket, l->out, len, &fds) : -EINVAL;
 	fm_ranges_free(&a.have);
 	fm_channel_close_fds(&fds);
 	return ret;

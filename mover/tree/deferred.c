@@ -62,8 +62,8 @@ int fm_deferred_add(struct fm_deferred *d, const struct fm_pack_entry *e)
 	if (fm_pack_room(&d->writer, e->path_len, e->target_len, e->xattr_len) < 0)
 		ret = flush(d);
 	if (ret == 0) {
-		(void)fm_pack_add(&d->writer, e);
-		d->added[e->type]++;
+		ret = fm_pack_add(&d->writer, e) ? 0 : -EINVAL;
+		d->added[e->type] += ret == 0;
 	}
 	pthread_mutex_unlock(&d->lock);
 	return ret;

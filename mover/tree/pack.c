@@ -184,13 +184,12 @@ uint8_t *fm_pack_add(struct fm_pack_writer *w, const struct fm_pack_entry *e)
 	struct fm_writer out = { .at = w->buf + w->len, .end = w->buf + w->len + meta };
 	uint8_t *at = out.end;
 
-	assert(is_good(e, (w->flags & FM_PACK_OFFER) != 0));
-	assert(fm_pack_room(w, e->path_len, e->target_len, e->xattr_len) >= (int64_t)data);
+	if (!is_good(e, (w->flags & FM_PACK_OFFER) != 0) || fm_pack_room(w, e->path_len, e->target_len, e->xattr_len) < (int64_t)data)
+		return NULL;
 	put_head(&out, e);
 	fm_put_bytes(&out, e->path, e->path_len);
 	fm_put_bytes(&out, e->target, e->target_len);
 	fm_put_bytes(&out, e->xattrs, e->xattr_len);
-	assert(!out.failed);
 	memset(out.at, 0, (size_t)(out.end - out.at));
 	memset(at + e->data_len, 0, data - e->data_len);
 	w->len += meta + data;
@@ -314,29 +313,27 @@ int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t l
 	return ret;
 }
 
-/* Where what is not data of the next entry of a pack of our own making lies, *meta bytes; NULL: there is no more. */
+/*
+ * Where what is not data of the next entry of a pack of our own making lies, *meta bytes; NULL: there is no more. A caller makes its packs in
+ * memory that its daemon can write to: nothing in them is believed to be as it was.
+ */
 static const uint8_t *next_meta(struct fm_pack_reader *r, size_t *meta)
 {
 	struct fm_reader in = { .at = r->buf + r->at, .end = r->buf + r->len };
 	const uint8_t *at = in.at;
 	struct fm_pack_entry e;
+	size_t data;
 
 	if (r->left == 0)
 		return NULL;
 	get_head(&in, &e);
 	*meta = meta_len(e.path_len, e.target_len, e.xattr_len);
-	assert(!in.failed && *meta + align_up(e.data_len) <= r->len - r->at);
-	r->at += *meta + align_up(e.data_len);
+	data = align_up(e.data_len);
+	if (in.failed || *meta > r->len - r->at || data > r->len - r->at - *meta)
+		return NULL;
+	r->at += *meta + data;
 	r->left--;
 	return at;
-}
-
-static void open_own(struct fm_pack_reader *r, const void *pack, size_t len)
-{
-	int ret = fm_pack_open(r, pack, len);
-
-	assert(ret == 0);
-	(void)ret;
 }
 
 size_t fm_pack_outline_len(const void *pack, size_t len)
@@ -344,28 +341,29 @@ size_t fm_pack_outline_len(const void *pack, size_t len)
 	struct fm_pack_reader r;
 	size_t out_len = FM_PACK_HEAD, meta;
 
-	open_own(&r, pack, len);
+	if (fm_pack_open(&r, pack, len) < 0)
+		return 0;
 	while (next_meta(&r, &meta))
 		out_len += meta;
-	return out_len;
+	return r.left == 0 ? out_len : 0;
 }
 
-void fm_pack_outline(const void *pack, size_t len, void *out, size_t out_len)
+bool fm_pack_outline(const void *pack, size_t len, void *out, size_t out_len)
 {
 	struct fm_pack_writer w = { .buf = out, .cap = out_len, .len = FM_PACK_HEAD };
 	struct fm_pack_reader r;
 	const uint8_t *at;
 	size_t meta;
 
-	open_own(&r, pack, len);
+	if (fm_pack_open(&r, pack, len) < 0)
+		return false;
 	w.flags = r.flags;
-	while ((at = next_meta(&r, &meta))) {
-		assert(meta <= w.cap - w.len);
+	while ((at = next_meta(&r, &meta)) && meta <= w.cap - w.len) {
 		memcpy(w.buf + w.len, at, meta);
 		w.len += meta;
 		w.count++;
 	}
-	fm_pack_end(&w);
+	return !at && r.left == 0 && fm_pack_end(&w) == out_len;
 }
 
 /* ---- extended attributes ---- */

@@ -102,8 +102,8 @@ void fm_pack_begin(struct fm_pack_writer *w, void *buf, size_t cap, unsigned fla
 int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t target_len, size_t xattr_len);
 
 /*
- * Put the entry behind the others; it must fit, and be good. Returns where its data_len bytes of data go: e->data is not
- * used, so that a file can be read into place. crc may be set later by fm_pack_set_crc(), the data cut shorter never.
+ * Put the entry behind the others. Returns where its data_len bytes of data go: e->data is not used, so that a file can be read into
+ * place. NULL: it does not fit, or is none that a reader would take (a file system may say anything of its files). crc may be set later by fm_pack_set_crc(), the data cut shorter never.
  */
 uint8_t *fm_pack_add(struct fm_pack_writer *w, const struct fm_pack_entry *e);
 void fm_pack_set_crc(uint8_t *data_of_add, const struct fm_pack_entry *e, uint32_t crc);
@@ -137,11 +137,11 @@ bool fm_pack_is_good_path(const char *path, size_t len);
 
 /* ---- outlines: a pack without the bytes of its files, for the source that can read them again; never sent ---- */
 
-/* Bytes of the outline of a pack that fm_pack_end() made. */
+/* Bytes of the outline of a pack that fm_pack_end() made; 0: it is none. */
 size_t fm_pack_outline_len(const void *pack, size_t len);
 
-/* Write it at out (8-aligned), out_len bytes as that said. */
-void fm_pack_outline(const void *pack, size_t len, void *out, size_t out_len);
+/* Write it at out (8-aligned), out_len bytes as that said. False: it is another pack by now. */
+bool fm_pack_outline(const void *pack, size_t len, void *out, size_t out_len);
 
 /* Read it with fm_pack_next(): entries as in the pack, data is NULL whatever data_len says. */
 int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t len);

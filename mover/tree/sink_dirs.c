@@ -2,7 +2,6 @@
 /*
  * sink_dirs - where the entries of a tree go: directories below data, opened without ever following a link.
  */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +45,8 @@ int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len)
 	char terminated[FM_TREE_PATH_MAX + 1];
 	int fd;
 
-	assert(len <= FM_TREE_PATH_MAX);
+	if (len > FM_TREE_PATH_MAX)
+		return -ENAMETOOLONG;
 	if (len == 0)
 		return d->root;
 	if (is_cached(d, path, len))
@@ -88,10 +88,11 @@ static int make_all(struct fm_sink_call *call, const char *path, size_t len)
 		size_t n = (size_t)((slash ? slash : end) - at);
 		int next;
 
-		assert(n > 0 && n <= FM_SINK_NAME_MAX);
-		memcpy(name, at, n);
-		name[n] = '\0';
-		next = make_one(call, dir, name);
+		if (n <= FM_SINK_NAME_MAX) {
+			memcpy(name, at, n);
+			name[n] = '\0';
+		}
+		next = n <= FM_SINK_NAME_MAX ? make_one(call, dir, name) : -ENAMETOOLONG;
 		if (dir != call->data.root)
 			close(dir);
 		dir = next;
@@ -147,7 +148,8 @@ int fm_sink_at(struct fm_sink_call *call, const char *path, size_t len, struct f
 	size_t name_len = slash ? len - dir_len - 1 : len;
 	const char *why = NULL;
 
-	assert(name_len > 0 && name_len <= FM_SINK_NAME_MAX);
+	if (name_len == 0 || name_len > FM_SINK_NAME_MAX)
+		return fm_sink_refuse(call->s, path, len, "is no path", call->err);
 	if (!is_cached(&call->data, path, dir_len))
 		why = fault_of(path, dir_len);
 	if (!why && begins_reserved(path + len - name_len, name_len))
@@ -227,7 +229,7 @@ static int find_spelling(int dir, const char *name, uint64_t ino, char other[FM_
 		if (strcmp(entry->d_name, name) == 0)
 			ret = 0;
 		else if (entry->d_ino == ino)
-			memcpy(other, entry->d_name, strlen(entry->d_name) + 1);
+			snprintf(other, FM_SINK_NAME_MAX + 1, "%s", entry->d_name);	/* a FUSE file system has longer ones */
 	}
 	closedir(d);
 	return ret;

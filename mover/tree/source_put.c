@@ -34,7 +34,7 @@ static void make_path(struct fm_source_fill *f, const struct fm_source_item *it)
 		if (at > 0 && it->name_len > 0)
 			f->path[at++] = '/';
 	}
-	assert(at + it->name_len < sizeof(f->path));
+	assert(at + it->name_len < sizeof(f->path));	/* the scan refused longer ones */
 	memcpy(f->path + at, it->name, it->name_len);
 	f->path_len = at + it->name_len;
 	f->path[f->path_len] = '\0';
@@ -97,13 +97,18 @@ static bool has_room(const struct fm_source_fill *f, const struct fm_pack_entry 
 	return fm_pack_room(&f->w, e->path_len, e->target_len, e->xattr_len) >= 0;
 }
 
+/* NULL: no far end would take it. What a file system says of a file is not always what can be. */
+static uint8_t *add(struct fm_source_fill *f, const struct fm_pack_entry *e)
+{
+	return FM_FAULT("source.add") ? NULL : fm_pack_add(&f->w, e);
+}
+
 /* An entry without data. */
 static int put_entry(struct fm_source_fill *f, const struct fm_pack_entry *e)
 {
 	if (!has_room(f, e))
 		return no_room(f, e);
-	fm_pack_add(&f->w, e);
-	return FM_SOURCE_PUT;
+	return add(f, e) ? FM_SOURCE_PUT : fail(f, -EINVAL);
 }
 
 /* ---- directories and links ---- */
@@ -304,7 +309,8 @@ static int put_offer(struct fm_source_fill *f, struct fm_source_item *it, const 
 		if (ret < 0)
 			return fail(f, ret);
 	}
-	fm_pack_add(&f->w, &e);
+	if (!add(f, &e))
+		return fail(f, -EINVAL);
 	f->offers++;
 	count_file(f, st);
 	return FM_SOURCE_PUT;
@@ -327,8 +333,8 @@ static int put_large(struct fm_source_fill *f, struct fm_source_item *it, bool h
 		return fail(f, ret);
 	if (ret != FM_SOURCE_PUT)
 		return ret;
-	if (has_attr)
-		fm_pack_add(&f->w, &attr);
+	if (has_attr && !add(f, &attr))
+		return fail(f, -EINVAL);
 	if (!it->is_wanted)
 		count_file(f, &st);
 	return FM_SOURCE_PUT;
@@ -391,7 +397,9 @@ static int put_piece(struct fm_source_fill *f, struct fm_source_item *it, const 
 		return fail(f, ret);
 	if (it->from == 0 && !it->is_wanted)
 		count_file(f, st);
-	data = fm_pack_add(&f->w, &e);
+	data = add(f, &e);
+	if (!data)
+		return fail(f, -EINVAL);
 	return e.data_len > 0 ? read_piece(f, it->file, &e, data) : FM_SOURCE_PUT;
 }
 
@@ -465,9 +473,11 @@ int fm_source_put_again(struct fm_source_fill *f, const struct fm_source_sent *s
 
 		if (fm_pack_room(&f->w, e.path_len, e.target_len, e.xattr_len) < (int64_t)e.data_len)
 			return fm_err_set(f->err, -EINVAL, "a pack is to be made again in a shorter buffer");
-		data = fm_pack_add(&f->w, &e);
 		memcpy(f->path, e.path, e.path_len);
 		f->path[e.path_len] = '\0';
+		data = add(f, &e);
+		if (!data)
+			return fail(f, -EINVAL);
 		ret = e.data_len > 0 ? read_again(f, &e, data) : 0;
 	}
 	return ret < 0 ? fail(f, ret) : 0;

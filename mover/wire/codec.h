@@ -3,8 +3,8 @@
  * codec - inside mover/wire only: how one type of control message is written, read and checked.
  *
  * Each message has its three functions side by side in wire_session.c, wire_xfer.c, wire_request.c, wire_verify.c or
- * wire_volumes.c; wire.c has the table and calls them. check() is the one place that knows the ranges: the encoder asserts it, the decoder returns it,
- * so that what one side refuses the other can never have sent.
+ * wire_volumes.c; wire.c has the table and calls them. check() is the one place that knows the ranges: encoder and decoder both ask it, so that what
+ * one side refuses the other can never have sent.
  */
 #ifndef FM_WIRE_CODEC_H
 #define FM_WIRE_CODEC_H

@@ -6,7 +6,6 @@
  * is there because TCP's checksum is weak and because memory on the way (a NIC's, a bridge's) is nobody's: a chunk
  * whose descriptor was hit must not be written somewhere else.
  */
-#include <assert.h>
 #include <errno.h>
 
 #include "mover/base/bytes.h"
@@ -77,12 +76,13 @@ static int check(const struct fm_data_msg *m)
 	return check_bare(m);
 }
 
-void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE])
+int fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE])
 {
 	static const uint8_t zeros[ZERO_LEN];
 	struct fm_writer w = { buf, buf + FM_DATA_MSG_SIZE, false };
 
-	assert(check(msg) == 0);
+	if (check(msg) < 0)
+		return -EINVAL;
 	fm_put_u8(&w, msg->type);
 	fm_put_u8(&w, msg->status);
 	fm_put_le16(&w, msg->slot);
@@ -94,7 +94,7 @@ void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MS
 	fm_put_le32(&w, msg->data_crc);
 	fm_put_bytes(&w, zeros, ZERO_LEN);
 	fm_put_le32(&w, fm_crc32c(0, buf, CRC_AT));
-	assert(!w.failed && w.at == w.end);
+	return 0;
 }
 
 int fm_data_decode(const uint8_t buf[static FM_DATA_MSG_SIZE], struct fm_data_msg *msg)

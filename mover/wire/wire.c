@@ -4,7 +4,6 @@
  */
 #include "mover/wire/wire.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -79,14 +78,12 @@ size_t fm_wire_encode(const struct fm_wire_msg *msg, uint8_t buf[static FM_WIRE_
 	const uint16_t *flags = flags_of((struct fm_wire_msg *)msg);	/* only read */
 	struct fm_writer w = { buf, buf + FM_WIRE_MSG_MAX, false };
 
-	assert(codec);
-	assert(!flags || (*flags & ~codec->flags) == 0);
-	assert(!codec->check || codec->check(msg) == 0);
+	if (!codec || (flags && (*flags & ~codec->flags) != 0) || (codec->check && codec->check(msg) < 0))
+		return 0;
 	fm_put_le16(&w, (uint16_t)msg->type);
 	fm_put_le16(&w, flags ? *flags : 0);
 	codec->put(&w, msg);
-	assert(!w.failed);
-	return (size_t)(w.at - buf);
+	return w.failed ? 0 : (size_t)(w.at - buf);
 }
 
 int fm_wire_decode(const uint8_t *buf, size_t len, struct fm_wire_msg *msg)
@@ -140,7 +137,8 @@ bool fm_wire_is_good_path(const char *at, size_t len)
 
 void fm_wire_put_str(struct fm_writer *w, const struct fm_wire_str *s)
 {
-	assert(s->len <= UINT16_MAX);
+	if (s->len > UINT16_MAX)
+		w->failed = true;
 	fm_put_le16(w, (uint16_t)s->len);
 	fm_put_bytes(w, s->at, s->len);
 }

@@ -5,7 +5,8 @@
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
  * checked before a value is used; unknown types and unknown flag bits are refused (-EPROTO), wrong lengths are
- * -EBADMSG, values outside their range -ERANGE. Encoders assert: a wrong value there is our bug.
+ * -EBADMSG, values outside their range -ERANGE. Encoders refuse the same: what a message says may come from others (a
+ * caller's tree, a file system), and what was overlooked ends one session, not the process.
  *
  * Control messages travel on the authenticated control connection, each behind a length of its own (transport). Every
  * one begins
@@ -487,7 +488,7 @@ struct fm_wire_msg {
 	};
 };
 
-/* Into buf; returns the length. The values must be in range and fit FM_WIRE_MSG_MAX (asserted). */
+/* Into buf; returns the length. 0: a message that no decoder takes. */
 size_t fm_wire_encode(const struct fm_wire_msg *msg, uint8_t buf[static FM_WIRE_MSG_MAX]);
 
 /* -EBADMSG, -EPROTO or -ERANGE, as above. */
@@ -503,8 +504,8 @@ struct fm_wire_range fm_wire_range(const uint8_t *have, unsigned i);
 void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range);
 
 /*
- * Whether what a user gave may go into a message as the name of a node or store, as a path. Encoders assert it, so
- * ask before.
+ * Whether what a user gave may go into a message as the name of a node or store, as a path. Encoders refuse the
+ * others, so ask before.
  */
 bool fm_wire_is_good_name(const char *at, size_t len);
 bool fm_wire_is_good_path(const char *at, size_t len);
@@ -553,7 +554,8 @@ struct fm_data_msg {
 	uint32_t data_crc;
 };
 
-void fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE]);
+/* -EINVAL: a message that no decoder takes; buf is as it was. */
+int fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE]);
 
 /* -EILSEQ: crc is wrong. Else as fm_wire_decode(). */
 int fm_data_decode(const uint8_t buf[static FM_DATA_MSG_SIZE], struct fm_data_msg *msg);

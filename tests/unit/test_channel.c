@@ -875,6 +875,17 @@ static void test_messages(void)
 		}
 }
 
+static void test_bad_asks(void)
+{
+	static uint8_t buf[FM_CHANNEL_ASK_MAX];
+	static struct fm_channel_ask ask;
+
+	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_FILL, .acks_count = FM_CHANNEL_ACKS_MAX + 1 };
+	CU_ASSERT_EQUAL(fm_channel_put_ask(&ask, buf), 0);
+	ask = (struct fm_channel_ask){ .op = FM_CHANNEL_SEAL_LARGE, .has_digest = true, .digest = { .blocks = FM_DIGEST_BLOCKS_MAX + 1 } };
+	CU_ASSERT_EQUAL(fm_channel_put_ask(&ask, buf), 0);
+}
+
 static void test_asks(void)
 {
 	static uint8_t buf[FM_CHANNEL_ASK_MAX];
@@ -903,7 +914,7 @@ static void test_asks(void)
 	len = fm_channel_put_ask(&ask, buf);
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), 0);
 	CU_ASSERT_TRUE(back.flags == FM_CHANNEL_OFFERING && strcmp(back.identity.node, "node") == 0 && back.identity.ctime_ns == -4);
-	buf[4] = 2;
+	buf[4]++;
 	CU_ASSERT_EQUAL(fm_channel_get_ask(buf, len, &back), -EPROTONOSUPPORT);
 }
 
@@ -948,6 +959,7 @@ static void test_faults(void)
 static const struct fm_test tests[] = {
 	{ "messages are read as they were written, others refused", test_messages },
 	{ "asks are read as they were written", test_asks },
+	{ "an ask that cannot be said is none", test_bad_asks },
 	{ "a tree through channels is the same tree", test_tree },
 	{ "an error of the caller's tree is heard", test_error_of_the_tree },
 	{ "stop, and a caller that goes away", test_stop },

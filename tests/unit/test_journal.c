@@ -734,7 +734,7 @@ static void test_all_or_nothing(void)
 static void test_bad_entries(void)
 {
 	static char path[FM_JOURNAL_PATH_MAX + 2];
-	struct fm_journal_entry bad[9];
+	struct fm_journal_entry bad[10];
 	int fd = file_of("", 0);
 	struct fm_journal *j = open_journal(fd, &tree_opts);
 
@@ -752,7 +752,8 @@ static void test_bad_entries(void)
 	bad[6].len = 0;
 	bad[7].len = UINT64_MAX;
 	bad[8].offset = UINT64_MAX;
-	for (size_t i = 0; i < 9; i++)
+	bad[9] = piece("f", 0, 0, 0, 7);		/* a CRC of no bytes */
+	for (size_t i = 0; i < 10; i++)
 		CU_ASSERT_EQUAL(append_one(j, bad[i]), -EINVAL);
 	CU_ASSERT_EQUAL(file_len(fd), 0);
 	/* The longest path, and the largest file, are good. */

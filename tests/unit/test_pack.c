@@ -118,6 +118,32 @@ static void test_round_trip(void)
 	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 0);
 }
 
+/* Whatever a file system says of its files: an entry that no reader takes is not written. */
+static void test_not_added(void)
+{
+	struct fm_pack_writer w;
+	struct fm_pack_entry e = file_entry("f", 0);
+	size_t len;
+
+	fm_pack_begin(&w, buf, sizeof(buf), 0);
+	CU_ASSERT_PTR_NOT_NULL(fm_pack_add(&w, &e));
+	len = w.len;
+	e = file_entry("../f", 0);
+	CU_ASSERT_PTR_NULL(fm_pack_add(&w, &e));
+	e = file_entry("f", 0);
+	e.size = UINT64_MAX;
+	CU_ASSERT_PTR_NULL(fm_pack_add(&w, &e));
+	e = entry(FM_PACK_LINK, "l", "");
+	CU_ASSERT_PTR_NULL(fm_pack_add(&w, &e));
+	e = file_entry("f", sizeof(buf));
+	CU_ASSERT_PTR_NULL(fm_pack_add(&w, &e));
+	CU_ASSERT_TRUE(w.len == len && w.count == 1);
+	len = fm_pack_end(&w);
+	CU_ASSERT_EQUAL(read_all(buf, len), 0);
+	CU_ASSERT_TRUE(fm_pack_outline_len(buf, len) > 0);
+	CU_ASSERT_EQUAL(fm_pack_outline_len(buf, len - 8), 0);
+}
+
 /* The format is for good: these bytes may only change with FM_PACK_VERSION. */
 static void test_golden_bytes(void)
 {
@@ -374,6 +400,7 @@ static void test_outline(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "an entry that no reader takes is not written", test_not_added },
 	{ "what is written is read", test_round_trip },
 	{ "the bytes are those of the specification", test_golden_bytes },
 	{ "the room it tells is the room there is", test_room_is_exact },

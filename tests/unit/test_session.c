@@ -145,6 +145,7 @@ static const struct fm_clock test_clock = { clock_now, NULL };
 
 /* What this node says of its volumes. */
 static unsigned volumes_here;
+static bool is_odd_here;		/* the last one is none that can be said */
 
 static int read_here(void *ctx, struct fm_volume_said **out, unsigned *count, struct fm_err *err)
 {
@@ -158,6 +159,8 @@ static int read_here(void *ctx, struct fm_volume_said **out, unsigned *count, st
 		(*out)[i] = (struct fm_volume_said){ .subsystem = "disk", .writer = "a", .is_mounted = true, .is_read_write = true, .epoch = i };
 		snprintf((*out)[i].name, sizeof((*out)[i].name), "v%u", i);
 	}
+	if (is_odd_here)
+		(*out)[volumes_here - 1].subsystem[0] = '\0';
 	return 0;
 }
 
@@ -676,6 +679,23 @@ static void test_volumes_asked(void)
 	end();
 }
 
+/* What others made this node say ends the session, and nothing else. */
+static void test_cannot_be_said(void)
+{
+	const struct fm_wire_msg ask = { .type = FM_WIRE_VOLUMES_ASK, .volumes_ask = { .id = 5 } };
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	volumes_here = 2;
+	is_odd_here = true;
+	volumes_said = 0;
+	say(&ask);
+	is_odd_here = false;
+	CU_ASSERT_EQUAL(volumes_said, 0);
+	CU_ASSERT_TRUE(ctl.is_closed);
+	end();
+}
+
 static struct {
 	unsigned answers, volumes, dones;
 	int code;
@@ -783,6 +803,7 @@ static void test_volumes_are_asked_for_root(void)
 static const struct fm_test tests[] = {
 	{ "users cannot keep root from asking for volumes", test_volumes_are_asked_for_root },
 	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
+	{ "a message that breaks the protocol is not sent, and ends its session", test_cannot_be_said },
 	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },
 	{ "a peer that speaks other versions only is told which, and what to do", test_other_version },
 	{ "a newer peer that still knows our version is welcome", test_newer_that_knows_ours },

@@ -210,15 +210,30 @@ static void test_data_random(void)
 			seal(bytes);
 		if (fm_data_decode(bytes, &m) != 0)
 			continue;
-		fm_data_encode(&m, out);
+		CU_ASSERT_EQUAL(fm_data_encode(&m, out), 0);
 		CU_ASSERT_EQUAL(memcmp(out, bytes, FM_DATA_MSG_SIZE), 0);
 	}
+}
+
+static void test_data_refused(void)
+{
+	struct fm_data_msg m = { .type = FM_DATA_CHUNK, .generation = 1, .length = 1 };
+	uint8_t out[FM_DATA_MSG_SIZE];
+
+	CU_ASSERT_EQUAL(fm_data_encode(&m, out), 0);
+	m.slot = FM_WIRE_SLOTS_MAX;
+	CU_ASSERT_EQUAL(fm_data_encode(&m, out), -EINVAL);
+	m = (struct fm_data_msg){ .type = FM_DATA_CHUNK, .generation = 1 };
+	CU_ASSERT_EQUAL(fm_data_encode(&m, out), -EINVAL);
+	m = (struct fm_data_msg){ .type = 77, .generation = 1 };
+	CU_ASSERT_EQUAL(fm_data_encode(&m, out), -EINVAL);
 }
 
 static const struct fm_test tests[] = {
 	{ "every data message has its golden bytes, both ways", test_data_golden },
 	{ "one wrong bit of a data message is noticed", test_data_crc },
 	{ "every range and zero of every data message is checked", test_data_ranges },
+	{ "what no decoder takes is not encoded", test_data_refused },
 	{ "random data messages are refused or mean exactly themselves", test_data_random },
 };
 

@@ -15,6 +15,7 @@
 #include "mover/link.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
+#include "mover/wire/wire.h"
 #include "mover/xfer.h"
 
 #define SLAB 65536u
@@ -99,6 +100,25 @@ static void world_free(struct world *w)
 	fm_link_unref(w->link);
 	fm_slabs_free(w->slabs);
 	fm_loop_free(w->loop);
+}
+
+/* What a journal or a caller says is there goes into READY as it is. */
+static void test_bad_have(void)
+{
+	struct fm_have have = { .crc = 7 };
+	struct world w;
+
+	world_new(&w, false, 100000, &plain_ops);
+	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);		/* a CRC of no bytes */
+	CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 4096, 100, 10), 0);	/* ends in the middle of a block */
+	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);
+	fm_ranges_free(&have.ranges);
+	for (uint64_t i = 0; i <= FM_WIRE_RANGES_MAX; i++)
+		CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 2 * i * 4096, 4096, FM_WIRE_RANGES_MAX + 1), 0);
+	w.x->o.size = UINT64_C(1) << 40;
+	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);		/* more than READY can say */
+	fm_ranges_free(&have.ranges);
+	world_free(&w);
 }
 
 static unsigned held;
@@ -514,6 +534,7 @@ static void test_no_memory(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "what is said to be there and cannot be is refused", test_bad_have },
 	{ "chunks come in order and cover the file, and acknowledged in any order give its CRC32C", test_in_order_and_whole },
 	{ "a chunk that was lost comes again with its number, and counts once", test_lost_comes_again },
 	{ "holes are not sent, blocks around them are", test_holes_are_skipped },
