@@ -498,6 +498,25 @@ static bool is_seen(const struct fm_xfer *x, uint64_t seq)
 	return x->seen[seq / 8] & 1u << seq % 8;
 }
 
+static bool is_cut(const struct fm_xfer *x, const struct fm_chunk *c)
+{
+	return !x->o.file->tree && (c->offset + c->len) % FM_XFER_BLOCK != 0;
+}
+
+/* Of a file whose size is not known yet the first chunk that is cut says where it ends. */
+static int accept_end(struct fm_xfer *x, const struct fm_chunk *c)
+{
+	uint64_t end = c->offset + c->len;
+
+	if (x->o.size != FM_SIZE_UNKNOWN)
+		return end > x->o.size || (is_cut(x, c) && end != x->o.size) ? -ERANGE : 0;
+	if (x->odd_end)
+		return end > x->odd_end || (is_cut(x, c) && end != x->odd_end) ? -ERANGE : 0;
+	if (is_cut(x, c))
+		x->odd_end = end;
+	return 0;
+}
+
 int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *c)
 {
 	assert(!x->o.is_source);
@@ -507,10 +526,10 @@ int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *c)
 		return -ERANGE;
 	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
 		return -ERANGE;
+	if (!x->o.file->is_stream)
+		return c->offset % FM_XFER_BLOCK ? -ERANGE : accept_end(x, c);
 	if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
 		return -ERANGE;
-	if (!x->o.file->is_stream)
-		return c->offset % FM_XFER_BLOCK ? -ERANGE : 0;
 	/* Another connection may carry on where one broke, not two at once. */
 	if ((x->bound_to != who && x->under_way > 0) || c->seq < x->next_seq)
 		return -EPROTO;
@@ -562,10 +581,14 @@ static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
 		x->log[x->log_count++] = (struct fm_written){ .offset = c->offset, .len = c->len, .crc = crc };
 }
 
-/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that said less. */
+/* It was accepted while the size was not known yet (a get: chunks may overtake FOUND), and that says something else. */
 static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 {
-	return x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size;
+	uint64_t end = c->offset + c->len;
+
+	if (x->o.size == FM_SIZE_UNKNOWN)
+		return false;
+	return end > x->o.size || (!x->o.file->is_stream && is_cut(x, c) && end != x->o.size);
 }
 
 void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)

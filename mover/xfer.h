@@ -123,6 +123,7 @@ struct fm_xfer {
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
 	size_t seen_taken;		/* of the budget */
+	uint64_t odd_end;		/* size not known yet: the end of the file, as the chunk that is cut off a block says; 0: none came */
 };
 
 /* The reference of the control thread is the caller's. */
@@ -198,7 +199,10 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 /* Source: it will not be sent (the transfer failed). */
 void fm_xfer_dropped(struct fm_xfer *x);
 
-/* Sink: whether a chunk with these numbers, from connection `who`, may be written. */
+/*
+ * Sink: whether a chunk with these numbers, from connection `who`, may be written. Only the last chunk of a file may end
+ * elsewhere than at a block: what is written behind its data, to fill the block, must not be another chunk's.
+ */
 int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *chunk);
 
 /*

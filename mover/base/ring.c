@@ -21,6 +21,12 @@
 
 enum io_state { IO_IDLE, IO_WAITING, IO_RUNNING, IO_ENDED };
 
+/* Of what was moved, what was asked for. */
+static int64_t ring_counted(const struct fm_io *io)
+{
+	return io->moved < io->len ? io->moved : io->len;
+}
+
 enum io_next ring_io_advance(struct fm_io *io, int64_t got)
 {
 	if (got == -EINTR)
@@ -38,14 +44,14 @@ enum io_next ring_io_advance(struct fm_io *io, int64_t got)
 		return IO_OVER;
 	}
 	if (got == 0) {
-		io->res = io->is_write ? -EIO : (int64_t)io->moved;	/* a write that moves nothing would never end */
+		io->res = io->is_write ? -EIO : ring_counted(io);	/* a write that moves nothing would never end */
 		return IO_OVER;
 	}
-	assert(got <= (int64_t)(io->len - io->moved));
+	assert(got <= (int64_t)ring_io_left(io));
 	io->moved += (uint32_t)got;
-	if (io->moved < io->len)
+	if (ring_io_left(io) > 0)
 		return IO_AGAIN;
-	io->res = io->moved;
+	io->res = ring_counted(io);
 	return IO_OVER;
 }
 
@@ -186,6 +192,7 @@ void fm_ring_free(struct fm_ring *ring)
 static void ring_queue(struct fm_ring *ring, struct fm_io *io, bool is_write)
 {
 	assert(io->done && io->fd >= 0 && io->buf && io->len > 0 && io->state == IO_IDLE);
+	assert(io->pad <= UINT32_MAX - io->len && (io->pad == 0 || !ring_io_is_stream(io)));
 	io->res = 0;
 	io->moved = 0;
 	io->is_write = is_write;

@@ -33,6 +33,7 @@ struct fm_io {
 	int fd;
 	void *buf;
 	uint32_t len;		/* bytes, > 0 */
+	uint32_t pad;		/* bytes behind them that are moved too and counted nowhere: a direct file takes whole blocks */
 	uint64_t offset;	/* or FM_IO_STREAM */
 	const uint32_t *crc;	/* to be written as a pack of a tree: its CRC32C (tree_file.h); else not looked at. NULL: not known */
 	int64_t res;		/* bytes, or a negative errno; valid in done() */

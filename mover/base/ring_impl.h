@@ -63,6 +63,12 @@ static inline uint8_t *ring_io_rest(const struct fm_io *io)
 	return (uint8_t *)io->buf + io->moved;
 }
 
+/* How much of it is still to be moved. */
+static inline uint32_t ring_io_left(const struct fm_io *io)
+{
+	return io->len + io->pad - io->moved;
+}
+
 /* The backend is through with io, whose res is set. done() follows in ring_finish(). */
 void ring_end(struct fm_ring *ring, struct fm_io *io);
 

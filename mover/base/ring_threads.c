@@ -74,7 +74,7 @@ static void threads_collect(struct fm_task *task)
 static int64_t file_attempt(const struct fm_io *io)
 {
 	off_t offset = (off_t)(io->offset + io->moved);
-	size_t len = io->len - io->moved;
+	size_t len = ring_io_left(io);
 	ssize_t got = io->is_write ? pwrite(io->fd, ring_io_rest(io), len, offset)
 				   : pread(io->fd, ring_io_rest(io), len, offset);
 
@@ -126,7 +126,7 @@ static void *file_thread(void *arg)
  */
 static int64_t stream_attempt(const struct fm_io *io)
 {
-	size_t len = io->len - io->moved;
+	size_t len = ring_io_left(io);
 	ssize_t got;
 
 	if (!io->is_write) {

@@ -124,7 +124,7 @@ static struct io_uring_sqe *uring_sqe(struct ring_uring *u)
 static void uring_prepare_transfer(struct ring_uring *u, struct fm_io *io, struct io_uring_sqe *sqe)
 {
 	uint8_t *buf = ring_io_rest(io);
-	uint32_t len = io->len - io->moved;
+	uint32_t len = ring_io_left(io);
 	uint64_t offset = ring_io_is_stream(io) ? (uint64_t)-1 : io->offset + io->moved;
 	int piece = uring_piece(u, buf, &len);
 

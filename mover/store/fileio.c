@@ -128,82 +128,30 @@ static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t 
 	return moved;
 }
 
-static bool is_odd(const struct fm_fileio *file, const struct fm_io *io)
+/* What a direct operation moves behind io->len bytes, to end at a block. */
+static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 {
-	return file->is_direct && io->len % FM_STORE_BLOCK != 0;
+	return file->is_direct ? -io->len & (FM_STORE_BLOCK - 1) : 0;
 }
 
-static uint32_t padded(uint32_t len)
+/* For memory, and for a lane without a ring. */
+static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io, bool is_write)
 {
-	return (len + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1);
+	int64_t res = move_now(file->fd, is_write, io, io->len + io->pad);
+
+	fm_done_list_add(lane->done, io, res > (int64_t)io->len ? (int64_t)io->len : res);
 }
 
-/*
- * What lies behind the data of a direct write reaches the disk until publish() cuts it off: it must not be old
- * memory.
- */
-static void pad(const struct fm_io *io)
-{
-	memset((char *)io->buf + io->len, 0, padded(io->len) - io->len);
-}
-
-/* A length counted in whole blocks, as the caller sees it. */
-static int64_t unpadded(int64_t res, uint32_t len)
-{
-	return res > (int64_t)len ? (int64_t)len : res;
-}
-
-/*
- * For memory, for a lane without a ring, and for a second odd length while the first is under way (which no
- * sane caller has).
- */
-static void fileio_now(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io,
-		       bool is_write)
-{
-	uint32_t len = is_odd(file, io) ? padded(io->len) : io->len;
-	int64_t res;
-
-	if (is_write && is_odd(file, io))
-		pad(io);
-	res = move_now(file->fd, is_write, io, len);
-	fm_done_list_add(lane->done, io, unpadded(res, io->len));
-}
-
-/* ------------------------------------------------------------------------------------ through the ring */
-
-static void fileio_tail_done(struct fm_io *tail)
-{
-	struct fm_fileio *file = fm_container_of(tail, struct fm_fileio, tail);
-	struct fm_io *asked = file->tail_asked;
-
-	asked->res = unpadded(tail->res, asked->len);
-	atomic_store_explicit(&file->is_tail_busy, false, memory_order_release);
-	asked->done(asked);	/* the file may be gone from here on */
-}
-
-/* The block-sized operation in place of io. */
-static struct fm_io *fileio_tail(struct fm_fileio *file, struct fm_io *io)
-{
-	file->tail = (struct fm_io){ .done = fileio_tail_done, .buf = io->buf, .len = padded(io->len),
-				     .offset = io->offset };
-	file->tail_asked = io;
-	return &file->tail;
-}
-
-static bool fileio_take_tail(struct fm_fileio *file)
-{
-	return !atomic_exchange_explicit(&file->is_tail_busy, true, memory_order_acquire);
-}
+/* ------------------------------------------------------------------------------------------- either way */
 
 void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);
-	if (file->is_memory || !lane->ring || (is_odd(file, io) && !fileio_take_tail(file))) {
+	io->pad = pad_of(file, io);
+	if (file->is_memory || !lane->ring) {
 		fileio_now(file, lane, io, false);
 		return;
 	}
-	if (is_odd(file, io))
-		io = fileio_tail(file, io);
 	io->fd = file->fd;
 	fm_ring_read(lane->ring, io);
 }
@@ -211,13 +159,12 @@ void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struc
 void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);
-	if (file->is_memory || !lane->ring || (is_odd(file, io) && !fileio_take_tail(file))) {
+	/* What lies behind the data reaches the disk until publish() cuts it off: it must not be old memory. */
+	io->pad = pad_of(file, io);
+	memset((char *)io->buf + io->len, 0, io->pad);
+	if (file->is_memory || !lane->ring) {
 		fileio_now(file, lane, io, true);
 		return;
-	}
-	if (is_odd(file, io)) {
-		pad(io);
-		io = fileio_tail(file, io);
 	}
 	io->fd = file->fd;
 	fm_ring_write(lane->ring, io);

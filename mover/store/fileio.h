@@ -2,7 +2,8 @@
 /*
  * fileio - reads and writes of one regular file, in the way that suits its file system:
  *
- *   direct     O_DIRECT through the lane's ring. Odd lengths (the tail of a file) are moved as whole blocks.
+ *   direct     O_DIRECT through the lane's ring. Odd lengths (the tail of a file) are moved as whole blocks: the
+ *              buffer goes on to the end of the last one.
  *   buffered   through the ring and the page cache, where there is no O_DIRECT. A note says why.
  *   at once    tmpfs and ramfs: pread(2) and pwrite(2) on the lane itself, since a copy within memory is cheaper
  *              than handing it to one of io_uring's threads, which is what would happen there.
@@ -12,7 +13,6 @@
 #ifndef FM_STORE_FILEIO_H
 #define FM_STORE_FILEIO_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/statfs.h>
 
@@ -25,13 +25,6 @@ struct fm_fileio {
 	int fd;
 	bool is_direct;
 	bool is_memory;			/* at once */
-	/*
-	 * The one operation of odd length under way on a direct file: what the caller asked for, and what the
-	 * ring does for it.
-	 */
-	atomic_bool is_tail_busy;
-	struct fm_io tail;
-	struct fm_io *tail_asked;
 };
 
 /* Whether a file system of this kind lives in memory. */

@@ -520,7 +520,7 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  *     8   8 xfer        CHUNK, ACK; GRANT: remote address of slot 0; else 0
  *    16   8 seq         CHUNK, ACK: the chunk's number in its transfer, from 0; else 0
  *    24   8 offset      CHUNK: in the file; else 0
- *    32   4 length      CHUNK: 1 .. chunk; GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple of 4096); else 0
+ *    32   4 length      CHUNK: 1 .. chunk, a multiple of 4096 unless it ends the file or is a pack; GRANT: bytes of a slot (FM_WIRE_CHUNK_MIN .. FM_WIRE_CHUNK_MAX, a multiple of 4096); else 0
  *    36   4 data_crc    CHUNK: CRC32C of the payload; GRANT: rkey; else 0
  *    40  20 zero
  *    60   4 crc         CRC32C of bytes 0 .. 59

@@ -219,6 +219,40 @@ static void test_direct(void)
 	on_both(DEPTH, check_direct);
 }
 
+/* Goal: what is moved behind the bytes that were asked for, to fill a block, is moved and not counted. */
+static void check_pad(void)
+{
+	int fd = temp_file();
+	struct op op[2] = { make_op(fd, block(0), 100, 0), make_op(fd, block(1), BLOCK + 100, 2 * BLOCK) };
+	struct op back = make_op(fd, block(BLOCKS), 4 * BLOCK - 10, 0), short_back = make_op(fd, block(BLOCKS), BLOCK, 3 * BLOCK);
+
+	op[0].io.pad = op[1].io.pad = BLOCK - 100;
+	fm_ring_write(ring, &op[0].io);
+	fm_ring_write(ring, &op[1].io);
+	wait_for(&op[0]);
+	wait_for(&op[1]);
+	CU_ASSERT_EQUAL(op[0].io.res, 100);
+	CU_ASSERT_EQUAL(op[1].io.res, BLOCK + 100);
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_END), 4 * BLOCK);
+	back.io.pad = 10;
+	fm_ring_read(ring, &back.io);
+	wait_for(&back);
+	CU_ASSERT_EQUAL(back.io.res, 4 * BLOCK - 10);
+	CU_ASSERT_EQUAL(memcmp(block(0), block(BLOCKS), BLOCK), 0);
+	CU_ASSERT_EQUAL(memcmp(block(1), block(BLOCKS + 2), 2 * BLOCK), 0);
+	CU_ASSERT_EQUAL_FATAL(ftruncate(fd, 3 * BLOCK + 7), 0);
+	short_back.io.pad = BLOCK;
+	fm_ring_read(ring, &short_back.io);
+	wait_for(&short_back);
+	CU_ASSERT_EQUAL(short_back.io.res, 7);
+	close(fd);
+}
+
+static void test_pad(void)
+{
+	on_both(DEPTH, check_pad);
+}
+
 static void check_more_than_depth(void)
 {
 	struct op ops[BLOCKS];
@@ -791,6 +825,7 @@ static const struct fm_test tests[] = {
 	{ "what was written is read back, in registered memory or not", test_write_read },
 	{ "a read ends short at the end of the file", test_end_of_file },
 	{ "a direct read ends at the end of a file that is not a whole block", test_direct },
+	{ "what fills a block is moved and not counted", test_pad },
 	{ "more operations than the ring is deep all come to their end", test_more_than_depth },
 	{ "done() may start the next operation with the same struct", test_chain },
 	{ "each error of the system comes through", test_errors },

@@ -227,6 +227,8 @@ static void test_hostile_chunks(void)
 		{ .seq = 0, .offset = 1, .len = 10 },
 		{ .seq = 0, .offset = 3 * CHUNK, .len = 1 },
 		{ .seq = 0, .offset = 2 * CHUNK, .len = CHUNK + 1 },
+		{ .seq = 0, .offset = 0, .len = CHUNK - 1 },
+		{ .seq = 0, .offset = 2 * CHUNK, .len = 4097 },
 		{ .seq = 0, .offset = INT64_MAX - 10, .len = CHUNK },
 		{ .seq = 0, .offset = UINT64_MAX - 4095, .len = CHUNK },
 		{ .seq = UINT64_MAX, .offset = 0, .len = CHUNK },
@@ -242,6 +244,32 @@ static void test_hostile_chunks(void)
 	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &(struct fm_chunk){ .seq = FM_XFER_SEQ_AHEAD, .offset = 0, .len = 1 }), -ERANGE);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &(struct fm_chunk){ .seq = 9, .offset = CHUNK, .len = 1 }), 0);
+	world_free(&w);
+}
+
+/* Goal: only a file's last chunk ends elsewhere than at a block, whether its size is known or the chunk itself says it. */
+static void test_only_the_end_is_odd(void)
+{
+	const struct fm_chunk last = { .seq = 2, .offset = 2 * CHUNK, .len = 100 };
+	const struct fm_chunk inside = { .seq = 1, .offset = CHUNK, .len = 100 };
+	const struct fm_chunk behind = { .seq = 3, .offset = 3 * CHUNK, .len = CHUNK };
+	const struct fm_chunk whole = { .seq = 1, .offset = CHUNK, .len = CHUNK };
+	struct world w;
+
+	world_new(&w, false, 2 * CHUNK + 100, &plain_ops);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &inside), -ERANGE);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &last), 0);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &last), 0);	/* sent again */
+	world_free(&w);
+	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &last), 0);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &last), 0);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &inside), -ERANGE);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &behind), -ERANGE);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &whole), 0);
+	w.x->o.size = 4 * CHUNK;	/* so it was no end */
+	fm_xfer_written(w.x, &last, FM_KIND_TCP);
+	CU_ASSERT_EQUAL(w.x->err.code, -EPROTO);
 	world_free(&w);
 }
 
@@ -541,6 +569,7 @@ static const struct fm_test tests[] = {
 	{ "where data is, is looked for without the lock", test_looking_for_data_beside_others },
 	{ "a transfer may end while its data is looked for", test_ending_while_looking_for_data },
 	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },
+	{ "only a file's last chunk ends elsewhere than at a block", test_only_the_end_is_odd },
 	{ "a chunk behind an end that is said later fails the transfer", test_a_chunk_behind_the_end_that_is_said_later },
 	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
 	{ "no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks },
