@@ -5,23 +5,96 @@
  * A write moves mtime and ctime, and whoever puts the mtime back moves the ctime. But a new name, one that goes, and a
  * rename move the ctime as well, all of which happen when a version that somebody reads is replaced (mover/store/place.c): the
  * number of names changes only once the old version is unlinked, and until then its name is a partial file's.
+ *
+ * A store through a shared mapping moves them when its page can be written to no more and the store faults: that is so
+ * for each page after it was written back. A page that was dirty before the file was looked at takes further stores
+ * without a trace. Times move in ticks of some milliseconds (kernels from 6.13 on do better): a ctime that is the
+ * present tick's says nothing of what comes later in it.
  */
 #include "mover/journal/written.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
 #include "mover/journal/partial.h"
 
 #define NAME_TRIES 25
 #define NAME_PAUSE_US 2000
+#define LOOKS_MAX 32
+#define LOOK_PAUSE_US 1000	/* with the looks: longer than a tick, at most 10 ms */
+#define AHEAD_MAX_NS (100 * FM_NS_PER_MS)	/* of the clock: what is farther ahead is no present tick, the clock was set back */
 
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static int look(int fd, struct stat *out)
+{
+	if (FM_FAULT("written.fstat"))
+		return -EIO;
+	return fstat(fd, out) < 0 ? -errno : 0;
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+	return (int64_t)((uint64_t)t->tv_sec * FM_NS_PER_S + (uint64_t)t->tv_nsec);
+}
+
+/* Whether what is written now gives it another time than this one. The file system's times are the coarse clock's. */
+static bool is_past(const struct timespec *t)
+{
+	struct timespec now;
+	int64_t ahead;
+
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+		return true;	/* no such clock: as good as can be */
+	ahead = ns_of(t) - ns_of(&now);
+	return ahead < 0 || ahead > (int64_t)AHEAD_MAX_NS;
+}
+
+/* File systems without pages to write back say so in several ways. */
+static int write_back(int fd)
+{
+	const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+	int ret;
+
+	if (FM_FAULT("written.sync"))
+		return -EIO;
+	ret = sync_file_range(fd, 0, 0, all) < 0 ? -errno : 0;
+	return ret == -ENOSYS || ret == -EPERM || ret == -EINVAL || ret == -ESPIPE ? 0 : ret;
+}
+
+int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
+{
+	struct stat before;
+	bool is_same = false, is_settled = false;
+	int ret = look(fd, out);
+
+	for (unsigned i = 0; ret == 0 && i < LOOKS_MAX && !is_settled; i++) {
+		bool was_past = is_past(&out->st_ctim);
+
+		before = *out;
+		if (!was_past)
+			(void)usleep(LOOK_PAUSE_US);
+		ret = (uint64_t)out->st_size <= cached_max ? write_back(fd) : 0;
+		if (ret == 0)
+			ret = look(fd, out);
+		/* What was stored before the writing back is covered by it; what came behind it moved the ctime. */
+		is_same = is_same_time(&before.st_ctim, &out->st_ctim);
+		is_settled = was_past && is_same;
+	}
+	if (ret < 0)
+		return ret;
+	return is_same ? 0 : -ESTALE;
 }
 
 /* Whether its name is one of fmove's own, or was when it lost it: a version that gave way to another. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mover/base/env.h"
+#include "mover/base/fault.h"
 #include "mover/journal/written.h"
 #include "mover/store/fileio.h"
 #include "mover/store/store.h"
@@ -142,14 +143,17 @@ static const struct fm_file_ops dense_source_ops = {
 
 static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm_err *err)
 {
-	int ret = fm_sys_fstat(fd, &s->opened);
+	int ret;
 
-	if (ret < 0)
-		return fm_err_sys(err, ret, "look at the source");
 	s->flags = fcntl(fd, F_GETFL);
 	ret = fm_fileio_init(&s->io, fd, false, s->opts.is_buffered, &s->file.note, err);
 	if (ret < 0)
 		return ret;
+	ret = FM_FAULT("store.look") ? -EIO : fm_look_before_read(fd, s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
+	if (ret == -ESTALE)
+		return fm_err_set(err, ret, "the source is being written to; run it again when nothing writes there");
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at the source");
 	fm_attr_from_stat(&s->opened, fd, attr);
 	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
 	s->file.is_direct = s->io.is_direct;

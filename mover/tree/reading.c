@@ -17,6 +17,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
 #include "mover/journal/written.h"
+#include "mover/tree/tree.h"
 
 /* As in the stores: the kernel answers EAGAIN to a look-up beneath a directory that is being renamed. */
 #define BENEATH_TRIES_MAX 64
@@ -68,6 +69,14 @@ static int look(int fd, struct stat *out)
 	return fstat(fd, out) < 0 ? -errno : 0;
 }
 
+/* A large file is read by others, without the page cache; they see to what is in it. */
+static int look_first(int fd, struct stat *out)
+{
+	int ret = FM_FAULT("reading.look") ? -EIO : fm_look_before_read(fd, FM_TREE_LARGE, out);
+
+	return ret == 0 && !S_ISREG(out->st_mode) ? -ESTALE : ret;
+}
+
 int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out)
 {
 	struct fm_reading *r = FM_FAULT("reading.alloc") ? NULL : malloc(sizeof(*r));
@@ -77,9 +86,7 @@ int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading *
 		return -ENOMEM;
 	atomic_init(&r->refs, 1);
 	r->fd = fm_reading_open_fd(dir, name, 0, is_path);
-	ret = r->fd < 0 ? r->fd : look(r->fd, &r->st);
-	if (ret >= 0 && !S_ISREG(r->st.st_mode))
-		ret = -ESTALE;
+	ret = r->fd < 0 ? r->fd : look_first(r->fd, &r->st);
 	if (ret < 0) {
 		if (r->fd >= 0)
 			close(r->fd);

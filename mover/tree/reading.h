@@ -32,7 +32,10 @@ struct fm_reading {
  */
 int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path);
 
-/* 0, or -errno: -ESTALE if it is no regular file (any more). */
+/*
+ * 0, or -errno: -ESTALE if it is no regular file (any more), or is being written to. What was stored in it through a
+ * mapping is on the disk then (mover/journal/written.h).
+ */
 int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out);
 
 struct fm_reading *fm_reading_get(struct fm_reading *r);
