@@ -224,11 +224,28 @@ static int find_owner(const struct fm_setup *setup, struct owner *owner, struct 
 	return 0;
 }
 
+/*
+ * What was made just now. The directory around it may be the daemon's user's, who can put another thing under its name: so it is
+ * opened, looked at, and given by its descriptor.
+ */
 static int give(const char *path, const struct owner *owner, struct fm_err *err)
 {
+	struct stat st;
+	int fd, ret = 0;
+
 	if (owner->uid == geteuid() && owner->gid == getegid())
 		return 0;
-	return lchown(path, owner->uid, owner->gid) < 0 ? fm_err_sys(err, -errno, "chown %s", path) : 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		ret = fm_err_sys(err, -errno, "look at %s", path);
+	else if (st.st_uid != geteuid() || (S_ISREG(st.st_mode) && st.st_nlink != 1))
+		ret = fm_err_set(err, -EPERM, "%s is not what was made there just now", path);
+	else if (fchown(fd, owner->uid, owner->gid) < 0)
+		ret = fm_err_sys(err, -errno, "chown %s", path);
+	close(fd);
+	return ret;
 }
 
 /* A directory of the daemon's; one that is there stays as it is. */
@@ -236,7 +253,7 @@ static int make_dir(const char *path, mode_t mode, const struct owner *owner, st
 {
 	struct stat st;
 	bool is_there = stat(path, &st) == 0;
-	int ret = fm_dir_make(path, mode, (uid_t)-1, err);
+	int ret = fm_dir_make(path, mode, err);
 
 	return ret < 0 || is_there ? ret : give(path, owner, err);
 }
@@ -344,7 +361,7 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg, uint8_t
 	if (ret == 0 && !setup->node)
 		ret = own_name(node, sizeof(node), err);
 	if (ret == 0)
-		ret = fm_dir_make(dir_of(setup), 0755, (uid_t)-1, err);
+		ret = fm_dir_make(dir_of(setup), 0755, err);
 	if (ret < 0)
 		return ret;
 	if (!realpath(dir_of(setup), dir))

@@ -124,22 +124,19 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-int fm_dir_make(const char *path, mode_t mode, uid_t owner, struct fm_err *err)
+int fm_dir_make(const char *path, mode_t mode, struct fm_err *err)
 {
 	struct stat st;
 	int ret = make_parents(path);
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "make %s", path);
-	if (mkdir(path, mode) < 0) {
-		if (errno != EEXIST)
-			return fm_err_sys(err, -errno, "make %s", path);
-		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-			return fm_err_set(err, -ENOTDIR, "%s is there and no directory", path);
+	if (mkdir(path, mode) == 0)
 		return 0;
-	}
-	if (geteuid() == 0 && chown(path, owner, (gid_t)-1) < 0)
-		return fm_err_sys(err, -errno, "chown %s", path);
+	if (errno != EEXIST)
+		return fm_err_sys(err, -errno, "make %s", path);
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR, "%s is there and no directory", path);
 	return 0;
 }
 
@@ -161,7 +158,7 @@ int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct 
 	if (ret == 0)
 		ret = fm_path_join(dir, FM_CONFIG_PEERS_DIR, peers, err);
 	if (ret == 0)
-		ret = fm_dir_make(peers, 0755, (uid_t)-1, err);
+		ret = fm_dir_make(peers, 0755, err);
 	if (ret < 0)
 		return ret;
 	fm_value_key_print(peer->key, key);

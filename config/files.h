@@ -30,11 +30,8 @@ struct fm_file_write {
 
 int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_err *err);
 
-/*
- * Make a directory and its parents; one that is there is fine. A new last one gets mode and, as root, owner (-1:
- * as it is).
- */
-int fm_dir_make(const char *path, mode_t mode, uid_t owner, struct fm_err *err);
+/* Make a directory and its parents; one that is there is fine. A new last one gets mode. */
+int fm_dir_make(const char *path, mode_t mode, struct fm_err *err);
 
 struct fm_peer_file {
 	const char *name;

@@ -171,7 +171,7 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 
 	ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
 	if (ret == 0)
-		ret = fm_dir_make(path, 0700, (uid_t)-1, err);
+		ret = fm_dir_make(path, 0700, err);
 	if (ret == 0)
 		ret = walk_entries(dir, &w, err);
 	if (ret < 0)

@@ -116,7 +116,7 @@ const struct fm_option fm_options[] = {
 	{ "stores.replace", FM_OPTION_BOOL, STORE(may_replace), 0, 0, "false", NULL, true,
 	  "Whether an existing file may be replaced without --force" },
 	{ "stores.owner", FM_OPTION_CHOICE, STORE(owner), 0, 0, "service", owner_words, true,
-	  "Who owns new files: the daemon's user, or the caller as the peer names it (needs CAP_CHOWN)" },
+	  "Who owns what is new: the daemon's user, or the caller as the peer names it (needs CAP_CHOWN); what root sends as a tree keeps its owners" },
 	{ "stores.quota", FM_OPTION_SIZE, STORE(quota_bytes), 0, 8192 * TIB, "0", NULL, true,
 	  "What the store may hold; 0: as much as the file system has room for" },
 	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S, 366 * 24 * 3600 * FM_NS_PER_S,

@@ -21,6 +21,8 @@ static struct {
 	unsigned count;
 	bool is_fired;
 	bool is_from_env;		/* say which point it was */
+	void (*reached)(void *ctx, const char *name);
+	void *ctx;
 } fault = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void fm_fault_arm(const char *name, unsigned n)
@@ -54,10 +56,18 @@ unsigned fm_fault_count(void)
 	return count;
 }
 
+void fm_fault_watch(void (*reached)(void *ctx, const char *name), void *ctx)
+{
+	fault.reached = reached;
+	fault.ctx = ctx;
+}
+
 bool fm_fault_hit(const char *name)
 {
 	bool is_hit = false, is_told;
 
+	if (fault.reached)
+		fault.reached(fault.ctx, name);
 	pthread_mutex_lock(&fault.lock);
 	fault.count++;
 	if (fault.countdown > 0 && (fault.name[0] == '\0' || strcmp(fault.name, name) == 0))

@@ -29,6 +29,12 @@ unsigned fm_fault_count(void);
 /* Arm from FMOVE_FAULT, if it is set. Ends the process with a message if it is not of the form above. */
 void fm_fault_arm_from_env(void);
 
+/*
+ * reached(ctx, name) before each point, in its thread, whether it fails or not: a test does then what another process could
+ * do between two calls. Set while nothing else runs; NULL: no more.
+ */
+void fm_fault_watch(void (*reached)(void *ctx, const char *name), void *ctx);
+
 bool fm_fault_hit(const char *name);
 
 #endif

@@ -3,6 +3,8 @@
 #include "mover/base/packet_listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -87,6 +89,30 @@ static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon
 	return ret < 0 ? fm_err_sys(err, -errno, "socket %s", address->sun_path) : 0;
 }
 
+/*
+ * Group and mode of the socket that was bound. By its descriptor: chmod() would follow a link that somebody put there, and fchmod()
+ * of a socket does not change its file.
+ */
+static int set_access(const char *path, const struct fm_packet_listener_opts *opts)
+{
+	char self[64];
+	struct stat st;
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);	/* always fits */
+	if (fstat(fd, &st) < 0)
+		ret = -errno;
+	else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		ret = -EPERM;
+	else if ((opts->gid != (gid_t)-1 && fchownat(fd, "", (uid_t)-1, opts->gid, AT_EMPTY_PATH) < 0) || chmod(self, opts->mode) < 0)
+		ret = -errno;
+	(void)close(fd);	/* only looked at */
+	return ret;
+}
+
 int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, const struct fm_packet_listener_opts *opts,
 			    struct fm_err *err)
 {
@@ -107,9 +133,11 @@ int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, 
 	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", path) : bind_to(fd, &l->address, opts->daemon, err);
 	if (ret < 0)
 		goto close_fd;
-	if (FM_FAULT("packet.listen") || (opts->gid != (gid_t)-1 && lchown(path, (uid_t)-1, opts->gid) < 0) ||
-	    chmod(path, opts->mode) < 0 || listen(fd, opts->backlog) < 0) {
-		ret = fm_err_sys(err, errno ? -errno : -EIO, "socket %s: set its group and mode, listen", path);
+	ret = FM_FAULT("packet.listen") ? -EIO : set_access(path, opts);
+	if (ret == 0 && listen(fd, opts->backlog) < 0)
+		ret = -errno;
+	if (ret < 0) {
+		ret = fm_err_sys(err, ret, "socket %s: set its group and mode, listen", path);
 		goto unlink_path;
 	}
 	l->watch = (struct fm_watch){ .ready = watch_ready, .fd = fd, .events = EPOLLIN };

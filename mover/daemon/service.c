@@ -197,7 +197,7 @@ static int make_socket_dir(const char *socket_path, struct fm_err *err)
 
 	snprintf(dir, sizeof(dir), "%s", socket_path);
 	*strrchr(dir, '/') = '\0';
-	return dir[0] ? fm_dir_make(dir, 0755, (uid_t)-1, err) : 0;
+	return dir[0] ? fm_dir_make(dir, 0755, err) : 0;
 }
 
 /* A state directory that cannot be made costs the detached jobs only; the queue says so. */
@@ -218,7 +218,7 @@ static int start_queue(struct fm_service *service, struct fm_err *err)
 	};
 
 	snprintf(directory, sizeof(directory), "%s/" FM_CONFIG_JOBS_DIR, cfg->node.state_directory);
-	if (has_state && fm_dir_make(cfg->node.state_directory, 0700, (uid_t)-1, &why) < 0) {
+	if (has_state && fm_dir_make(cfg->node.state_directory, 0700, &why) < 0) {
 		fm_log_warn("node.state_directory: %s; detached jobs are refused", why.text);
 		opts.directory = NULL;
 	}

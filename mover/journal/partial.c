@@ -98,13 +98,13 @@ bool fm_partial_is_busy(int dir, const char *name)
 }
 
 /*
- * Open or make one of ours. O_NONBLOCK: opening a named pipe must not wait for its other end. -EPERM: what is there is
+ * Open or make one of ours, as flags say. O_NONBLOCK: opening a named pipe must not wait for its other end. -EPERM: what is there is
  * not ours. *st->st_nlink may be 0: removed meanwhile.
  */
-static int open_own(int dir, const char *name, struct stat *st)
+static int open_own(int dir, const char *name, int flags, struct stat *st)
 {
 	int fd = FM_FAULT("partial.open") ? (errno = EMFILE, -1)
-					  : openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+					  : openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
 	int ret;
 
 	if (fd < 0)
@@ -139,7 +139,7 @@ static int open_journal(int dir, const char *name, unsigned wait_ms, struct stat
 	int fd, ret;
 
 	for (;;) {
-		fd = open_own(dir, name, st);
+		fd = open_own(dir, name, O_CREAT, st);
 		if (fd < 0)
 			return fd;
 		ret = fm_partial_lock(fd);
@@ -158,23 +158,48 @@ static int open_journal(int dir, const char *name, unsigned wait_ms, struct stat
 	}
 }
 
-/* The file, under the lock. What cannot be used in its place is removed. */
-static int open_file(int dir, const char *name, struct stat *st)
+/*
+ * Whether what an earlier try left can be used: its final mode, which a try that ended late may have given it, is taken back,
+ * and it is locked, to say that it is in use. A file that somebody else has locked was moved here.
+ */
+static int take_old(int fd, const struct stat *st)
 {
-	int fd = open_own(dir, name, st);
-
-	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENXIO)
-		if (unlinkat(dir, name, 0) == 0)
-			fd = open_own(dir, name, st);
-	if (fd < 0)
-		return fd;
-	/* A try that ended late may have given it its final mode already. */
-	if ((st->st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0) {
-		close(fd);
+	if ((st->st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
 		return -EPERM;
-	}
-	(void)fm_partial_lock(fd);	/* only says that it is in use: who opens it holds the journal's lock */
+	return fm_partial_lock(fd) == -EAGAIN ? -EPERM : 0;
+}
+
+static int open_old(int dir, const char *name, struct stat *st)
+{
+	int fd = open_own(dir, name, 0, st);
+	int ret = fd < 0 ? fd : take_old(fd, st);
+
+	if (ret >= 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+static int make_new(int dir, const char *name)
+{
+	struct stat st;
+	int fd = open_own(dir, name, O_CREAT | O_EXCL, &st);
+
+	if (fd >= 0)
+		(void)fm_partial_lock(fd);	/* without locks it is only its age that protects it from being swept */
 	return fd;
+}
+
+/* The file, under the journal's lock. What cannot be used in its place is removed. *is_old: it was there. */
+static int open_file(int dir, const char *name, struct stat *st, bool *is_old)
+{
+	int fd = open_old(dir, name, st);
+
+	*is_old = fd >= 0;
+	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENXIO)
+		fd = unlinkat(dir, name, 0) < 0 ? fd : -ENOENT;
+	return fd == -ENOENT ? make_new(dir, name) : fd;
 }
 
 static int empty(int fd)
@@ -182,6 +207,15 @@ static int empty(int fd)
 	if (FM_FAULT("partial.empty"))
 		return -EIO;
 	return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
+/* Nothing else tells that the file is the one that a transfer to this name wrote: another could be moved here. */
+static bool is_vouched_for(int journal, const struct stat *file)
+{
+	struct fm_journal_head head;
+	struct stat st;
+
+	return fstat(journal, &st) == 0 && fm_journal_load_head(journal, (uint64_t)st.st_size, &head) >= 0 && head.ino == file->st_ino;
 }
 
 bool fm_partial_has_something(int journal, const struct stat *file)
@@ -195,14 +229,16 @@ bool fm_partial_has_something(int journal, const struct stat *file)
 	return fm_journal_load_head(journal, (uint64_t)st.st_size, &head) < 0 || head.ino == file->st_ino;
 }
 
-/* Another file under the name. What is there is not emptied: it may be a version that was replaced, and somebody reads it. */
+/*
+ * Another file under the name. What is there is neither emptied nor written to: it may be a version that was replaced, and
+ * somebody reads it; or one that was moved here, and will be another's when this transfer ends.
+ */
 static int make_anew(struct fm_partial *p)
 {
-	struct stat st;
 	int ret = FM_FAULT("partial.unlink") ? -EIO : unlinkat(p->dir, p->name, 0) < 0 ? -errno : 0;
 
 	close(p->fd);
-	p->fd = ret < 0 ? ret : open_file(p->dir, p->name, &st);
+	p->fd = ret < 0 ? ret : make_new(p->dir, p->name);
 	return p->fd < 0 ? p->fd : 0;
 }
 
@@ -210,19 +246,18 @@ static int make_anew(struct fm_partial *p)
  * One without the other is of no use. The emptied journal goes to the disk before anything new goes into the file:
  * what it said must not come back with a power cut.
  */
-static int settle(struct fm_partial *p, const struct stat *file, uint64_t journal_size)
+static int settle(struct fm_partial *p, const struct stat *file, bool is_old, uint64_t journal_size)
 {
+	bool is_usable = is_old && is_vouched_for(p->journal, file);
 	int ret = 0;
 
-	p->has_content = fm_partial_has_something(p->journal, file);
-	if (p->has_content)
-		return 0;
-	if (journal_size > 0) {
+	p->has_content = is_old && fm_partial_has_something(p->journal, file);
+	if (!p->has_content && journal_size > 0) {
 		ret = empty(p->journal);
 		if (ret == 0 && fdatasync(p->journal) < 0)
 			ret = -errno;
 	}
-	if (ret == 0 && file->st_size > 0)
+	if (ret == 0 && is_old && !is_usable)
 		ret = make_anew(p);
 	return ret;
 }
@@ -232,6 +267,7 @@ int fm_partial_open(int dir, const char *name, unsigned wait_ms, struct fm_parti
 	struct fm_partial p = { .dir = dir, .fd = -1, .journal = -1 };
 	uint64_t hash = fm_partial_hash(name);
 	struct stat journal, file = { 0 };
+	bool is_old;
 	int ret;
 
 	fm_partial_name(hash, FM_PARTIAL_FILE, p.name);
@@ -239,8 +275,8 @@ int fm_partial_open(int dir, const char *name, unsigned wait_ms, struct fm_parti
 	p.journal = open_journal(dir, p.journal_name, wait_ms, &journal);
 	if (p.journal < 0)
 		return p.journal;
-	p.fd = open_file(dir, p.name, &file);
-	ret = p.fd < 0 ? p.fd : settle(&p, &file, (uint64_t)journal.st_size);
+	p.fd = open_file(dir, p.name, &file, &is_old);
+	ret = p.fd < 0 ? p.fd : settle(&p, &file, is_old, (uint64_t)journal.st_size);
 	if (ret == 0) {
 		*out = p;
 		return 0;

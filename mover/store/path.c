@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/store/made_dir.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
@@ -130,6 +131,11 @@ static size_t next_prefix(const char *path, size_t at_len)
 	return from + strcspn(path + from, "/");
 }
 
+int fm_path_make_dir(int parent, const char *name, const struct fm_path_make *make)
+{
+	return make->has_owner ? fm_made_dir(parent, name, make->uid, make->gid) : fm_sys_mkdirat(parent, name, 0777);
+}
+
 /*
  * Make the directory path[..len] in its parent. One that is there already (made by somebody else meanwhile) is
  * fine.
@@ -145,12 +151,8 @@ static int make_component(int parent, const char *path, size_t at_len, size_t le
 		return -ENAMETOOLONG;
 	memcpy(name, path + from, len - from);
 	name[len - from] = '\0';
-	ret = fm_sys_mkdirat(parent, name);
-	if (ret == -EEXIST)
-		return 0;
-	if (ret < 0 || !make->has_owner)
-		return ret;
-	return fchownat(parent, name, make->uid, make->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	ret = fm_path_make_dir(parent, name, make);
+	return ret == -EEXIST ? 0 : ret;
 }
 
 /*

@@ -39,6 +39,9 @@ struct fm_path_parent {
 
 bool fm_path_is_reserved(const char *name);
 
+/* Make a directory, and give it to its owner (made_dir.h). -EEXIST, or another -errno. */
+int fm_path_make_dir(int parent, const char *name, const struct fm_path_make *make);
+
 /*
  * "" (the store itself) or components divided by single slashes. -EINVAL: absolute, empty component, ".", "..",
  * a reserved name. -ENAMETOOLONG.

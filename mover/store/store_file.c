@@ -236,16 +236,11 @@ static int store_file_remove(struct fm_store *store, const char *path, const str
 static int make_dir(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent,
 		    const struct fm_path_make *make, struct fm_err *err)
 {
-	int ret = fm_sys_mkdirat(parent->fd, parent->name);
+	int ret = fm_path_make_dir(parent->fd, parent->name, make);
 
-	if (ret == 0 && make->has_owner &&
-	    fchownat(parent->fd, parent->name, make->uid, make->gid, AT_SYMLINK_NOFOLLOW) < 0) {
-		ret = -errno;
-		(void)unlinkat(parent->fd, parent->name, AT_REMOVEDIR);	/* the first error counts */
-		return fm_path_fail(err, ret, "give to its caller (which needs CAP_CHOWN) the directory", path);
-	}
 	if (ret < 0)
-		return fm_path_fail(err, ret, "make the directory", path);
+		return fm_path_fail(err, ret, make->has_owner ? "make (for its caller, which needs CAP_CHOWN) the directory" :
+							       "make the directory", path);
 	if (!dir->store.is_durable)
 		return 0;
 	ret = fm_sys_fsync(parent->fd);

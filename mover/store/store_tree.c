@@ -118,6 +118,10 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.is_update = how->is_update,
 		.has_checksums = how->has_checksums,
 		.has_owners = dir->owner == FM_OWNER_CALLER,
+		/* What the entries say was written by the caller's own process. */
+		.has_one_owner = who->uid != 0,
+		.uid = who->uid,
+		.gid = who->gid,
 		.is_synced = how->is_durable,
 		.is_dry = how->is_dry,
 		.has_digests = how->has_digests,

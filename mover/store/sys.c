@@ -137,11 +137,11 @@ int fm_sys_set_flags(int fd, int flags)
 	return FM_FAULT("store.set_flags") ? -EIO : sys_result(fcntl(fd, F_SETFL, flags));
 }
 
-int fm_sys_mkdirat(int dir, const char *name)
+int fm_sys_mkdirat(int dir, const char *name, mode_t mode)
 {
 	if (!fm_is_component(name))
 		return -EXDEV;
-	return FM_FAULT("store.mkdir") ? -ENOSPC : sys_result(mkdirat(dir, name, 0777));
+	return FM_FAULT("store.mkdir") ? -ENOSPC : sys_result(mkdirat(dir, name, mode));
 }
 
 int fm_sys_unlinkat(int dir, const char *name, int flags)

@@ -39,7 +39,7 @@ int fm_sys_fchown(int fd, uid_t uid, gid_t gid);
 int fm_sys_set_mtime(int fd, int64_t mtime_ns);
 int fm_sys_set_flags(int fd, int flags);		/* of the open file description */
 
-int fm_sys_mkdirat(int dir, const char *name);
+int fm_sys_mkdirat(int dir, const char *name, mode_t mode);
 int fm_sys_unlinkat(int dir, const char *name, int flags);
 
 /*

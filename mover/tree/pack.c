@@ -67,8 +67,7 @@ bool fm_pack_is_good_xattr(const char *name, size_t len)
 		return false;
 	if (begins_with(name, len, "user."))
 		return !begins_with(name, len, "user.fmove.");
-	return begins_with(name, len, "trusted.") || is_exactly(name, len, "system.posix_acl_access") ||
-	       is_exactly(name, len, "system.posix_acl_default");
+	return is_exactly(name, len, "system.posix_acl_access") || is_exactly(name, len, "system.posix_acl_default");
 }
 
 static bool has_good_xattrs(const struct fm_pack_entry *e)

@@ -32,8 +32,7 @@
  *
  * Paths are below the tree's root: no empty, "." or ".." component, no NUL, no leading or trailing slash, components
  * of at most 255 bytes. xattrs: one behind the other, name_len (2), value_len (2), name, value; names are "user.*" (but
- * not "user.fmove.*", which each end keeps for itself), "trusted.*", "system.posix_acl_access"
- * and "system.posix_acl_default" only.
+ * not "user.fmove.*", which each end keeps for itself), "system.posix_acl_access" and "system.posix_acl_default" only.
  *
  * A file of several pieces has the same mode, time, owner, identity and xattrs in each of them. An offering pack holds
  * FILE entries without data (data_len and offset 0) that say everything else (xattrs of a large file are only in its
@@ -148,7 +147,7 @@ int fm_pack_open_outline(struct fm_pack_reader *r, const void *outline, size_t l
 
 /* ---- extended attributes ---- */
 
-/* Whether an extended attribute of that name may travel. */
+/* Whether a pack may have an extended attribute of that name; which do travel is told by xattr_rules.h. */
 bool fm_pack_is_good_xattr(const char *name, size_t len);
 
 struct fm_pack_xattr {

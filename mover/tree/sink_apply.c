@@ -118,6 +118,15 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 	return fm_sink_refuse(call->s, e->path, e->path_len, "is of a kind that there is not", call->err);
 }
 
+/* Before anything is looked at, so that nobody behind it can forget it. */
+static void set_owner(const struct fm_sink *s, struct fm_pack_entry *e)
+{
+	if (!s->opts.has_one_owner || e->type == FM_PACK_HARD)	/* which has none */
+		return;
+	e->uid = s->opts.uid;
+	e->gid = s->opts.gid;
+}
+
 static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_t *bits)
 {
 	bool is_offer = r->flags & FM_PACK_OFFER;
@@ -130,6 +139,7 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 			return 0;
 		if (ret < 0)
 			return fm_err_set(call->err, -EPROTO, "a damaged pack came (entry %zu)", i);
+		set_owner(call->s, &e);
 		ret = fm_sink_may_go_on(call->s, call->err);
 		if (ret == 0)
 			ret = apply_entry(call, &e, is_offer);

@@ -15,6 +15,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
+#include "mover/tree/xattr_rules.h"
 
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 
@@ -59,7 +60,8 @@ static int set_xattrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e)
 	if (!s->opts.has_owners)
 		return 0;
 	while (ret == 0 && fm_pack_next_xattr(e, &at, &x) > 0)
-		ret = set_one(s, fd, &x);
+		if (fm_xattr_may_travel(x.name, x.name_len))
+			ret = set_one(s, fd, &x);
 	return ret;
 }
 
@@ -133,7 +135,7 @@ static int count_xattrs(int fd)
 	if (len < 0)
 		count = errno == EOPNOTSUPP ? 0 : -errno;
 	for (const char *at = list; len > 0 && at < list + len; at += strlen(at) + 1)
-		count += fm_pack_is_good_xattr(at, strlen(at));
+		count += fm_xattr_may_travel(at, strlen(at));
 	free(list);
 	return count;
 }
@@ -160,6 +162,8 @@ static int has_xattrs(int fd, const struct fm_pack_entry *e)
 	if (!buf)
 		return -ENOMEM;
 	while (ret > 0 && fm_pack_next_xattr(e, &at, &x) > 0) {
+		if (!fm_xattr_may_travel(x.name, x.name_len))
+			continue;
 		ret = has_xattr(fd, &x, buf);
 		count++;
 	}

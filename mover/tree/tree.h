@@ -107,7 +107,7 @@ struct fm_tree_ops {
 	/*
 	 * Make what the pack says (its CRC was checked). An offering pack: nothing is made but links and directories, and
 	 * bit i of bits (FM_TREE_OFFERS_MAX / 8 bytes) says whether entry i is needed; *count is the number of
-	 * entries, 0 for a pack that offers nothing. The pack's bytes are hostile. May be called twice with the same pack, also at once.
+	 * entries, 0 for a pack that offers nothing. The pack's bytes are hostile, but nobody can change them during the call. May be called twice with the same pack, also at once.
 	 */
 	int (*apply)(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
 	/*
@@ -176,6 +176,9 @@ struct fm_tree_sink_opts {
 	bool is_update;			/* unchanged files come from the tree that is replaced */
 	bool has_checksums;		/* unchanged is told by the content's CRC32C, not by size and time */
 	bool has_owners;		/* apply owner, extended attributes, ACLs as sent; else they are this process's */
+	bool has_one_owner;		/* with has_owners: all belongs to uid and gid, whoever the entries name */
+	uid_t uid;
+	gid_t gid;
 	bool is_synced;			/* durable: the journal is synced */
 	bool is_dry;			/* answer offers, make nothing */
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */

@@ -10,6 +10,7 @@
 
 #include "mover/base/fault.h"
 #include "mover/tree/pack.h"
+#include "mover/tree/xattr_rules.h"
 
 static int add_one(struct fm_xattrs *x, int fd, const char *name)
 {
@@ -18,7 +19,7 @@ static int add_one(struct fm_xattrs *x, int fd, const char *name)
 	size_t len;
 	ssize_t n;
 
-	if (!fm_pack_is_good_xattr(one.name, one.name_len))
+	if (!fm_xattr_may_travel(one.name, one.name_len))
 		return 0;
 	n = FM_FAULT("xattrs.get") ? (errno = EIO, -1) : fgetxattr(fd, name, value, sizeof(value));
 	if (n < 0)

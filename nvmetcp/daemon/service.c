@@ -180,7 +180,7 @@ static int start_signals(struct fm_nvmed *n, struct fm_err *err)
 static int open_state(const char *directory, struct fm_err *err)
 {
 	struct stat st;
-	int ret = fm_dir_make(directory, 0700, (uid_t)-1, err);
+	int ret = fm_dir_make(directory, 0700, err);
 
 	if (ret < 0)
 		return ret;
@@ -233,7 +233,7 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 	(void)snprintf(dir, sizeof(dir), "%s", cfg->socket);
 	*strrchr(dir, '/') = '\0';
 	if (dir[0])
-		ret = fm_dir_make(dir, 0755, (uid_t)-1, err);
+		ret = fm_dir_make(dir, 0755, err);
 	return ret < 0 ? ret : fm_nvmed_api_new(&opts, &n->api, err);
 }
 

@@ -5,6 +5,7 @@
 [ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
 id nobody >/dev/null 2>&1 || skip "there is no user nobody"
 group=$(id -gn nobody)
+export FM_CLUSTER_STORE='owner = "caller";'
 up 2
 as() {
 	setpriv --reuid nobody --regid "$group" --clear-groups "$@"
@@ -42,6 +43,21 @@ diff -r theirs/tree theirs/tree2 || bad "a tree came back as another one"
 [ "$(find theirs/tree2 ! -user nobody)" = '' ] || bad "not all that was received belongs to its receiver"
 no 6 'may not' as fmove get -r n2:s/tree ./x
 [ -e x ] && bad "something was made in a directory that is not the caller's"
+
+# In a store that keeps owners all belongs to who sent it, whatever his process says of the entries; only root's trees keep theirs.
+theirs() {
+	find "$(store 2)/$1" ! -user nobody
+}
+mkdir theirs/mixed && random 9000 theirs/mixed/roots && ln -s x theirs/mixed/link && random 5000000 theirs/mixed/large && chmod 644 theirs/mixed/*[es]
+mkdir theirs/mixed/dir && random 100 theirs/mixed/dir/theirs && chown nobody theirs/mixed/dir/theirs
+ok as fmove put theirs/file n2:s/a/b/file
+[ "$(theirs a)" = '' ] || bad "not his: $(theirs a)"
+ok as fmove mkdir n2:s/made
+[ "$(theirs made)" = '' ] || bad "not his: $(theirs made)"
+ok as fmove put -r theirs/mixed n2:s/mixed
+[ "$(theirs mixed)" = '' ] || bad "not his: $(theirs mixed)"
+ok fmove put -r theirs/mixed n2:s/roots
+[ "$(cd "$(store 2)/roots" && find . -user nobody)" = ./dir/theirs ] || bad "root's tree lost its owners: $(ls -lR "$(store 2)/roots")"
 
 # A socket that is not for everybody.
 chmod 600 "$dir"/c/n1/fmoved.sock

@@ -19,6 +19,7 @@
 #include "client/part.h"
 #include "client/progress.h"
 #include "client/show.h"
+#include "mover/journal/format.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
@@ -367,8 +368,15 @@ static void test_a_part_never_replaces_unasked(void)
 /* What a daemon writes into a journal, as far as a part is concerned. */
 static void journal_something(const struct fm_part *part)
 {
+	struct fm_journal_head head = { .name = "a" };
+	uint8_t bytes[FM_JOURNAL_HEAD_LEN];
+	struct stat st;
+
 	CU_ASSERT_EQUAL(write(part->file.fd, "abc", 3), 3);
-	CU_ASSERT_EQUAL(write(part->file.journal, "x", 1), 1);
+	CU_ASSERT_EQUAL(fstat(part->file.fd, &st), 0);
+	head.ino = st.st_ino;
+	fm_journal_head_put(&head, bytes);
+	CU_ASSERT_EQUAL(write(part->file.journal, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
 }
 
 /* Goal: a part with something in its journal is there for the next get, which it takes from nobody that is alive. */

@@ -262,11 +262,58 @@ static void test_failures(void)
 #endif
 }
 
+/*
+ * Goal: a file that was moved under the partial name is not written to, and so not given away at the end: only what the journal
+ * names is. Method: an empty one; one that another transfer has locked, though the journal names it; one with a damaged journal.
+ */
+static void test_moved_here(void)
+{
+	struct fm_journal_head head = { .name = "f" };
+	uint8_t bytes[FM_JOURNAL_HEAD_LEN];
+	struct fm_partial p, other;
+	struct stat moved, now;
+
+	for (int i = 0; i < 3; i++) {
+		int reader;	/* so that its inode is not another's soon */
+
+		begin();
+		CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
+		CU_ASSERT_EQUAL(fm_partial_remove(&p), 0);
+		fm_partial_close(&p);
+		CU_ASSERT_EQUAL_FATAL(fm_partial_open_random(dir, 7, &other), 0);
+		CU_ASSERT_TRUE(i == 0 || write(other.fd, "content", 7) == 7);
+		CU_ASSERT_EQUAL(fstat(other.fd, &moved), 0);
+		CU_ASSERT_EQUAL(renameat(dir, other.name, dir, p.name), 0);
+		reader = openat(dir, p.name, O_RDONLY);
+		if (i == 1) {
+			int fd = openat(dir, p.journal_name, O_CREAT | O_RDWR, 0600);
+
+			head.ino = moved.st_ino;
+			fm_journal_head_put(&head, bytes);
+			CU_ASSERT_EQUAL(write(fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+			close(fd);
+		} else {
+			fm_partial_close(&other);	/* so it is not locked */
+		}
+		if (i == 2)
+			make(p.journal_name, "what no journal begins with");
+		CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
+		CU_ASSERT_EQUAL(fstat(p.fd, &now), 0);
+		CU_ASSERT_TRUE(now.st_ino != moved.st_ino && now.st_size == 0);
+		fm_partial_close(&p);
+		close(reader);
+		if (i == 1)
+			fm_partial_close(&other);
+		end();
+	}
+}
+
 static const struct fm_test tests[] = {
 	{ "names are made and told apart", test_names },
 	{ "a pair belongs to one until its last descriptor is closed", test_lock },
 	{ "one without the other is emptied", test_halves },
 	{ "what was replaced is not written to", test_replaced },
+	{ "what was moved there is not written to", test_moved_here },
 	{ "what is not ours is not touched", test_foreign },
 	{ "a random name has no journal", test_random },
 	{ "whatever fails, nothing is left", test_failures },

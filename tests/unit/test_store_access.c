@@ -10,6 +10,7 @@
 #include <pwd.h>
 #include <sys/wait.h>
 
+#include "mover/base/fault.h"
 #include "tests/unit/store_fixture.h"
 
 static bool allows(const char *rule, const struct fm_who *who)
@@ -268,6 +269,115 @@ static void test_owner_caller(void)
 	dir_remove(dir);
 }
 
+/* What is root's, in a directory of the user's. */
+enum victim { VICTIM_FILE, VICTIM_DIR, VICTIM_FULL_DIR, VICTIM_LINK, VICTIMS };
+
+/* A user who may write to the directory around what is made. */
+struct attack {
+	char around[96];
+	enum victim kind;
+	unsigned turn;		/* before which call he moves */
+	unsigned calls;
+};
+
+static void victim_make(const struct attack *a)
+{
+	char path[128], inner[160];
+
+	snprintf(path, sizeof(path), "%s/victim", a->around);
+	snprintf(inner, sizeof(inner), "%s/inside", path);
+	if (a->kind == VICTIM_FILE)
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+	else
+		CU_ASSERT_EQUAL(a->kind == VICTIM_LINK ? symlink("/etc/passwd", path) : mkdir(path, 0755), 0);
+	if (a->kind == VICTIM_FULL_DIR)
+		close(open(inner, O_CREAT | O_WRONLY, 0600));
+}
+
+/* All that is there gets another name, and one of its names is the victim's then. */
+static void attack_move(void *ctx, const char *point)
+{
+	struct attack *a = ctx;
+	char from[512], to[512], victim[128];
+	const struct dirent *entry;
+	DIR *d;
+
+	(void)point;
+	if (++a->calls != a->turn)
+		return;
+	snprintf(victim, sizeof(victim), "%s/victim", a->around);
+	d = opendir(a->around);
+	while (d && (entry = readdir(d))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || strcmp(entry->d_name, "victim") == 0)
+			continue;
+		snprintf(from, sizeof(from), "%s/%s", a->around, entry->d_name);
+		snprintf(to, sizeof(to), "%s/moved", a->around);
+		(void)rename(from, to);
+		(void)rename(victim, from);
+		break;
+	}
+	if (d)
+		closedir(d);
+}
+
+/* false: the operation ended before it was the user's turn. */
+static bool attack_once(struct attack *a, bool is_put)
+{
+	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
+	const struct fm_create how = { .size = 0 };
+	struct fm_store *s;
+	struct fm_file *file;
+	struct fm_err err = { 0 };
+	struct stat st = { .st_uid = 1 };
+	char dir[64], path[128];
+	int victim;
+
+	dir_make(ON_DISK, dir);
+	opts.directory = dir;
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->mkdir(s, "user", &who, &err), 0);
+	snprintf(a->around, sizeof(a->around), "%s/user", dir);
+	victim_make(a);
+	snprintf(path, sizeof(path), "%s/victim", a->around);
+	victim = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	CU_ASSERT_TRUE(victim >= 0);
+	a->calls = 0;
+	fm_fault_watch(attack_move, a);
+	if (!is_put)
+		(void)s->ops->mkdir(s, "user/new", &who, &err);
+	else if (s->ops->create(s, "user/new/file", &who, &how, &file, &err) == 0)
+		file->ops->close(file);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(fstat(victim, &st), 0);		/* an empty one may be gone, which he could do himself */
+	CU_ASSERT_TRUE(st.st_uid == 0 && st.st_gid == 0);
+	close(victim);
+	s->ops->free(s);
+	dir_remove(dir);
+	return a->calls >= a->turn;
+}
+
+/*
+ * Goal: nobody gets what is root's by changing names in his own directory while something is made there for him. Method: before
+ * each call of an operation, the user moves what is there away and puts another thing under its name.
+ */
+static void test_names_that_change(void)
+{
+	struct attack a = { .turn = 0 };
+
+	if (geteuid() != 0) {
+		printf("SKIP: needs root, to give files away\n");
+		return;
+	}
+	for (a.kind = VICTIM_FILE; a.kind < VICTIMS; a.kind++)
+		for (int is_put = 0; is_put <= 1; is_put++) {
+			a.turn = 1;
+			while (attack_once(&a, is_put))
+				a.turn++;
+			CU_ASSERT_TRUE(a.turn > 6);
+		}
+}
+
 static const struct fm_test tests[] = {
 	{ "peers are matched by name, never by the uid they claim", test_peers },
 	{ "local callers are matched by user and first group, root always", test_users },
@@ -277,5 +387,6 @@ static const struct fm_test tests[] = {
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
 	{ "owner = caller gives files and directories away", test_owner_caller },
+	{ "names that change meanwhile give nothing else away", test_names_that_change },
 };
 FM_TEST_MAIN("store access", tests)

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
+#include "mover/tree/xattr_rules.h"
 #include "tests/unit/sink_scene.h"
 
 /* ------------------------------------------------------------------------------------------------- making */
@@ -650,12 +651,24 @@ static void check_owned(const char *path, uid_t uid)
 	if (!S_ISLNK(st.st_mode)) {
 		CU_ASSERT_EQUAL(getxattr(at(path), "user.a", value, sizeof(value)), 5);
 		CU_ASSERT_STRING_EQUAL(value, "value");
+		CU_ASSERT_EQUAL(getxattr(at(path), "user.skipped", NULL, 0), -1);	/* xattr.conf says so */
 	}
 }
 
-static void run_owners(void)
+/* The file of libattr, with a rule of ours. */
+static void write_xattr_conf(void)
 {
-	struct fm_tree_sink_opts opts = options();
+	FILE *file = fopen(at("xattr.conf"), "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	fprintf(file, "# a comment\n\nuser.a permissions\nnonsense\nuser.skip*\tskip\t# ours\nuser.* permissions\nuser.* skip\n");
+	fclose(file);
+	fm_xattr_rules_read(at("xattr.conf"));
+}
+
+/* A tree with one of each that has an owner, and what comes of it. */
+static void make_owned(struct fm_tree_sink_opts opts)
+{
 	struct fm_tree_large how = large_of("large", 4, 5000);
 	struct fm_pack_entry e = a_file(1, 100), link = { .type = FM_PACK_LINK, .target = "x", .target_len = 1, .uid = 503, .gid = 504 };
 	struct fm_ranges have;
@@ -667,8 +680,9 @@ static void run_owners(void)
 	e.gid = 502;
 	e.mode = 0400;
 	e.xattrs = xattrs;
-	e.xattr_len = put_xattr(xattrs, put_xattr(xattrs, 0, "user.a", "value"), "trusted.b", "other");
+	e.xattr_len = put_xattr(xattrs, put_xattr(xattrs, 0, "user.a", "value"), "user.skipped", "other");
 	opts.has_owners = true;
+	write_xattr_conf();
 	MUST(sink_new(opts));
 	CU_ASSERT_TRUE(t->has_owners);
 	pack_begin(0);
@@ -676,6 +690,7 @@ static void run_owners(void)
 	e.type = FM_PACK_DIR;
 	e.size = e.identity = 0;
 	e.data_len = e.crc = 0;
+	pack_add(e, "", 0);
 	pack_add(e, "d", 0);
 	e.type = FM_PACK_ATTR;
 	pack_add(e, "large", 0);
@@ -688,6 +703,12 @@ static void run_owners(void)
 	close(fd);
 	OK(finish());
 	t->ops->close(t);
+	fm_xattr_rules_read(FM_XATTR_CONF);
+}
+
+static void run_owners(void)
+{
+	make_owned(options());
 	check_owned("tree/f", 501);
 	check_owned("tree/d", 501);
 	check_owned("tree/large", 501);
@@ -701,6 +722,33 @@ static void test_owners(void)
 		printf("SKIP: not root; ");
 	else
 		each_base(run_owners);
+}
+
+/* The entries were written by a process of that user, who would like them to be another's. */
+static void run_one_owner(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.has_one_owner = true;
+	opts.is_update = true;
+	opts.uid = 601;
+	opts.gid = 602;
+	for (int i = 0; i < 2; i++) {
+		make_owned(opts);
+		check_owned("tree", 601);
+		check_owned("tree/f", 601);
+		check_owned("tree/d", 601);
+		check_owned("tree/large", 601);
+		check_owned("tree/l", 601);
+	}
+}
+
+static void test_one_owner(void)
+{
+	if (geteuid() != 0)
+		printf("SKIP: not root; ");
+	else
+		each_base(run_one_owner);
 }
 
 /* ------------------------------------------------------------------------------------ directories as they come */
@@ -906,6 +954,7 @@ static const struct fm_test tests[] = {
 	{ "stop ends it", test_stopped },
 	{ "a quota is asked, and told", test_quota },
 	{ "owners and extended attributes", test_owners },
+	{ "all of a tree belongs to who sent it", test_one_owner },
 	{ "directories that forbid themselves to their owner", test_closed_dirs },
 	{ "another user's staging directory is not used", test_foreign_staging },
 	{ "deep and wide trees, long paths", test_deep },

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * made_dir - made in private, given away by descriptor.
+ */
+#include "mover/store/made_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/store/sys.h"
+#include "mover/tree/staging.h"
+#include "mover/tree/tsys.h"
+
+#define MADE_NAME "made"	/* inside of the private one */
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+
+/* A name of ours that nobody goes on with. A sweep removes what a crash leaves under it. */
+static void private_name(char out[FM_STAGING_NAME_LEN + 1])
+{
+	char digits[2 * sizeof(uint64_t) + 1];
+	uint64_t random;
+
+	fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
+	(void)snprintf(digits, sizeof(digits), "%016" PRIx64, random);	/* always fits */
+	fm_staging_name(FM_STAGING_TREE, digits, out);
+}
+
+/* Its descriptor: a directory in which nobody else can change a name, though it may not be the one that was made. */
+static int open_private(int parent, const char *name)
+{
+	struct stat st;
+	int fd = fm_sys_open_beneath(parent, name, DIR_FLAGS);
+	int ret = fd < 0 ? fd : fm_sys_fstat(fd, &st);
+
+	if (ret >= 0 && (st.st_uid != geteuid() || (st.st_mode & 0022) != 0))
+		ret = -EPERM;
+	if (ret >= 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/*
+ * Away and back, before anybody sees it: a service that may not do it leaves nothing behind. It cannot stay the owner's yet: a
+ * directory is moved by who may write to it.
+ */
+static int try_to_give(int fd, uid_t uid, gid_t gid)
+{
+	int ret = fm_sys_fchown(fd, uid, gid);
+
+	return ret < 0 ? ret : fm_sys_fchown(fd, geteuid(), getegid());
+}
+
+static int place(int private, int fd, int parent, const char *name, uid_t uid, gid_t gid)
+{
+	int ret = try_to_give(fd, uid, gid);
+
+	if (ret == 0)
+		ret = fm_tsys_rename_free(private, MADE_NAME, parent, name);
+	return ret < 0 ? ret : fm_sys_fchown(fd, uid, gid);
+}
+
+static int make_inside(int private, int parent, const char *name, uid_t uid, gid_t gid)
+{
+	int ret = fm_sys_mkdirat(private, MADE_NAME, 0777);
+	int fd;
+
+	if (ret < 0)
+		return ret;
+	fd = fm_sys_open_beneath(private, MADE_NAME, DIR_FLAGS);
+	ret = fd < 0 ? fd : place(private, fd, parent, name, uid, gid);
+	if (fd >= 0)
+		close(fd);
+	if (ret < 0)
+		(void)unlinkat(private, MADE_NAME, AT_REMOVEDIR);	/* it may have its name already */
+	return ret;
+}
+
+int fm_made_dir(int parent, const char *name, uid_t uid, gid_t gid)
+{
+	char temp[FM_STAGING_NAME_LEN + 1];
+	int private, ret;
+
+	private_name(temp);
+	ret = fm_sys_mkdirat(parent, temp, 0700);
+	if (ret < 0)
+		return ret;
+	private = open_private(parent, temp);
+	ret = private < 0 ? private : make_inside(private, parent, name, uid, gid);
+	if (private >= 0)
+		close(private);
+	(void)unlinkat(parent, temp, AT_REMOVEDIR);	/* what stays is swept */
+	return ret;
+}
