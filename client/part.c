@@ -15,6 +15,7 @@
 #include "client/name.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 
 #define NAME_TRIES_MAX 16
 #define LOCK_WAIT_MS 3000	/* for the daemon to be through with a get that was killed just now */
@@ -138,9 +139,12 @@ static int part_finish(const struct fm_part *p, const struct fm_part_attr *attr,
 	times[1] = (struct timespec){ .tv_sec = second, .tv_nsec = rest };
 	if (fchmod(p->file.fd, attr->mode & 0777) < 0 || futimens(p->file.fd, times) < 0)
 		return fm_err_sys(err, -errno, "set mode and time of %s", p->last);
-	if (attr->is_durable && fsync(p->file.fd) < 0)
-		return fm_err_sys(err, -errno, "sync %s", p->last);
-	return part_rename(p, err);
+	return 0;
+}
+
+static int part_sync(int fd)
+{
+	return FM_FAULT("part.sync") ? (errno = EIO, -1) : fsync(fd);
 }
 
 /* Whatever its name is now. */
@@ -161,6 +165,13 @@ int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struc
 	int ret, closed;
 
 	ret = part_finish(part, attr, err);
+	if (ret == 0 && attr->is_durable && part_sync(part->file.fd) < 0) {
+		ret = fm_err_sys(err, -errno, "sync %s", part->last);
+		fm_part_discard(part);	/* what is on the disk is unknown, and the next sync would say that all is */
+		return ret;
+	}
+	if (ret == 0)
+		ret = part_rename(part, err);
 	if (ret < 0) {
 		(void)fm_part_leave(part);
 		return ret;

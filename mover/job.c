@@ -52,17 +52,35 @@ static void free_run(struct fm_task *task)
 	fm_engine_check_stopped(e);
 }
 
+/* A sync failed, whether or not that is why the job ended: what came is not kept. */
+static bool has_lost(const struct fm_job *j)
+{
+	if (j->parent && has_lost(j->parent))
+		return true;
+	return !j->is_source && j->file && fm_file_sync_error(j->file) < 0;
+}
+
+/* What came stays for the next try, or goes. */
+static void leave(struct fm_job *j)
+{
+	bool is_kept = j->is_kept && j->file->ops->keep && !has_lost(j);
+
+	if (is_kept && j->has_begun && j->last_log_count > 0)
+		(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);	/* then it is sent again */
+	is_kept = is_kept && !has_lost(j);
+	if (is_kept)
+		j->file->ops->keep(j->file);
+	else
+		j->file->ops->discard(j->file);
+	j->work_ret = is_kept ? 0 : -ENODATA;
+}
+
 static void clean_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (!j->is_source && !j->is_published && j->is_kept && j->file->ops->keep) {
-		if (j->has_begun && j->last_log_count > 0)
-			(void)j->file->ops->log(j->file, j->last_log, j->last_log_count, &j->work_err);	/* then it is sent again */
-		j->file->ops->keep(j->file);
-	} else if (!j->is_source && !j->is_published) {
-		j->file->ops->discard(j->file);
-	}
+	if (!j->is_source && !j->is_published)
+		leave(j);
 	j->file->ops->close(j->file);
 }
 
@@ -72,6 +90,8 @@ static void clean_done(struct fm_work *work)
 
 	j->is_working = false;
 	j->file = NULL;
+	if (j->work_ret == -ENODATA)
+		j->result.is_partial_kept = false;
 	fm_job_clean(j);
 }
 
@@ -232,6 +252,7 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 {
 	if (j->state == FM_JOB_ENDED)
 		return;
+	is_kept = is_kept && !has_lost(j);
 	j->state = FM_JOB_ENDED;
 	j->is_kept = is_kept;
 	j->result.code = code;

@@ -180,7 +180,7 @@ static int caller_sink_publish(struct fm_file *file, uint64_t size, const struct
 {
 	struct caller_sink *s = sink_of(file);
 	struct fm_seal seal = { .size = size, .attr = attr, .is_foreign = true,
-				.is_synced = is_durable && !s->io.is_memory };
+				.sync = is_durable && !s->io.is_memory ? &file->sync : NULL };
 	int ret;
 
 	assert(!s->has_ended && attr);
@@ -208,7 +208,7 @@ static void caller_sink_keep(struct fm_file *file)
 {
 	struct caller_sink *s = sink_of(file);
 
-	if (fm_resume_has_something(&s->resume))
+	if (fm_file_sync_error(file) == 0 && fm_resume_has_something(&s->resume))
 		s->has_ended = true;
 	else
 		caller_sink_discard(file);
@@ -251,7 +251,7 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
-	s->resume.is_synced = how->is_synced && !s->io.is_memory;
+	s->resume.sync = how->is_synced && !s->io.is_memory ? &s->file.sync : NULL;
 	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense || s->file.has_partial)
 		return ret;
 	ret = fm_space_check(fd, how->size, err);

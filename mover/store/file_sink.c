@@ -7,7 +7,7 @@
  * second the journal hears what is on the disk (log); publish: size, data, mode, owner, time to the disk, then the
  * final name, then the directory to the disk.
  * Failure modes: a write fails: the engine sees it in io->res and keeps or discards. publish fails: the final name is
- * as it was, keep or discard follows. The process dies: the next put to that name goes on with what the journal says;
+ * as it was, keep or discard follows. A sync fails: nothing of the file is kept. The process dies: the next put to that name goes on with what the journal says;
  * or a sweep removes it, some day.
  *
  * Small files, what comes of streams, and a second put to a name that has one under way have a partial file with a
@@ -129,14 +129,19 @@ static int sink_begin(struct fm_file *file, const struct fm_identity *source, st
 	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
 }
 
+static int sink_sync_up(struct sink *s, struct fm_err *err)
+{
+	return fm_sync_note(&s->file.sync, fm_path_sync_up(s->dir->root, s->parent.fd, s->path, err));
+}
+
 static int sink_sync_names(struct sink *s, struct fm_err *err)
 {
-	int ret = fm_path_sync_made(s->dir->root, s->path, &s->parent, err);
+	int ret = sink_sync_up(s, err);
 
 	if (ret < 0)
 		return ret;
-	ret = fm_sys_fsync(s->parent.fd);
-	if (ret < 0 && ret != -EINVAL)		/* EINVAL: no such thing there */
+	ret = fm_sync_dir(&s->file.sync, s->parent.fd);
+	if (ret < 0)
 		return fm_path_fail(err, ret, "sync the directory of", s->path);
 	s->has_synced_names = true;
 	return 0;
@@ -147,14 +152,20 @@ static int sink_log(struct fm_file *file, const struct fm_written *written, size
 	struct sink *s = sink_of(file);
 	int ret = fm_resume_log(&s->resume, written, count, err);
 
-	if (ret == 0 && s->resume.is_synced && !s->has_synced_names)
+	if (ret == 0 && s->resume.sync && !s->has_synced_names)
 		ret = sink_sync_names(s, err);
 	return ret < 0 ? sink_fail(s, ret, "write", err) : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------- ending */
 
-static struct fm_place sink_place(const struct sink *s, bool is_durable)
+/* Who waits for the disk; memory has none. */
+static struct fm_sync *sink_sync(struct sink *s, bool is_durable)
+{
+	return is_durable && !s->io.is_memory ? &s->file.sync : NULL;
+}
+
+static struct fm_place sink_place(struct sink *s, bool is_durable)
 {
 	return (struct fm_place){
 		.dir = s->parent.fd,
@@ -163,7 +174,7 @@ static struct fm_place sink_place(const struct sink *s, bool is_durable)
 		.path = s->path,
 		.journal = s->partial.journal_name[0] ? s->partial.journal_name : NULL,
 		.may_replace = s->may_replace,
-		.is_synced = is_durable && !s->io.is_memory,
+		.sync = sink_sync(s, is_durable),
 	};
 }
 
@@ -176,7 +187,7 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 			struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
-	struct fm_seal seal = { .size = size, .attr = attr, .is_synced = is_durable && !s->io.is_memory,
+	struct fm_seal seal = { .size = size, .attr = attr, .sync = sink_sync(s, is_durable),
 				.has_owner = s->owner.has_owner, .uid = s->owner.uid, .gid = s->owner.gid };
 	int ret;
 
@@ -185,8 +196,8 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 	ret = fm_seal(s->io.fd, &seal, err);
 	if (ret < 0)
 		return sink_fail(s, ret, "write", err);
-	if (seal.is_synced)
-		ret = fm_path_sync_made(s->dir->root, s->path, &s->parent, err);
+	if (seal.sync && !s->has_synced_names)
+		ret = sink_sync_up(s, err);
 	if (ret < 0)
 		fm_err_wrap(err, "store %s", s->dir->store.name);
 	return ret;
@@ -202,6 +213,9 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 
 	if (ret < 0)
 		return ret;
+	ret = fm_file_sync_error(file);
+	if (ret < 0)
+		return sink_fail(s, fm_err_sys(err, ret, "go on after a failed sync"), "write", err);
 	assert(s->state == SINK_PREPARED);
 	ret = fm_place(&place, &old_bytes, err);
 	if (ret < 0) {
@@ -248,7 +262,7 @@ static void sink_keep(struct fm_file *file)
 	struct stat st;
 
 	assert(s->state == SINK_OPEN || s->state == SINK_PREPARED);
-	if (!fm_resume_has_something(&s->resume) || sink_trim(s) < 0 || fm_sys_fstat(s->io.fd, &st) < 0) {
+	if (fm_file_sync_error(file) < 0 || !fm_resume_has_something(&s->resume) || sink_trim(s) < 0 || fm_sys_fstat(s->io.fd, &st) < 0) {
 		sink_discard(file);
 		return;
 	}
@@ -421,7 +435,7 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 	s->resume = (struct fm_resume){ .fd = s->io.fd,
 					.lock = s->partial.journal,
 					.has_content = s->file.has_partial,
-					.is_synced = how->is_synced && !s->io.is_memory,
+					.sync = sink_sync(s, how->is_synced),
 					.name = s->parent.name };
 	if (ret == 0)
 		ret = sink_try_owner(s, err);

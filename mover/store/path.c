@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
@@ -159,8 +160,7 @@ static int make_component(int parent, const char *path, size_t at_len, size_t le
  * Open path[..len], making what is missing. Every prefix is looked up from the root, not from the directory
  * before it, since a link on the way may go up with ".." and still stay inside the store.
  */
-static int make_dirs(int root, const char *path, size_t len, const struct fm_path_make *make,
-		     struct fm_path_parent *out)
+static int make_dirs(int root, const char *path, size_t len, const struct fm_path_make *make)
 {
 	size_t at_len = 0, next_len;
 	int at = open_prefix(root, path, 0);
@@ -170,9 +170,6 @@ static int make_dirs(int root, const char *path, size_t len, const struct fm_pat
 		next_len = next_prefix(path, at_len);
 		next = open_prefix(root, path, next_len);
 		if (next == -ENOENT) {
-			if (!out->has_made)
-				out->old_len = at_len;
-			out->has_made = true;
 			ret = make_component(at, path, at_len, next_len, make);
 			next = ret < 0 ? ret : open_prefix(root, path, next_len);
 		}
@@ -196,7 +193,7 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	parent.name = slash ? slash + 1 : path;
 	parent.fd = open_prefix(root, path, len);
 	if (parent.fd == -ENOENT && make)
-		parent.fd = make_dirs(root, path, len, make, &parent);
+		parent.fd = make_dirs(root, path, len, make);
 	if (make)
 		verb = make->has_owner ? "make (for its caller, which needs CAP_CHOWN) the directory of"
 				       : "make the directory of";
@@ -206,20 +203,61 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	return 0;
 }
 
-int fm_path_sync_made(int root, const char *path, const struct fm_path_parent *parent,
-		      struct fm_err *err)
+/* A file system that syncs no directories says EINVAL. */
+static int sync_above(int fd)
 {
-	size_t dir_len = parent->name > path ? (size_t)(parent->name - path) - 1 : 0;
-	size_t len = parent->old_len;
-	int fd, ret = 0;
+	int ret = fm_sys_fsync(fd);
 
-	if (!parent->has_made)
-		return 0;
-	for (; ret == 0 && len < dir_len; len = next_prefix(path, len)) {
-		fd = open_prefix(root, path, len);
-		ret = fd < 0 ? fd : fm_sys_fsync(fd);
-		if (fd >= 0)
-			close(fd);
+	return ret == -EINVAL ? 0 : ret;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/*
+ * Takes `at` over; the directory that it is in, synced, or -errno. *is_top: `at` was the store's directory, or (moved out of it
+ * meanwhile) the root of all.
+ */
+static int climb(int at, const struct stat *root, bool *is_top)
+{
+	struct stat st, above;
+	int up = -1, ret = 0;
+
+	*is_top = false;
+	if (fstat(at, &st) < 0)
+		ret = -errno;
+	else
+		*is_top = is_same(&st, root);
+	if (ret == 0 && !*is_top) {
+		up = openat(at, "..", DIR_FLAGS | O_CLOEXEC);
+		ret = up < 0 || fstat(up, &above) < 0 ? -errno : 0;
+		*is_top = ret == 0 && is_same(&st, &above);
 	}
+	if (ret == 0 && !*is_top)
+		ret = sync_above(up);
+	(void)close(at);	/* only synced */
+	if (up >= 0 && (ret < 0 || *is_top))
+		(void)close(up);
+	return ret < 0 ? ret : *is_top ? -1 : up;
+}
+
+int fm_path_sync_up(int root, int parent, const char *path, struct fm_err *err)
+{
+	bool is_top = false;
+	struct stat st;
+	int at = fstat(root, &st) < 0 ? -1 : fcntl(parent, F_DUPFD_CLOEXEC, 0);
+	int ret = at < 0 ? -errno : 0;
+
+	for (unsigned i = 0; ret == 0 && !is_top && i < FM_PATH_LEN_MAX; i++) {
+		at = climb(at, &st, &is_top);
+		ret = is_top || at >= 0 ? 0 : at;
+	}
+	if (ret == 0 && !is_top)
+		(void)close(at);
+	/* A directory that may be passed through but not read cannot be synced by itself. */
+	if (ret == -EACCES)
+		ret = fm_sys_syncfs(parent);
 	return ret < 0 ? fm_path_fail(err, ret, "sync the directories of", path) : 0;
 }

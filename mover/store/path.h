@@ -33,8 +33,6 @@ struct fm_path_make {
 struct fm_path_parent {
 	int fd;				/* O_RDONLY | O_DIRECTORY; the receiver closes it */
 	const char *name;		/* the last component: points into the path asked for */
-	size_t old_len;			/* bytes of the path up to the last directory that was there before; */
-	bool has_made;			/* and whether any behind it were made */
 };
 
 bool fm_path_is_reserved(const char *name);
@@ -58,9 +56,12 @@ int fm_path_open(int root, const char *path, int flags, struct fm_err *err);
 int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
 			struct fm_path_parent *out, struct fm_err *err);
 
-/* Make the directories that fm_path_open_parent() made durable. The last one (parent->fd) is left to the caller. */
-int fm_path_sync_made(int root, const char *path, const struct fm_path_parent *parent,
-		      struct fm_err *err);
+/*
+ * Make the name of the open directory `parent` of a path durable, and those of all directories that it is in, up to the store's. Whoever
+ * made them: what another transfer, an earlier daemon or a person made may not be on disk yet. What is in `parent` is left
+ * to the caller.
+ */
+int fm_path_sync_up(int root, int parent, const char *path, struct fm_err *err);
 
 /*
  * Set err to 'VERB "PATH": why and what to do' from the errno of a system call. Returns the code that leaves

@@ -23,6 +23,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/store/path.h"
+#include "mover/store/sync.h"
 #include "mover/store/sys.h"
 
 #define PLACE_TRIES_MAX 16
@@ -103,7 +104,7 @@ static int install_over(const struct fm_place *place, enum placed *out)
 	int ret = -EINVAL;
 
 	*out = PLACED_EXCHANGED;
-	if (place->is_synced)
+	if (place->sync)
 		ret = fm_sys_rename(place->dir, place->temp, place->name, RENAME_EXCHANGE);
 	if (!is_unsupported(ret))
 		return ret;
@@ -158,14 +159,6 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 		fm_log_error("%s: cannot undo its publication: %s", place->path, fm_err_name(errno));
 }
 
-/* A directory's fsync; file systems that have none say EINVAL. */
-static int sync_dir(int dir)
-{
-	int ret = fm_sys_fsync(dir);
-
-	return ret == -EINVAL ? 0 : ret;
-}
-
 int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
 {
 	enum placed placed = PLACED_MOVED;
@@ -173,7 +166,7 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 
 	if (ret < 0)
 		return ret;
-	ret = place->is_synced ? sync_dir(place->dir) : 0;
+	ret = place->sync ? fm_sync_dir(place->sync, place->dir) : 0;
 	if (ret < 0) {
 		place_undo(place, placed);
 		return fm_path_fail(err, ret, "sync the directory of", place->path);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct fm_err;
+struct fm_sync;
 
 struct fm_place {
 	int dir;			/* where both names are */
@@ -18,7 +19,7 @@ struct fm_place {
 	const char *path;		/* for messages */
 	const char *journal;		/* NULL, or the name whose lock guards the partial one: removed once that is free */
 	bool may_replace;
-	bool is_synced;			/* the directory is on the disk when it returns 0 */
+	struct fm_sync *sync;		/* the directory is on the disk when it returns 0; NULL: it does not wait for that */
 };
 
 /*

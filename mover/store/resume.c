@@ -6,7 +6,8 @@
  * file, then append what was written before the sync.
  * Failure modes: the journal is of no use, or claims what cannot be: it is emptied and synced, then the file
  * is emptied, never the other way round. Appending fails (a full disk, usually): no more is appended, what was
- * appended before still counts.
+ * appended before still counts. Syncing the file fails: what was written since the last sync is unknown, and nobody can say
+ * where it lies, so nothing is appended any more and the file is not kept.
  */
 #include "mover/store/resume.h"
 
@@ -23,6 +24,7 @@
 #include "mover/base/log.h"
 #include "mover/base/show.h"
 #include "mover/store/store.h"
+#include "mover/store/sync.h"
 #include "mover/store/sys.h"
 
 /* A stream, or a peer that does not say: nothing tells whether it is the same source the next time. */
@@ -36,7 +38,7 @@ static bool is_known(const struct fm_identity *id)
 /* The journal with its own descriptor: the lock must not end with it. */
 static int open_journal(struct fm_resume *r, const char **why, struct fm_err *err)
 {
-	struct fm_journal_opts opts = { .is_synced = r->is_synced, .source = r->source };
+	struct fm_journal_opts opts = { .is_synced = r->sync != NULL, .source = r->source };
 	struct stat st;
 	int ret = fm_sys_fstat(r->fd, &st);
 	int fd;
@@ -59,8 +61,8 @@ static int drop_all(struct fm_resume *r, struct fm_err *err)
 {
 	int ret = fm_sys_ftruncate(r->lock, 0);
 
-	if (ret == 0 && r->is_synced)
-		ret = fm_sys_fdatasync(r->lock);
+	if (ret == 0 && r->sync)
+		ret = fm_sync_data(r->sync, r->lock);
 	if (ret == 0)
 		ret = fm_sys_ftruncate(r->fd, 0);
 	r->has_content = false;
@@ -191,7 +193,7 @@ int fm_resume_log(struct fm_resume *r, const struct fm_written *written, size_t 
 
 	if (!r->journal || count == 0)
 		return 0;
-	ret = r->is_synced ? fm_sys_fdatasync(r->fd) : 0;
+	ret = r->sync ? fm_sync_data(r->sync, r->fd) : 0;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "sync the data");
 	append(r, written, count);

@@ -5,7 +5,7 @@
  *
  * What is there counts only as far as the journal says it; if the journal is of another source, of another file, or
  * says more than the file holds, both are emptied. Errors of the journal itself end no transfer: it goes on
- * without, and the next try sends more.
+ * without, and the next try sends more. A sync of the file that fails is for ever: nothing more is logged.
  *
  * Calls may block; one at a time, beside writes.
  */
@@ -20,6 +20,7 @@
 
 struct fm_err;
 struct fm_have;
+struct fm_sync;
 struct fm_written;
 
 #define FM_RESUME_NOTE_MAX 160
@@ -28,7 +29,7 @@ struct fm_resume {
 	int fd;				/* the partial file; not owned */
 	int lock;			/* its journal, open for reading and writing; not owned. -1: none */
 	bool has_content;		/* both hold something */
-	bool is_synced;			/* what is logged must survive a power cut */
+	struct fm_sync *sync;		/* what is logged must survive a power cut; NULL: it need not. Not owned */
 	const char *name;		/* the final name, "" if it is not known; outlives this */
 	/* The module's: */
 	struct fm_journal *journal;	/* NULL: not begun, or given up */

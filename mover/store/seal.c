@@ -11,6 +11,7 @@
 
 #include "mover/base/err.h"
 #include "mover/store/store.h"
+#include "mover/store/sync.h"
 #include "mover/store/sys.h"
 #include "mover/tree/digest.h"
 
@@ -53,7 +54,7 @@ int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err)
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "set the size to %llu bytes", (unsigned long long)seal->size);
-	ret = seal->is_synced ? fm_sys_fdatasync(fd) : 0;
+	ret = seal->sync ? fm_sync_data(seal->sync, fd) : 0;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "sync the data");
 	seal_digest(fd, seal);
@@ -63,7 +64,7 @@ int fm_seal(int fd, const struct fm_seal *seal, struct fm_err *err)
 	ret = seal_owner(fd, seal, err);
 	if (ret < 0)
 		return ret;
-	ret = seal->is_synced ? fm_sys_fsync(fd) : 0;
+	ret = seal->sync ? fm_sync_file(seal->sync, fd) : 0;
 	if (ret < 0)
 		return fm_err_sys(err, ret, "sync mode and time");
 	return attr_ret;

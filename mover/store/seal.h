@@ -12,11 +12,12 @@
 
 struct fm_attr;
 struct fm_err;
+struct fm_sync;
 
 struct fm_seal {
 	uint64_t size;
 	const struct fm_attr *attr;	/* mode and mtime; the CRC, which is kept with the file if it is not foreign */
-	bool is_synced;			/* data and metadata are on the disk when it returns 0 */
+	struct fm_sync *sync;		/* data and metadata are on the disk when it returns 0; NULL: it does not wait for that */
 	bool has_owner;			/* give it to uid and gid */
 	uid_t uid;
 	gid_t gid;

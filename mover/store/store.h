@@ -20,6 +20,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
 #include "mover/journal/journal.h"
+#include "mover/store/sync.h"
 
 struct fm_file;
 struct fm_store;
@@ -132,7 +133,8 @@ struct fm_file_ops {
 
 	/*
 	 * Worker, sink only, beside writes, not beside itself. Sync, then write down that these stretches are there. A
-	 * tree knows by itself what was made: count is 0 then. NULL: as begin.
+	 * tree knows by itself what was made: count is 0 then. After a sync that failed nothing is written down, now and
+	 * later. NULL: as begin.
 	 */
 	int (*log)(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err);
 
@@ -173,7 +175,14 @@ struct fm_file {
 	struct fm_tree *tree;		/* not NULL: a directory; what is read and written are packs, one a chunk */
 	const char *note;		/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
 	const char *resume_note;	/* NULL, or why begin() dropped what was there; the file's */
+	struct fm_sync sync;		/* sink; of a tree's `tree` has it */
 };
+
+/*
+ * Any thread. Sink: 0, or the error of a sync that failed, whatever call made it. What that covered is unknown for ever: nothing of it
+ * counts, and only discard() and close() follow.
+ */
+int fm_file_sync_error(const struct fm_file *file);
 
 struct fm_create {
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */

@@ -245,8 +245,8 @@ static int make_dir(struct fm_store_dir *dir, const char *path, const struct fm_
 		return 0;
 	ret = fm_sys_fsync(parent->fd);
 	if (ret == 0 || ret == -EINVAL)		/* EINVAL: no such thing there */
-		return fm_path_sync_made(dir->root, path, parent, err);
-	(void)unlinkat(parent->fd, parent->name, AT_REMOVEDIR);		/* as above */
+		return fm_path_sync_up(dir->root, parent->fd, path, err);
+	(void)unlinkat(parent->fd, parent->name, AT_REMOVEDIR);		/* the first error counts */
 	return fm_path_fail(err, ret, "sync the directory of", path);
 }
 

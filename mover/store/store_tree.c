@@ -170,7 +170,7 @@ int fm_tree_store_sink(struct fm_store_dir *dir, const char *path, const struct 
 	if (ret < 0)
 		return ret;
 	if (how->is_durable && !how->is_dry)
-		ret = fm_path_sync_made(dir->root, path, &parent, err);
+		ret = fm_path_sync_up(dir->root, parent.fd, path, err);
 	if (ret < 0) {
 		close(parent.fd);
 		return ret;

@@ -108,6 +108,11 @@ int fm_sys_fsync(int fd)
 	return FM_FAULT("store.fsync") ? -EIO : sys_result(fsync(fd));
 }
 
+int fm_sys_syncfs(int fd)
+{
+	return FM_FAULT("store.syncfs") ? -EIO : sys_result(syncfs(fd));
+}
+
 int fm_sys_fchmod(int fd, mode_t mode)
 {
 	return FM_FAULT("store.fchmod") ? -EIO : sys_result(fchmod(fd, mode));

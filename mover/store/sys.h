@@ -34,6 +34,7 @@ int fm_sys_fallocate(int fd, uint64_t len);
 int fm_sys_ftruncate(int fd, uint64_t len);
 int fm_sys_fdatasync(int fd);
 int fm_sys_fsync(int fd);
+int fm_sys_syncfs(int fd);
 int fm_sys_fchmod(int fd, mode_t mode);
 int fm_sys_fchown(int fd, uid_t uid, gid_t gid);
 int fm_sys_set_mtime(int fd, int64_t mtime_ns);

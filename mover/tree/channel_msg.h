@@ -69,6 +69,7 @@ enum fm_channel_op {
 #define FM_CHANNEL_PARTIAL 32u		/* something of an earlier try is there */
 #define FM_CHANNEL_REFLINKED 64u
 #define FM_CHANNEL_MORE 128u		/* FILL: large files that had no room wait */
+#define FM_CHANNEL_LOST 256u		/* a sync failed: nothing of what was made counts any more */
 
 struct fm_channel_need {
 	uint64_t seq;

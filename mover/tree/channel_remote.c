@@ -199,6 +199,8 @@ static void copy_text(char *out, size_t cap, const char *text, size_t len)
 /* What every answer brings. Answers may be looked at in another order than that in which they were sent. */
 static void take_common(struct remote *r, const struct fm_channel_answer *a)
 {
+	if (a->flags & FM_CHANNEL_LOST)
+		atomic_store(&r->tree.sync_error, -EIO);
 	pthread_mutex_lock(&r->lock);
 	if (a->serial > r->serial) {
 		r->serial = a->serial;

@@ -246,7 +246,8 @@ static void add_common(struct line *l, struct fm_channel_answer *a, const struct
 
 	a->op = l->ask.op;
 	a->tag = l->ask.tag;
-	a->flags |= (t->is_partial ? FM_CHANNEL_PARTIAL : 0) | (t->has_owners ? FM_CHANNEL_OWNERS : 0);
+	a->flags |= (t->is_partial ? FM_CHANNEL_PARTIAL : 0) | (t->has_owners ? FM_CHANNEL_OWNERS : 0) |
+		    (atomic_load(&t->sync_error) ? FM_CHANNEL_LOST : 0);
 	a->serial = atomic_fetch_add(&l->channel->serial, 1) + 1;
 	t->ops->count(t, &a->count);
 	a->text = err->text;

@@ -67,7 +67,6 @@ struct fm_sink {
 	bool has_default_acl;		/* modes of new files are not what was asked for */
 
 	atomic_bool is_stopped;
-	atomic_int broken;		/* the error of a sync, after which nothing may be published */
 	atomic_int folds;		/* file names that differ are one: -1 not known yet, 0, 1 */
 	atomic_bool has_lost_xattrs;
 	atomic_bool has_no_digests;	/* this file system keeps none */
@@ -129,10 +128,15 @@ struct fm_sink_at {
 void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err);
 void fm_sink_end(struct fm_sink_call *call);	/* its counts are added, its descriptors closed */
 
-/* After a failed sync: its error. */
-int fm_sink_check_broken(const struct fm_sink *s, struct fm_err *err);
+/*
+ * All that was made is on the disk. The first failure is for ever: what it covered, which is all, is unknown, though the next
+ * sync would succeed.
+ */
+int fm_sink_sync(struct fm_sink *s, struct fm_err *err);
+/* One was made otherwise, and ended with ret. */
+int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_err *err);
 
-/* The same, and -ECANCELED after stop(). */
+/* The error of a sync that failed, or -ECANCELED after stop(). */
 int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err);
 
 /* The same, at the beginning of a call: the staging directory is made, if it is not there yet. */

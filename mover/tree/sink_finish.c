@@ -244,19 +244,6 @@ static int move_out(struct finish *f)
 	return ret < 0 ? fm_sink_fail(s, ret, "set the mode of", NULL, 0, f->call.err) : 0;
 }
 
-static int sync_all(struct fm_sink *s, bool is_durable, struct fm_err *err)
-{
-	int ret = fm_sink_check_broken(s, err);
-
-	if (ret < 0 || !is_durable)
-		return ret;
-	ret = fm_tsys_syncfs(s->data);
-	if (ret == 0)
-		return 0;
-	atomic_store(&s->broken, ret);
-	return fm_sink_fail(s, ret, "sync the file system of", NULL, 0, err);
-}
-
 static int refuse_pieces(struct fm_sink *s, struct fm_err *err)
 {
 	char path[FM_TREE_PATH_MAX + 1];
@@ -297,7 +284,7 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	if (ret == 0)
 		ret = move_out(&f);
 	if (ret == 0)
-		ret = sync_all(s, is_durable, &ours);
+		ret = is_durable ? fm_sink_sync(s, &ours) : fm_sink_may_go_on(s, &ours);
 	fm_sink_end(&f.call);
 	fm_sink_end(&f.first);
 	note_lost(s);

@@ -4,7 +4,7 @@
  *
  * The list of those that are made is taken away, then the file system is synced, then what was on the list is appended:
  * nothing is in the journal that the sync did not cover. A sync that fails tells so once; what it lost cannot be known, so
- * nothing of this try is published any more.
+ * nothing of this try is logged, published or kept any more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -167,26 +167,14 @@ static int append(struct fm_sink *s, const struct fm_journal_entry *entries, siz
 	return ret;
 }
 
-static int sync_made(struct fm_sink *s, struct fm_err *err)
-{
-	int ret = s->opts.is_synced ? fm_tsys_syncfs(s->data) : 0;
-
-	if (ret == 0)
-		return 0;
-	atomic_store(&s->broken, ret);
-	return fm_sink_fail(s, ret, "sync the file system of", NULL, 0, err);
-}
-
 int fm_sink_log(struct fm_sink *s, struct fm_err *err)
 {
-	int ret;
+	int ret = 0;
 
 	pthread_mutex_lock(&s->logging);
-	ret = fm_sink_check_broken(s, err);
-	if (ret == 0)
-		take_made(s);
-	if (ret == 0 && s->logged.count > 0) {
-		ret = sync_made(s, err);
+	take_made(s);
+	if (s->logged.count > 0) {
+		ret = s->opts.is_synced ? fm_sink_sync(s, err) : 0;
 		if (ret == 0)
 			ret = append(s, s->logged.at, s->logged.count, err);
 	}

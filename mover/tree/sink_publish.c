@@ -7,7 +7,7 @@
  *                         .old one, and is removed now or after its grace time.
  * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
  *                         under the name: a note says so.
- * The fsync fails:        undone.
+ * The fsync fails:        undone, and nothing is kept.
  */
 #include <assert.h>
 #include <errno.h>
@@ -176,7 +176,7 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	ret = is_durable ? fm_tsys_fsync(s->opts.parent) : 0;
 	if (ret < 0) {
 		undo(&p);
-		return fm_sink_fail(s, ret, "sync the directory of", NULL, 0, err);
+		return fm_sink_note_sync(s, ret, "sync the directory of", err);
 	}
 	s->state = FM_SINK_PUBLISHED;
 	s->is_moved = false;
@@ -196,7 +196,7 @@ void fm_sink_keep(struct fm_tree *t)
 		return;
 	if (s->stage >= 0)
 		(void)fm_sink_log(s, NULL);
-	if (s->stage < 0 || fm_journal_is_empty(s->journal))
+	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal))
 		fm_sink_discard(t);
 	else
 		s->state = FM_SINK_KEPT;

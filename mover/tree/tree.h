@@ -17,6 +17,7 @@
 #ifndef FM_TREE_H
 #define FM_TREE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -150,6 +151,11 @@ struct fm_tree {
 	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
 	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
 	const char *note;	/* NULL, or what is not as asked */
+	/*
+	 * Sink: 0, or the error of a sync that failed. It covered all that was made: nothing of that counts any more, and
+	 * keep() discards.
+	 */
+	atomic_int sync_error;
 };
 
 /* ---- a directory of this process ---- */

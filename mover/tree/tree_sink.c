@@ -63,18 +63,38 @@ int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const 
 	return fm_err_set(err, -EPROTO, "\"%s\": %s", fm_path_show(whole, &shown), why);
 }
 
-int fm_sink_check_broken(const struct fm_sink *s, struct fm_err *err)
+static int check_syncs(const struct fm_sink *s, struct fm_err *err)
 {
-	int broken = atomic_load(&s->broken);
+	int ret = atomic_load(&s->tree.sync_error);
 
-	return broken == 0 ? 0 : fm_sink_fail(s, broken, "go on after a failed sync of", NULL, 0, err);
+	return ret == 0 ? 0 : fm_sink_fail(s, ret, "go on after a failed sync of", NULL, 0, err);
+}
+
+int fm_sink_sync(struct fm_sink *s, struct fm_err *err)
+{
+	int ret = check_syncs(s, err);
+
+	if (ret == 0)
+		ret = fm_tsys_syncfs(s->data);
+	return fm_sink_note_sync(s, ret, "sync the file system of", err);
+}
+
+int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_err *err)
+{
+	int first = 0;
+
+	if (ret == 0)
+		return 0;
+	if (!atomic_compare_exchange_strong(&s->tree.sync_error, &first, ret))
+		return check_syncs(s, err);
+	return fm_sink_fail(s, ret, verb, NULL, 0, err);
 }
 
 int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err)
 {
 	if (atomic_load_explicit(&s->is_stopped, memory_order_relaxed))
 		return fm_err_set(err, -ECANCELED, "stopped");
-	return atomic_load_explicit(&s->broken, memory_order_relaxed) ? fm_sink_check_broken(s, err) : 0;
+	return atomic_load_explicit(&s->tree.sync_error, memory_order_relaxed) ? check_syncs(s, err) : 0;
 }
 
 /* --------------------------------------------------------------------------------------------- the beginning */

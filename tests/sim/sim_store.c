@@ -379,6 +379,26 @@ static struct sim_entry *find_entry(const struct sim_node *n, const char *path)
 static void forget_partial(struct sim_file *f);
 static void place(struct sim_file *f, bool is_durable);
 
+/*
+ * A sync fails: what it covered is not on the disk, and reads of it may say so. The kernel tells that once; who asks again hears
+ * that all is well, so nobody may.
+ */
+static int lose_sync(struct sim_file *f, const char *what, struct fm_err *err)
+{
+	sim_fired(sim_of(f), SIM_FIRED_IO);
+	for (size_t i = 0; i < f->written.count; i++)
+		for (uint64_t at = f->written.at[i].offset; at < f->written.at[i].offset + f->written.at[i].len; at += BLOCK)
+			if (!fm_ranges_overlap(&f->logged, at, BLOCK) && f->blob->cap >= at + BLOCK)
+				memset(f->blob->bytes + at, 0xa5, BLOCK);
+	return fm_err_set(err, fm_sync_note(&f->file.sync, -EIO), "%s: simulated I/O error", what);
+}
+
+static void check_lost(struct sim_file *f, const char *what)
+{
+	if (fm_file_sync_error(&f->file) < 0)
+		sim_fail(sim_of(f), "%s is %s after a sync of it failed", f->path, what);
+}
+
 static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
 {
@@ -388,13 +408,12 @@ static int file_publish(struct fm_file *file, uint64_t size, const struct fm_att
 	check_worker(f->node);
 	assert(f->is_sink && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded && !f->has_failed);
 	assert(f->end <= size && (!f->file.has_fixed_size || size == f->size));
+	check_lost(f, "published");
 	f->has_failed = true;
 	if (sim_crash_point(f->node))
 		return fm_err_set(err, -EIO, "its node died before the rename");
-	if (sim_one_in(s, sim_faults(s)->publish_fails) || FM_FAULT("sim.publish")) {
-		sim_fired(s, SIM_FIRED_IO);
-		return fm_err_set(err, -EIO, "sync: simulated I/O error");
-	}
+	if (sim_one_in(s, sim_faults(s)->publish_fails) || FM_FAULT("sim.publish"))
+		return lose_sync(f, "sync", err);
 	if (f->store && !f->may_replace && sim_disk_find(f->node, f->path))
 		return fm_err_set(err, -EEXIST, "%s exists", f->path);
 	f->has_failed = false;
@@ -480,11 +499,10 @@ static int file_log(struct fm_file *file, const struct fm_written *written, size
 
 	check_worker(f->node);
 	assert(f->has_begun && count > 0 && !f->is_published && !f->is_discarded);
+	check_lost(f, "logged");
 	f->unlogged_ns = 0;
-	if (sim_one_in(sim_of(f), 4 * sim_faults(sim_of(f))->publish_fails) || FM_FAULT("sim.log")) {
-		sim_fired(sim_of(f), SIM_FIRED_IO);
-		return fm_err_set(err, -EIO, "write the journal: simulated I/O error");
-	}
+	if (sim_one_in(sim_of(f), 4 * sim_faults(sim_of(f))->publish_fails) || FM_FAULT("sim.log"))
+		return lose_sync(f, "sync, for the journal", err);
 	for (size_t i = 0; i < count; i++) {
 		bool is_there = written[i].offset + written[i].len <= f->end &&
 				parts_of(f->blob, written[i].offset, written[i].len) == written[i].crc;
@@ -534,6 +552,7 @@ static void file_keep(struct fm_file *file)
 
 	check_worker(f->node);
 	assert(f->partial && fm_list_is_empty(&f->ios) && !f->is_published && !f->is_discarded);
+	check_lost(f, "kept");
 	f->is_discarded = true;
 	if (!f->is_dead)
 		leave_partial(f);

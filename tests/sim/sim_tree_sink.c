@@ -376,11 +376,29 @@ static int sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, i
 
 /* ---- journal ---- */
 
+static void check_lost(struct sink *s, const char *what)
+{
+	if (atomic_load(&s->tree.sync_error) < 0)
+		sim_fail(sim_of(s), "tree %s is %s after a sync of it failed", s->stage->path, what);
+}
+
+/* The kernel tells it once: see sim_store.c. */
+static int sync_tree(struct sink *s, unsigned odds, struct fm_err *err)
+{
+	int ret = sim_tree_fault(s->node, odds, "sync the tree", err);
+
+	if (ret < 0)
+		atomic_store(&s->tree.sync_error, ret);
+	return ret;
+}
+
 static int sink_log(struct fm_tree *t, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
-	int ret = sim_tree_fault(s->node, 4 * sim_faults(sim_of(s))->publish_fails, "sync the tree", err);
+	int ret;
 
+	check_lost(s, "logged");
+	ret = sync_tree(s, 4 * sim_faults(sim_of(s))->publish_fails, err);
 	assert(!s->is_prepared && !s->is_ended && !s->how.is_dry);
 	if (ret < 0 || s->is_stopped)
 		return ret < 0 ? ret : fm_err_set(err, -ECANCELED, "stopped");
@@ -457,6 +475,7 @@ static void sink_keep(struct fm_tree *t)
 	struct sink *s = sink_of(t);
 
 	assert(!s->is_ended);
+	check_lost(s, "kept");
 	s->is_ended = true;
 	if (!s->how.is_dry && !s->is_dead)
 		leave_stage(s);
@@ -481,9 +500,11 @@ static void sink_discard(struct fm_tree *t)
 static int sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
-	int ret = sim_tree_fault(s->node, sim_faults(sim_of(s))->publish_fails, "sync the tree", err);
+	int ret;
 
 	(void)is_durable;
+	check_lost(s, "published");
+	ret = sync_tree(s, sim_faults(sim_of(s))->publish_fails, err);
 	assert(!s->is_prepared && !s->is_ended && !s->how.is_dry);
 	if (ret < 0)
 		return ret;

@@ -2,6 +2,7 @@
 /*
  * Names below a store. links: fm_store
  */
+#include "mover/base/fault.h"
 #include "mover/store/path.h"
 
 #include "tests/unit/store_fixture.h"
@@ -164,6 +165,90 @@ static void test_links(void)
 	end();
 }
 
+/* How many directories are synced for a path: the n-th sync is failed, until none is. */
+static unsigned syncs_of(const char *path)
+{
+	const struct fm_path_make make = { .has_owner = false };
+	struct fm_path_parent parent;
+	struct fm_err err;
+	unsigned n = 0;
+	int ret;
+
+	CU_ASSERT_EQUAL_FATAL(fm_path_open_parent(root, path, &make, &parent, &err), 0);
+	do {
+		fm_fault_arm("store.fsync", ++n);
+		ret = fm_path_sync_up(root, parent.fd, path, &err);
+		CU_ASSERT_TRUE(ret == 0 || ret == -EIO);
+	} while (ret < 0);
+	fm_fault_arm(NULL, 0);
+	close(parent.fd);
+	return n - 1;
+}
+
+/* Goal: before a file is called durable, so are all the directories it is in, whoever made them: also behind a link. */
+static void test_parents_of_others_are_synced(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK);
+	CU_ASSERT_EQUAL(syncs_of("f"), 0);
+	CU_ASSERT_EQUAL(syncs_of("a/b/c/f"), 3);
+	CU_ASSERT_EQUAL(syncs_of("a/b/c/g"), 3);	/* another one's, who has not synced them yet */
+	CU_ASSERT_EQUAL(symlinkat("a/b", root, "link"), 0);
+	CU_ASSERT_EQUAL(syncs_of("link/c/h"), 3);
+	end();
+}
+
+/* Goal: what was moved out of the store meanwhile is synced up to the root of all, once. */
+static void test_a_parent_that_was_moved_out(void)
+{
+	const struct fm_path_make make = { .has_owner = false };
+	struct fm_path_parent parent;
+	struct fm_err err = { 0 };
+	char away[64];
+	unsigned n;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK);
+	CU_ASSERT_EQUAL_FATAL(fm_path_open_parent(root, "a/b/f", &make, &parent, &err), 0);
+	(void)snprintf(away, sizeof(away), "../fm-path-away.%d", (int)getpid());
+	CU_ASSERT_EQUAL_FATAL(renameat(root, "a", root, away), 0);
+	fm_fault_arm("store.fsync", 1000);
+	CU_ASSERT_EQUAL(fm_path_sync_up(root, parent.fd, "a/b/f", &err), 0);
+	n = fm_fault_count();
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(n < 1000);
+	close(parent.fd);
+	CU_ASSERT_EQUAL(renameat(root, away, root, "a"), 0);
+	end();
+}
+
+/* Goal: a directory above that may be passed through, but not read, is no reason to refuse a file, nor one to forget the sync. */
+static void test_a_parent_that_may_not_be_read(void)
+{
+	const struct fm_path_make make = { .has_owner = false };
+	const bool is_root = geteuid() == 0;
+	struct fm_path_parent parent;
+	struct fm_err err = { 0 };
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK);
+	CU_ASSERT_EQUAL_FATAL(fm_path_open_parent(root, "a/b/f", &make, &parent, &err), 0);
+	CU_ASSERT_EQUAL(fchmod(parent.fd, 0777), 0);
+	CU_ASSERT_EQUAL(fchmodat(root, "a", 0311, 0), 0);
+	CU_ASSERT_TRUE(!is_root || seteuid(65534) == 0);
+	CU_ASSERT_EQUAL(fm_path_sync_up(root, parent.fd, "a/b/f", &err), 0);
+	fm_fault_arm("store.syncfs", 1);
+	CU_ASSERT_EQUAL(fm_path_sync_up(root, parent.fd, "a/b/f", &err), -EIO);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(!is_root || seteuid(0) == 0);
+	CU_ASSERT_EQUAL(fchmodat(root, "a", 0755, 0), 0);
+	close(parent.fd);
+	end();
+}
+
 /* Goal: missing directories are made, also through a link inside, never outside or through a file. */
 static void test_parents(void)
 {
@@ -177,14 +262,11 @@ static void test_parents(void)
 
 	CU_ASSERT_EQUAL(fm_path_open_parent(root, "a/b/c", &make, &parent, &err), 0);
 	CU_ASSERT_STRING_EQUAL(parent.name, "c");
-	CU_ASSERT_TRUE(parent.has_made);
-	CU_ASSERT_EQUAL(parent.old_len, 0);
-	CU_ASSERT_EQUAL(fm_path_sync_made(root, "a/b/c", &parent, &err), 0);
+	CU_ASSERT_EQUAL(fm_path_sync_up(root, parent.fd, "a/b/c", &err), 0);
 	close(parent.fd);
 
 	CU_ASSERT_EQUAL(fm_path_open_parent(root, "a/b/x/y/z", &make, &parent, &err), 0);
-	CU_ASSERT_EQUAL(parent.old_len, 3);
-	CU_ASSERT_EQUAL(fm_path_sync_made(root, "a/b/x/y/z", &parent, &err), 0);
+	CU_ASSERT_EQUAL(fm_path_sync_up(root, parent.fd, "a/b/x/y/z", &err), 0);
 	close(parent.fd);
 	CU_ASSERT_EQUAL(faccessat(root, "a/b/x/y", F_OK, 0), 0);
 
@@ -228,6 +310,9 @@ static const struct fm_test tests[] = {
 	{ "a name in a message is one short line", test_show },
 	{ "links inside the store are followed, those that leave it are not", test_links },
 	{ "missing directories are made inside the store only", test_parents },
+	{ "the directories above are synced, whoever made them", test_parents_of_others_are_synced },
+	{ "a directory that was moved out of the store", test_a_parent_that_was_moved_out },
+	{ "a directory above that may not be read", test_a_parent_that_may_not_be_read },
 	{ "a path of 4095 bytes can be made", test_deepest },
 };
 FM_TEST_MAIN("path", tests)

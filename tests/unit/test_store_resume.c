@@ -234,6 +234,61 @@ static void test_many_tries(void)
 	end();
 }
 
+/* --------------------------------------------------------------------------------------- a sync that failed */
+
+/* A caller's file, as its command opens and passes it. */
+static int open_caller_sink(struct xfer *out)
+{
+	struct fm_create how = { .size = SIZE, .is_resumable = true, .is_synced = true };
+	int fd = open(at("c"), O_CREAT | O_RDWR, 0600), journal = open(at("c.journal"), O_CREAT | O_RDWR, 0600);
+
+	*out = (struct xfer){ 0 };
+	return fm_caller_sink(fd, journal, &how, &out->file, &err);
+}
+
+/* The kernel tells it once: each of these succeeds the next time. */
+static const struct {
+	const char *fault;
+	unsigned nth;
+	bool is_log, is_callers;
+} syncs[] = {
+	{ "store.fdatasync", 1, true, false },	/* the file */
+	{ "store.fsync", 1, true, false },	/* its name */
+	{ "store.fdatasync", 1, false, false },	/* the file */
+	{ "store.fsync", 1, false, false },	/* mode and time */
+	{ "store.fsync", 2, false, false },	/* its name */
+	{ "store.fdatasync", 1, true, true },
+	{ "store.fdatasync", 1, false, true },
+	{ "store.fsync", 1, false, true },
+};
+
+/* Goal: after a sync that failed nothing is logged, published or kept, and the next try begins with nothing. */
+static void test_failed_sync(void)
+{
+	struct xfer x;
+
+	if (fm_test_lacks_faults())
+		return;
+	for (size_t i = 0; i < sizeof(syncs) / sizeof(syncs[0]); i++) {
+		begin(ON_DISK, false);
+		CU_ASSERT_EQUAL_FATAL(syncs[i].is_callers ? open_caller_sink(&x) : open_sink(s, "f", true, &x), 0);
+		CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
+		CU_ASSERT_EQUAL(syncs[i].is_log ? 0 : write_chunks(&l, x.file, 0, 2, SALT, true), 0);
+		fm_fault_arm(syncs[i].fault, syncs[i].nth);
+		CU_ASSERT_EQUAL(syncs[i].is_log ? write_chunks(&l, x.file, 0, 2, SALT, true) :
+						  x.file->ops->publish(x.file, SIZE, &written, true, &err), -EIO);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(fm_file_sync_error(x.file), -EIO);
+		CU_ASSERT_EQUAL(syncs[i].is_log ? write_chunks(&l, x.file, 2, 3, SALT, true) : -EIO, -EIO);
+		CU_ASSERT_EQUAL(x.file->ops->publish(x.file, SIZE, &written, true, &err), -EIO);
+		end_sink(&x, x.file->ops->keep);
+		CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
+		CU_ASSERT_TRUE(!syncs[i].is_callers || (size_of(at("c")) == 0 && size_of(at("c.journal")) == 0));
+		end();
+	}
+}
+
 /* -------------------------------------------------------------------------------------------- beginning afresh */
 
 static void garbage_behind_journal(void)
@@ -1037,6 +1092,7 @@ static const struct fm_test tests[] = {
 	{ "what was logged before a kill is there", test_killed },
 	{ "what was not logged is sent again", test_killed_early },
 	{ "many tries go on with each other", test_many_tries },
+	{ "after a failed sync nothing counts", test_failed_sync },
 	{ "what cannot be trusted is dropped", test_of_no_use },
 	{ "a source that nothing tells from others begins afresh", test_unknown_source },
 	{ "each end leaves what it should", test_ends },

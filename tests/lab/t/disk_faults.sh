@@ -47,7 +47,7 @@ make_dest() {
 	esac
 	fs=$1
 	mount_dest
-	mkdir /mnt/dest/s
+	mkdir /mnt/dest/s /mnt/dest/b
 }
 
 mount_dest() {
@@ -269,6 +269,31 @@ break_ext4() {
 	echo 1 > "/sys/fs/ext4/dm-$(dmsetup info -c --noheadings -o minor dest)/trigger_fs_error"
 }
 
+# Writes wait in the page cache, and the sync says that they failed: once. After that nothing of the file counts, so the put that comes
+# next, when the disk is well, sends all of it.
+failed_sync() {
+	lose_sync /mnt/source/new y
+}
+
+lose_sync() {
+	where="$fs, a sync that fails once, of $1"
+	cases=$((cases + 1))
+	echo "--- $where"
+	fmn put -r --force --quiet --limit 1MiB/s "$1" n2:b/$2 > $D/out 2> $D/err &
+	pid=$!
+	wait_for is_under_way
+	break_writes
+	ended "[Ii]nput/output error"
+	[ $status != 0 ] || fail "$where: it did not fail"
+	mend_dest
+	still_up
+	wait_for no_partial /mnt/dest/b 2> /dev/null
+	fmn put -r --force --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
+	! grep -qE '"resumed_bytes": ?[1-9]' $D/out || fail "$where: it went on with what the sync lost: $(cat $D/out)"
+	echo 3 > /proc/sys/vm/drop_caches
+	diff -r "$1" /mnt/dest/b/$2 || fail "$where: what is there is not what was sent"
+}
+
 # The disk stops answering for longer than a peer may be silent: a slow disk is no lost peer, and nobody else waits for it.
 hangs() {
 	fault "a disk that hangs for $DISK_HANG_S s" "." may hang_dest true
@@ -346,15 +371,16 @@ need blockdev xfs_quota mke2fs filefrag
 need_module dm_flakey
 make_source
 node_extra='memory = { arena = "16MiB"; slab = "4MiB"; total = "128MiB"; }; mover = { chunk = "256KiB"; };'
-node_stores='{ name = "d"; directory = "/mnt/dest/s"; replace = true; },'
-mkdir -p /mnt/dest/s
+node_stores='{ name = "d"; directory = "/mnt/dest/s"; replace = true; },
+	{ name = "b"; directory = "/mnt/dest/b"; replace = true; buffered = true; },'
+mkdir -p /mnt/dest/s /mnt/dest/b
 if [ -z "$LAB_ROUNDS" ]; then
 	all_cases ext4 bit_rot no_space write_errors read_errors read_only
-	all_cases xfs no_space_at_all over_quota dead_disk hangs
+	all_cases xfs no_space_at_all over_quota failed_sync dead_disk hangs
 else
 	for ((round = 1; round <= LAB_ROUNDS; round++)); do
 		for fs in ext4 xfs; do
-			all_cases $fs bit_rot no_space no_space_at_all over_quota write_errors read_errors hangs read_only dead_disk
+			all_cases $fs bit_rot no_space no_space_at_all over_quota failed_sync write_errors read_errors hangs read_only dead_disk
 		done
 	done
 fi
