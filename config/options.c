@@ -118,7 +118,7 @@ const struct fm_option fm_options[] = {
 	{ "stores.owner", FM_OPTION_CHOICE, STORE(owner), 0, 0, "service", owner_words, true,
 	  "Who owns what is new: the daemon's user, or the caller as the peer names it (needs CAP_CHOWN); what root sends as a tree keeps its owners" },
 	{ "stores.quota", FM_OPTION_SIZE, STORE(quota_bytes), 0, 8192 * TIB, "0", NULL, true,
-	  "What the store may hold; 0: as much as the file system has room for" },
+	  "What the store may hold: the sizes of its files with their holes (apparent, not allocated), what running transfers promised, and replaced versions as long as they are kept; 0: as much as the file system has room for" },
 	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "168h", NULL, true,
 	  "How long what an interrupted transfer left waits for the same command to go on with it; looked at every hour" },

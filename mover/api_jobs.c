@@ -109,7 +109,7 @@ static bool page_add(void *ctx, const struct fm_queue_info *info)
 {
 	struct page *page = ctx;
 
-	if (page->w.cap - page->w.len < JOB_TEXT_MAX + END_TEXT_MAX) {
+	if (fm_jw_room(&page->w) < JOB_TEXT_MAX + END_TEXT_MAX) {
 		page->is_more = true;
 		return false;
 	}

@@ -37,9 +37,22 @@ void fm_jw_begin(struct fm_json_writer *w, char *buf, size_t cap)
 	*w = (struct fm_json_writer){ .buf = buf, .cap = cap, .is_first = true };
 }
 
+void fm_jw_keep(struct fm_json_writer *w, size_t bytes)
+{
+	w->kept = bytes;
+}
+
+/* More than the room may be taken: what is kept now may have been written to before. */
+size_t fm_jw_room(const struct fm_json_writer *w)
+{
+	size_t taken = w->len + w->kept + 1;	/* the terminator */
+
+	return taken < w->cap ? w->cap - taken : 0;
+}
+
 static void jw_raw(struct fm_json_writer *w, const char *text, size_t len)
 {
-	if (w->failed || w->cap - w->len <= len) {	/* room for the terminator is kept */
+	if (w->failed || len > fm_jw_room(w)) {
 		w->failed = true;
 		return;
 	}
@@ -189,7 +202,7 @@ void fm_jw_text(struct fm_json_writer *w, const char *key, const char *text)
 
 static void jw_base64(struct fm_json_writer *w, const uint8_t *in, size_t len)
 {
-	if (w->failed || w->cap - w->len < FM_BASE64_ROOM(len)) {
+	if (w->failed || FM_BASE64_ROOM(len) - 1 > fm_jw_room(w)) {	/* the terminator has its room */
 		w->failed = true;
 		return;
 	}

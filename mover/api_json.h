@@ -24,11 +24,19 @@ struct fm_json_writer {
 	char *buf;
 	size_t cap;
 	size_t len;
+	size_t kept;		/* bytes at the end of the buffer that nothing is written to now */
 	bool is_first;		/* nothing stands before in this object or array */
 	bool failed;		/* it did not fit */
 };
 
 void fm_jw_begin(struct fm_json_writer *w, char *buf, size_t cap);
+
+/*
+ * From now on keep so many bytes free, for what has to come behind (0: none). What is longer than
+ * fm_jw_room(), which may be none at all, does not fit.
+ */
+void fm_jw_keep(struct fm_json_writer *w, size_t bytes);
+size_t fm_jw_room(const struct fm_json_writer *w);
 
 /* key: NULL in arrays and for the outermost value. */
 void fm_jw_object(struct fm_json_writer *w, const char *key);

@@ -42,14 +42,14 @@ struct snapshot {
 static void item_begin(struct snapshot *s)
 {
 	s->mark = s->w;
-	s->w.cap -= TAIL_ROOM;
+	fm_jw_keep(&s->w, TAIL_ROOM);
 	fm_jw_object(&s->w, NULL);
 }
 
 static void item_end(struct snapshot *s)
 {
 	fm_jw_object_end(&s->w);
-	s->w.cap += TAIL_ROOM;
+	fm_jw_keep(&s->w, 0);
 	if (!s->w.failed)
 		return;
 	s->w = s->mark;

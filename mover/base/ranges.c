@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 
 #define RANGES_FIRST 4	/* room of the first allocation */
@@ -56,7 +57,7 @@ static int reserve(struct fm_ranges *r, size_t cap)
 
 	if (cap <= r->cap)
 		return 0;
-	at = FM_FAULT("ranges.alloc") ? NULL : reallocarray(r->at, cap, sizeof(*at));
+	at = FM_FAULT("ranges.alloc") ? NULL : fm_budget_realloc(r->at, cap * sizeof(*at));
 	if (!at)
 		return -ENOMEM;
 	r->at = at;
@@ -83,7 +84,7 @@ static int insert(struct fm_ranges *r, size_t i, struct fm_range range, size_t m
 
 void fm_ranges_free(struct fm_ranges *r)
 {
-	free(r->at);
+	fm_budget_free(r->at);
 	*r = (struct fm_ranges){ 0 };
 }
 

@@ -53,7 +53,7 @@ struct sink {
 	struct fm_path_make owner;
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
 	uint64_t counted;		/* bytes that the quota counted for what an earlier try left */
-	_Atomic uint64_t reserved;	/* of the quota; the whole size if it is known, else what was written so far */
+	_Atomic uint64_t reserved;	/* of the quota; the whole size as soon as it is known, before that what was written */
 };
 
 static struct sink *sink_of(struct fm_file *file)
@@ -64,11 +64,12 @@ static struct sink *sink_of(struct fm_file *file)
 /* --------------------------------------------------------------------------------------------- writing */
 
 /*
- * Reserve quota up to end for a sink whose size is not known. Whoever moves `reserved` up asks for the bytes
- * between.
+ * Reserve quota up to end, for a sink whose size was not known when it was made. Whoever moves `reserved` up asks for the bytes
+ * between. err: may wait, and says why not; NULL: at once.
  */
-static int sink_grow(struct sink *s, uint64_t end)
+static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 {
+	struct fm_usage *usage = &s->dir->usage;
 	uint64_t old = atomic_load(&s->reserved);
 	int ret;
 
@@ -76,7 +77,7 @@ static int sink_grow(struct sink *s, uint64_t end)
 		if (end <= old)
 			return 0;
 	} while (!atomic_compare_exchange_weak(&s->reserved, &old, end));
-	ret = fm_usage_reserve(&s->dir->usage, end - old);
+	ret = err ? fm_usage_ask(usage, s->dir->root, end - old, err) : fm_usage_reserve(usage, end - old);
 	/* What was not granted must not be given back by release(): other lanes may have moved it on meanwhile. */
 	if (ret < 0)
 		atomic_fetch_sub(&s->reserved, end - old);
@@ -99,7 +100,7 @@ static void sink_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 	if (end < io->offset || end > FM_SIZE_LIMIT || (file->has_fixed_size && end > s->size))
 		ret = -EFBIG;
 	else if (!file->has_fixed_size && s->dir->usage.quota > 0)
-		ret = sink_grow(s, end);
+		ret = sink_grow(s, end, NULL);
 	if (ret < 0)
 		fm_done_list_add(lane->done, io, ret);
 	else
@@ -119,8 +120,10 @@ static int sink_fail(const struct sink *s, int ret, const char *what, struct fm_
 static int sink_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
-	int ret = fm_resume_begin(&s->resume, source, have, err);
+	int ret = source->size == FM_SIZE_UNKNOWN ? 0 : sink_grow(s, source->size, err);
 
+	if (ret == 0)
+		ret = fm_resume_begin(&s->resume, source, have, err);
 	if (s->resume.note[0])
 		file->resume_note = s->resume.note;
 	/* Not earlier: it makes the file longer, and its length is what the journal is checked against. */
@@ -193,7 +196,9 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 
 	assert(s->state == SINK_OPEN && attr);
 	s->state = SINK_PREPARED;	/* also if it fails half-way: keep() has to undo it */
-	ret = fm_seal(s->io.fd, &seal, err);
+	ret = sink_grow(s, size, err);	/* a hole at the end was never written */
+	if (ret == 0)
+		ret = fm_seal(s->io.fd, &seal, err);
 	if (ret < 0)
 		return sink_fail(s, ret, "write", err);
 	if (seal.sync && !s->has_synced_names)
@@ -294,6 +299,7 @@ static void sink_close(struct fm_file *file)
 static const struct fm_file_ops sink_ops = {
 	.read = sink_read,
 	.write = sink_write,
+	.begin = sink_begin,
 	.prepare = sink_prepare,
 	.publish = sink_publish,
 	.discard = sink_discard,

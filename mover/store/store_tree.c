@@ -77,15 +77,11 @@ static void tree_used(void *ctx, int64_t bytes)
 		fm_usage_sub(&dir->usage, (uint64_t)-bytes);
 }
 
-/* Nothing is reserved: what a tree will hold in the end nobody knows before. */
-static int tree_ask(void *ctx, uint64_t bytes, struct fm_err *err)
+static int tree_take(void *ctx, uint64_t bytes, struct fm_err *err)
 {
 	struct fm_store_dir *dir = ctx;
-	int ret = fm_usage_ask(&dir->usage, dir->root, bytes, err);
 
-	if (ret == 0)
-		fm_usage_unreserve(&dir->usage, bytes);
-	return ret;
+	return fm_usage_take(&dir->usage, dir->root, bytes, err);
 }
 
 /* What is at the final name now may be replaced by a tree. */
@@ -127,8 +123,8 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.has_digests = how->has_digests,
 		.grace_ns = dir->old_keep_ns,
 		.source = how->source,
+		.take = tree_take,
 		.used = tree_used,
-		.ask = tree_ask,
 		.ctx = dir,
 	};
 	struct fm_tree *tree;

@@ -77,7 +77,7 @@ static int usage_walk(int root, uint64_t *out)
 
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 {
-	uint64_t bytes = 0;
+	uint64_t added = atomic_load(&usage->added), bytes = 0;
 	int ret;
 
 	if (usage->quota == 0)
@@ -92,7 +92,8 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 				  FM_WALK_DEPTH_MAX);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "count the bytes there");
-	atomic_store(&usage->used, bytes);
+	/* What came meanwhile may have been passed by, or be counted twice: the next count knows. */
+	atomic_store(&usage->used, bytes + atomic_load(&usage->added) - added);
 	atomic_store(&usage->counted_ns, now_ns());
 	return 0;
 }
@@ -129,8 +130,10 @@ void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes)
 
 void fm_usage_add(struct fm_usage *usage, uint64_t bytes)
 {
-	if (usage->quota > 0)
-		atomic_fetch_add(&usage->used, bytes);
+	if (usage->quota == 0)
+		return;
+	atomic_fetch_add(&usage->added, bytes);
+	atomic_fetch_add(&usage->used, bytes);
 }
 
 void fm_usage_sub(struct fm_usage *usage, uint64_t bytes)
@@ -156,4 +159,15 @@ int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err
 			  "%llu promised to running transfers",
 			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
 			  (unsigned long long)usage->quota, (unsigned long long)atomic_load(&usage->reserved));
+}
+
+int fm_usage_take(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
+{
+	int ret = fm_usage_ask(usage, root, bytes, err);
+
+	if (ret < 0)
+		return ret;
+	fm_usage_add(usage, bytes);
+	fm_usage_unreserve(usage, bytes);
+	return 0;
 }

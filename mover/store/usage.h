@@ -2,10 +2,11 @@
 /*
  * usage - how many bytes a store holds against its quota.
  *
- * What counts is the size of regular files (holes too, links not), partial files that nobody works on among them.
+ * What counts is what each name of a regular file says its size is (so holes too, and links not), partial files that nobody works
+ * on among them: what a file may grow to without anybody being asked again, however little of it the disk holds now.
  * Counted by a walk when the store is opened, kept up by what goes through the store, and counted again before anything
- * is refused, since files may have been removed behind its back. Sinks under way hold reservations. Any thread, no
- * lock; fm_usage_count() blocks.
+ * is refused, since files may have been removed behind its back. What is promised counts from then on: files under way hold
+ * reservations, those of trees count when they are made. Any thread, no lock; fm_usage_count() blocks.
  */
 #ifndef FM_STORE_USAGE_H
 #define FM_STORE_USAGE_H
@@ -22,6 +23,7 @@ struct fm_usage {
 	uint64_t quota;			/* 0: none, and nothing is counted */
 	_Atomic uint64_t used;
 	_Atomic uint64_t reserved;
+	_Atomic uint64_t added;		/* ever */
 	_Atomic uint64_t counted_ns;
 };
 
@@ -34,6 +36,9 @@ void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes);
 
 /* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says the numbers. */
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
+
+/* The same, and they are used then. */
+int fm_usage_take(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
 /* Files came or went. */
 void fm_usage_add(struct fm_usage *usage, uint64_t bytes);

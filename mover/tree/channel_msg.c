@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/tree/pack.h"
 

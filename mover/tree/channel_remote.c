@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
@@ -358,7 +359,7 @@ static void add_news(struct remote *r, struct fm_channel_ask *ask)
 
 static int hold_large(struct remote *r, const struct fm_tree_large *large)
 {
-	struct held *h = FM_FAULT("channel.large") ? NULL : malloc(sizeof(*h));
+	struct held *h = FM_FAULT("channel.large") ? NULL : fm_budget_realloc(NULL, sizeof(*h));
 
 	if (!h)
 		return -ENOMEM;
@@ -469,7 +470,7 @@ static bool acks_reserve(struct remote *r)
 
 	if (r->acks_count < r->acks_cap)
 		return true;
-	acks = cap > ACKS_KEPT_MAX || FM_FAULT("channel.acks") ? NULL : reallocarray(r->acks, cap, sizeof(*acks));
+	acks = cap > ACKS_KEPT_MAX || FM_FAULT("channel.acks") ? NULL : fm_budget_realloc(r->acks, cap * sizeof(*acks));
 	if (!acks)
 		return false;
 	r->acks = acks;
@@ -524,7 +525,7 @@ static int remote_next_large(struct fm_tree *t, struct fm_tree_large *out)
 		return 0;
 	h = fm_container_of(link, struct held, link);
 	*out = h->large;
-	free(h);
+	fm_budget_free(h);
 	return 1;
 }
 
@@ -713,13 +714,13 @@ static void remote_close(struct fm_tree *t)
 	for (unsigned i = 0; i < r->count; i++) {
 		assert(!r->lines[i]->is_busy);
 		(void)close(r->lines[i]->socket);	/* every answer was received or is not wanted */
-		free(r->lines[i]);
+		fm_budget_free(r->lines[i]);
 	}
 	(void)close(r->memory);
-	free(r->acks);
+	fm_budget_free(r->acks);
 	pthread_cond_destroy(&r->freed);
 	pthread_mutex_destroy(&r->lock);
-	free(r);
+	fm_budget_free(r);
 }
 
 static const struct fm_tree_ops source_ops = {
@@ -783,7 +784,7 @@ static int check_fds(const struct fm_tree_remote_opts *o, struct fm_err *err)
 
 static struct remote *remote_new(void)
 {
-	struct remote *r = FM_FAULT("channel.remote") ? NULL : calloc(1, sizeof(*r));
+	struct remote *r = FM_FAULT("channel.remote") ? NULL : fm_budget_alloc(sizeof(*r));
 
 	if (!r)
 		return NULL;
@@ -796,7 +797,7 @@ static struct remote *remote_new(void)
 
 static int add_line(struct remote *r, int fd)
 {
-	struct line *l = FM_FAULT("channel.line") ? NULL : malloc(sizeof(*l));
+	struct line *l = FM_FAULT("channel.line") ? NULL : fm_budget_realloc(NULL, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;

@@ -33,7 +33,7 @@ int fm_deferred_open(struct fm_deferred *d, int fd)
 void fm_deferred_close(struct fm_deferred *d)
 {
 	close(d->fd);
-	free(d->buf);
+	fm_tsys_free(d->buf);
 	pthread_mutex_destroy(&d->lock);
 }
 
@@ -132,6 +132,6 @@ int fm_deferred_each(struct fm_deferred *d, int (*visit)(void *ctx, const struct
 		len = read_pack(d, at, buf);
 		ret = len < 0 ? (int)len : visit_pack(buf, (size_t)len, visit, ctx);
 	}
-	free(buf);
+	fm_tsys_free(buf);
 	return ret;
 }

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -79,7 +81,7 @@ static int look_first(int fd, struct stat *out)
 
 int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading **out)
 {
-	struct fm_reading *r = FM_FAULT("reading.alloc") ? NULL : malloc(sizeof(*r));
+	struct fm_reading *r = FM_FAULT("reading.alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*r));
 	int ret;
 
 	if (!r)
@@ -90,7 +92,7 @@ int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading *
 	if (ret < 0) {
 		if (r->fd >= 0)
 			close(r->fd);
-		free(r);
+		fm_budget_free(r);
 		return ret;
 	}
 	*out = r;
@@ -108,7 +110,7 @@ void fm_reading_put(struct fm_reading *r)
 	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	close(r->fd);
-	free(r);
+	fm_budget_free(r);
 }
 
 int fm_reading_take_fd(struct fm_reading *r)
@@ -117,7 +119,7 @@ int fm_reading_take_fd(struct fm_reading *r)
 
 	assert(atomic_load(&r->refs) == 1);
 	(void)lseek(fd, 0, SEEK_SET);	/* looking for holes moved it; on a regular file this cannot fail */
-	free(r);
+	fm_budget_free(r);
 	return fd;
 }
 

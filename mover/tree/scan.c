@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
@@ -68,12 +69,12 @@ void fm_scan_dir_put(struct fm_scan_dir *dir)
 	if (!dir || atomic_fetch_sub_explicit(&dir->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	close(dir->fd);
-	free(dir);
+	fm_budget_free(dir);
 }
 
 struct fm_scan_dir *fm_scan_dir_new(int fd, const char *path, size_t path_len)
 {
-	struct fm_scan_dir *dir = FM_FAULT("scan.dir_alloc") ? NULL : malloc(sizeof(*dir) + path_len + 1);
+	struct fm_scan_dir *dir = FM_FAULT("scan.dir_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*dir) + path_len + 1);
 
 	if (!dir) {
 		close(fd);
@@ -89,7 +90,7 @@ struct fm_scan_dir *fm_scan_dir_new(int fd, const char *path, size_t path_len)
 
 struct fm_scan *fm_scan_new(const struct fm_scan_opts *opts)
 {
-	struct fm_scan *s = FM_FAULT("scan.alloc") ? NULL : calloc(1, sizeof(*s));
+	struct fm_scan *s = FM_FAULT("scan.alloc") ? NULL : fm_budget_alloc(sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -104,10 +105,10 @@ void fm_scan_free(struct fm_scan *s)
 		return;
 	for (size_t i = 0; i <= FM_TREE_DEPTH_MAX; i++) {
 		fm_scan_dir_put(s->levels[i].dir);
-		free(s->levels[i].names);
+		fm_budget_free(s->levels[i].names);
 	}
 	fm_scan_dir_put(s->opts.root);
-	free(s);
+	fm_budget_free(s);
 }
 
 static struct level *top(struct fm_scan *s)
@@ -185,7 +186,7 @@ static int push(struct fm_scan *s, struct fm_scan_dir *dir)
 
 	assert(s->depth <= FM_TREE_DEPTH_MAX && !l->dir);
 	if (!l->names)
-		l->names = FM_FAULT("scan.names_alloc") ? NULL : malloc(sizeof(*l->names));
+		l->names = FM_FAULT("scan.names_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*l->names));
 	if (l->names && s->depth >= FM_SCAN_OPEN_MAX)
 		ret = shelve(l - FM_SCAN_OPEN_MAX);
 	if (!l->names || ret < 0) {
@@ -213,7 +214,7 @@ static int pop(struct fm_scan *s)
 	l->dir = NULL;
 	s->depth--;
 	if (s->depth >= FM_SCAN_OPEN_MAX) {	/* deep down not every level keeps its buffer */
-		free(l->names);
+		fm_budget_free(l->names);
 		l->names = NULL;
 	}
 	if (s->depth == 0)

@@ -112,7 +112,6 @@ struct fm_sink_call {
 	struct fm_sink_dir old;
 	struct fm_sink_dir *was;	/* was_count of them; NULL: not asked yet */
 	struct fm_tree_count count;	/* made by this call */
-	int64_t used;
 };
 
 /* A name in a directory below data. */
@@ -127,6 +126,10 @@ struct fm_sink_at {
 
 void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err);
 void fm_sink_end(struct fm_sink_call *call);	/* its counts are added, its descriptors closed */
+
+/* A name of so many bytes was made: 0, or -EDQUOT and a text: then the name must go. */
+int fm_sink_take(struct fm_sink_call *call, uint64_t bytes);
+void fm_sink_give(const struct fm_sink *s, uint64_t bytes);	/* it went again */
 
 /*
  * All that was made is on the disk. The first failure is for ever: what it covered, which is all, is unknown, though the next

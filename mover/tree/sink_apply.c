@@ -153,11 +153,6 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 	return ret;
 }
 
-static int ask(struct fm_sink *s, uint64_t bytes, struct fm_err *err)
-{
-	return s->opts.ask ? s->opts.ask(s->opts.ctx, bytes, err) : 0;
-}
-
 int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
@@ -175,11 +170,7 @@ int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits
 		memset(bits, 0, FM_TREE_OFFERS_MAX / 8);
 	} else if (s->opts.is_dry) {
 		return fm_err_set(err, -EPROTO, "files came in a dry run");
-	} else {
-		ret = ask(s, len, err);
 	}
-	if (ret < 0)
-		return ret;
 	fm_sink_begin(&call, s, err);
 	ret = apply_all(&call, &r, bits);
 	fm_sink_end(&call);

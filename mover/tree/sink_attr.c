@@ -136,7 +136,7 @@ static int count_xattrs(int fd)
 		count = errno == EOPNOTSUPP ? 0 : -errno;
 	for (const char *at = list; len > 0 && at < list + len; at += strlen(at) + 1)
 		count += fm_xattr_may_travel(at, strlen(at));
-	free(list);
+	fm_tsys_free(list);
 	return count;
 }
 
@@ -167,7 +167,7 @@ static int has_xattrs(int fd, const struct fm_pack_entry *e)
 		ret = has_xattr(fd, &x, buf);
 		count++;
 	}
-	free(buf);
+	fm_tsys_free(buf);
 	if (ret > 0) {
 		ret = count_xattrs(fd);
 		ret = ret < 0 ? ret : ret == count;

@@ -71,15 +71,21 @@ static int make_file(struct fm_sink_call *call, const struct fm_sink_at *at, con
 	bool is_final;
 	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
 	int fd = fm_tsys_open(at->dir, at->name, O_WRONLY | O_CREAT | O_EXCL, mode);
+	int ret;
 
 	if (fd == -EEXIST)
 		return fd;
 	if (fd < 0)
 		return fm_sink_fail(call->s, fd, "create", e->path, e->path_len, call->err);
+	ret = fm_sink_take(call, e->size);
+	if (ret < 0) {
+		close(fd);
+		unlinkat(at->dir, at->name, 0);
+		return ret;
+	}
 	/* Counted once: whoever replaces it because this write fails does not count. */
 	call->count.files++;
 	call->count.bytes += e->size;
-	call->used += (int64_t)e->size;
 	return fill_file(call, fd, e, is_final);
 }
 

@@ -95,14 +95,19 @@ static int meet_hard(struct finish *f, const struct fm_sink_at *at, const struct
 	return st.st_ino == first_st.st_ino ? 0 : fm_sink_clash(&f->call, at);
 }
 
-static void count_hard(struct finish *f, const struct fm_sink_at *at)
+/* A quota counts names. */
+static int take_hard(struct finish *f, const struct fm_sink_at *at)
 {
 	struct stat st;
+	int ret = 0;
 
-	f->call.count.hard_links++;
-	/* A quota counts names. */
-	if (f->call.s->opts.used && fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-		f->call.used += st.st_size;
+	if (f->call.s->opts.take && fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		ret = fm_sink_take(&f->call, (uint64_t)st.st_size);
+	if (ret == 0)
+		f->call.count.hard_links++;
+	else
+		unlinkat(at->dir, at->name, 0);
+	return ret;
 }
 
 static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at)
@@ -116,8 +121,7 @@ static int link_hard(struct finish *f, const struct fm_sink_at *first, const str
 				      "is a file that never came, but another name of it did", f->call.err);
 	if (ret < 0)
 		return fm_sink_fail(f->call.s, ret, "make the hard link", at->path, at->path_len, f->call.err);
-	count_hard(f, at);
-	return 0;
+	return take_hard(f, at);
 }
 
 static int finish_hard(struct finish *f, const struct fm_pack_entry *e)

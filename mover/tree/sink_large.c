@@ -57,7 +57,7 @@ static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, co
 		return fm_sink_clash(call, at);
 	ret = open_existing(at, O_TRUNC);
 	if (ret >= 0)
-		call->used -= st.st_size;
+		fm_sink_give(call->s, (uint64_t)st.st_size);
 	return ret;
 }
 
@@ -76,18 +76,30 @@ static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at, co
 	return ret;
 }
 
-/* The room for it, so that a disk that is too small is found out now; and its size. */
+static int set_size(int fd, const struct fm_tree_large *how)
+{
+	return how->has_holes ? fm_tsys_truncate(fd, how->size) : fm_tsys_allocate(fd, how->size);
+}
+
+/* The room for it, so that a disk that is too small is found out now; and its size, which the quota counts from now on. */
 static int make_room(struct fm_sink_call *call, int fd, const struct fm_tree_large *how)
 {
+	uint64_t there, more;
 	struct stat st;
 	int ret = fm_tsys_fstat(fd, &st);
 
-	if (ret == 0 && call->s->opts.ask && how->size > (uint64_t)st.st_size)
-		ret = call->s->opts.ask(call->s->opts.ctx, how->size - (uint64_t)st.st_size, call->err);
-	if (ret == 0)
-		ret = how->has_holes ? fm_tsys_truncate(fd, how->size) : fm_tsys_allocate(fd, how->size);
-	if (ret == 0)
-		call->used += (int64_t)how->size - (int64_t)st.st_size;
+	if (ret < 0)
+		return ret;
+	there = (uint64_t)st.st_size;
+	more = how->size > there ? how->size - there : 0;
+	ret = fm_sink_take(call, more);
+	if (ret < 0)
+		return ret;
+	ret = set_size(fd, how);
+	if (ret < 0)
+		fm_sink_give(call->s, more);
+	else if (there > how->size)
+		fm_sink_give(call->s, there - how->size);
 	return ret;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -28,14 +29,14 @@ static int grow(struct fm_sink_made *m, size_t path_len)
 	while (paths_cap - m->paths_len < path_len)
 		paths_cap *= 2;
 	if (cap != m->cap) {
-		at = reallocarray(m->at, cap, sizeof(*m->at));
+		at = fm_budget_realloc(m->at, cap * sizeof(*m->at));
 		if (!at)
 			return -ENOMEM;
 		m->at = at;
 		m->cap = cap;
 	}
 	if (paths_cap != m->paths_cap) {
-		at = realloc(m->paths, paths_cap);
+		at = fm_budget_realloc(m->paths, paths_cap);
 		if (!at)
 			return -ENOMEM;
 		m->paths = at;
@@ -86,6 +87,8 @@ int fm_sink_made(struct fm_sink *s, const struct fm_journal_entry *e)
 	ret = is_full(m, e->path_len) ? -ENOBUFS : 0;
 	if (ret == 0 && (m->count == m->cap || m->paths_cap - m->paths_len < e->path_len))
 		ret = grow(m, e->path_len);
+	if (ret == -ENOMEM && m->count > 0)	/* log() makes room as well */
+		ret = -ENOBUFS;
 	if (ret < 0)
 		goto unlock;
 	m->at[m->count++] = *e;
@@ -118,10 +121,10 @@ static void take_made(struct fm_sink *s)
 
 void fm_sink_free_made(struct fm_sink *s)
 {
-	free(s->made.at);
-	free(s->made.paths);
-	free(s->logged.at);
-	free(s->logged.paths);
+	fm_budget_free(s->made.at);
+	fm_budget_free(s->made.paths);
+	fm_budget_free(s->logged.at);
+	fm_budget_free(s->logged.paths);
 }
 
 /* -------------------------------------------------------------------------------------------- the journal */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/base/crc32c.h"
 #include "mover/tree/sink.h"
@@ -52,7 +53,7 @@ static void drop(struct fm_sink *s, struct piece *p)
 	fm_list_del(&p->link);
 	s->piece_count--;
 	fm_ranges_free(&p->there);
-	free(p);
+	fm_tsys_free(p);
 }
 
 static int add(struct fm_sink *s, const struct fm_pack_entry *e, struct piece **out)
@@ -106,21 +107,41 @@ static void disown(struct fm_sink *s, struct piece *p)
 	pthread_mutex_unlock(&s->piecing);
 }
 
+/* As long as it will be, now: who counts the quota anew by looking at sizes must not forget what was promised. */
+static int promise(struct fm_sink_call *call, const struct piece *p, int fd, const struct fm_sink_at *at)
+{
+	int ret = fm_sink_take(call, p->size);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_tsys_truncate(fd, p->size);
+	if (ret == 0)
+		return 0;
+	fm_sink_give(call->s, p->size);
+	return fm_sink_fail(call->s, ret, "create", at->path, at->path_len, call->err);
+}
+
 /* -EEXIST, without a text: the name is taken. */
 static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm_sink_at *at)
 {
 	int flags = O_WRONLY | (p->has_file ? 0 : O_CREAT | O_EXCL);
 	int fd = fm_tsys_open(at->dir, at->name, flags, 0600);
+	int ret;
 
 	if (fd == -EEXIST)
 		return fd;
 	if (fd < 0)
 		return fm_sink_fail(call->s, fd, "create", at->path, at->path_len, call->err);
-	if (!p->has_file) {
-		call->count.files++;
-		call->count.bytes += p->size;
-		call->used += (int64_t)p->size;
+	if (p->has_file)
+		return fd;
+	ret = promise(call, p, fd, at);
+	if (ret < 0) {
+		close(fd);
+		unlinkat(at->dir, at->name, 0);
+		return ret;
 	}
+	call->count.files++;
+	call->count.bytes += p->size;
 	p->has_file = true;
 	return fd;
 }

@@ -56,7 +56,7 @@ static int has_crc(const struct fm_sink_call *call, int fd, uint32_t wanted)
 	uint32_t crc = 0;
 	int ret = buf ? read_crc(call, fd, buf, &crc) : -ENOMEM;
 
-	free(buf);
+	fm_tsys_free(buf);
 	if (ret == -ECANCELED)
 		return fm_sink_may_go_on(call->s, call->err);
 	return ret == 0 && crc == wanted;
@@ -104,7 +104,6 @@ static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *
 	call->count.reused_files++;
 	call->count.reused_bytes += e->size;
 	call->count.is_reflinked |= is_reflink;
-	call->used += (int64_t)e->size;
 }
 
 /* The name is taken: the same offer came before. 1: by a finished file. */
@@ -152,7 +151,9 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, con
 			atomic_store(&call->s->has_no_clone, true);
 		ret = 0;
 	} else {
-		ret = fill_clone(call, fd, old, e, is_final);
+		ret = fm_sink_take(call, e->size);
+		if (ret == 0)
+			ret = fill_clone(call, fd, old, e, is_final);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (ret <= 0)
@@ -175,6 +176,11 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 		return meet_taken(call, at, e);
 	if (ret < 0)	/* too many links, not our file, no hard links there: it comes */
 		return 0;
+	ret = fm_sink_take(call, e->size);
+	if (ret < 0) {
+		unlinkat(at->dir, at->name, 0);
+		return ret;
+	}
 	count_reused(call, e, false);
 	return 1;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -66,7 +67,7 @@ static int add_xattrs(struct fm_source_fill *f, int fd, struct fm_pack_entry *e)
 	if (!f->source->has_owners)
 		return 0;
 	if (!f->xattrs)
-		f->xattrs = FM_FAULT("source.xattrs_alloc") ? NULL : malloc(sizeof(*f->xattrs));
+		f->xattrs = FM_FAULT("source.xattrs_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*f->xattrs));
 	ret = f->xattrs ? fm_xattrs_read(f->xattrs, fd) : -ENOMEM;
 	if (ret == -E2BIG) {
 		struct fm_path_shown shown;
@@ -250,7 +251,7 @@ static int sum_file(struct fm_source_fill *f, struct fm_reading *file, uint32_t 
 	int ret = 0;
 
 	if (!f->scratch)
-		f->scratch = FM_FAULT("source.scratch_alloc") ? NULL : malloc(FM_SOURCE_SCRATCH_LEN);
+		f->scratch = FM_FAULT("source.scratch_alloc") ? NULL : fm_budget_realloc(NULL, FM_SOURCE_SCRATCH_LEN);
 	if (!f->scratch)
 		return -ENOMEM;
 	*crc = 0;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/tree/source_priv.h"
 
@@ -19,7 +20,7 @@ struct fm_source_sent **fm_source_sent_slot(struct fm_source *s, uint64_t seq)
 void fm_source_sent_put(struct fm_source_sent *sent)
 {
 	if (--sent->refs == 0)
-		free(sent);
+		fm_budget_free(sent);
 }
 
 /* Out of the table, once nobody asks for it by its number any more. */
@@ -35,7 +36,7 @@ void fm_source_sent_settle(struct fm_source *s, struct fm_source_sent *sent)
 struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer)
 {
 	size_t outline_len = fm_pack_outline_len(pack, len);
-	struct fm_source_sent *sent = outline_len == 0 || FM_FAULT("source.sent_alloc") ? NULL : malloc(sizeof(*sent) + outline_len);
+	struct fm_source_sent *sent = outline_len == 0 || FM_FAULT("source.sent_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*sent) + outline_len);
 	struct fm_pack_entry e;
 
 	if (!sent)
@@ -43,7 +44,7 @@ struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t
 	*sent = (struct fm_source_sent){ .refs = 1, .seq = seq, .is_answered = !is_offer, .len = outline_len };
 	fm_list_init(&sent->link);
 	if (!fm_pack_outline(pack, len, sent->outline, outline_len)) {
-		free(sent);
+		fm_budget_free(sent);
 		return NULL;
 	}
 	(void)fm_pack_open_outline(&sent->r, sent->outline, outline_len);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/source_priv.h"
@@ -27,7 +28,7 @@ void fm_source_item_free(struct fm_source_item *it)
 
 static struct fm_source_batch *batch_new(void)
 {
-	struct fm_source_batch *b = FM_FAULT("source.batch_alloc") ? NULL : malloc(sizeof(*b));
+	struct fm_source_batch *b = FM_FAULT("source.batch_alloc") ? NULL : fm_budget_realloc(NULL, sizeof(*b));
 
 	if (!b)
 		return NULL;
@@ -42,7 +43,7 @@ static void batch_free(struct fm_source_batch *b)
 {
 	for (; b && b->at < b->count; b->at++)
 		fm_source_item_free(&b->items[b->at]);
-	free(b);
+	fm_budget_free(b);
 }
 
 void fm_source_batches_free(struct fm_list *head)
@@ -341,7 +342,7 @@ int fm_source_leave_rest(struct fm_source_fill *f, const struct fm_source_item *
 int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, bool has_holes)
 {
 	struct fm_source *s = f->source;
-	struct fm_source_large *l = FM_FAULT("source.large_alloc") ? NULL : calloc(1, sizeof(*l));
+	struct fm_source_large *l = FM_FAULT("source.large_alloc") ? NULL : fm_budget_alloc(sizeof(*l));
 	const struct stat *st = &it->file->st;
 	bool is_blocked;
 
@@ -363,7 +364,7 @@ int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, boo
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (is_blocked)
-		free(l);
+		fm_budget_free(l);
 	return is_blocked ? FM_SOURCE_BLOCKED : FM_SOURCE_PUT;
 }
 

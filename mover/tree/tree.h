@@ -195,10 +195,13 @@ struct fm_tree_sink_opts {
 	 * ino 0: begin() says it, and nothing is made before it.
 	 */
 	struct fm_identity source;
-	/* Quota: so many bytes more, or less; each name of a regular file counts its size. Any thread; NULL. */
+	/*
+	 * Quota: each name of a regular file counts its size, as soon as it is made. take(): so many bytes more are used from now on, or
+	 * -EDQUOT and a text. used(): so many went (negative), or are there whatever the quota says. Any thread; both or neither
+	 * NULL.
+	 */
+	int (*take)(void *ctx, uint64_t bytes, struct fm_err *err);
 	void (*used)(void *ctx, int64_t bytes);
-	/* Quota: whether so many bytes more would fit (nothing is reserved): -EDQUOT and a text. Any thread; NULL. */
-	int (*ask)(void *ctx, uint64_t bytes, struct fm_err *err);
 	void *ctx;
 };
 

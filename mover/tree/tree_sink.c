@@ -157,7 +157,6 @@ void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *
 	call->old.has_path = false;
 	call->was = NULL;
 	call->count = (struct fm_tree_count){ 0 };
-	call->used = 0;
 }
 
 static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
@@ -184,12 +183,23 @@ void fm_sink_end(struct fm_sink_call *call)
 	fm_sink_dir_close(&call->old);
 	for (unsigned i = 0; call->was && i < s->was_count; i++)
 		fm_sink_dir_close(&call->was[i]);
-	free(call->was);
+	fm_tsys_free(call->was);
 	pthread_mutex_lock(&s->counting);
 	add_count(&s->total, &call->count);
 	pthread_mutex_unlock(&s->counting);
-	if (call->used != 0 && s->opts.used && !s->opts.is_dry)
-		s->opts.used(s->opts.ctx, call->used);
+}
+
+int fm_sink_take(struct fm_sink_call *call, uint64_t bytes)
+{
+	const struct fm_tree_sink_opts *opts = &call->s->opts;
+
+	return opts->take && bytes > 0 ? opts->take(opts->ctx, bytes, call->err) : 0;
+}
+
+void fm_sink_give(const struct fm_sink *s, uint64_t bytes)
+{
+	if (s->opts.used)
+		s->opts.used(s->opts.ctx, -(int64_t)bytes);
 }
 
 /* ----------------------------------------------------------------------------------------------- the table */
@@ -243,9 +253,9 @@ static void sink_free(struct fm_sink *s)
 	pthread_mutex_destroy(&s->making);
 	pthread_mutex_destroy(&s->piecing);
 	pthread_cond_destroy(&s->piece_done);
-	free((char *)s->opts.name);
-	free((char *)s->opts.path);
-	free(s);
+	fm_tsys_free((char *)s->opts.name);
+	fm_tsys_free((char *)s->opts.path);
+	fm_tsys_free(s);
 }
 
 static void sink_close(struct fm_tree *t)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/source_priv.h"
@@ -31,7 +32,7 @@ static struct fm_source_fill *fill_new(struct fm_source *s)
 	pthread_mutex_unlock(&s->lock);
 	if (link)
 		return fm_container_of(link, struct fm_source_fill, link);
-	f = FM_FAULT("source.fill_alloc") ? NULL : calloc(1, sizeof(*f));
+	f = FM_FAULT("source.fill_alloc") ? NULL : fm_budget_alloc(sizeof(*f));
 	if (!f)
 		return NULL;
 	fm_list_init(&f->link);
@@ -41,9 +42,9 @@ static struct fm_source_fill *fill_new(struct fm_source *s)
 
 static void fill_free(struct fm_source_fill *f)
 {
-	free(f->xattrs);
-	free(f->scratch);
-	free(f);
+	fm_budget_free(f->xattrs);
+	fm_budget_free(f->scratch);
+	fm_budget_free(f);
 }
 
 static void add_counts(struct fm_tree_count *to, const struct fm_tree_count *found)
@@ -267,7 +268,7 @@ static int source_next_large(struct fm_tree *t, struct fm_tree_large *out)
 		return 0;
 	l = fm_container_of(link, struct fm_source_large, link);
 	*out = l->file;
-	free(l);
+	fm_budget_free(l);
 	return 1;
 }
 
@@ -331,7 +332,7 @@ static void source_close(struct fm_tree *t)
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->walk_lock);
-	free(s);
+	fm_budget_free(s);
 }
 
 /* Nothing was filled yet, so nobody reads these now. */
@@ -362,7 +363,7 @@ static const struct fm_tree_ops source_ops = {
 
 static struct fm_source *source_new(const struct fm_tree_source_opts *opts)
 {
-	struct fm_source *s = FM_FAULT("source.alloc") ? NULL : calloc(1, sizeof(*s));
+	struct fm_source *s = FM_FAULT("source.alloc") ? NULL : fm_budget_alloc(sizeof(*s));
 
 	if (!s)
 		return NULL;

@@ -17,6 +17,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -31,7 +32,12 @@ static int result(long ret)
 
 void *fm_tsys_alloc(size_t len)
 {
-	return FM_FAULT("tree.alloc") ? NULL : calloc(1, len);
+	return FM_FAULT("tree.alloc") ? NULL : fm_budget_alloc(len);
+}
+
+void fm_tsys_free(void *at)
+{
+	fm_budget_free(at);
 }
 
 /* Whatever the path says: nothing outside of root, and nothing that a link leads to. */

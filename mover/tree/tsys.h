@@ -18,8 +18,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Zeroed memory, or NULL. */
+/* Zeroed memory, from the budget (base/budget.h), or NULL. */
 void *fm_tsys_alloc(size_t len);
+void fm_tsys_free(void *at);
 
 /* A directory below root, as O_PATH. No symbolic link is followed: -ELOOP, -ENOTDIR. */
 int fm_tsys_open_below(int root, const char *path);

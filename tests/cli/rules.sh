@@ -42,6 +42,15 @@ cat half half | fmove put - n2:s/c 2>err
 [ $? -eq 6 ] || bad "a pipe over the quota: $(cat err)"
 [ "$(ls -A "$(store 2)")" = a ] || bad "over the quota there is: $(ls -A "$(store 2)")"
 ok fmove rm n2:s/a
+# Holes count: who fills them later asks nobody.
+mkdir holes && truncate -s 1T holes/sparse && truncate -s 1T "$(store 1)/sparse"
+no 6 'quota' fmove put holes/sparse n2:s/sparse
+no 6 'quota' fmove put -r holes n2:s/holes
+use 2
+no 6 'quota' fmove get n1:s/sparse n2:s/sparse
+use 1
+[ -z "$(ls -A "$(store 2)")" ] || bad "over the quota there is: $(ls -A "$(store 2)")"
+rm "$(store 1)/sparse"
 ok fmove put half n2:s/b
 ok fmove put f n2:s/b		# replace = true
 same f "$(store 2)/b"

@@ -38,7 +38,7 @@ static char dir[96];
 static struct fm_tree *t;
 static struct fm_err err;
 static _Atomic int64_t used_bytes;
-static uint64_t asked_max;		/* what the quota would bear */
+static uint64_t quota;
 
 /* ---- directories ---- */
 
@@ -59,7 +59,7 @@ static inline void scene_begin(const char *base)
 
 	fm_err_clear(&err);
 	used_bytes = 0;
-	asked_max = UINT64_MAX;
+	quota = UINT64_MAX;
 	snprintf(dir, sizeof(dir), "%s/fm-tree-XXXXXX", other ? other : base);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
 	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
@@ -279,17 +279,20 @@ static inline void count_used(void *ctx, int64_t bytes)
 	used_bytes += bytes;
 }
 
-static inline int ask_quota(void *ctx, uint64_t bytes, struct fm_err *e)
+static inline int take_quota(void *ctx, uint64_t bytes, struct fm_err *e)
 {
 	(void)ctx;
-	return bytes <= asked_max ? 0 : fm_err_set(e, -EDQUOT, "over the quota of this test");
+	if (bytes > quota || (uint64_t)used_bytes > quota - bytes)
+		return fm_err_set(e, -EDQUOT, "over the quota of this test");
+	used_bytes += (int64_t)bytes;
+	return 0;
 }
 
 static inline struct fm_tree_sink_opts options(void)
 {
 	return (struct fm_tree_sink_opts){ .name = "tree", .path = "s/tree", .is_synced = true, .has_digests = true,
 					   .source = { .node = "n1", .dev = 7, .ino = 8 }, .used = count_used,
-					   .ask = ask_quota };
+					   .take = take_quota };
 }
 
 static inline struct fm_tree_sink_opts replacing(void)

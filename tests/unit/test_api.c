@@ -274,6 +274,30 @@ static void test_requests_about_our_own_store_are_answered(void)
 	node_down(&n);
 }
 
+/* Goal: a status that is too long leaves out what does not fit. Method: every size of the message up to enough. */
+static void test_a_status_that_is_too_long_leaves_out(void)
+{
+	static const char whole[] = "\"stores\":[{\"name\":\"s\",\"durable\":false}],\"peers\":[],\"jobs\":[],\"left_out\":0}";
+	static const char without[] = "\"stores\":[],\"peers\":[],\"jobs\":[],\"left_out\":1}";
+	unsigned refused = 0, left_out = 0;
+	bool is_whole = false;
+	struct node n;
+
+	node_up(&n);
+	for (size_t cap = 1; !is_whole && cap < 4096; cap++) {
+		char *buf = malloc(cap);	/* as long as it is said to be, for the address sanitizer */
+		int len = fm_api_event_status(buf, cap, 6, n.engine);
+
+		is_whole = len >= 0 && strstr(buf, whole);
+		refused += len == -EMSGSIZE;
+		left_out += len >= 0 && strstr(buf, without);
+		CU_ASSERT_TRUE(len < (int)cap);
+		free(buf);
+	}
+	CU_ASSERT_TRUE(is_whole && refused > 0 && left_out > 0);
+	node_down(&n);
+}
+
 static void test_what_is_stored_is_verified(void)
 {
 	char path[160];
@@ -902,6 +926,7 @@ static const struct fm_test tests[] = {
 	{ "a result says what carried it", test_a_result_says_what_carried_it },
 	{ "requests about our own store are answered",
 	  test_requests_about_our_own_store_are_answered },
+	{ "a status that is too long leaves out what does not fit", test_a_status_that_is_too_long_leaves_out },
 	{ "what is stored is verified", test_what_is_stored_is_verified },
 	{ "a detached job is everybody's who may", test_a_detached_job_is_everybodys_who_may },
 	{ "every mistake is named, and the connection goes on", test_every_mistake_is_named },

@@ -165,6 +165,47 @@ static void test_writer_never_runs_over(void)
 	CU_ASSERT_STRING_EQUAL(whole, "{\"name\":{\"bytes\":\"//4=\"},\"text\":\"a\\nb\"}");
 }
 
+/*
+ * Goal: an item that is begun when the buffer is full up to what is kept is refused, and what is kept is there for the
+ * end. Method: every size of buffer; items until none fits, each with 16 bytes kept behind it.
+ */
+static void items_until_full(struct fm_json_writer *w)
+{
+	struct fm_json_writer mark;
+
+	do {
+		mark = *w;
+		fm_jw_keep(w, 16);
+		fm_jw_name(w, NULL, "\xff\xfe", 2);
+		fm_jw_keep(w, 0);
+	} while (!w->failed);
+	*w = mark;
+}
+
+static void test_what_is_kept_is_there_at_the_end(void)
+{
+	char buf[128];
+	struct fm_json_writer w;
+
+	for (size_t cap = 1; cap < sizeof(buf); cap++) {
+		memset(buf, '#', sizeof(buf));
+		fm_jw_begin(&w, buf, cap);
+		fm_jw_object(&w, NULL);
+		fm_jw_array(&w, "a");
+		items_until_full(&w);
+		fm_jw_array_end(&w);
+		fm_jw_array(&w, "b");		/* as long as what was kept, or longer than what is left */
+		items_until_full(&w);
+		fm_jw_array_end(&w);
+		fm_jw_object_end(&w);
+		if (fm_jw_end(&w) >= 0)
+			fm_json_free(parsed(buf));
+		else
+			CU_ASSERT_TRUE(cap < sizeof("{\"a\":[],\"b\":[]}"));
+		CU_ASSERT_EQUAL(buf[cap], '#');
+	}
+}
+
 static void test_only_one_object_is_a_message(void)
 {
 	static const char *const bad[] = { "",
@@ -279,6 +320,7 @@ static const struct fm_test tests[] = {
 	{ "text that is no UTF-8 is mended", test_text_that_is_no_utf8_is_mended },
 	{ "UTF-8 is what RFC 3629 says", test_utf8_is_what_rfc_3629_says },
 	{ "the writer never runs over its buffer", test_writer_never_runs_over },
+	{ "what is kept is there at the end", test_what_is_kept_is_there_at_the_end },
 	{ "only one object is a message", test_only_one_object_is_a_message },
 	{ "deep nesting is refused", test_deep_nesting_is_refused },
 	{ "values of the wrong type are refused", test_values_of_the_wrong_type_are_refused },

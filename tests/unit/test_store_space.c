@@ -75,6 +75,54 @@ static void test_quota_stream(void)
 	}
 }
 
+/* What a get does: the size is not known when the sink is made. */
+static int promise(struct fm_file **file, bool is_resumable, uint64_t size)
+{
+	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = is_resumable };
+	const struct fm_identity source = { .node = "n1", .ino = 5, .size = size, .ctime_ns = 6 };
+	struct fm_have have = { 0 };
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%llu", (unsigned long long)size);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, name, &a_peer, &how, file, &err), 0);
+	return (*file)->ops->begin(*file, &source, &have, &err);
+}
+
+/*
+ * Goal: a file counts as long as it says it is as soon as that is known, though most of it are holes that nobody writes; so two at
+ * once do not both pass, and what they promised is given back however they end. One whose length is known only at its end meets
+ * the quota there.
+ */
+static void test_quota_sparse(void)
+{
+	const struct fm_attr attr = { .type = FM_NODE_FILE, .mode = 0644 };
+	const struct fm_create stream = { .size = FM_SIZE_UNKNOWN };
+	struct fm_file *one, *two;
+
+	for (size_t i = 0; i < 2 * BASES; i++) {
+		begin(bases[i / 2], false);
+		reopen(64 << 20);
+		CU_ASSERT_EQUAL(promise(&one, i % 2, UINT64_C(1) << 40), -EDQUOT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "over the store's quota: 1099511627776 bytes are needed"));
+		one->ops->close(one);
+		CU_ASSERT_EQUAL(promise(&one, i % 2, 40 << 20), 0);
+		CU_ASSERT_EQUAL(promise(&two, i % 2, 30 << 20), -EDQUOT);
+		two->ops->close(two);
+		CU_ASSERT_EQUAL(promise(&two, i % 2, 24 << 20), 0);
+		two->ops->discard(two);
+		two->ops->close(two);
+		CU_ASSERT_EQUAL(put("small", (24 << 20) + 1, 1, false), -EDQUOT);
+		CU_ASSERT_EQUAL(one->ops->publish(one, 40 << 20, &attr, true, &err), 0);
+		one->ops->close(one);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "end", &a_peer, &stream, &one, &err), 0);
+		CU_ASSERT_EQUAL(one->ops->prepare(one, (24 << 20) + 1, &attr, true, &err), -EDQUOT);
+		one->ops->discard(one);
+		one->ops->close(one);
+		CU_ASSERT_EQUAL(put("small", 24 << 20, 1, false), 0);
+		end();
+	}
+}
+
 /* Goal: no quota can be had on a tree that cannot be counted. */
 static void test_quota_too_deep(void)
 {
@@ -257,6 +305,7 @@ static void test_fallback_race(void)
 static const struct fm_test tests[] = {
 	{ "a quota counts what is there, what runs and what comes", test_quota },
 	{ "a stream meets the quota while it is written", test_quota_stream },
+	{ "what is promised counts, holes too", test_quota_sparse },
 	{ "a tree that cannot be counted has no quota", test_quota_too_deep },
 	{ "a size that cannot fit is refused at once", test_impossible_size },
 	{ "a full file system is left as it was", test_full },

@@ -192,7 +192,7 @@ static struct fm_tree_sink_opts fleeting_step(void)
 	opts.is_synced = false;
 	opts.has_digests = false;
 	opts.used = NULL;
-	opts.ask = NULL;
+	opts.take = NULL;
 	return opts;
 }
 

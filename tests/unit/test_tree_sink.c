@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
+#include "mover/base/budget.h"
 #include "mover/tree/xattr_rules.h"
 #include "tests/unit/sink_scene.h"
 
@@ -615,9 +616,12 @@ static void test_stopped(void)
 
 static void test_quota(void)
 {
+	char piece[300];
+	struct stat st;
+
 	scene_begin(IN_MEMORY);
 	MUST(sink_new(options()));
-	asked_max = 20000;
+	quota = 20000;
 	pack_begin(0);
 	add_file("f", 1, 10000);
 	OK(apply());
@@ -625,9 +629,111 @@ static void test_quota(void)
 	add_file("g", 1, 30000);
 	CU_ASSERT_EQUAL(apply(), -EDQUOT);
 	CU_ASSERT_EQUAL(used_bytes, 10000);
+	pack_begin(0);
+	add_piece("p", 1, 30000, 0, 100);	/* the whole of it is promised */
+	CU_ASSERT_EQUAL(apply(), -EDQUOT);
+	pack_begin(0);
+	add_piece("q", 1, 10000, 0, 100);
+	OK(apply());
+	CU_ASSERT_EQUAL(used_bytes, 20000);
+	snprintf(piece, sizeof(piece), "%s/data/q", ours(FM_STAGING_TREE));
+	CU_ASSERT_TRUE(lstat(at(piece), &st) == 0 && st.st_size == 10000);	/* whoever counts sizes sees the promise */
 	t->ops->discard(t);
 	CU_ASSERT_EQUAL(used_bytes, 0);
 	t->ops->close(t);
+	MUST(sink_new(options()));
+	pack_begin(0);
+	add_file("f", 1, 10000);
+	add_hard("h1", "f");
+	add_hard("h2", "f");
+	OK(apply());
+	CU_ASSERT_EQUAL(t->ops->prepare(t, true, &err), -EDQUOT);
+	CU_ASSERT_EQUAL(used_bytes, 20000);
+	t->ops->discard(t);
+	CU_ASSERT_EQUAL(used_bytes, 0);
+	t->ops->close(t);
+	scene_end();
+}
+
+/* Goal: what is taken from the version that is replaced counts beside it, until that is gone. */
+static void test_quota_of_an_update(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.is_update = true;
+	scene_begin(IN_MEMORY);
+	for (int i = 0; i < 3; i++) {
+		quota = i == 1 ? 19999 : 20000;
+		MUST(sink_new(opts));
+		pack_begin(i == 0 ? 0 : FM_PACK_OFFER);
+		if (i == 0)
+			add_file("f", 1, 10000);
+		else
+			add_offer("f", 1, 10000);
+		CU_ASSERT_EQUAL(apply(), i == 1 ? -EDQUOT : 0);
+		if (i == 1)
+			t->ops->discard(t);
+		else
+			OK(finish());
+		t->ops->close(t);
+		CU_ASSERT_EQUAL(used_bytes, 10000);
+	}
+	scene_end();
+}
+
+/* `count` files of which one of two bytes came. */
+static int apply_pieces(unsigned count)
+{
+	char name[16];
+
+	pack_begin(0);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "p%u", i);
+		add_piece(name, 1, 2, 0, 1);
+	}
+	return apply();
+}
+
+/* `count` finished files, which wait for the journal. */
+static int apply_files(unsigned count)
+{
+	char name[16];
+
+	pack_begin(0);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		add_file(name, 1, 1);
+	}
+	return apply();
+}
+
+/*
+ * Goal: what a tree remembers is taken from the budget, all of it is given back, and who gets no more hears that there is no
+ * memory.
+ */
+static void test_memory(void)
+{
+	uint64_t before, pieces;
+
+	scene_begin(IN_MEMORY);
+	before = fm_budget_used();
+	MUST(sink_new(options()));
+	pieces = fm_budget_used();
+	OK(apply_pieces(2000));
+	CU_ASSERT_TRUE(fm_budget_used() > pieces + 2000 * 64);
+	pieces = fm_budget_used();
+	OK(apply_files(2000));
+	CU_ASSERT_TRUE(fm_budget_used() > pieces + 2000 * sizeof(struct fm_journal_entry));
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(fm_budget_used(), before);
+
+	MUST(sink_new(options()));
+	fm_budget_set((fm_budget_used() + (256u << 10)) / 7 * 8);
+	CU_ASSERT_EQUAL(apply_pieces(3000), -ENOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "memory"));
+	fm_budget_set(UINT64_MAX);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(fm_budget_used(), before);
 	scene_end();
 }
 
@@ -952,7 +1058,9 @@ static const struct fm_test tests[] = {
 	{ "a name that is in use is waited for", test_patience },
 	{ "one that is just ending is waited for", test_just_ending },
 	{ "stop ends it", test_stopped },
+	{ "what a tree remembers is in the budget of memory", test_memory },
 	{ "a quota is asked, and told", test_quota },
+	{ "a quota counts both versions of a tree that is brought up to date", test_quota_of_an_update },
 	{ "owners and extended attributes", test_owners },
 	{ "all of a tree belongs to who sent it", test_one_owner },
 	{ "directories that forbid themselves to their owner", test_closed_dirs },
