@@ -186,7 +186,7 @@ static void data_dial(struct fm_net *net, const struct fm_data_dial *d)
 
 	here->far = there;
 	there->far = here;
-	if (!n->far->events->token(n->far->ctx, d->token, d->kind, &tag))
+	if (!n->far->events->token(n->far->ctx, d->token, d->kind, NULL, &tag))
 		abort();
 	n->far->events->arrived(n->far->ctx, tag, &there->conn);
 	d->done(d->ctx, 0, &here->conn, NULL);

@@ -82,10 +82,10 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 {
 	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX];
 
-	(void)printf("    %-4s %s %s -> %s, %s, %" PRIu64 " connection%s", fm_field_text(rail, "kind"),
+	(void)printf("    %-4s %s %s -> %s, %s, %" PRIu64 " connection%s, %s", fm_field_text(rail, "kind"),
 		     fm_field_text(rail, "device"), fm_field_text(rail, "local"), fm_field_text(rail, "remote"),
 		     fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
-		     fm_field_u64(rail, "connections") == 1 ? "" : "s");
+		     fm_field_u64(rail, "connections") == 1 ? "" : "s", fm_field_text(rail, "encryption"));
 	if (fm_field_u64(rail, "speed_mbps") > 0)
 		(void)printf(", %" PRIu64 " Mb/s", fm_field_u64(rail, "speed_mbps"));
 	if (fm_field_u64(rail, "mtu") > 0)

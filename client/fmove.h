@@ -136,6 +136,7 @@ struct fmove_result {
 	char transport[16];		/* "rdma", "tcp"; "rdma+tcp", if connections came or went */
 	uint64_t rdma_bytes;		/* of data_bytes, what each of them carried */
 	uint64_t tcp_bytes;
+	char encryption[16];		/* on the way: "tls", "ktls" (the kernel's), "plain", "tls+plain"; RDMA is plain */
 	char why[160];			/* why this transport, at last */
 	unsigned connections;
 	/* of the whole; the same number as other CRC32C tools give */

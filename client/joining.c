@@ -14,6 +14,8 @@
 #include "mover/transport/net.h"
 
 #define DIAL_NS (10 * FM_NS_PER_S)
+#define NOTICE_NS (3 * FM_NS_PER_S)		/* a daemon that is busy may take so long to see a new invitation ... */
+#define NOTICE_STEP_NS (100 * FM_NS_PER_MS)	/* ... and is asked again after this */
 #define ANSWER_NS (20 * FM_NS_PER_S)	/* after it was asked; longer than it may take there */
 
 struct talk {
@@ -22,6 +24,8 @@ struct talk {
 	struct fm_net *net;
 	struct fm_ctl *ctl;
 	struct fm_timer deadline;
+	struct fm_timer again;
+	uint64_t notice_ns;		/* until when it is asked again */
 	struct fm_join_answer *answer;
 	struct fm_err *err;
 	int ret;
@@ -79,7 +83,16 @@ static void closed(void *ctx, const struct fm_err *err)
 	if (t->is_answered)
 		return;
 	*t->err = *err;
-	end(t, err->code);
+	if (err->code == -EKEYREJECTED)
+		fm_err_set(t->err, err->code, "%s:%u has not the key that the token says: the line of fmove invite was copied "
+			   "wrongly, or is of another node", t->joining->host, t->joining->port);
+	if (err->code == -ENOKEY && fm_loop_now(t->loop) < t->notice_ns) {
+		fm_timer_set(t->loop, &t->again, fm_loop_now(t->loop) + NOTICE_STEP_NS);
+		return;
+	}
+	if (err->code == -ENOKEY)
+		t->err->code = -EACCES;		/* what it is to the caller: he may not */
+	end(t, t->err->code);
 }
 
 static const struct fm_ctl_events events = { .opened = opened, .message = message, .closed = closed };
@@ -103,7 +116,7 @@ static int open_net(struct talk *t, struct fm_err *err)
 	return ret;
 }
 
-static int dial(struct talk *t, struct fm_err *err)
+static bool dial_once(struct talk *t)
 {
 	struct fm_ctl_dial how = {
 		.host = t->joining->host,
@@ -115,13 +128,31 @@ static int dial(struct talk *t, struct fm_err *err)
 
 	memcpy(how.key, t->joining->key, FM_KEY_LEN);
 	t->ctl = fm_net_join_dial(t->net, &how);
-	if (!t->ctl)
+	return t->ctl;
+}
+
+static void dial_again(struct fm_timer *timer)
+{
+	struct talk *t = fm_container_of(timer, struct talk, again);
+
+	t->net->ops->ctl_close(t->ctl);
+	if (!dial_once(t))
+		end(t, fm_err_set(t->err, -ENOMEM, "out of memory"));
+}
+
+static int dial(struct talk *t, struct fm_err *err)
+{
+	if (!dial_once(t))
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	t->deadline.fire = deadline_fire;
+	t->again.fire = dial_again;
+	t->notice_ns = fm_loop_now(t->loop) + NOTICE_NS;
 	fm_timer_set(t->loop, &t->deadline, fm_loop_now(t->loop) + DIAL_NS + ANSWER_NS);
 	fm_loop_run(t->loop);
 	fm_timer_clear(t->loop, &t->deadline);
-	t->net->ops->ctl_close(t->ctl);
+	fm_timer_clear(t->loop, &t->again);
+	if (t->ctl)
+		t->net->ops->ctl_close(t->ctl);
 	while (fm_loop_step(t->loop, 0))
 		;
 	return t->ret;

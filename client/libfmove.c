@@ -602,6 +602,7 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 	text_copy(done, "transport", r->transport, sizeof(r->transport));
 	(void)fm_json_u64(fm_json_get(done, "rdma_bytes"), &r->rdma_bytes);
 	(void)fm_json_u64(fm_json_get(done, "tcp_bytes"), &r->tcp_bytes);
+	text_copy(done, "encryption", r->encryption, sizeof(r->encryption));
 	text_copy(done, "why", r->why, sizeof(r->why));
 	text_copy(done, "note", r->note, sizeof(r->note));
 	text_copy(done, "crc32c", crc, sizeof(crc));

@@ -62,6 +62,7 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_text(w, "transport", r->transport);
 	fm_jw_u64(w, "rdma_bytes", r->rdma_bytes);
 	fm_jw_u64(w, "tcp_bytes", r->tcp_bytes);
+	fm_jw_text(w, "encryption", r->encryption);
 	fm_jw_text(w, "why", r->why);
 	fm_jw_u64(w, "connections", r->connections);
 	fm_jw_bool(w, "durable", r->is_durable);
@@ -121,17 +122,37 @@ static void say_dry(const struct fm_outcome *one)
 	       fm_show_bytes(r->bytes, bytes));
 }
 
+/* "tcp with TLS", "plain tcp". RDMA is never encrypted: there is nothing to say of it. */
+static const char *show_transport(const struct fmove_result *r, char *out, size_t cap)
+{
+	static const struct {
+		const char *encryption, *before, *behind;
+	} words[] = {
+		{ "tls", "", " with TLS" },
+		{ "ktls", "", " with TLS in the kernel" },
+		{ "tls+plain", "", " partly with TLS" },
+		{ "plain", "plain ", "" },
+	};
+
+	(void)snprintf(out, cap, "%s", r->transport);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && strcmp(r->transport, "rdma") != 0; i++)
+		if (strcmp(words[i].encryption, r->encryption) == 0)
+			(void)snprintf(out, cap, "%s%s%s", words[i].before, r->transport, words[i].behind);
+	return out;
+}
+
 char *fm_outcome_transport(const struct fmove_result *r, char out[static FM_OUTCOME_TRANSPORT_MAX])
 {
+	char transport[48];
 	char rdma[FM_SHOW_MAX], tcp[FM_SHOW_MAX], each[3 * FM_SHOW_MAX] = "";
 
 	if (r->rdma_bytes > 0 && r->tcp_bytes > 0)
 		(void)snprintf(each, sizeof(each), "%s over RDMA, %s over TCP%s", fm_show_bytes(r->rdma_bytes, rdma),
 			       fm_show_bytes(r->tcp_bytes, tcp), r->why[0] ? "; " : "");
 	if (each[0] || r->why[0])
-		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s (%s%s)", r->transport, each, r->why);
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s (%s%s)", show_transport(r, transport, sizeof(transport)), each, r->why);
 	else
-		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s", r->transport);
+		(void)snprintf(out, FM_OUTCOME_TRANSPORT_MAX, "%s", show_transport(r, transport, sizeof(transport)));
 	return out;
 }
 

@@ -27,6 +27,7 @@ struct fm_err;
 #define FM_CONFIG_PEERS_MAX 256
 #define FM_CONFIG_VOLUMES_MAX 256
 #define FM_CONFIG_PATHS_MAX 7			/* further addresses of one volume */
+#define FM_CONFIG_NETWORKS_MAX 32		/* of mover.private_networks */
 #define FM_CONFIG_RUNNING_MAX 64		/* of jobs.running */
 #define FM_CONFIG_WHO_MAX 64			/* entries of one read or write list */
 #define FM_CONFIG_KEY_LEN 32			/* an Ed25519 public key */
@@ -76,6 +77,7 @@ struct fm_config_mover {
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t stall_ns;
 	unsigned io;			/* enum fm_config_io */
+	char **private_networks;	/* NULL-terminated, each of which fm_network_parse() takes */
 };
 
 struct fm_config_jobs {

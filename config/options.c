@@ -81,6 +81,9 @@ const struct fm_option fm_options[] = {
 	  "A peer that is silent for this long is lost" },
 	{ "mover.io", FM_OPTION_CHOICE, AT(mover.io), 0, 0, "auto", io_words, false,
 	  "How files are read and written; auto: io_uring, or threads where it is refused" },
+	{ "mover.private_networks", FM_OPTION_NETWORKS, AT(mover.private_networks), 0, FM_CONFIG_NETWORKS_MAX, "", NULL, true,
+	  "Networks whose cables and switches nobody else can reach: TCP data goes over one unencrypted, for speed, if the "
+	  "peer's configuration names it too. Everywhere else TCP is TLS" },
 
 	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL, true,
 	  "Transfers of local callers that run at once; others wait. An eighth of the places is not for one user alone" },

@@ -47,6 +47,7 @@ enum fm_option_type {
 	FM_OPTION_SET,		/* unsigned: bit n is set if the list holds words[n]; not empty */
 	FM_OPTION_WHO,		/* char **, NULL-terminated, at most max: who may read or write a store */
 	FM_OPTION_ADDRESSES,	/* the same: hosts and ports to dial */
+	FM_OPTION_NETWORKS,	/* the same: IP networks (mover/base/network.h) */
 };
 
 struct fm_option {

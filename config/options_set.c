@@ -17,6 +17,7 @@
 #include "config/value.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/base/network.h"
 #include "mover/base/utf8.h"
 
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -28,7 +29,7 @@ static bool is_text(const struct fm_option *o)
 
 static bool is_list(const struct fm_option *o)
 {
-	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES;
+	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES || o->type == FM_OPTION_NETWORKS;
 }
 
 static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -300,6 +301,20 @@ static bool is_who(const char *text)
 	return strncmp(text, "group:", 6) == 0 && text[6] && strlen(text) < 256;
 }
 
+static bool is_item(const struct fm_option *o, const char *text)
+{
+	struct fm_network network;
+
+	switch (o->type) {
+	case FM_OPTION_WHO:
+		return is_who(text);
+	case FM_OPTION_NETWORKS:
+		return fm_network_parse(text, &network) == 0;
+	default:
+		return is_dialled(text);
+	}
+}
+
 static void free_list(char **list)
 {
 	for (size_t i = 0; list && list[i]; i++)
@@ -320,7 +335,7 @@ static int set_list(const struct fm_option *o, char ***place, const struct fm_op
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < raw->count; i++) {
-		if (!(o->type == FM_OPTION_WHO ? is_who(raw->items[i]) : is_dialled(raw->items[i]))) {
+		if (!is_item(o, raw->items[i])) {
 			struct fm_option_raw item = { .type = FM_RAW_TEXT, .text = raw->items[i] };
 
 			free_list(list);
@@ -418,6 +433,7 @@ int fm_option_set(const struct fm_option *o, void *base, const struct fm_option_
 		return 0;
 	case FM_OPTION_WHO:
 	case FM_OPTION_ADDRESSES:
+	case FM_OPTION_NETWORKS:
 		return set_list(o, place, raw, why);
 	default:
 		if (parse_number(o, raw, &v) < 0)
@@ -487,6 +503,7 @@ bool fm_option_is_equal(const struct fm_option *o, const void *base_a, const voi
 	switch (o->type) {
 	case FM_OPTION_WHO:
 	case FM_OPTION_ADDRESSES:
+	case FM_OPTION_NETWORKS:
 		return is_equal_list(*(char **const *)a, *(char **const *)b);
 	case FM_OPTION_KEY:
 		return memcmp(a, b, FM_CONFIG_KEY_LEN) == 0;

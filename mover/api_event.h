@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "mover/store/verify.h"
+#include "mover/transport/transport.h"
 
 struct fm_engine;
 struct fm_err;
@@ -22,6 +23,9 @@ struct fm_queue;
 struct fm_queue_progress;
 struct fm_request_result;
 struct fm_volumes_answer;
+
+/* "plain", "tls", "ktls" (the kernel seals, or opens, or both). */
+const char *fm_api_encryption(enum fm_encryption e);
 
 int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job);
 int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *p);

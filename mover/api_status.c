@@ -4,7 +4,7 @@
  *
  * The engine is visited in a fixed order, so the text can be written as it comes. What would not
  * fit one message is counted in "left_out" instead: the writer is set back to where the last whole
- * item ended. The connections of one rail to one peer are shown as one.
+ * item ended. The connections of one rail to one peer that are encrypted alike are shown as one.
  */
 #include "mover/api_event.h"
 
@@ -69,6 +69,7 @@ static void rail_write(struct fm_json_writer *w, const struct rail *r)
 	fm_jw_u64(w, "speed_mbps", r->info.speed_mbps);
 	fm_jw_u64(w, "sent_bytes", r->bytes_sent);
 	fm_jw_u64(w, "received_bytes", r->bytes_received);
+	fm_jw_text(w, "encryption", fm_api_encryption(r->info.encryption));
 	fm_jw_text(w, "note", r->info.note ? r->info.note : "");
 	fm_jw_object_end(w);
 }
@@ -168,7 +169,7 @@ static struct rail *rail_find(struct snapshot *s, const struct fm_conn_info *inf
 
 	for (unsigned i = 0; i < s->rail_count; i++) {
 		r = &s->rails[i];
-		if (r->info.kind == info->kind &&
+		if (r->info.kind == info->kind && r->info.encryption == info->encryption &&
 		    strcmp(r->info.local_addr, info->local_addr) == 0 &&
 		    strcmp(r->info.remote_addr, info->remote_addr) == 0)
 			return r;

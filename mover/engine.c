@@ -331,6 +331,12 @@ void fm_engine_set_rate(struct fm_engine *e, uint64_t rate_bytes)
 	pthread_mutex_unlock(&e->shared_rate.lock);
 }
 
+void fm_engine_networks_changed(struct fm_engine *e)
+{
+	fm_list_each(at, next, &e->sessions)
+		fm_rail_look(fm_container_of(at, struct fm_session, at));
+}
+
 /* ---- status ---- */
 
 static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)

@@ -124,6 +124,9 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 
+/* The networks that are private have changed: peers are told, and TCP connections that exist are made anew. */
+void fm_engine_networks_changed(struct fm_engine *engine);
+
 /* ---- transfers ---- */
 
 /* Chunks that a transfer sends before the next one has its turn. */
@@ -187,6 +190,8 @@ struct fm_job_result {
 	bool is_checked;		/* false only in measuring mode */
 	enum fm_kind kind;		/* that carried the data, at last */
 	uint64_t kind_bytes[FM_KIND_COUNT];	/* what of them each kind carried: several, if connections came or went */
+	enum fm_encryption encryption;	/* of that kind, if it carried nothing */
+	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];	/* how what was moved was sealed; RDMA is plain */
 	unsigned conns;			/* data connections of that kind that were up */
 	char why[160];			/* why this transport: "2 rails", "no RDMA device at n2" */
 	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */

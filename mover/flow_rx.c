@@ -146,7 +146,7 @@ static void fail_io(struct fm_rx *r, const char *verb)
 static void count_written(struct fm_rx *r)
 {
 	lock(r->flow);
-	fm_xfer_written(r->x, &r->chunk, r->flow->kind);
+	fm_xfer_written(r->x, &r->chunk, &r->flow->info);
 	unlock(r->flow);
 	settle(r, FM_ACK_WRITTEN);
 }

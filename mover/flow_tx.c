@@ -567,7 +567,7 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 		t->x->o.file->ops->acked(t->x->o.file, place_of(t->x->o.file, &t->chunk));
 	lock(f);
 	if (m->status == FM_ACK_WRITTEN) {
-		fm_xfer_acked(t->x, &t->chunk, f->kind);
+		fm_xfer_acked(t->x, &t->chunk, &f->info);
 	} else {
 		fm_xfer_dropped(t->x);
 		fm_xfer_fail(t->x, -ECONNABORTED, "the far end gave the transfer up");

@@ -163,6 +163,7 @@ static void fill_result(struct fm_job *j)
 	r->is_tree = j->is_tree;
 	r->data_bytes = j->sums.bytes;
 	memcpy(r->kind_bytes, j->sums.kind_bytes, sizeof(r->kind_bytes));
+	memcpy(r->encryption_bytes, j->sums.encryption_bytes, sizeof(r->encryption_bytes));
 	r->bytes_resent = j->sums.resent;
 	r->bytes_resumed = j->sums.resumed;
 	r->corrupt_chunks = j->sums.corrupt;
@@ -175,6 +176,8 @@ static void fill_result(struct fm_job *j)
 	r->corrupt_chunks += j->x->corrupt_chunks;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		r->kind_bytes[i] += j->x->kind_bytes[i];
+	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
+		r->encryption_bytes[i] += j->x->encryption_bytes[i];
 	if (r->kind_bytes[r->kind] == 0 && r->kind_bytes[!r->kind] > 0)
 		r->kind = !r->kind;	/* chosen last, and it came too late to carry anything */
 	if (j->is_source)
@@ -436,6 +439,7 @@ unsigned fm_job_choose(struct fm_job *j)
 		return 0;
 	r->kind = kinds == 1u << FM_KIND_RDMA ? FM_KIND_RDMA : FM_KIND_TCP;
 	r->conns = j->session->up[r->kind];
+	r->encryption = fm_session_encryption(j->session, r->kind);
 	if (r->kind == FM_KIND_RDMA)
 		(void)snprintf(r->why, sizeof(r->why), "%u RDMA connection%s", r->conns, r->conns == 1 ? "" : "s");
 	else if (j->want == FM_WANT_TCP)

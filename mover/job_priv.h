@@ -92,6 +92,7 @@ struct fm_job {
 	struct fm_tree_sums {
 		uint64_t bytes;		/* of those that ended */
 		uint64_t kind_bytes[FM_KIND_COUNT];
+		uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 		uint64_t resent;
 		uint64_t resumed;
 		unsigned corrupt;

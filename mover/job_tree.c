@@ -177,6 +177,8 @@ void fm_job_sub_ended(struct fm_job *j)
 	parent->sums.bytes += r->data_bytes;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		parent->sums.kind_bytes[i] += r->kind_bytes[i];
+	for (unsigned i = 0; i < FM_ENCRYPTION_COUNT; i++)
+		parent->sums.encryption_bytes[i] += r->encryption_bytes[i];
 	parent->sums.resent += r->bytes_resent;
 	parent->sums.resumed += r->bytes_resumed;
 	parent->sums.corrupt += r->corrupt_chunks;

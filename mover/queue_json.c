@@ -36,6 +36,7 @@ struct field {
 #define OPTS(member) offsetof(struct fm_queue_opts, member)
 
 static const char *const kinds[] = { [FM_KIND_TCP] = "tcp", [FM_KIND_RDMA] = "rdma", NULL };
+static const char *const encryptions[] = { [FM_PLAIN] = "plain", [FM_TLS] = "tls", [FM_TLS_KERNEL] = "ktls", NULL };
 static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
 static const char *const durabilities[] = { "default", "disk", "memory", NULL };
 static const char *const priorities[] = { "low", "normal", "high", NULL };
@@ -54,6 +55,10 @@ static const struct field result_fields[] = {
 	{ "kind", FIELD_CHOICE, RESULT(kind), 0, kinds },
 	{ "rdma_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_RDMA]), 0, NULL },
 	{ "tcp_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_TCP]), 0, NULL },
+	{ "plain_bytes", FIELD_U64, RESULT(encryption_bytes[FM_PLAIN]), 0, NULL },
+	{ "tls_bytes", FIELD_U64, RESULT(encryption_bytes[FM_TLS]), 0, NULL },
+	{ "ktls_bytes", FIELD_U64, RESULT(encryption_bytes[FM_TLS_KERNEL]), 0, NULL },
+	{ "encryption", FIELD_CHOICE, RESULT(encryption), 0, encryptions },
 	{ "connections", FIELD_U32, RESULT(conns), 0, NULL },
 	{ "why", FIELD_TEXT, RESULT(why), sizeof(((struct fm_job_result *)0)->why), NULL },
 	{ "note", FIELD_TEXT, RESULT(note), sizeof(((struct fm_job_result *)0)->note), NULL },

@@ -10,7 +10,9 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/network.h"
 #include "mover/base/plain.h"
+#include "mover/flow.h"
 #include "mover/job.h"
 #include "mover/session.h"
 
@@ -28,7 +30,7 @@
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
 #define LOOK_NS (5 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
-/* How long after the session came up a job waits for RDMA before it takes TCP. */
+/* How long after the session came up a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
 /*
  * A TCP rail with less than this share of the fastest one's speed is left alone: it would carry the last chunks late.
@@ -42,24 +44,15 @@ static struct fm_net *net_of(const struct fm_session *s)
 
 /* ---- addresses ---- */
 
-static const uint8_t *ip_of(const struct fm_addr *a, unsigned *len)
-{
-	if (a->sa.ss_family == AF_INET) {
-		*len = 4;
-		return (const uint8_t *)&((const struct sockaddr_in *)&a->sa)->sin_addr;
-	}
-	*len = 16;
-	return (const uint8_t *)&((const struct sockaddr_in6 *)&a->sa)->sin6_addr;
-}
-
 static void to_wire(const struct fm_addr *a, struct fm_wire_addr *w)
 {
-	unsigned len;
-	const uint8_t *ip = ip_of(a, &len);
+	size_t len;
+	const uint8_t *ip = fm_network_ip(&a->sa, &len);
 
 	*w = (struct fm_wire_addr){ .family = len == 4 ? 4 : 6,
 				    .prefix_len = a->prefix_len,
 				    .is_rdma = a->is_rdma,
+				    .private_bits = a->private_bits,
 				    .speed_mbps = a->speed_mbps };
 	memcpy(w->address, ip, len);
 	(void)snprintf(w->name, sizeof(w->name), "%s", a->name);
@@ -67,7 +60,10 @@ static void to_wire(const struct fm_addr *a, struct fm_wire_addr *w)
 
 static void from_wire(const struct fm_wire_addr *w, struct fm_addr *a)
 {
-	*a = (struct fm_addr){ .prefix_len = w->prefix_len, .is_rdma = w->is_rdma, .speed_mbps = w->speed_mbps };
+	*a = (struct fm_addr){ .prefix_len = w->prefix_len,
+			       .private_bits = w->private_bits,
+			       .is_rdma = w->is_rdma,
+			       .speed_mbps = w->speed_mbps };
 	(void)fm_plain(w->name, strlen(w->name), a->name, sizeof(a->name));
 	if (w->family == 4) {
 		struct sockaddr_in *in = (struct sockaddr_in *)&a->sa;
@@ -84,35 +80,19 @@ static void from_wire(const struct fm_wire_addr *w, struct fm_addr *a)
 
 static bool is_same_ip(const struct fm_addr *a, const struct fm_addr *b)
 {
-	unsigned len, len_b;
-	const uint8_t *ip = ip_of(a, &len), *ip_b = ip_of(b, &len_b);
-
-	return len == len_b && memcmp(ip, ip_b, len) == 0;
+	return fm_network_is_shared(&a->sa, &b->sa, a->sa.ss_family == AF_INET ? 32 : 128);
 }
 
 static bool is_same_subnet(const struct fm_addr *a, const struct fm_addr *b)
 {
-	unsigned len, len_b, bits = a->prefix_len;
-	const uint8_t *ip = ip_of(a, &len), *ip_b = ip_of(b, &len_b);
-
-	if (len != len_b || bits > 8 * len || memcmp(ip, ip_b, bits / 8) != 0)
-		return false;
-	return bits % 8 == 0 || (ip[bits / 8] ^ ip_b[bits / 8]) >> (8 - bits % 8) == 0;
-}
-
-static bool is_loopback(const struct fm_addr *a)
-{
-	unsigned len;
-	const uint8_t *ip = ip_of(a, &len);
-
-	return len == 4 ? ip[0] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)ip);
+	return fm_network_is_shared(&a->sa, &b->sa, a->prefix_len);
 }
 
 /* All of them are in one subnet, whatever cable they are at. */
 static bool is_link_local(const struct fm_addr *a)
 {
-	unsigned len;
-	const uint8_t *ip = ip_of(a, &len);
+	size_t len;
+	const uint8_t *ip = fm_network_ip(&a->sa, &len);
 
 	return len == 16 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)(const void *)ip);
 }
@@ -238,7 +218,7 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 
 	net_of(s)->ops->ctl_addrs(s->ctl, &ctl_local, &ctl_remote);
 	add_rail(s, FM_KIND_TCP, &ctl_local, &ctl_remote);
-	if (is_loopback(&ctl_remote))
+	if (fm_network_is_loopback(&ctl_remote.sa))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (is_same_port(&local[i], &ctl_local) || (local[i].speed_mbps && local[i].speed_mbps < best / SLOWEST_SHARE))
@@ -269,14 +249,78 @@ static void list_rails(struct fm_session *s)
 	fm_rail_step(s);
 }
 
+/* ---- which networks are private ---- */
+
+/* What the peer says of this pair: whether it takes plain TCP from us. */
+static bool is_plain_there(const struct fm_rails *r, const struct fm_rail *rail)
+{
+	struct fm_addr remote;
+
+	for (unsigned i = 0; i < r->remote.count; i++) {
+		from_wire(&r->remote.addr[i], &remote);
+		if (remote.private_bits && is_same_ip(&remote, &rail->remote))
+			return fm_network_is_shared(&remote.sa, &rail->local.sa, remote.private_bits);
+	}
+	return false;
+}
+
+static uint8_t private_bits_of(const struct fm_wire_addrs *all, const struct fm_wire_addr *wanted)
+{
+	for (unsigned i = 0; i < all->count; i++)
+		if (all->addr[i].family == wanted->family &&
+		    memcmp(all->addr[i].address, wanted->address, sizeof(wanted->address)) == 0)
+			return all->addr[i].private_bits;
+	return 0;
+}
+
+/* Whether any address is in another private network than before, or in none any more. */
+static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
+{
+	for (unsigned i = 0; i < before->count; i++)
+		if (before->addr[i].private_bits != private_bits_of(now, &before->addr[i]))
+			return true;
+	for (unsigned i = 0; i < now->count; i++)
+		if (now->addr[i].private_bits != private_bits_of(before, &now->addr[i]))
+			return true;
+	return false;
+}
+
+/* TCP connections are made anew by what either node says now. Their chunks under way are sent again. */
+static void renew_tcp(struct fm_session *s)
+{
+	s->rails.renewals++;
+	s->rails.renewed_ns = fm_engine_now(s->engine);
+	for (unsigned i = 0; i < s->rails.count; i++) {
+		struct fm_rail *rail = &s->rails.rail[i];
+
+		rail->needs_tls = false;
+		rail->is_renewing = rail->kind == FM_KIND_TCP && rail->up > 0;
+	}
+	fm_list_each(at, next, &s->flows) {
+		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		if (f->kind == FM_KIND_TCP && !f->info.is_loopback)
+			fm_flow_close(f);
+	}
+}
+
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 {
+	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
+		fm_log_info("%s: private_networks changed there; TCP connections are made anew", s->name);
+		renew_tcp(s);
+	}
 	s->rails.remote = *m;
 	s->rails.is_known = true;
 	if (s->is_dialler)
 		list_rails(s);
 	if (!s->is_closed)
 		fm_job_session_changed(s);
+}
+
+void fm_rail_look(struct fm_session *s)
+{
+	s->rails.looked_ns = 0;
 }
 
 void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
@@ -291,6 +335,8 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 	if (memcmp(&now, &r->sent, sizeof(now)) == 0)
 		return;
 	fm_log_info("our addresses changed: %s is told", s->name);
+	if (is_other_privacy(&r->sent, &now))
+		renew_tcp(s);
 	fm_rail_send_addrs(s);
 	if (!s->is_closed && s->is_dialler && r->is_known)
 		list_rails(s);
@@ -335,6 +381,7 @@ void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m)
 struct dial {
 	struct fm_session *session;
 	unsigned rail;
+	unsigned renewals;		/* of the session when it began */
 };
 
 static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
@@ -392,6 +439,14 @@ static uint64_t longer(uint64_t pause_ns, uint64_t max_ns)
 	return pause_ns * 2 < max_ns ? pause_ns * 2 : max_ns;
 }
 
+/* It was made by what the configurations said before. */
+static bool is_outdated(const struct dial *d, const struct fm_conn *conn)
+{
+	const struct fm_conn_info *info = conn->ops->info(conn);
+
+	return info->kind == FM_KIND_TCP && !info->is_loopback && d->renewals != d->session->rails.renewals;
+}
+
 static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err)
 {
 	struct dial *d = ctx;
@@ -401,7 +456,7 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 
 	rail->dialling--;
 	r->dialling--;
-	if (conn && s->is_closed) {
+	if (conn && (s->is_closed || is_outdated(d, conn))) {
 		conn->ops->close(conn);
 	} else if (conn) {
 		if (rail->up++ == 0)
@@ -416,10 +471,10 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 			     rail->local.name, err->text);
 		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s", err->text);
 		rail->has_worked = rail->up > 0;
+		rail->needs_tls |= res == -EOPNOTSUPP;
 		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
 		rail->dial_pause_ns = longer(rail->dial_pause_ns, rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
 	}
-	(void)res;	/* says the same as conn */
 	free(d);
 	if (!s->is_closed)
 		fm_rail_step(s);
@@ -435,6 +490,8 @@ static void dial(struct fm_session *s, unsigned index)
 				  .local = rail->local,
 				  .remote = rail->remote,
 				  .port = rail->kind == FM_KIND_RDMA ? r->remote.rdma_port : r->remote.tcp_port,
+				  .is_plain_there = is_plain_there(r, rail),
+				  .needs_tls = rail->needs_tls,
 				  .domain = s->domain,
 				  .timeout_ns = DIAL_TIMEOUT_NS,
 				  .done = dial_done,
@@ -444,8 +501,9 @@ static void dial(struct fm_session *s, unsigned index)
 		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
 		return;
 	}
-	*d = (struct dial){ s, index };
+	*d = (struct dial){ s, index, r->renewals };
 	memcpy(o.token, r->tokens[--r->token_count], FM_TOKEN_LEN);
+	memcpy(o.key, s->peer->key, FM_KEY_LEN);
 	rail->dialling++;
 	r->dialling++;
 	s->pending++;
@@ -513,6 +571,11 @@ void fm_rail_down(struct fm_session *s, int index)
 	rail = &s->rails.rail[index];
 	assert(rail->up > 0);
 	rail->up--;
+	if (rail->is_renewing) {
+		rail->is_renewing = rail->up > 0;
+		rail->retry_ns = now_ns;
+		return;
+	}
 	/* One that dies young is left alone for longer each time: another kind of rail may do better meanwhile. */
 	if (now_ns > rail->up_ns + STABLE_NS)
 		rail->break_pause_ns = PAUSE_MIN_NS;
@@ -536,9 +599,10 @@ static bool has_remote_rdma(const struct fm_session *s)
 bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind)
 {
 	struct fm_net *net = net_of(s);
+	uint64_t since_ns = kind == FM_KIND_TCP && s->rails.renewed_ns > s->up_ns ? s->rails.renewed_ns : s->up_ns;
 	const char *why;
 
-	if (fm_engine_now(s->engine) > s->up_ns + MAY_COME_NS || !net->ops->data_port(net, kind, &why))
+	if (fm_engine_now(s->engine) > since_ns + MAY_COME_NS || !net->ops->data_port(net, kind, &why))
 		return false;
 	if (!s->rails.is_known)
 		return true;

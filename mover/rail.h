@@ -36,6 +36,8 @@ struct fm_rail {
 	bool has_worked;
 	bool is_likely;			/* of one subnet, or was up before in this session */
 	bool is_listed;			/* both addresses are still there */
+	bool is_renewing;		/* what of it is up is being ended by us: no reason to wait */
+	bool needs_tls;			/* the peer said that it takes plain TCP here, and then it did not */
 };
 
 struct fm_rails {
@@ -49,13 +51,19 @@ struct fm_rails {
 	uint8_t tokens[FM_WIRE_TOKENS_MAX][FM_TOKEN_LEN];
 	unsigned token_count;
 	bool is_asking;			/* TOKENS_WANT is out */
+	unsigned renewals;		/* how often TCP connections had to be made anew */
+	uint64_t renewed_ns;		/* when they had to last */
 	char last_error[FM_KIND_COUNT][FM_ERR_TEXT_MAX];
 };
 
 /* Tell the peer our addresses. */
 void fm_rail_send_addrs(struct fm_session *s);
 
-/* Twice a second: have our addresses changed? Then tell the peer, and try the new ones. */
+/*
+ * Twice a second: have our addresses changed, or the networks that are private? Then tell the peer, and try the new ones. They are
+ * looked at every few seconds, and in the next tick after fm_rail_look().
+ */
+void fm_rail_look(struct fm_session *s);
 void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
 
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m);

@@ -440,7 +440,13 @@ static bool is_token(const struct fm_token *t, const uint8_t token[FM_TOKEN_LEN]
 	return diff == 0 && t->until_ns > now_ns;
 }
 
-static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, void **tag)
+/* A token is for the peer it was given to: with another known key it is worth nothing. */
+static bool is_of_peer(const struct fm_session *s, const uint8_t *key)
+{
+	return !key || (s->peer && memcmp(s->peer->key, key, FM_KEY_LEN) == 0);
+}
+
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key, void **tag)
 {
 	struct fm_engine *e = ctx;
 	uint64_t now_ns = fm_engine_now(e);
@@ -450,7 +456,7 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
 		for (unsigned i = 0; s->is_up && i < FM_SESSION_TOKENS_MAX; i++) {
-			if (!is_token(&s->tokens[i], token, now_ns))
+			if (!is_token(&s->tokens[i], token, now_ns) || !is_of_peer(s, key))
 				continue;
 			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
 			if (flows_of(s) >= FM_PEER_FLOWS_MAX)
@@ -555,6 +561,19 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_job_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
+}
+
+enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind)
+{
+	enum fm_encryption last = FM_PLAIN;
+
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		if (f->kind == kind)
+			last = f->info.encryption;
+	}
+	return last;
 }
 
 void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks)

@@ -82,6 +82,9 @@ void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks);
 /* A data connection is ours: make a flow of it. rail: index, or -1 (the peer made it). Takes conn over. */
 int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail);
 
+/* How the connections of that kind that were made last are sealed. */
+enum fm_encryption fm_session_encryption(const struct fm_session *s, enum fm_kind kind);
+
 /* The network was stopped: what was arriving never will. */
 void fm_session_net_stopped(struct fm_session *s);
 

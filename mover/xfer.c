@@ -446,7 +446,7 @@ bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 	return false;
 }
 
-static void count(struct fm_xfer *x, const struct fm_chunk *c, unsigned kind)
+static void count(struct fm_xfer *x, const struct fm_chunk *c, const struct fm_conn_info *by)
 {
 	uint32_t part = fm_crc32c_part(c->crc, c->offset, c->len);
 
@@ -458,14 +458,15 @@ static void count(struct fm_xfer *x, const struct fm_chunk *c, unsigned kind)
 		x->has_no_blocks = true;
 	else if (!x->o.is_source)
 		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
-	x->kind_bytes[kind] += c->len;
+	x->kind_bytes[by->kind] += c->len;
+	x->encryption_bytes[by->encryption] += c->len;
 }
 
-void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
+void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
 {
 	assert(x->under_way > 0);
 	x->under_way--;
-	count(x, chunk, kind);
+	count(x, chunk, by);
 	if (x->o.file->tree)
 		fm_xfer_feed(x);
 	notify_if_sent(x);
@@ -591,7 +592,7 @@ static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 	return end > x->o.size || (!x->o.file->is_stream && is_cut(x, c) && end != x->o.size);
 }
 
-void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind)
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
 {
 	if (is_beyond_end(x, chunk)) {
 		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu of a file of %llu bytes",
@@ -607,7 +608,7 @@ void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned k
 		return;
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);
-	count(x, chunk, kind);
+	count(x, chunk, by);
 	if (x->log)
 		log_written(x, chunk);
 }

@@ -114,6 +114,7 @@ struct fm_xfer {
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
 	uint64_t kind_bytes[FM_KIND_COUNT];	/* of data_bytes, what came over which */
+	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];	/* and how it was sealed on its way */
 	struct fm_ranges have;		/* there from an earlier try: not sent */
 	uint64_t have_bytes;
 
@@ -191,7 +192,7 @@ bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res);
 void fm_xfer_feed(struct fm_xfer *x);
 
 /* Source: it was written at the far end. */
-void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind);
+void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
 
 /* Source: it was lost with its connection, or damaged: hand it out again. */
 void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
@@ -215,7 +216,7 @@ int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_xfer_settled(struct fm_xfer *x);
 
 /* Sink: it is written; counted once however often it came. */
-void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, unsigned kind);
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
 
 /* The first failure counts; tells the control thread. */
 void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -162,6 +162,17 @@ static void remove_gone(struct fm_reload *r, bool is_stores)
 	free(n);
 }
 
+static void take_over_networks(struct fm_reload *r)
+{
+	const struct fm_option *o = fm_option_find("mover", "private_networks");
+
+	if (fm_option_is_equal(o, r->service->cfg, r->cfg))
+		return;
+	fm_service_set_networks(r->service->net, r->cfg);
+	fm_engine_networks_changed(r->service->engine);
+	fm_log_info("reload: mover.private_networks changed; TCP connections are made anew");
+}
+
 /* What was removed goes first: a new entry may have its key, or need its place. */
 static void take_over(struct fm_reload *r)
 {
@@ -182,6 +193,7 @@ static void take_over(struct fm_reload *r)
 		r->stores[i] = NULL;	/* taken over */
 	}
 	fm_engine_set_rate(service->engine, r->cfg->mover.rate_bytes);
+	take_over_networks(r);
 	fm_queue_set_running_max(service->queue, r->cfg->jobs.running);
 	fm_join_set_address(service->join, r->cfg->node.address);
 	if (service->opts.log_level < 0)

@@ -32,6 +32,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/network.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/admit.h"
 #include "mover/daemon/lanes.h"
@@ -51,6 +52,7 @@
 
 _Static_assert((int)FM_CONFIG_LOG_DEBUG == (int)FM_LOG_DEBUG, "the same levels");
 _Static_assert((int)FM_CONFIG_OWNER_CALLER == (int)FM_OWNER_CALLER, "the same owners");
+_Static_assert(FM_CONFIG_NETWORKS_MAX <= FM_NETWORKS_MAX, "the list has a place for each");
 _Static_assert(FM_CONFIG_RUNNING_MAX <= FM_QUEUE_RUNNING_MAX, "the queue has so many places");
 _Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= FM_PEERS_MAX,
 	       "the engine takes all of them");
@@ -90,6 +92,17 @@ static int start_lanes(struct fm_service *service, struct fm_err *err)
 	return fm_lanes_new(&opts, &service->lanes, err);
 }
 
+void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg)
+{
+	struct fm_networks networks = { .count = 0 };
+	char *const *text = cfg->mover.private_networks;
+
+	for (; *text && networks.count < FM_NETWORKS_MAX; text++)
+		if (fm_network_parse(*text, &networks.network[networks.count]) == 0)	/* was checked when it was read */
+			networks.count++;
+	fm_net_set_private(net, &networks);
+}
+
 static int start_net(struct fm_service *service, struct fm_err *err)
 {
 	const struct fm_config *cfg = service->cfg;
@@ -101,7 +114,11 @@ static int start_net(struct fm_service *service, struct fm_err *err)
 		.dscp = (uint8_t)cfg->mover.dscp,
 	};
 
-	return fm_net_new(service->loop, &opts, &service->net, err);
+	int ret = fm_net_new(service->loop, &opts, &service->net, err);
+
+	if (ret == 0)
+		fm_service_set_networks(service->net, cfg);
+	return ret;
 }
 
 static int make_engine(struct fm_service *service, struct fm_err *err)

@@ -67,6 +67,9 @@ int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **o
 /* Tell the engine of a peer. */
 int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err);
 
+/* mover.private_networks, for connections from now on. */
+void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg);
+
 /* What systemctl status shows. */
 void fm_service_say_status(const struct fm_service *service);
 

@@ -258,6 +258,25 @@ void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
 	freeifaddrs(all);
 }
 
+unsigned fm_addr_interface(const struct sockaddr_storage *wanted)
+{
+	char name[FM_RAIL_NAME_MAX];
+	struct sockaddr_storage sa;
+	unsigned index = 0;
+	struct ifaddrs *all;
+
+	if (getifaddrs(&all) < 0)
+		return 0;
+	for (struct ifaddrs *ifa = all; ifa && !index; ifa = ifa->ifa_next) {
+		if (!address_of(ifa, &sa) || !fm_addr_is_equal(&sa, wanted))
+			continue;
+		interface_name(ifa, name);
+		index = if_nametoindex(name);
+	}
+	freeifaddrs(all);
+	return index;
+}
+
 /* ---- the list ---- */
 
 struct candidate {

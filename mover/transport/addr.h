@@ -49,6 +49,9 @@ int fm_addr_of_socket(int fd, struct sockaddr_storage *local, struct sockaddr_st
  */
 void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu);
 
+/* The index of the interface that has that address; 0: none. */
+unsigned fm_addr_interface(const struct sockaddr_storage *sa);
+
 /*
  * Our addresses that may carry data: of interfaces that are up, no loopback. If there are more than max, those of
  * RDMA devices come first, then those of hardware, then the rest (bridges, containers); link-local ones last in each.

@@ -3,7 +3,7 @@
  * ctl - control connections.
  *
  * Dialled:   START - LOOKUP - CONNECT (each address in turn) - HANDSHAKE - WELCOME - OPEN
- * Accepted:  HANDSHAKE (half-open, nobody's) - OPEN (the engine's, if it wants it)
+ * Accepted:  HANDSHAKE (half-open, nobody's) - OPEN (the engine's, if it wants it); a data connection is handed over instead
  * Failure:   from any state to BROKEN: socket and timers are gone, closed() is called, the owner's close frees it. A
  *            half-open one is logged and freed.
  *
@@ -420,6 +420,22 @@ static int ctl_begin_tls(struct fm_ctl *ctl, struct fm_err *err)
 	return fm_tls_new(ctl->ctls->node, &opts, &ctl->tls, err);
 }
 
+/* It carries data, not messages: what is left here is only memory. */
+static void ctl_hand_over(struct fm_ctl *ctl)
+{
+	struct fm_ctls *ctls = ctl->ctls;
+	struct sockaddr_storage peer = ctl->remote;
+	struct fm_tls *tls = ctl->tls;
+	int fd = ctl->watch.fd;
+
+	fm_watch_del(ctls->loop, &ctl->watch);
+	ctl->watch.fd = -1;
+	ctl->tls = NULL;
+	ctl_break(ctl);
+	ctl->is_closed = true;
+	ctls->data(ctls->data_ctx, fd, tls, &peer);
+}
+
 /* The handshake of an accepted connection is done. Whose is it? */
 static void ctl_accepted(struct fm_ctl *ctl)
 {
@@ -430,6 +446,10 @@ static void ctl_accepted(struct fm_ctl *ctl)
 	void *ctx = NULL;
 
 	fm_half_leave(&ctl->half);
+	if (fm_tls_is_data(ctl->tls)) {
+		ctl_hand_over(ctl);
+		return;
+	}
 	if (out_frame(ctl, NULL, 0) < 0) {
 		ctl_fail_with(ctl, -ENOMEM, "no memory for the connection");
 		return;

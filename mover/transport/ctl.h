@@ -21,6 +21,7 @@
 struct fm_listener;
 struct fm_loop;
 struct fm_rdma;
+struct fm_tls;
 struct fm_tls_node;
 
 /* Every control connection of a net, and what they need of it. Owned by the net. */
@@ -31,12 +32,18 @@ struct fm_ctls {
 	struct fm_rdma *rdma;				/* to describe addresses; may be NULL */
 	const struct fm_net_events *events;		/* NULL: not started, or stopped */
 	void *ctx;
+	/* Whose a data connection is from now on, its key proved and known; fd and tls come with it. */
+	void (*data)(void *ctx, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer);
+	void *data_ctx;
 	const struct fm_tls_join_events *join;		/* NULL: no joins now */
 	void *join_ctx;
 	struct fm_list all;
 };
 
-/* A connection that begins with a TLS record; fd is ours. It is half-open when this returns, or closed. */
+/*
+ * A connection that begins with a TLS record; fd is ours. It is half-open when this returns, or closed. If the handshake shows that
+ * it carries data, it goes to ctls->data.
+ */
 void fm_ctls_accept(struct fm_ctls *ctls, int fd, const struct sockaddr_storage *peer);
 
 /* The functions of fm_net_ops. NULL: no memory. */

@@ -14,6 +14,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/network.h"
 #include "mover/transport/addr.h"
 #include "mover/transport/ctl.h"
 #include "mover/transport/listen.h"
@@ -28,6 +29,7 @@ struct net {
 	struct fm_listener *listener;
 	struct fm_ctls ctls;
 	struct fm_tcp *tcp;
+	struct fm_networks private_networks;
 	struct fm_rdma *rdma;		/* NULL: not to be had, no_rdma says why */
 	bool is_started, is_stopped;
 	bool is_tcp_allowed;
@@ -75,6 +77,8 @@ static void net_begin_rdma(struct net *net, const struct fm_net_opts *opts)
 	fm_log_info("no RDMA: %s", err.text);
 }
 
+static void on_tls_data(void *ctx, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer);
+
 int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_net **out, struct fm_err *err)
 {
 	struct fm_tcp_opts tcp_opts = { .loop = loop, .dscp = opts->dscp };
@@ -98,7 +102,11 @@ int fm_net_new(struct fm_loop *loop, const struct fm_net_opts *opts, struct fm_n
 	net_begin_rdma(net, opts);
 	net->ctls = (struct fm_ctls){ .loop = loop, .node = net->node, .listener = net->listener, .rdma = net->rdma };
 	fm_list_init(&net->ctls.all);
+	net->ctls.data = on_tls_data;
+	net->ctls.data_ctx = net;
 	tcp_opts.listener = net->listener;
+	tcp_opts.node = net->node;
+	tcp_opts.private_networks = &net->private_networks;
 	ret = fm_tcp_new(&tcp_opts, &net->tcp, err);
 	if (ret < 0)
 		goto free_rdma;
@@ -144,6 +152,11 @@ uint16_t fm_net_port(const struct fm_net *base)
 	return fm_listener_port(fm_container_of(base, const struct net, base)->listener);
 }
 
+void fm_net_set_private(struct fm_net *base, const struct fm_networks *networks)
+{
+	net_of(base)->private_networks = *networks;
+}
+
 void fm_net_key(const struct fm_net *base, uint8_t key[FM_KEY_LEN])
 {
 	memcpy(key, fm_tls_node_key(fm_container_of(base, const struct net, base)->node), FM_KEY_LEN);
@@ -166,16 +179,22 @@ static void on_tls(void *ctx, int fd, const struct sockaddr_storage *peer)
 	fm_ctls_accept(&net->ctls, fd, peer);
 }
 
-static void on_data(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_tls_data(void *ctx, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer)
 {
 	struct net *net = ctx;
 
-	if (net->is_tcp_allowed) {
-		fm_tcp_accept(net->tcp, fd, peer);
+	if (net->is_tcp_allowed && net->is_started) {
+		fm_tcp_accept(net->tcp, fd, tls, peer);
 		return;
 	}
-	fm_listener_refused(net->listener, peer, why_not(net, FM_KIND_TCP));
+	fm_listener_refused(net->listener, peer, "no TCP data here");
+	fm_tls_free(tls);
 	close(fd);
+}
+
+static void on_data(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	on_tls_data(ctx, fd, NULL, peer);
 }
 
 static const struct fm_listener_events listener_events = { .tls = on_tls, .data = on_data };
@@ -251,7 +270,12 @@ void fm_net_set_join(struct fm_net *base, const struct fm_tls_join_events *event
 
 static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
 {
-	return fm_addr_list(net_of(base)->rdma, out, max < FM_ADDRS_MAX ? max : FM_ADDRS_MAX);
+	const struct net *net = net_of(base);
+	size_t count = fm_addr_list(net->rdma, out, max < FM_ADDRS_MAX ? max : FM_ADDRS_MAX);
+
+	for (size_t i = 0; i < count; i++)
+		out[i].private_bits = fm_networks_bits(&net->private_networks, &out[i].sa);
+	return count;
 }
 
 static uint16_t net_data_port(struct fm_net *base, enum fm_kind kind, const char **why)

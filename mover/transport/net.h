@@ -13,6 +13,8 @@
 
 #include "mover/transport/transport.h"
 
+struct fm_networks;
+
 struct fm_net_opts {
 	const char *listen;		/* "ADDRESS:PORT", "[::]:7471", ":0"; every address of it */
 	const char *key_file;		/* Ed25519 private key, PEM, readable by its owner only */
@@ -29,6 +31,9 @@ void fm_net_free(struct fm_net *net);
 
 /* The port that was bound. */
 uint16_t fm_net_port(const struct fm_net *net);
+
+/* Networks where TCP data may be plain, as far as this end is concerned (see tcp.h). From the next connection on; copied. */
+void fm_net_set_private(struct fm_net *net, const struct fm_networks *networks);
 
 /* Our own public key. */
 void fm_net_key(const struct fm_net *net, uint8_t key[FM_KEY_LEN]);
@@ -47,7 +52,7 @@ struct fm_tls_join_events {
 /* Take joins from now on; events NULL: no more. Connections that exist go on. */
 void fm_net_set_join(struct fm_net *net, const struct fm_tls_join_events *events, void *ctx);
 
-/* As ops->ctl_dial, to a node that takes joins. */
+/* As ops->ctl_dial, to a node that takes joins. closed() with -ENOKEY: it takes none now. */
 struct fm_ctl *fm_net_join_dial(struct fm_net *net, const struct fm_ctl_dial *dial);
 
 #endif

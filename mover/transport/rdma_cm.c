@@ -575,7 +575,7 @@ static enum rdma_refusal accept_request(struct fm_rdma *rdma, const struct rdma_
 	c = half_new(rdma);	/* before token(): so that none is used up in vain */
 	if (!c)
 		return RDMA_REFUSAL_FAILED;
-	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, &c->tag);
+	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, NULL, &c->tag);
 	if (!domain) {
 		fm_rdma_conn_free(c);
 		return RDMA_REFUSAL_TOKEN;

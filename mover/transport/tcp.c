@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcp - setting data connections up: hello, token, answer.
+ * tcp - setting data connections up: TLS or not, hello, token, answer.
  *
- * Dialled:   START - CONNECT - ANSWER, then done() with the connection
- * Accepted:  HELLO (half-open) - token() - arrived() with the connection
+ * Dialled:   START - CONNECT - HANDSHAKE (unless plain) - ANSWER, then done() with the connection
+ * Accepted:  HELLO (half-open; its handshake was ctl.c's) - token() - arrived() with the connection
  * Failure:   done() with the error, in a later pass; an accepted one is logged and closed.
  *
  * A set-up is an object of its own, on the control loop. When it is through, it hands its socket to a tcp_conn and is
@@ -25,9 +25,11 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
+#include "mover/base/network.h"
 #include "mover/transport/addr.h"
 #include "mover/transport/listen.h"
 #include "mover/transport/tcp_conn.h"
+#include "mover/transport/tls.h"
 
 #define TCP_MAGIC "FMDATA\r\n"
 #define MAGIC_LEN 8
@@ -41,8 +43,8 @@
 _Static_assert(TCP_HELLO_LEN == MAGIC_LEN + 2 + 2 + 4 + FM_TOKEN_LEN + 32, "the hello and the table in tcp.h disagree");
 _Static_assert(TCP_ANSWER_LEN == MAGIC_LEN + 2 + 2 + 4, "the answer and the table in tcp.h disagree");
 
-enum answer { ANSWER_TAKEN = 0, ANSWER_TOKEN = 1, ANSWER_VERSION = 2 };
-enum setup_state { SETUP_START, SETUP_CONNECT, SETUP_ANSWER, SETUP_HELLO };
+enum answer { ANSWER_TAKEN = 0, ANSWER_TOKEN = 1, ANSWER_VERSION = 2, ANSWER_TLS = 3 };
+enum setup_state { SETUP_START, SETUP_CONNECT, SETUP_HANDSHAKE, SETUP_ANSWER, SETUP_HELLO };
 
 struct fm_tcp {
 	struct fm_tcp_opts opts;
@@ -59,6 +61,7 @@ struct setup {
 	struct fm_list link;			/* dialled */
 	struct fm_half half;			/* accepted */
 	struct fm_watch watch;			/* fd -1: no socket yet */
+	struct fm_tls *tls;			/* NULL: plain, or not begun */
 	struct fm_timer timer;			/* dialled: begin; then the deadline; after fm_tcp_stop() the end */
 	struct fm_data_dial dial;
 	struct sockaddr_storage peer;
@@ -121,6 +124,9 @@ static int answer_get(const uint8_t buf[TCP_ANSWER_LEN], struct fm_err *err)
 		return fm_err_set(err, -EPROTO, "not an fmove node");
 	version = fm_get_le16(&r);
 	result = fm_get_le16(&r);
+	if (result == ANSWER_TLS)
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "it takes no plain TCP between these addresses (mover.private_networks there): TLS is next");
 	if (result == ANSWER_TOKEN)
 		return fm_err_set(err, -EACCES, "the connection's token is not good there (any more)");
 	if (version != TCP_VERSION || result == ANSWER_VERSION)
@@ -173,28 +179,70 @@ static int fd_connect(int fd, const struct sockaddr_storage *from, const struct 
 	return 0;
 }
 
-/* 0 when `want` bytes are there; -EAGAIN; else it is over. */
-static int fd_receive(struct setup *s, size_t want)
+static ssize_t setup_recv(struct setup *s, uint8_t *buf, size_t len, struct fm_err *err)
 {
-	ssize_t n = FM_FAULT("tcp.recv") ? (errno = ECONNRESET, -1)
-					 : recv(s->watch.fd, s->buf + s->len, want - s->len, MSG_DONTWAIT);
+	ssize_t n;
+
+	if (s->tls)
+		return fm_tls_read(s->tls, buf, len, err);
+	n = FM_FAULT("tcp.recv") ? (errno = ECONNRESET, -1) : recv(s->watch.fd, buf, len, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN ? -EAGAIN : fm_err_sys(err, -errno, "receive");
+	return n;
+}
+
+/* 0 when `want` bytes are there; -EAGAIN; else it is over. */
+static int setup_receive(struct setup *s, size_t want, struct fm_err *err)
+{
+	ssize_t n = setup_recv(s, s->buf + s->len, want - s->len, err);
 
 	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
+		return (int)n;
 	if (n == 0)
-		return -ECONNRESET;
+		return fm_err_set(err, -ECONNRESET, "it closed the connection without an answer");
 	s->len += (size_t)n;
 	return s->len == want ? 0 : -EAGAIN;
 }
 
 /* The first few bytes on a connection: there is always room for them, unless it is dead. */
-static int fd_send(int fd, const uint8_t *buf, size_t len)
+static int setup_send(struct setup *s, const uint8_t *buf, size_t len)
 {
-	ssize_t n = FM_FAULT("tcp.send") ? (errno = ECONNRESET, -1) : send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n;
 
+	if (s->tls)
+		n = fm_tls_write(s->tls, buf, len, NULL);
+	else
+		n = FM_FAULT("tcp.send") || send(s->watch.fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len
+			    ? -ECONNRESET
+			    : (ssize_t)len;
 	if (n < 0)
-		return -errno;
+		return n == -EAGAIN ? -ECONNRESET : (int)n;
 	return (size_t)n == len ? 0 : -ECONNRESET;
+}
+
+/*
+ * Whatever becomes of routes, what this connection sends goes through that interface, or nowhere; and only what comes through it is
+ * taken. Else a cable that is pulled would send what is meant for it to the default gateway.
+ */
+static bool fd_pin(int fd, const struct sockaddr_storage *local)
+{
+	int index = FM_FAULT("tcp.pin") ? 0 : (int)fm_addr_interface(local);
+
+	return index > 0 && setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &index, sizeof(index)) == 0;
+}
+
+/* Whether this end takes the connection as it is, unencrypted: see tcp.h. */
+static bool fd_may_be_plain(const struct fm_tcp *tcp, int fd)
+{
+	struct sockaddr_storage local, remote;
+	uint8_t bits;
+
+	if (fm_addr_of_socket(fd, &local, &remote) < 0)
+		return false;
+	if (fm_network_is_loopback(&local) && fm_network_is_loopback(&remote))
+		return true;
+	bits = fm_networks_bits(tcp->opts.private_networks, &local);
+	return bits > 0 && fm_network_is_shared(&local, &remote, bits) && fd_pin(fd, &local);
 }
 
 static void info_fill(int fd, struct fm_conn_info *info)
@@ -209,6 +257,7 @@ static void info_fill(int fd, struct fm_conn_info *info)
 		return;		/* it is dead already: whoever reads it will see */
 	fm_addr_text(&local.sa, info->local_addr);
 	fm_addr_text(&remote, info->remote_addr);
+	info->is_loopback = fm_network_is_loopback(&local.sa) && fm_network_is_loopback(&remote);
 	fm_addr_describe(&local, NULL, &info->mtu);
 	info->speed_mbps = local.speed_mbps;
 	snprintf(info->local, sizeof(info->local), "%s", local.name);
@@ -224,6 +273,7 @@ static void setup_free(struct setup *s)
 	fm_half_leave(&s->half);
 	fm_timer_clear(loop, &s->timer);
 	fm_watch_del(loop, &s->watch);
+	fm_tls_free(s->tls);
 	if (s->watch.fd >= 0)
 		close(s->watch.fd);
 	free(s);
@@ -233,12 +283,17 @@ static void setup_free(struct setup *s)
 static int setup_conn(struct setup *s, struct fm_conn **out, struct fm_err *err)
 {
 	struct fm_conn_info info;
+	int ret;
 
 	info_fill(s->watch.fd, &info);
 	fm_watch_del(s->tcp->opts.loop, &s->watch);
-	if (fm_tcp_conn_new(s->watch.fd, &info, &s->tcp->live, out) < 0)
+	ret = s->tls ? fm_tls_begin_data(s->tls, err) : 0;
+	if (ret < 0)
+		return ret;
+	if (fm_tcp_conn_new(s->watch.fd, s->tls, &info, &s->tcp->live, out) < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for a connection");
 	s->watch.fd = -1;
+	s->tls = NULL;
 	return 0;
 }
 
@@ -280,9 +335,47 @@ static int dial_start(struct setup *s, struct fm_err *err)
 	return fm_watch_add(tcp->opts.loop, &s->watch, err);
 }
 
-static int dial_connected(struct setup *s, struct fm_err *err)
+static int dial_hello(struct setup *s, struct fm_err *err)
 {
 	uint8_t hello[TCP_HELLO_LEN];
+	int ret;
+
+	hello_put(s->dial.token, hello);
+	ret = setup_send(s, hello, sizeof(hello));
+	if (ret < 0)
+		return fm_err_sys(err, ret, "say hello");
+	s->state = SETUP_ANSWER;
+	fm_watch_mod(s->tcp->opts.loop, &s->watch, EPOLLIN);
+	return 0;
+}
+
+/* Until it is done, again when the socket is ready. */
+static int dial_handshake(struct setup *s, struct fm_err *err)
+{
+	int ret = fm_tls_handshake(s->tls, err);
+
+	if (ret == 0)
+		return dial_hello(s, err);
+	if (ret != -EAGAIN)
+		return ret;
+	fm_watch_mod(s->tcp->opts.loop, &s->watch, fm_tls_wants(s->tls));
+	return 0;
+}
+
+static bool dial_may_be_plain(const struct setup *s)
+{
+	const struct sockaddr_storage *local = &s->dial.local.sa;
+
+	if (s->dial.needs_tls)
+		return false;
+	if (!s->dial.is_plain_there && !(fm_network_is_loopback(&s->peer) && fm_network_is_loopback(local)))
+		return false;
+	return fd_may_be_plain(s->tcp, s->watch.fd);
+}
+
+static int dial_connected(struct setup *s, struct fm_err *err)
+{
+	struct fm_tls_opts opts = { .fd = s->watch.fd, .is_dialled = true, .is_data = true };
 	socklen_t len = sizeof(int);
 	int code = 0, ret;
 
@@ -292,13 +385,14 @@ static int dial_connected(struct setup *s, struct fm_err *err)
 		code = errno;
 	if (code)
 		return fm_addr_connect_err(err, -code);
-	hello_put(s->dial.token, hello);
-	ret = fd_send(s->watch.fd, hello, sizeof(hello));
+	if (dial_may_be_plain(s))
+		return dial_hello(s, err);
+	memcpy(opts.key, s->dial.key, FM_KEY_LEN);
+	ret = fm_tls_new(s->tcp->opts.node, &opts, &s->tls, err);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "say hello");
-	s->state = SETUP_ANSWER;
-	fm_watch_mod(s->tcp->opts.loop, &s->watch, EPOLLIN);
-	return 0;
+		return ret;
+	s->state = SETUP_HANDSHAKE;
+	return dial_handshake(s, err);
 }
 
 static void dial_answer(struct setup *s)
@@ -307,13 +401,9 @@ static void dial_answer(struct setup *s)
 	struct fm_err err = { 0 };
 	int ret;
 
-	ret = fd_receive(s, TCP_ANSWER_LEN);
+	ret = setup_receive(s, TCP_ANSWER_LEN, &err);
 	if (ret == -EAGAIN)
 		return;
-	if (ret == -ECONNRESET)
-		fm_err_set(&err, ret, "it closed the connection without an answer");
-	else if (ret < 0)
-		fm_err_sys(&err, ret, "wait for its answer");
 	if (ret == 0)
 		ret = answer_get(s->buf, &err);
 	if (ret == 0)
@@ -332,7 +422,7 @@ static void dial_ready(struct fm_watch *watch, uint32_t events)
 		dial_answer(s);
 		return;
 	}
-	ret = dial_connected(s, &err);
+	ret = s->state == SETUP_HANDSHAKE ? dial_handshake(s, &err) : dial_connected(s, &err);
 	if (ret < 0)
 		dial_end(s, ret, NULL, &err);
 }
@@ -349,6 +439,8 @@ static void dial_timer(struct fm_timer *timer)
 		ret = dial_start(s, &err);
 	else if (s->state == SETUP_CONNECT)
 		ret = fm_addr_connect_err(&err, -ETIMEDOUT);
+	else if (s->state == SETUP_ANSWER && !s->tls && s->dial.is_plain_there)
+		ret = fm_err_set(&err, -EOPNOTSUPP, "it takes the connection but does not answer in plain: TLS is next");
 	else
 		ret = fm_err_set(&err, -ETIMEDOUT, "it takes the connection but does not answer: is it overloaded?");
 	if (ret < 0)
@@ -394,7 +486,7 @@ static void accept_answer_no(struct setup *s, enum answer result, const char *wh
 	uint8_t answer[TCP_ANSWER_LEN];
 
 	answer_put(result, answer);
-	(void)fd_send(s->watch.fd, answer, sizeof(answer));	/* it may be gone by now: then it need not know */
+	(void)setup_send(s, answer, sizeof(answer));	/* it may be gone by now: then it need not know */
 	accept_refuse(s, why);
 }
 
@@ -404,15 +496,10 @@ static void accept_take(struct setup *s, void *tag)
 	struct fm_tcp *tcp = s->tcp;
 	uint8_t answer[TCP_ANSWER_LEN];
 	struct fm_conn *conn = NULL;
-	int fd = s->watch.fd;
 
-	if (setup_conn(s, &conn, NULL) == 0) {
-		answer_put(ANSWER_TAKEN, answer);
-		if (fd_send(fd, answer, sizeof(answer)) < 0) {
-			conn->ops->close(conn);
-			conn = NULL;
-		}
-	}
+	answer_put(ANSWER_TAKEN, answer);
+	if (setup_send(s, answer, sizeof(answer)) == 0)
+		(void)setup_conn(s, &conn, NULL);	/* without memory it is closed: the dialler will see */
 	setup_free(s);
 	if (tcp->events)
 		tcp->events->arrived(tcp->ctx, tag, conn);
@@ -420,16 +507,47 @@ static void accept_take(struct setup *s, void *tag)
 		conn->ops->close(conn);		/* token() stopped the net */
 }
 
-static void accept_ready(struct fm_watch *watch, uint32_t events)
+/* The dialler believes that this network is private to both ends, and this end does not. From here on arrived() is owed. */
+static void accept_not_plain(struct setup *s, void *tag)
 {
-	struct setup *s = fm_container_of(watch, struct setup, watch);
+	struct fm_tcp *tcp = s->tcp;
+
+	accept_answer_no(s, ANSWER_TLS, "plain TCP, but mover.private_networks here has no network with both addresses: it must use TLS");
+	if (tcp->events)
+		tcp->events->arrived(tcp->ctx, tag, NULL);
+}
+
+/*
+ * The hello is here. A token that was shown where others could read it is used up all the same.
+ */
+static void accept_hello(struct setup *s)
+{
+	bool is_allowed = s->tls || fd_may_be_plain(s->tcp, s->watch.fd);
 	struct fm_tcp *tcp = s->tcp;
 	uint8_t token[FM_TOKEN_LEN];
 	void *tag = NULL;
+	int ret = hello_get(s->buf, token);
+
+	if (ret == -EPROTONOSUPPORT)
+		accept_answer_no(s, ANSWER_VERSION, "it speaks another version of fmove's protocol");
+	else if (ret < 0)
+		accept_refuse(s, "not an fmove node (neither TLS nor our data protocol)");
+	else if (!tcp->events || !tcp->events->token(tcp->ctx, token, FM_KIND_TCP, s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag))
+		accept_answer_no(s, ANSWER_TOKEN, "a data connection with a token that is not good (any more)");
+	else if (is_allowed)
+		accept_take(s, tag);
+	else
+		accept_not_plain(s, tag);
+}
+
+static void accept_ready(struct fm_watch *watch, uint32_t events)
+{
+	struct setup *s = fm_container_of(watch, struct setup, watch);
+	struct fm_err err = { 0 };
 	int ret;
 
 	(void)events;
-	ret = fd_receive(s, TCP_HELLO_LEN);
+	ret = setup_receive(s, TCP_HELLO_LEN, &err);
 	/* A web browser need not wait for the deadline to hear that it is wrong here. */
 	if (ret == -EAGAIN && memcmp(s->buf, TCP_MAGIC, s->len < MAGIC_LEN ? s->len : MAGIC_LEN) != 0)
 		ret = -EPROTO;
@@ -437,26 +555,22 @@ static void accept_ready(struct fm_watch *watch, uint32_t events)
 		return;
 	fm_half_leave(&s->half);	/* from here on it is nobody's business but ours */
 	if (ret == 0)
-		ret = hello_get(s->buf, token);
-	if (ret == -EPROTONOSUPPORT)
-		accept_answer_no(s, ANSWER_VERSION, "it speaks another version of fmove's protocol");
-	else if (ret < 0)
-		accept_refuse(s, ret == -EPROTO ? "not an fmove node (neither TLS nor our data protocol)"
-						: fm_err_name(ret));
-	else if (!tcp->events || !tcp->events->token(tcp->ctx, token, FM_KIND_TCP, &tag))
-		accept_answer_no(s, ANSWER_TOKEN, "a data connection with a token that is not good (any more)");
+		accept_hello(s);
 	else
-		accept_take(s, tag);
+		accept_refuse(s, ret == -EPROTO && !s->tls ? "not an fmove node (neither TLS nor our data protocol)"
+							   : fm_err_name(ret));
 }
 
-void fm_tcp_accept(struct fm_tcp *tcp, int fd, const struct sockaddr_storage *peer)
+void fm_tcp_accept(struct fm_tcp *tcp, int fd, struct fm_tls *tls, const struct sockaddr_storage *peer)
 {
 	struct setup *s = FM_FAULT("tcp.alloc_setup") ? NULL : calloc(1, sizeof(*s));
 
 	if (!s) {
+		fm_tls_free(tls);
 		close(fd);
 		return;
 	}
+	s->tls = tls;
 	s->tcp = tcp;
 	s->state = SETUP_HELLO;
 	s->peer = *peer;

@@ -9,6 +9,9 @@
  * headers that follow, so a chunk costs one system call, not two, and short messages come many to a call. What of the
  * next payload got into that buffer is copied: at most AHEAD_MAX bytes of a chunk of megabytes.
  *
+ * With TLS the same buffers go to fm_tls_sendv() and fm_tls_recvv() instead, or to the same system calls where the kernel seals and
+ * opens. What the library has read and not opened yet no epoll tells of: then the next pass goes on by itself.
+ *
  * Fencing: one thread does it all, so memory that was taken back is written by nobody; if a payload for it is just
  * coming in, the connection breaks.
  *
@@ -28,10 +31,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/bytes.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/transport/tcp.h"
+#include "mover/transport/tls.h"
 
 #define PREFIX_LEN 16u				/* of a header: what is not the message */
 #define HEAD_LEN (PREFIX_LEN + FM_DATA_MSG_LEN)
@@ -59,6 +64,10 @@ struct tcp_conn {
 	enum conn_state state;
 	bool is_ready_running;		/* what is sent now goes out at the end of conn_ready() */
 	bool is_blocked;		/* the socket takes no more; epoll will tell */
+	bool has_unread;		/* the library may have read more than was taken */
+	struct fm_tls *tls;		/* NULL: plain, or shut */
+	bool is_sealing, is_opening;	/* by the library; else the socket is used as if it were plain */
+	uint32_t records;		/* sealed so far, at most */
 	struct fm_loop *loop;
 	const struct fm_conn_events *events;
 	void *ctx;
@@ -104,6 +113,8 @@ static void conn_shut(struct tcp_conn *c)
 		return;
 	if (c->loop)
 		fm_watch_del(c->loop, &c->watch);
+	fm_tls_free(c->tls);
+	c->tls = NULL;
 	close(c->watch.fd);
 	c->watch.fd = -1;
 	c->payload_left = 0;
@@ -116,6 +127,8 @@ static void conn_free(struct tcp_conn *c)
 
 	assert(!c->head);
 	conn_shut(c);
+	if (c->info.encryption != FM_PLAIN)
+		fm_budget_give(FM_TLS_DATA_BYTES);
 	free(c->lent);
 	free(c);
 	atomic_fetch_sub(live, 1);
@@ -137,11 +150,17 @@ __attribute__((format(printf, 3, 4))) static void conn_fail(struct tcp_conn *c, 
 	conn_kick(c);
 }
 
-/* Errors of recv(2) and sendmsg(2). */
-static void conn_fail_errno(struct tcp_conn *c, int code)
+/* Errors of recvmsg(2) and sendmsg(2), or of the library, which says more in err. */
+static void conn_fail_with(struct tcp_conn *c, int code, const struct fm_err *err)
 {
-	if (code == -ECONNRESET || code == -EPIPE)
+	if (err->code)
+		conn_fail(c, code, "%s", err->text);
+	else if (code == -ECONNRESET || code == -EPIPE)
 		conn_fail(c, -ECONNRESET, "the peer reset the connection");
+	else if (code == -EBADMSG && c->tls)
+		conn_fail(c, code, FM_TLS_BROKEN_SEAL);
+	else if (code == -EIO && c->tls)
+		conn_fail(c, -EPROTO, "the peer sent what no data connection sends, or ended it");
 	else if (code == -ETIMEDOUT)
 		conn_fail(c, code, "the peer does not answer any more");
 	else
@@ -187,7 +206,7 @@ static void prefix_put(const struct fm_send *send, uint8_t prefix[PREFIX_LEN])
 }
 
 /* One sendmsg(2) of what is queued. Bytes that left, or a negative errno. */
-static ssize_t out_push(struct tcp_conn *c, size_t *wanted)
+static ssize_t out_push(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 {
 	uint8_t prefix[BATCH_MAX][PREFIX_LEN];
 	struct iovec iov[3 * BATCH_MAX];
@@ -205,6 +224,10 @@ static ssize_t out_push(struct tcp_conn *c, size_t *wanted)
 		iov_add(iov, &count, s->payload, s->payload_len, &skip);
 		*wanted += HEAD_LEN + s->payload_len - s->sent;
 	}
+	/* One for each head, one for each piece of a payload. */
+	c->records += (uint32_t)(2 * sends + *wanted / FM_TLS_RECORD_MAX);
+	if (c->is_sealing)
+		return fm_tls_sendv(c->tls, iov, count, err);
 	msg.msg_iovlen = count;
 	n = FM_FAULT("tcp.sendmsg") ? (errno = ECONNRESET, -1)
 				    : sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -234,23 +257,39 @@ static void out_left(struct tcp_conn *c, size_t n)
 static void in_read(struct tcp_conn *c, size_t bytes_max);
 
 /* The peer is gone, but its last messages may be here, and among them the one that says why: deliver them first. */
-static void out_fail(struct tcp_conn *c, int code)
+static void out_fail(struct tcp_conn *c, int code, const struct fm_err *err)
 {
 	in_read(c, SIZE_MAX);
-	conn_fail_errno(c, code);
+	conn_fail_with(c, code, err);
+}
+
+static bool out_is_worn(const struct tcp_conn *c)
+{
+	return c->tls && (c->records >= FM_TLS_RECORDS_MAX || FM_FAULT("tcp.worn"));
 }
 
 static void out_flush(struct tcp_conn *c)
 {
+	struct fm_err err = { 0 };
 	size_t bytes = 0, wanted;
 	ssize_t n;
 
+	if (c->state == CONN_OPEN && c->is_sealing && !c->is_blocked) {
+		n = fm_tls_flush(c->tls, &err);		/* what was sealed before */
+		c->is_blocked = n == -EAGAIN;
+		if (n < 0 && n != -EAGAIN) {
+			out_fail(c, (int)n, &err);
+			return;
+		}
+	}
+	if (c->head && out_is_worn(c))
+		conn_fail(c, -ESTALE, "its keys have sealed as much as they should: a new connection takes its place");
 	while (c->state == CONN_OPEN && c->head && !c->is_blocked && bytes < PASS_BYTES_MAX) {
-		n = out_push(c, &wanted);
+		n = out_push(c, &wanted, &err);
 		if (n == -EINTR)
 			continue;
 		if (n < 0 && n != -EAGAIN) {
-			out_fail(c, (int)n);
+			out_fail(c, (int)n, &err);
 			return;
 		}
 		c->is_blocked = n < 0 || (size_t)n < wanted;
@@ -261,6 +300,7 @@ static void out_flush(struct tcp_conn *c)
 	}
 	if (c->state != CONN_OPEN)
 		return;
+	c->is_blocked |= c->is_sealing && fm_tls_has_unsent(c->tls);
 	fm_watch_mod(c->loop, &c->watch, c->is_blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	if (c->head && !c->is_blocked)
 		conn_kick(c);
@@ -346,7 +386,7 @@ static void in_parse(struct tcp_conn *c)
 }
 
 /* One recvmsg(2): as much of the payload as is due, then headers. Bytes, 0 at the end, or a negative errno. */
-static ssize_t in_pull(struct tcp_conn *c, size_t *wanted)
+static ssize_t in_pull(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 {
 	struct iovec iov[2];
 	struct msghdr msg = { .msg_iov = iov };
@@ -359,6 +399,8 @@ static ssize_t in_pull(struct tcp_conn *c, size_t *wanted)
 		iov[msg.msg_iovlen++] = (struct iovec){ .iov_base = c->ahead + c->ahead_len,
 							.iov_len = AHEAD_MAX - c->ahead_len };
 	*wanted = iov[0].iov_len + (msg.msg_iovlen > 1 ? iov[1].iov_len : 0);
+	if (c->is_opening)
+		return fm_tls_recvv(c->tls, iov, (unsigned)msg.msg_iovlen, err);
 	n = FM_FAULT("tcp.recvmsg") ? (errno = ECONNRESET, -1) : recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
@@ -384,11 +426,13 @@ static void in_came(struct tcp_conn *c, size_t n)
 /* Until the socket is empty, or bytes_max (about). */
 static void in_read(struct tcp_conn *c, size_t bytes_max)
 {
+	struct fm_err err = { 0 };
 	size_t bytes = 0, wanted = 0;
 	ssize_t n;
 
+	c->has_unread = false;
 	while (c->state == CONN_OPEN && bytes < bytes_max) {
-		n = in_pull(c, &wanted);
+		n = in_pull(c, &wanted, &err);
 		if (n == -EAGAIN)
 			return;
 		if (n == -EINTR)
@@ -398,7 +442,7 @@ static void in_read(struct tcp_conn *c, size_t bytes_max)
 				  "the peer closed the connection in the middle of a message" :
 				  "the peer closed the connection");
 		else if (n < 0)
-			conn_fail_errno(c, (int)n);
+			conn_fail_with(c, (int)n, &err);
 		else
 			in_came(c, (size_t)n);
 		/* A short read emptied the socket: do not ask again only to hear EAGAIN. */
@@ -406,21 +450,29 @@ static void in_read(struct tcp_conn *c, size_t bytes_max)
 			return;
 		bytes += n > 0 ? (size_t)n : 0;
 	}
+	c->has_unread = c->is_opening;
 }
 
 /* ---- what the loop calls ---- */
+
+static void conn_run(struct tcp_conn *c, bool is_readable)
+{
+	c->is_ready_running = true;
+	if (is_readable)
+		in_read(c, PASS_BYTES_MAX);
+	out_flush(c);
+	c->is_ready_running = false;
+	if (c->state == CONN_OPEN && c->has_unread)
+		conn_kick(c);
+}
 
 static void conn_ready(struct fm_watch *watch, uint32_t events)
 {
 	struct tcp_conn *c = fm_container_of(watch, struct tcp_conn, watch);
 
-	c->is_ready_running = true;
 	if (events & EPOLLOUT)
 		c->is_blocked = false;
-	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-		in_read(c, PASS_BYTES_MAX);
-	out_flush(c);
-	c->is_ready_running = false;
+	conn_run(c, events & (EPOLLIN | EPOLLERR | EPOLLHUP));
 }
 
 static void conn_kicked(struct fm_timer *timer)
@@ -431,7 +483,7 @@ static void conn_kicked(struct fm_timer *timer)
 	struct fm_err err;
 
 	if (c->state == CONN_OPEN) {
-		out_flush(c);
+		conn_run(c, c->has_unread);
 		return;
 	}
 	do {
@@ -462,7 +514,7 @@ static void tcp_attach(struct fm_conn *conn, struct fm_loop *loop, const struct 
 	c->ctx = ctx;
 	if (fm_watch_add(loop, &c->watch, &err) < 0)
 		conn_fail(c, err.code, "%s", err.text);
-	else if (c->head)
+	else if (c->head || c->has_unread)
 		conn_kick(c);
 }
 
@@ -562,6 +614,8 @@ static void tcp_close(struct fm_conn *conn)
 		conn_free(c);
 		return;
 	}
+	if (c->state == CONN_OPEN && c->is_sealing)
+		(void)fm_tls_flush(c->tls, NULL);	/* its last words, if they go without waiting */
 	conn_shut(c);
 	c->state = CONN_CLOSING;
 	conn_kick(c);
@@ -581,18 +635,36 @@ static const struct fm_conn_ops conn_ops = {
 	.info = tcp_info,
 };
 
-int fm_tcp_conn_new(int fd, const struct fm_conn_info *info, atomic_uint *live, struct fm_conn **out)
+static enum fm_encryption encryption_of(const struct fm_tls *tls)
 {
-	struct tcp_conn *c = FM_FAULT("tcp.alloc_conn") ? NULL : calloc(1, sizeof(*c));
+	if (!tls)
+		return FM_PLAIN;
+	return fm_tls_is_kernel_sending(tls) || fm_tls_is_kernel_receiving(tls) ? FM_TLS_KERNEL : FM_TLS;
+}
 
-	if (!c)
+int fm_tcp_conn_new(int fd, struct fm_tls *tls, const struct fm_conn_info *info, atomic_uint *live, struct fm_conn **out)
+{
+	struct tcp_conn *c;
+
+	if (tls && !fm_budget_take(FM_TLS_DATA_BYTES))
 		return -ENOMEM;
+	c = FM_FAULT("tcp.alloc_conn") ? NULL : calloc(1, sizeof(*c));
+	if (!c) {
+		if (tls)
+			fm_budget_give(FM_TLS_DATA_BYTES);
+		return -ENOMEM;
+	}
 	c->base.ops = &conn_ops;
 	c->state = CONN_READY;
 	c->watch = (struct fm_watch){ .ready = conn_ready, .fd = fd, .events = EPOLLIN };
 	c->kick.fire = conn_kicked;
 	c->tail = &c->head;
 	c->info = *info;
+	c->info.encryption = encryption_of(tls);
+	c->tls = tls;
+	c->is_sealing = tls && !fm_tls_is_kernel_sending(tls);
+	c->is_opening = tls && !fm_tls_is_kernel_receiving(tls);
+	c->has_unread = c->is_opening;
 	c->live = live;
 	atomic_fetch_add(live, 1);
 	*out = &c->base;

@@ -11,7 +11,12 @@
 
 #include "mover/transport/transport.h"
 
-/* fd is the connection's if this succeeds. *live counts connections; it must stay until it is back. -ENOMEM. */
-int fm_tcp_conn_new(int fd, const struct fm_conn_info *info, atomic_uint *live, struct fm_conn **out);
+struct fm_tls;
+
+/*
+ * fd and tls (NULL: plain) are the connection's if this succeeds. info->encryption is filled in. *live counts connections; it must stay
+ * until it is back. -ENOMEM.
+ */
+int fm_tcp_conn_new(int fd, struct fm_tls *tls, const struct fm_conn_info *info, atomic_uint *live, struct fm_conn **out);
 
 #endif

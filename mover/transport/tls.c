@@ -6,13 +6,20 @@
  * alerts of which nothing else here makes use. "Your key is not known here" is unknown_ca (48), "you are not whom I
  * called" is bad_certificate (42), "no such version" is ALPN's no_application_protocol (120).
  *
- * The socket is behind a BIO of our own, since OpenSSL's uses write(2), which raises SIGPIPE.
+ * The socket is behind a BIO of our own, since OpenSSL's uses write(2), which raises SIGPIPE. For data connections one of OpenSSL's
+ * is behind ours, and hands keys to the kernel if OpenSSL asks for that.
+ *
+ * What a MiB of data costs where the library seals it: 64 records, each sealed in OpenSSL's buffer and put behind the others in one
+ * of ours, and one send(2) for OUT_RECORDS of them: sent one by one they would leave as segments of one record, which costs the
+ * network more than a copy of bytes that are in the nearest cache. At the other end one recv(2) for each IN_RECORDS, and each is
+ * opened in OpenSSL's buffer and copied into the slot.
  */
 #include "mover/transport/tls.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tls.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -22,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,9 +40,21 @@
 #define KEY_FILE_MAX 16384
 #define CERT_LEN_MAX 8192	/* ours has some 300 bytes */
 #define KEY_SHOWN 8		/* bytes of a key in an error */
+#define RECORD_OVERHEAD 256u	/* header, tag, padding: 22 bytes and what the library aligns */
+#define OUT_RECORDS 8u
+#define IN_RECORDS 8u
+#define OUT_BYTES (OUT_RECORDS * (FM_TLS_RECORD_MAX + RECORD_OVERHEAD))	/* of one send(2) of data */
+#define IN_BYTES (IN_RECORDS * (FM_TLS_RECORD_MAX + RECORD_OVERHEAD))	/* of one recv(2) of data */
+#define SMALL_MAX 4096u		/* bytes up to which neighbours are put into one record */
+
+/* What OpenSSL tells a BIO of kernel TLS; of these its headers name GET_SEND and GET_RECV only (openssl/bio.h, "internal BIO"). */
+#define KTLS_SET 72
+#define KTLS_SEND_CONTROL 74
+#define KTLS_CLEAR_CONTROL 75
 
 static const uint8_t alpn_peer[] = "\x07" "fmove/1";
 static const uint8_t alpn_join[] = "\x0c" "fmove-join/1";
+static const uint8_t alpn_data[] = "\x0c" "fmove-data/1";
 #define ALPN_LEN(alpn) ((unsigned)sizeof(alpn) - 1)
 
 struct fm_tls_node {
@@ -49,6 +69,13 @@ struct fm_tls {
 	uint32_t wants;
 	int sys_errno;			/* of the last call on the socket that failed */
 	bool is_open;			/* the handshake is done */
+	uint8_t *out;			/* data: [out_at, out_len) is sealed and not sent; NULL: records are sent one by one */
+	size_t out_at, out_len;
+	bool is_drained;		/* data: the last recv(2) took all there was */
+	BIO *kernel;			/* data: OpenSSL's own for the socket; NULL: none */
+	uint8_t control;		/* the kernel seals: type of the record that is sent next, 0: data */
+	int over;			/* data: receiving ended with this, to be told next */
+	struct fm_err over_err;
 	uint8_t peer_key[FM_KEY_LEN];
 	struct fm_err refusal;		/* why we refused the peer; code 0: we did not */
 };
@@ -188,7 +215,7 @@ static int refuse_called(struct fm_tls *tls, X509_STORE_CTX *store)
 	key_text(tls->opts.key, wanted);
 	key_text(tls->peer_key, got);
 	snprintf(text, sizeof(text), "its key is not the one in the configuration (expected %s, got %s)", wanted, got);
-	return refuse(tls, store, X509_V_ERR_CERT_REJECTED, -EACCES, text);
+	return refuse(tls, store, X509_V_ERR_CERT_REJECTED, -EKEYREJECTED, text);
 }
 
 static int refuse_caller(struct fm_tls *tls, X509_STORE_CTX *store)
@@ -232,6 +259,20 @@ static bool alpn_has(const uint8_t *in, unsigned len, const uint8_t *name, unsig
 	return false;
 }
 
+/* Before the handshake has made the keys that data is sealed with. An acceptor may be here twice: see alpn_select(). */
+static bool prepare_data(struct fm_tls *tls)
+{
+	if (tls->kernel)
+		return true;
+	tls->kernel = FM_FAULT("tls.kernel_bio") ? NULL : BIO_new_socket(tls->opts.fd, BIO_NOCLOSE);
+	if (!tls->kernel)
+		return false;
+	SSL_set_options(tls->ssl, SSL_OP_ENABLE_KTLS);
+	SSL_set_default_read_buffer_len(tls->ssl, IN_BYTES);
+	return true;
+}
+
+/* Comes twice if the dialler was asked for another key exchange. Then the second hello must ask for what the first did. */
 static int alpn_select(SSL *ssl, const uint8_t **out, uint8_t *out_len, const uint8_t *in, unsigned len, void *arg)
 {
 	struct fm_tls *tls = SSL_get_app_data(ssl);
@@ -240,9 +281,13 @@ static int alpn_select(SSL *ssl, const uint8_t **out, uint8_t *out_len, const ui
 	(void)arg;
 	if (alpn_has(in, len, alpn_peer, ALPN_LEN(alpn_peer)))
 		name = alpn_peer;
+	else if (alpn_has(in, len, alpn_data, ALPN_LEN(alpn_data)))
+		name = alpn_data;
 	else if (tls->opts.is_join && alpn_has(in, len, alpn_join, ALPN_LEN(alpn_join)))
 		name = alpn_join;
 	else
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	if (name == alpn_data ? !prepare_data(tls) : tls->kernel != NULL)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = name + 1;
 	*out_len = name[0];
@@ -265,13 +310,67 @@ static int sock_result(BIO *bio, ssize_t n, int retry)
 	return -1;
 }
 
+/* The kernel seals what is sent, and must be told what is no data: an alert, say. */
+static ssize_t send_control(const struct fm_tls *tls, const char *buf, size_t len)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(1)];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { .iov_base = (char *)(uintptr_t)buf, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+
+	control.head.cmsg_level = SOL_TLS;
+	control.head.cmsg_type = TLS_SET_RECORD_TYPE;
+	control.head.cmsg_len = CMSG_LEN(1);
+	*CMSG_DATA(&control.head) = tls->control;
+	return sendmsg(tls->opts.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* 0: all that was sealed has left. Else errno is set. */
+static int out_flush(struct fm_tls *tls)
+{
+	ssize_t n;
+
+	while (tls->out_at < tls->out_len) {
+		n = FM_FAULT("tls.flush") ? (errno = EPIPE, -1)
+					  : send(tls->opts.fd, tls->out + tls->out_at, tls->out_len - tls->out_at,
+						 MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0)
+			return -1;
+		tls->out_at += (size_t)n;
+	}
+	tls->out_at = tls->out_len = 0;
+	return 0;
+}
+
+/* Behind the others. Full: what is there must leave first. */
+static ssize_t out_add(struct fm_tls *tls, const char *buf, size_t len)
+{
+	if (OUT_BYTES - tls->out_len < len && out_flush(tls) < 0)
+		return -1;
+	if (len > OUT_BYTES)
+		len = OUT_BYTES;
+	memcpy(tls->out + tls->out_len, buf, len);
+	tls->out_len += len;
+	return (ssize_t)len;
+}
+
 static int sock_write(BIO *bio, const char *buf, int len)
 {
 	struct fm_tls *tls = BIO_get_data(bio);
 	ssize_t n;
 
-	n = FM_FAULT("tls.send") ? (errno = EPIPE, -1)
-				 : send(tls->opts.fd, buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (tls->out)
+		n = out_add(tls, buf, (size_t)len);
+	else if (FM_FAULT("tls.send"))
+		n = (errno = EPIPE, -1);
+	else if (tls->control)
+		n = send_control(tls, buf, (size_t)len);
+	else
+		n = send(tls->opts.fd, buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n >= 0)
+		tls->control = 0;
 	return sock_result(bio, n, BIO_FLAGS_WRITE);
 }
 
@@ -280,17 +379,34 @@ static int sock_read(BIO *bio, char *buf, int len)
 	struct fm_tls *tls = BIO_get_data(bio);
 	ssize_t n;
 
-	n = FM_FAULT("tls.recv") ? (errno = ECONNRESET, -1) : recv(tls->opts.fd, buf, (size_t)len, MSG_DONTWAIT);
+	/* A short read emptied the socket: do not ask again only to hear EAGAIN. */
+	if (tls->is_drained)
+		n = (errno = EAGAIN, -1);
+	else if (fm_tls_is_kernel_receiving(tls))
+		n = BIO_read(tls->kernel, buf, len);	/* a whole record, opened, with the header that OpenSSL wants before it */
+	else
+		n = FM_FAULT("tls.recv") ? (errno = ECONNRESET, -1) : recv(tls->opts.fd, buf, (size_t)len, MSG_DONTWAIT);
 	if (n == 0)
 		BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+	tls->is_drained = n > 0 && n < len && SSL_get_read_ahead(tls->ssl);
 	return sock_result(bio, n, BIO_FLAGS_READ);
 }
 
 static long sock_ctrl(BIO *bio, int cmd, long num, void *ptr)
 {
-	(void)num;
-	(void)ptr;
+	struct fm_tls *tls = BIO_get_data(bio);
+
 	switch (cmd) {
+	case KTLS_SET:
+	case BIO_CTRL_GET_KTLS_SEND:
+	case BIO_CTRL_GET_KTLS_RECV:
+		return tls && tls->kernel ? BIO_ctrl(tls->kernel, cmd, num, ptr) : 0;
+	case KTLS_SEND_CONTROL:
+		tls->control = (uint8_t)num;
+		return 0;
+	case KTLS_CLEAR_CONTROL:
+		tls->control = 0;
+		return 0;
 	case BIO_CTRL_FLUSH:
 		return 1;	/* nothing is kept back */
 	case BIO_CTRL_EOF:
@@ -313,6 +429,34 @@ static BIO_METHOD *sock_method_new(void)
 
 /* ---- this node ---- */
 
+#ifdef __aarch64__
+static bool has_aes(void)
+{
+	return (getauxval(AT_HWCAP) & HWCAP_AES) != 0;
+}
+#elif defined(__x86_64__)
+static bool has_aes(void)
+{
+	return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+}
+#else
+static bool has_aes(void)
+{
+	return false;
+}
+#endif
+
+/*
+ * The acceptor chooses by what it has, unless the dialler put ChaCha20 first, which says that it has no instructions for AES. Keys of
+ * 128 bits: the key exchange and the nodes' keys are no stronger.
+ */
+static bool ctx_set_ciphers(SSL_CTX *ctx)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+	return SSL_CTX_set_ciphersuites(ctx, has_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+						       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256");
+}
+
 static bool ctx_set_up(SSL_CTX *ctx)
 {
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -323,7 +467,7 @@ static bool ctx_set_up(SSL_CTX *ctx)
 	SSL_CTX_set_cert_verify_callback(ctx, verify, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, alpn_select, NULL);
 	SSL_CTX_set_max_cert_list(ctx, CERT_LEN_MAX);
-	return SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_max_early_data(ctx, 0) &&
+	return ctx_set_ciphers(ctx) && SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_max_early_data(ctx, 0) &&
 	       SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) &&
 	       SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set1_groups_list(ctx, "X25519") &&
 	       SSL_CTX_set1_sigalgs_list(ctx, "ed25519");
@@ -378,10 +522,21 @@ const uint8_t *fm_tls_node_key(const struct fm_tls_node *node)
 
 /* ---- one connection ---- */
 
+/* What a dialler asks for. */
+static const uint8_t *alpn_of(const struct fm_tls_opts *opts, unsigned *len)
+{
+	if (opts->is_data) {
+		*len = ALPN_LEN(alpn_data);
+		return alpn_data;
+	}
+	*len = opts->is_join ? ALPN_LEN(alpn_join) : ALPN_LEN(alpn_peer);
+	return opts->is_join ? alpn_join : alpn_peer;
+}
+
 static bool tls_attach(struct fm_tls *tls, struct fm_tls_node *node)
 {
-	const uint8_t *alpn = tls->opts.is_join ? alpn_join : alpn_peer;
-	unsigned alpn_len = tls->opts.is_join ? ALPN_LEN(alpn_join) : ALPN_LEN(alpn_peer);
+	unsigned alpn_len;
+	const uint8_t *alpn = alpn_of(&tls->opts, &alpn_len);
 	BIO *bio = FM_FAULT("tls.bio") ? NULL : BIO_new(node->bio_method);
 
 	if (!bio)
@@ -395,6 +550,8 @@ static bool tls_attach(struct fm_tls *tls, struct fm_tls_node *node)
 		return true;
 	}
 	SSL_set_connect_state(tls->ssl);
+	if (tls->opts.is_data && !prepare_data(tls))
+		return false;
 	return SSL_set_alpn_protos(tls->ssl, alpn, alpn_len) == 0;	/* 0 is success, of this one alone */
 }
 
@@ -422,13 +579,16 @@ void fm_tls_free(struct fm_tls *tls)
 	if (!tls)
 		return;
 	SSL_free(tls->ssl);
+	BIO_free(tls->kernel);
+	free(tls->out);
 	ERR_clear_error();
 	free(tls);
 }
 
 /* A fatal alert of the peer, or a record that makes no sense. */
-static int err_of_reason(int reason, bool is_open, struct fm_err *err)
+static int err_of_reason(const struct fm_tls *tls, int reason, struct fm_err *err)
 {
+	bool is_open = tls->is_open;
 	const char *text;
 
 	switch (reason) {
@@ -438,9 +598,15 @@ static int err_of_reason(int reason, bool is_open, struct fm_err *err)
 		return fm_err_set(err, -EACCES, "it expects another key than this node's");
 	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
 	case SSL_R_NO_APPLICATION_PROTOCOL:
+		if (tls->opts.is_dialled && tls->opts.is_join)
+			return fm_err_set(err, -ENOKEY, "no invitation is open there: one is good once, and for minutes; \"fmove invite\" there "
+					  "makes a new one");
 		return fm_err_set(err, -EPROTONOSUPPORT, "it speaks another version of fmove's protocol");
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
 		return fm_err_set(err, -EACCES, "not an fmove node (it showed no key)");
+	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+	case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
+		return fm_err_set(err, -EBADMSG, FM_TLS_BROKEN_SEAL);
 	case SSL_R_UNEXPECTED_EOF_WHILE_READING:
 		return is_open ? fm_err_set(err, -ECONNRESET, "the connection broke off")
 			       : fm_err_set(err, -ECONNRESET, "it closed the connection during the handshake");
@@ -479,7 +645,7 @@ static int tls_result(struct fm_tls *tls, int ssl_error, struct fm_err *err)
 	if (tls->sys_errno)
 		return fm_err_sys(err, -tls->sys_errno, "connection");
 	if (first && ERR_GET_LIB(first) == ERR_LIB_SSL)
-		return err_of_reason(ERR_GET_REASON(first), tls->is_open, err);
+		return err_of_reason(tls, ERR_GET_REASON(first), err);
 	return fm_err_set(err, -EPROTO, "TLS: %s", first ? "a cryptographic check failed" : "unknown error");
 }
 
@@ -561,11 +727,148 @@ const uint8_t *fm_tls_peer_key(const struct fm_tls *tls)
 	return tls->peer_key;
 }
 
-bool fm_tls_is_join(const struct fm_tls *tls)
+static bool has_chosen(const struct fm_tls *tls, const uint8_t *alpn)
 {
 	const uint8_t *name;
 	unsigned len;
 
 	SSL_get0_alpn_selected(tls->ssl, &name, &len);
-	return len == alpn_join[0] && memcmp(name, alpn_join + 1, len) == 0;
+	return len == alpn[0] && memcmp(name, alpn + 1, len) == 0;
+}
+
+bool fm_tls_is_join(const struct fm_tls *tls)
+{
+	return has_chosen(tls, alpn_join);
+}
+
+bool fm_tls_is_data(const struct fm_tls *tls)
+{
+	return has_chosen(tls, alpn_data);
+}
+
+/* ---- data ---- */
+
+bool fm_tls_is_kernel_sending(const struct fm_tls *tls)
+{
+	return tls->kernel && BIO_get_ktls_send(tls->kernel);
+}
+
+bool fm_tls_is_kernel_receiving(const struct fm_tls *tls)
+{
+	return tls->kernel && BIO_get_ktls_recv(tls->kernel);
+}
+
+int fm_tls_begin_data(struct fm_tls *tls, struct fm_err *err)
+{
+	assert(tls->is_open && fm_tls_is_data(tls));
+	if (!fm_tls_is_kernel_sending(tls)) {
+		tls->out = FM_FAULT("tls.alloc_out") ? NULL : malloc(OUT_BYTES);
+		if (!tls->out)
+			return fm_err_set(err, -ENOMEM, "no memory for a connection");
+	}
+	if (fm_tls_is_kernel_receiving(tls))
+		return SSL_has_pending(tls->ssl) ? fm_err_set(err, -EPROTO, "it sent data before its turn") : 0;
+	SSL_clear_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
+	SSL_set_read_ahead(tls->ssl, 1);
+	return 0;
+}
+
+/* One record of what is next: a piece of a long buffer, or as many short ones as come in a row. Its length; 0: nothing is left. */
+static size_t record_next(const struct iovec *iov, unsigned count, size_t skip, uint8_t small[SMALL_MAX], const void **out)
+{
+	size_t len = 0, left;
+	unsigned i = 0;
+
+	while (i < count && skip >= iov[i].iov_len)
+		skip -= iov[i++].iov_len;
+	if (i == count)
+		return 0;
+	left = iov[i].iov_len - skip;
+	if (left > SMALL_MAX) {
+		*out = (const uint8_t *)iov[i].iov_base + skip;
+		return left < FM_TLS_RECORD_MAX ? left : FM_TLS_RECORD_MAX;
+	}
+	for (; i < count && iov[i].iov_len - skip <= SMALL_MAX - len; i++, skip = 0) {
+		memcpy(small + len, (const uint8_t *)iov[i].iov_base + skip, iov[i].iov_len - skip);
+		len += iov[i].iov_len - skip;
+	}
+	*out = small;
+	return len;
+}
+
+ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err)
+{
+	uint8_t small[SMALL_MAX];
+	const void *record = NULL;
+	size_t sent = 0, len;
+	ssize_t n = 0;
+
+	assert(tls->out);
+	while (n >= 0 && (len = record_next(iov, count, sent, small, &record)) > 0) {
+		n = fm_tls_write(tls, record, len, err);
+		if (n > 0)
+			sent += (size_t)n;
+	}
+	if (n >= 0)
+		n = fm_tls_flush(tls, err);
+	if (n == -EAGAIN && tls->wants != EPOLLOUT)
+		return fm_err_set(err, -EPROTO, "it sent what no data connection sends");
+	return n < 0 && (n != -EAGAIN || sent == 0) ? n : (ssize_t)sent;
+}
+
+bool fm_tls_has_unsent(const struct fm_tls *tls)
+{
+	return tls->out_at < tls->out_len;
+}
+
+int fm_tls_flush(struct fm_tls *tls, struct fm_err *err)
+{
+	if (out_flush(tls) == 0)
+		return 0;
+	if (errno == EAGAIN || errno == EINTR) {
+		tls->wants = EPOLLOUT;
+		return -EAGAIN;
+	}
+	tls->sys_errno = errno;
+	ERR_clear_error();
+	return tls_result(tls, SSL_ERROR_SYSCALL, err);
+}
+
+/* Until all is full, or nothing more is there: then tls->over says what that is. */
+static size_t recv_fill(struct fm_tls *tls, const struct iovec *iov)
+{
+	size_t len = 0;
+
+	while (len < iov->iov_len && !tls->over) {
+		ssize_t n = fm_tls_read(tls, (uint8_t *)iov->iov_base + len, iov->iov_len - len, &tls->over_err);
+
+		if (n > 0)
+			len += (size_t)n;
+		else
+			tls->over = n < 0 ? (int)n : -ENODATA;
+	}
+	return len;
+}
+
+ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err)
+{
+	size_t got = 0;
+	int over;
+
+	assert(!fm_tls_is_kernel_receiving(tls));
+	if (!tls->over || tls->over == -EAGAIN)
+		tls->over = 0;
+	for (unsigned i = 0; i < count && !tls->over; i++)
+		got += recv_fill(tls, &iov[i]);
+	over = tls->over;
+	if (over == -EAGAIN) {
+		tls->is_drained = false;	/* epoll will tell */
+		if (tls->wants != EPOLLIN)
+			over = tls->over = fm_err_set(&tls->over_err, -EPROTO, "it sent what no data connection sends");
+	}
+	if (got > 0)
+		return (ssize_t)got;
+	if (over != -EAGAIN && over != -ENODATA && err)
+		*err = tls->over_err;
+	return over == -ENODATA ? 0 : over;
 }

@@ -2,6 +2,10 @@
 /*
  * tls - TLS 1.3 over a non-blocking socket between nodes that know each other by their Ed25519 keys.
  *
+ * Two uses: messages of control connections in a stream of their own, and the bytes of data connections, gathered from and
+ * scattered to memory. For the latter the kernel does the work where library and kernel have TLS for it; then the owner uses
+ * the socket as if it were plain, and bytes are sealed and opened on their way.
+ *
  * The one file that includes OpenSSL's headers. There is no certificate authority, and nothing of a certificate
  * counts but the key in it: each side shows a self-signed one made at start, and takes only a key that it was told
  * of. Sessions are never resumed and there is no early data, so every connection proves its key anew.
@@ -16,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "mover/base/err.h"
 #include "mover/transport/transport.h"
@@ -42,6 +47,7 @@ struct fm_tls_opts {
 	int fd;
 	bool is_dialled;
 	bool is_join;		/* dialled: speak "fmove-join/1" in place of "fmove/1". Accepted: take that one, too */
+	bool is_data;		/* dialled: speak "fmove-data/1", a data connection. Accepted: that one is always taken */
 	uint8_t key[FM_KEY_LEN];	/* dialled: the only one that will do */
 	bool (*is_known)(void *ctx, const uint8_t key[FM_KEY_LEN]);	/* accepted; not asked in a join */
 	void *ctx;
@@ -75,5 +81,34 @@ void fm_tls_end(struct fm_tls *tls);
 /* After the handshake. */
 const uint8_t *fm_tls_peer_key(const struct fm_tls *tls);
 bool fm_tls_is_join(const struct fm_tls *tls);
+bool fm_tls_is_data(const struct fm_tls *tls);
+
+/* ---- the bytes of a data connection, is_data, after the handshake ---- */
+
+#define FM_TLS_BROKEN_SEAL "what came was changed on the way: its seal is broken"
+#define FM_TLS_RECORD_MAX 16384u	/* bytes that are sealed as one */
+/*
+ * So many records of one direction may be sealed with one key (AES-GCM: 2^24.5, RFC 8446, section 5.5). Keys are not changed,
+ * since kernels cannot: whoever has sealed so many makes a new connection.
+ */
+#define FM_TLS_RECORDS_MAX (1u << 24)
+#define FM_TLS_DATA_BYTES (320u << 10)	/* of memory that a data connection's TLS takes, about */
+
+/* What the kernel does: send(2) seals, recv(2) opens. Where it does, the functions below are not for that direction. */
+bool fm_tls_is_kernel_sending(const struct fm_tls *tls);
+bool fm_tls_is_kernel_receiving(const struct fm_tls *tls);
+
+/* After set-up, before the first of the functions below: what came ahead of its turn, which the kernel could not open, is an error. */
+int fm_tls_begin_data(struct fm_tls *tls, struct fm_err *err);
+
+/*
+ * As sendmsg(2) and recvmsg(2): bytes moved, which may be fewer; -EAGAIN; 0 (receive only): the peer closed it; else over, and err
+ * says why. What was not moved must come again in the next call, with the same bytes, and perhaps more behind them. What was moved
+ * may be used again, though it may not have left yet: then there is some unsent, to be flushed when the socket takes more.
+ */
+ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err);
+ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count, struct fm_err *err);
+bool fm_tls_has_unsent(const struct fm_tls *tls);
+int fm_tls_flush(struct fm_tls *tls, struct fm_err *err);
 
 #endif

@@ -65,6 +65,7 @@ struct fm_ctl_events {
 struct fm_addr {
 	struct sockaddr_storage sa;	/* AF_INET or AF_INET6; port unused. IPv6 link-local: sin6_scope_id is ours */
 	uint8_t prefix_len;		/* of its subnet, in bits */
+	uint8_t private_bits;		/* of the widest network of private_networks that has it, by the node whose it is; 0: none */
 	bool is_rdma;			/* behind it is an RDMA device's active port */
 	uint32_t speed_mbps;		/* of the link; 0: unknown */
 	char name[FM_RAIL_NAME_MAX];	/* RDMA device, else network interface */
@@ -113,8 +114,13 @@ struct fm_conn_events {
 	bool (*may_write)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote, uint32_t len);
 };
 
+/* Who seals what a data connection carries. RDMA is plain. */
+enum fm_encryption { FM_PLAIN, FM_TLS, FM_TLS_KERNEL, FM_ENCRYPTION_COUNT };
+
 struct fm_conn_info {
 	enum fm_kind kind;
+	enum fm_encryption encryption;
+	bool is_loopback;
 	char local[FM_RAIL_NAME_MAX];	/* device or interface at our end, "" if not known */
 	char local_addr[INET6_ADDRSTRLEN + 16];
 	char remote_addr[INET6_ADDRSTRLEN + 16];
@@ -169,10 +175,16 @@ struct fm_data_dial {
 	struct fm_addr local;		/* source bound to this address */
 	struct fm_addr remote;
 	uint16_t port;
+	bool is_plain_there;		/* TCP: the peer's configuration takes it unencrypted between these addresses */
+	bool needs_tls;			/* TCP: it said so, and then it did not: not even over loopback */
+	uint8_t key[FM_KEY_LEN];	/* TCP: the only key the far end may have */
 	uint8_t token[FM_TOKEN_LEN];
 	struct fm_domain *domain;
 	uint64_t timeout_ns;
-	/* res 0: conn is ours, inert until attached. Else conn is NULL and err says why. Once. */
+	/*
+	 * res 0: conn is ours, inert until attached. Else conn is NULL and err says why. -EOPNOTSUPP: only with TLS (is_plain_there was
+	 * not so). Once.
+	 */
 	void (*done)(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err);
 	void *ctx;
 };
@@ -190,9 +202,10 @@ struct fm_net_events {
 
 	/*
 	 * A data connection presented a token. If it is one that was handed out and not used yet: use it up and
-	 * return its session's domain, *tag for the next call. Else NULL: refused.
+	 * return its session's domain, *tag for the next call. Else NULL: refused. key: what it proved, which must be that of the
+	 * session's peer; NULL: a plain connection proves none.
 	 */
-	struct fm_domain *(*token)(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, void **tag);
+	struct fm_domain *(*token)(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key, void **tag);
 
 	/*
 	 * It is established: conn is ours, inert until attached. Or it never will be: conn is NULL. Once per token()

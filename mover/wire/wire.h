@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 3. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 4. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -44,7 +44,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 3
+#define FM_WIRE_VERSION 4
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -114,13 +114,15 @@ struct fm_wire_hello {
 /*
  * ADDRS: where data connections can be made to the sender. At the begin of a session, and again when they change.
  *   4  2 tcp_port (0: none)   6  2 rdma_port (0: none)   8  2 count   10 - per address:
- *   +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 zero   +4 4 speed_mbps   +8 16 address (IPv4: first 4, rest 0)
+ *   +0 1 family (4, 6)   +1 1 prefix_len   +2 1 is_rdma (0, 1)   +3 1 private_bits   +4 4 speed_mbps   +8 16 address (IPv4: first 4, rest 0)
  *   +24 - name (string, at most 31)
+ * private_bits: the sender takes plain TCP data there from addresses that share so many bits with this one; 0: TLS only.
  */
 struct fm_wire_addr {
 	uint8_t family;
 	uint8_t prefix_len;
 	uint8_t is_rdma;
+	uint8_t private_bits;
 	uint32_t speed_mbps;
 	uint8_t address[16];
 	char name[32];

@@ -52,7 +52,7 @@ static void put_addr(struct fm_writer *w, const struct fm_wire_addr *a)
 	fm_put_u8(w, a->family);
 	fm_put_u8(w, a->prefix_len);
 	fm_put_u8(w, a->is_rdma);
-	fm_wire_put_zeros(w, 1);
+	fm_put_u8(w, a->private_bits);
 	fm_put_le32(w, a->speed_mbps);
 	fm_put_bytes(w, a->address, sizeof(a->address));
 	fm_wire_put_str(w, &name);
@@ -61,12 +61,11 @@ static void put_addr(struct fm_writer *w, const struct fm_wire_addr *a)
 static int get_addr(struct fm_reader *r, struct fm_wire_addr *a)
 {
 	struct fm_wire_str name;
-	int ret;
 
 	a->family = fm_get_u8(r);
 	a->prefix_len = fm_get_u8(r);
 	a->is_rdma = fm_get_u8(r);
-	ret = fm_wire_get_zeros(r, 1);
+	a->private_bits = fm_get_u8(r);
 	a->speed_mbps = fm_get_le32(r);
 	fm_get_bytes(r, a->address, sizeof(a->address));
 	fm_wire_get_str(r, &name);
@@ -75,16 +74,17 @@ static int get_addr(struct fm_reader *r, struct fm_wire_addr *a)
 		return -ERANGE;
 	if (name.len > 0)
 		memcpy(a->name, name.at, name.len);
-	return ret;
+	return 0;
 }
 
 static int check_addr(const struct fm_wire_addr *a)
 {
 	static const uint8_t zeros[12];
+	uint8_t bits_max = a->family == 4 ? 32 : 128;
 
 	if (a->family != 4 && a->family != 6)
 		return -ERANGE;
-	if (a->prefix_len > (a->family == 4 ? 32 : 128) || a->is_rdma > 1)
+	if (a->prefix_len > bits_max || a->private_bits > bits_max || a->is_rdma > 1)
 		return -ERANGE;
 	if (a->family == 4 && memcmp(a->address + 4, zeros, sizeof(zeros)) != 0)
 		return -ERANGE;

@@ -185,11 +185,12 @@ static bool on_accepted(void *ctx, struct fm_ctl *c, const uint8_t key[FM_KEY_LE
 	return false;
 }
 
-static struct fm_domain *on_token(void *ctx, const uint8_t good[FM_TOKEN_LEN], enum fm_kind of, void **tag)
+static struct fm_domain *on_token(void *ctx, const uint8_t good[FM_TOKEN_LEN], enum fm_kind of, const uint8_t *key, void **tag)
 {
 	(void)ctx;
 	(void)good;
 	(void)of;
+	(void)key;
 	(void)tag;
 	return NULL;
 }

@@ -45,7 +45,7 @@ touch -h -d @987654321.987654321 a/broken
 touch -d @1111111111.000000001 a/d a
 
 ok fmove put -r a n2:s/a
-grep -Eq '^fmove: a -> n2:s/a: [0-9,]+ files, .*, tcp .*, durable$' err || bad "the last line: $(cat err)"
+grep -Eq '^fmove: a -> n2:s/a: [0-9,]+ files, .*, plain tcp .*, durable$' err || bad "the last line: $(cat err)"
 chmod 755 a/d/f4
 same_tree a "$(store 2)/a"
 ok fmove get -r n2:s/a b

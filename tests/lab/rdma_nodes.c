@@ -38,11 +38,12 @@ void parse_addr(const char *text, struct sockaddr_storage *out)
 	exit(2);
 }
 
-static struct fm_domain *node_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, void **tag)
+static struct fm_domain *node_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
+				    void **tag)
 {
 	struct node *n = ctx;
 
-	assert(kind == FM_KIND_RDMA);
+	assert(kind == FM_KIND_RDMA && !key);
 	n->tokens_seen++;
 	*tag = n;
 	return memcmp(token, TOKEN, FM_TOKEN_LEN) == 0 ? n->accept_domain : NULL;

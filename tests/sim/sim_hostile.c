@@ -838,12 +838,14 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 	return true;
 }
 
-static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, void **tag)
+static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind, const uint8_t *key,
+				    void **tag)
 {
 	struct hostile *h = ctx;
 
 	(void)token;
 	(void)kind;
+	(void)key;
 	*tag = NULL;
 	return one_in(h, 10) ? NULL : h->domain;
 }

@@ -523,7 +523,7 @@ static void dial_at_target(void *ctx)
 		dial_fail_at(d, back_ns, -ECONNREFUSED, "refused");
 		return;
 	}
-	domain = d->target->events->token(d->target->ctx, d->dial.token, d->dial.kind, &d->tag);
+	domain = d->target->events->token(d->target->ctx, d->dial.token, d->dial.kind, NULL, &d->tag);
 	if (!domain) {
 		sim_trace(s, "%s: token refused", d->target->node->name);
 		dial_fail_at(d, back_ns, -EACCES, "token refused");

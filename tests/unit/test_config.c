@@ -232,6 +232,29 @@ static void test_mistakes_in_lists(void)
 		"f.conf:2: peers.key: ", "have the same key");
 }
 
+static void test_private_networks(void)
+{
+#define NETWORKS(list) NODE "mover = { private_networks = " list "; };"
+	const char *where = "f.conf:2: mover.private_networks: ";
+	char many[1024] = NODE "mover = { private_networks = [ \"10.0.0.0/8\"";
+	struct fm_config *cfg = NULL;
+
+	refused(NETWORKS("\"10.0.0.0/30\""), where, "a list of networks");
+	refused(NETWORKS("[ 10 ]"), where, "");
+	refused(NETWORKS("[ \"10.0.0.1/30\" ]"), where, "zeros behind");
+	refused(NETWORKS("[ \"0.0.0.0/0\" ]"), where, "7 bits or more");
+	refused(NETWORKS("[ \"fe80::/10\" ]"), where, "not link-local");
+	for (unsigned i = 0; i < FM_CONFIG_NETWORKS_MAX; i++)
+		strcat(many, ", \"10.0.0.0/8\"");
+	strcat(many, " ]; };");
+	refused(many, where, "33 entries; at most 32");
+	CU_ASSERT_EQUAL_FATAL(load(NETWORKS("[ \"10.1.0.0/30\", \"fd00:1::/64\" ]"), &cfg, NULL), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->mover.private_networks[0], "10.1.0.0/30");
+	CU_ASSERT_STRING_EQUAL(cfg->mover.private_networks[1], "fd00:1::/64");
+	CU_ASSERT_PTR_NULL(cfg->mover.private_networks[2]);
+	fm_config_free(cfg);
+}
+
 static void test_mistakes_in_volumes(void)
 {
 	refused(NODE "volumes = {};", "f.conf:2: volumes: ", "must be a list of groups");
@@ -739,6 +762,7 @@ static const struct fm_test tests[] = {
 	{ "values that do not go together are refused", test_cross_checks },
 	{ "jobs are no part of a store", test_jobs_are_no_part_of_a_store },
 	{ "hostile text is refused", test_hostile_text },
+	{ "private networks are networks, and not too many", test_private_networks },
 	{ "lists have a limit", test_too_many },
 	{ "the n-th failure leaves nothing behind", test_nth_failure },
 	{ "a file in peers.d is a peer, and removing it revokes", test_peers_directory },

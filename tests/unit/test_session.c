@@ -249,7 +249,7 @@ static void test_other_version(void)
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
 	CU_ASSERT_TRUE(ctl.is_closed);
-	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 4 to 5, a speaks 3: install the same fmove on both"));
+	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 5 to 6, a speaks 4: install the same fmove on both"));
 	end();
 }
 
@@ -800,8 +800,33 @@ static void test_volumes_are_asked_for_root(void)
 	end();
 }
 
+/* Goal: a token is good for the peer it was given to, once. Method: another key that is known, the peer's own, the same again. */
+static void test_tokens_are_the_peers(void)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS_WANT };
+	const uint8_t other[FM_KEY_LEN] = { 3 }, peer[FM_KEY_LEN] = { 2 };
+	uint8_t token[2][FM_TOKEN_LEN];
+	void *tag = NULL;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	m.tokens.count = 2;
+	say(&m);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_TOKENS);
+	memcpy(token, last.tokens.token, sizeof(token));
+	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, other, &tag));
+	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag));
+	net_events->arrived(net_ctx, tag, NULL);
+	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag));
+	/* A plain connection, or RDMA, proves no key. */
+	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[1], FM_KIND_TCP, NULL, &tag));
+	net_events->arrived(net_ctx, tag, NULL);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "users cannot keep root from asking for volumes", test_volumes_are_asked_for_root },
+	{ "a token is good for the peer that it was given to", test_tokens_are_the_peers },
 	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
 	{ "a message that breaks the protocol is not sent, and ends its session", test_cannot_be_said },
 	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },

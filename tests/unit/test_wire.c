@@ -44,6 +44,7 @@ static void make_addrs(struct fm_wire_msg *m)
 		.family = 4,
 		.prefix_len = 30,
 		.is_rdma = 1,
+		.private_bits = 24,
 		.speed_mbps = 200000,
 		.address = { 10, 0, 0, 1 },
 		.name = "rocep1s0f0",
@@ -260,7 +261,7 @@ static const struct golden goldens[] = {
 	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31" },
 	{ FM_WIRE_ADDRS, make_addrs,
 	  "0200 0000 2f1d 0000 0200"
-	  "04 1e 01 00 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
+	  "04 1e 01 18 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
 	  "06 40 00 00 00000000 fe800000000000000000000000000007 0000" },
 	{ FM_WIRE_TOKENS_WANT, make_tokens_want, "0300 0000 2000" },
 	{ FM_WIRE_TOKENS, make_tokens,
@@ -450,7 +451,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_HELLO, 28, "0000", -ERANGE },
 	{ FM_WIRE_HELLO, 30, "2f", -ERANGE },
 	{ FM_WIRE_HELLO, 31, "00", -ERANGE },
-	/* ADDRS: count, family, prefix, is_rdma, zero, tail of an IPv4 address, length and bytes of the name */
+	/* ADDRS: count, family, prefix, is_rdma, private bits, tail of an IPv4 address, length and bytes of the name */
 	{ FM_WIRE_ADDRS, 8, "2100", -ERANGE },
 	{ FM_WIRE_ADDRS, 8, "ffff", -ERANGE },
 	{ FM_WIRE_ADDRS, 8, "0300", -EBADMSG },
@@ -458,7 +459,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ADDRS, 10, "05", -ERANGE },
 	{ FM_WIRE_ADDRS, 11, "21", -ERANGE },
 	{ FM_WIRE_ADDRS, 12, "02", -ERANGE },
-	{ FM_WIRE_ADDRS, 13, "01", -ERANGE },
+	{ FM_WIRE_ADDRS, 13, "20", 0 },
+	{ FM_WIRE_ADDRS, 13, "21", -ERANGE },
 	{ FM_WIRE_ADDRS, 22, "01", -ERANGE },
 	{ FM_WIRE_ADDRS, 34, "2000", -ERANGE },
 	{ FM_WIRE_ADDRS, 36, "00", -ERANGE },

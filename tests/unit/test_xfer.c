@@ -21,6 +21,8 @@
 #define SLAB 65536u
 #define CHUNK 4096u * 4
 
+static const struct fm_conn_info by_tcp = { .kind = FM_KIND_TCP, .encryption = FM_TLS };
+static const struct fm_conn_info by_rdma = { .kind = FM_KIND_RDMA };
 static char memory[8 * SLAB];
 static uint8_t content[10 * CHUNK];
 
@@ -146,7 +148,7 @@ static bool claim(struct world *w, const void *who, struct fm_chunk *c)
 static void acked(struct world *w, const struct fm_chunk *c)
 {
 	pthread_mutex_lock(&w->link->lock);
-	fm_xfer_acked(w->x, c, FM_KIND_TCP);
+	fm_xfer_acked(w->x, c, &by_tcp);
 	pthread_mutex_unlock(&w->link->lock);
 	fm_xfer_unref(w->x);
 }
@@ -284,9 +286,9 @@ static void test_a_chunk_behind_the_end_that_is_said_later(void)
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &beyond), 0);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &within), 0);
 	w.x->o.size = 10;
-	fm_xfer_written(w.x, &within, FM_KIND_TCP);
+	fm_xfer_written(w.x, &within, &by_tcp);
 	CU_ASSERT_EQUAL(w.x->err.code, 0);
-	fm_xfer_written(w.x, &beyond, FM_KIND_TCP);
+	fm_xfer_written(w.x, &beyond, &by_tcp);
 	CU_ASSERT_EQUAL(w.x->err.code, -EPROTO);
 	CU_ASSERT_EQUAL(w.x->data_bytes, 10);
 	world_free(&w);
@@ -300,11 +302,11 @@ static void test_repetition_counts_once(void)
 	world_new(&w, false, 2 * CHUNK, &plain_ops);
 	c.crc = fm_crc32c(0, content + CHUNK, CHUNK);
 	for (int i = 0; i < 3; i++)
-		fm_xfer_written(w.x, &c, FM_KIND_TCP);
+		fm_xfer_written(w.x, &c, &by_tcp);
 	CU_ASSERT_EQUAL(w.x->chunks, 1);
 	CU_ASSERT_EQUAL(w.x->data_bytes, CHUNK);
 	c = (struct fm_chunk){ .seq = 0, .len = CHUNK, .crc = fm_crc32c(0, content, CHUNK) };
-	fm_xfer_written(w.x, &c, FM_KIND_TCP);
+	fm_xfer_written(w.x, &c, &by_tcp);
 	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, 2 * CHUNK), fm_crc32c(0, content, 2 * CHUNK));
 	world_free(&w);
 }
@@ -319,7 +321,7 @@ static void test_no_room_for_the_map_of_chunks(void)
 		world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
 		fm_budget_set(fm_budget_used() + (has_room ? 131072 : 65535));	/* it takes 65536 */
 		CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &c), 0);
-		fm_xfer_written(w.x, &c, FM_KIND_TCP);
+		fm_xfer_written(w.x, &c, &by_tcp);
 		CU_ASSERT_EQUAL(w.x->err.code, has_room ? 0 : -ENOMEM);
 		CU_ASSERT_EQUAL(w.x->chunks, has_room);
 		fm_budget_set(UINT64_MAX);
@@ -335,9 +337,9 @@ static void test_what_each_kind_carried(void)
 	struct world w;
 
 	world_new(&w, false, CHUNK + 10, &plain_ops);
-	fm_xfer_written(w.x, &a, FM_KIND_RDMA);
-	fm_xfer_written(w.x, &a, FM_KIND_TCP);
-	fm_xfer_written(w.x, &b, FM_KIND_TCP);
+	fm_xfer_written(w.x, &a, &by_rdma);
+	fm_xfer_written(w.x, &a, &by_tcp);
+	fm_xfer_written(w.x, &b, &by_tcp);
 	CU_ASSERT_EQUAL(w.x->kind_bytes[FM_KIND_RDMA], CHUNK);
 	CU_ASSERT_EQUAL(w.x->kind_bytes[FM_KIND_TCP], 10);
 	world_free(&w);

@@ -1,8 +1,8 @@
-# about: put and get between nodes in two guests over two wires; the receiving daemon killed in the midst
+# about: put and get between nodes in two guests over two wires, over TCP with the kernel's TLS too; the receiving daemon killed in the midst
 # guests: 2
 #
 # Goal:   two kernels, real RoCE v2 frames on two wires: files arrive whole, over both. A daemon that dies costs one clear error, exit
-#         status 4, and leaves nothing under the final name; started again it serves on.
+#         status 4, and leaves nothing under the final name; started again it serves on. Over TCP the kernel seals.
 # Method: a node in each guest, guest 1 puts and gets. Checksums of the files go through /out.
 
 # shellcheck source=tests/nodes.sh
@@ -57,6 +57,27 @@ put_and_get() {
 	say "put and get: whole, over both wires"
 }
 
+# What the kernel has counted: connections that it seals for.
+sealing() {
+	sed -n 's/^TlsTxSw[^0-9]*//p' /proc/net/tls_stat
+}
+
+put_over_tcp() {
+	local result
+
+	check node_wait $D tcp 1 1
+	if [ "$GUEST" = 1 ]; then
+		result=$(fmn put --quiet --json --force --transport tcp $D/src n2:s/blob) || fail "put over TCP: $result"
+		[ "$(json encryption <<< "$result")" = ktls ] || fail "the kernel did not seal: $result"
+		check fmn get --transport tcp --force n2:s/blob $D/back
+		check cmp $D/src $D/back
+	fi
+	sync_point tcp
+	say "the kernel's TLS:" $(cat /proc/net/tls_stat)
+	(($(sealing) > 0)) || fail "the kernel has counted no connection that it seals"
+	say "put and get over TCP: whole, sealed by the kernel"
+}
+
 is_receiving() {
 	node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
 }
@@ -89,6 +110,7 @@ start_again() {
 	[ "$GUEST" = 1 ] || [ "$(hash_of $D/s/killed)" = "$(cat /out/hash)" ] || fail "what arrived is not what was sent"
 }
 
+need_module tls
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
@@ -98,6 +120,7 @@ check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected
 check put_and_get
+check put_over_tcp
 check kill_receiver
 check start_again
 node_stop $D
