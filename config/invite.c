@@ -103,6 +103,7 @@ struct walk {
 	int (*visit)(struct walk *w, int dir, const struct entry *e);	/* other than 0 ends the walk */
 	char want[HASH_HEX + 1];
 	unsigned open_count;
+	int64_t left;			/* seconds */
 };
 
 static int walk_entries(const char *dir, struct walk *w, struct fm_err *err)
@@ -187,6 +188,24 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 		return ret;
 	snprintf(text, sizeof(text), "%s %" PRId64 "\n", hex, now_s() + FM_INVITE_VALID_S);
 	return fm_file_write(&how, text, err);
+}
+
+static int find_longest(struct walk *w, int dir, const struct entry *e)
+{
+	int64_t left = e->ends - now_s();
+
+	(void)dir;
+	if (is_open(e) && left > w->left)
+		w->left = left;
+	return 0;
+}
+
+int fm_invite_left(const char *dir, struct fm_err *err)
+{
+	struct walk w = { .visit = find_longest };
+	int ret = walk_entries(dir, &w, err);
+
+	return ret < 0 ? ret : (int)w.left;	/* at most FM_INVITE_VALID_S */
 }
 
 enum found { FOUND_NONE, FOUND_OPEN, FOUND_LATE };

@@ -40,6 +40,9 @@ int fm_invite_new(const char *dir, struct fm_invite *invite, struct fm_err *err)
 /* Whether the secret would let a node join: 0, -ENOENT (wrong, or used already), -ETIME (too late). */
 int fm_invite_check(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err);
 
+/* For how long an invitation is still open, of the one that is open longest: seconds, 0: none is; or a negative errno. */
+int fm_invite_left(const char *dir, struct fm_err *err);
+
 /* Use it up: the same, and of several who try at once one succeeds. */
 int fm_invite_use(const char *dir, const uint8_t secret[static FM_INVITE_SECRET_LEN], struct fm_err *err);
 

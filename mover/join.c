@@ -2,13 +2,15 @@
 /*
  * join - see join.h.
  *
- * Happy path:  WAIT (for the message) - ADMIT (on a worker's thread) - the engine gets the peer - the answer - gone.
- * Failure:     a message that is none, or a deadline: closed without a word. A wrong token or name: an answer that
- *              says so. The connection lost while ADMIT runs: the peer stays admitted, since its file may be
+ * Happy path:  WAIT (for the message) - QUEUED (for those before it) - ADMIT (on a worker's thread) - the engine gets the peer -
+ *              the answer - gone.
+ * Failure:     a message that is none, a deadline, or others who crowd: closed without a word. A wrong token or name: an answer
+ *              that says so. The connection lost while ADMIT runs: the peer stays admitted, since its file may be
  *              written; it can join again.
  */
 #include "mover/join.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -21,11 +23,12 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
 #include "mover/transport/net.h"
 
-enum conn_state { CONN_WAIT, CONN_ADMIT };
+enum conn_state { CONN_WAIT, CONN_QUEUED, CONN_ADMIT };
 
 struct conn {
 	struct fm_join *join;
@@ -34,6 +37,8 @@ struct conn {
 	struct fm_ctl *ctl;		/* NULL: lost, or closed by us */
 	struct fm_timer deadline;
 	char from[FM_JOIN_ADDRESS_MAX + 1];
+	char source[FM_JOIN_ADDRESS_MAX + 1];
+	struct fm_share_held place;	/* of its source */
 	struct fm_work work;
 	struct fm_join_candidate who;
 	struct fm_err err;		/* of admit */
@@ -45,9 +50,10 @@ struct fm_join {
 	char *node;
 	char *address;
 	struct fm_list conns;
-	unsigned count;
-	unsigned wrong;			/* tokens, since the last pause or success */
-	uint64_t pause_ends_ns;		/* 0: none */
+	struct fm_share places;		/* by address */
+	struct fm_timer shut;		/* when no invitation is open any more */
+	struct fm_log_limit lines;	/* of those who are refused */
+	bool is_admitting;
 	bool is_stopped;
 };
 
@@ -63,7 +69,7 @@ static void conn_free(struct conn *c)
 {
 	conn_close(c);
 	fm_list_del(&c->link);
-	c->join->count--;
+	fm_share_give_all(&c->place);
 	free(c);
 }
 
@@ -86,34 +92,68 @@ static void conn_answer(struct conn *c, const struct fm_err *err)
 	(void)c->join->opts.net->ops->ctl_send(c->ctl, buf, fm_join_answer_encode(&answer, buf));
 }
 
+static bool may_log(struct fm_join *join)
+{
+	return fm_log_may(&join->lines, fm_loop_now(join->opts.loop));
+}
+
 static void conn_refuse(struct conn *c, const struct fm_err *err)
 {
-	fm_log_warn("join: %s, as \"%s\": refused: %s", c->from, c->who.request.name, err->text);
+	if (may_log(c->join))
+		fm_log_warn("join: %s, as \"%s\": refused: %s", c->from, c->who.request.name, err->text);
 	conn_answer(c, err);
 	conn_free(c);
 }
 
-/* ---- guessers ---- */
+/* ---- who has the places ---- */
 
-static void count_wrong(struct fm_join *join)
+/* For counting: an address; of IPv6 its network, of which one may have all addresses. */
+static void source_of(const char *from, char out[static FM_JOIN_ADDRESS_MAX + 1])
 {
-	uint64_t now = join->opts.clock->now_ns(join->opts.clock->ctx);
+	const char *colon = strrchr(from, ':');
+	struct in6_addr in6;
 
-	if (++join->wrong < FM_JOIN_WRONG_MAX)
+	snprintf(out, FM_JOIN_ADDRESS_MAX + 1, "%.*s", (int)(colon ? colon - from : 0), from);
+	if (out[0] != '[')
 		return;
-	join->wrong = 0;
-	join->pause_ends_ns = now + FM_JOIN_PAUSE_S * FM_NS_PER_S;
-	fm_log_warn("join: %d wrong tokens; nobody can join for %d s", FM_JOIN_WRONG_MAX, FM_JOIN_PAUSE_S);
+	memmove(out, out + 1, strlen(out));
+	out[strcspn(out, "]%")] = '\0';
+	if (inet_pton(AF_INET6, out, &in6) != 1)
+		return;
+	memset(&in6.s6_addr[8], 0, 8);
+	(void)inet_ntop(AF_INET6, &in6, out, FM_JOIN_ADDRESS_MAX + 1);	/* it has room */
 }
 
-static int check_pause(struct fm_join *join, struct fm_err *err)
+static struct fm_share_id source(const struct conn *c)
 {
-	uint64_t now = join->opts.clock->now_ns(join->opts.clock->ctx);
+	return fm_share_name(c->source);
+}
 
-	if (now >= join->pause_ends_ns)
-		return 0;
-	return fm_err_set(err, -EACCES, "too many wrong tokens were tried: wait %u s, then try again",
-			  (unsigned)((join->pause_ends_ns - now) / FM_NS_PER_S) + 1);
+/* Who makes room: of whoever has most, the one that came first. NULL: nobody can. */
+static struct conn *crowding(struct fm_join *join)
+{
+	struct conn *worst = NULL;
+	uint64_t most = 0;
+
+	fm_list_each(at, next, &join->conns) {
+		struct conn *c = fm_container_of(at, struct conn, link);
+		uint64_t has = fm_share_of(&join->places, source(c));
+
+		if (c->state == CONN_ADMIT || has <= most)
+			continue;
+		most = has;
+		worst = c;
+	}
+	return worst;
+}
+
+static bool make_room(struct fm_join *join)
+{
+	struct conn *c = join->places.used < FM_JOIN_CONNS_MAX ? NULL : crowding(join);
+
+	if (c)
+		conn_free(c);
+	return join->places.used < FM_JOIN_CONNS_MAX;
 }
 
 /* ---- admitting ---- */
@@ -159,21 +199,22 @@ static void retract_done(struct fm_work *work)
 	conn_free(fm_container_of(work, struct conn, work));
 }
 
+static void admit_next(struct fm_join *join);
+
 static void admit_done(struct fm_work *work)
 {
 	struct conn *c = fm_container_of(work, struct conn, work);
 	struct fm_join *join = c->join;
 
-	assert(c->state == CONN_ADMIT);
-	if (c->ret == -ENOENT)
-		count_wrong(join);
+	assert(c->state == CONN_ADMIT && join->is_admitting);
+	join->is_admitting = false;
+	admit_next(join);
 	if (c->ret == -ENOENT || c->ret == -ETIME)
 		c->err.code = -EACCES;	/* what it is to the far end: nothing is missing there, and nothing was slow */
 	if (c->ret < 0) {
 		conn_refuse(c, &c->err);
 		return;
 	}
-	join->wrong = 0;
 	if (join->is_stopped) {		/* it is in the files: the next start takes it from there */
 		conn_free(c);
 		return;
@@ -192,6 +233,22 @@ static void admit_done(struct fm_work *work)
 	conn_free(c);
 }
 
+/* One at a time: however many there are, they take one worker. */
+static void admit_next(struct fm_join *join)
+{
+	fm_list_each(at, next, &join->conns) {
+		struct conn *c = fm_container_of(at, struct conn, link);
+
+		if (join->is_admitting || join->is_stopped || c->state != CONN_QUEUED)
+			continue;
+		join->is_admitting = true;
+		c->state = CONN_ADMIT;
+		fm_timer_clear(join->opts.loop, &c->deadline);
+		c->work = (struct fm_work){ .run = admit_run, .done = admit_done };
+		fm_worker_submit(join->opts.worker, &c->work, join->opts.loop);
+	}
+}
+
 /* ---- the connection ---- */
 
 /* The new node said where it listens, or at least the port: then it is dialled where it came from. */
@@ -208,24 +265,18 @@ static void complete_address(struct conn *c)
 static void conn_message(void *ctx, const uint8_t *msg, size_t len)
 {
 	struct conn *c = ctx;
-	struct fm_err err = { 0 };
 
 	if (c->state != CONN_WAIT)
 		return;		/* a second message; the first one's answer ends this connection */
 	if (fm_join_request_decode(msg, len, &c->who.request) < 0) {
-		fm_log_warn("join: %s: no message of ours", c->from);
+		if (may_log(c->join))
+			fm_log_warn("join: %s: no message of ours", c->from);
 		conn_free(c);
 		return;
 	}
-	if (check_pause(c->join, &err) < 0) {
-		conn_refuse(c, &err);
-		return;
-	}
 	complete_address(c);
-	c->state = CONN_ADMIT;
-	fm_timer_clear(c->join->opts.loop, &c->deadline);
-	c->work = (struct fm_work){ .run = admit_run, .done = admit_done };
-	fm_worker_submit(c->join->opts.worker, &c->work, c->join->opts.loop);
+	c->state = CONN_QUEUED;
+	admit_next(c->join);
 }
 
 static void conn_closed(void *ctx, const struct fm_err *err)
@@ -233,10 +284,10 @@ static void conn_closed(void *ctx, const struct fm_err *err)
 	struct conn *c = ctx;
 
 	(void)err;	/* whoever tries to join learns it at the other end */
-	if (c->state == CONN_WAIT)
-		conn_free(c);
-	else
+	if (c->state == CONN_ADMIT)
 		conn_close(c);
+	else
+		conn_free(c);
 }
 
 static const struct fm_ctl_events conn_events = { .message = conn_message, .closed = conn_closed };
@@ -252,7 +303,7 @@ static bool join_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KE
 	struct fm_join *join = ctx;
 	struct conn *c;
 
-	if (join->is_stopped || join->count == FM_JOIN_CONNS_MAX)
+	if (join->is_stopped || !make_room(join))
 		return false;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -261,10 +312,14 @@ static bool join_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KE
 	c->ctl = ctl;
 	memcpy(c->who.key, key, FM_KEY_LEN);
 	snprintf(c->from, sizeof(c->from), "%s", join->opts.net->ops->ctl_peer(ctl));
+	source_of(c->from, c->source);
+	if (fm_share_take(&join->places, source(c), 1, &c->place, NULL) < 0) {
+		free(c);
+		return false;
+	}
 	c->deadline.fire = conn_deadline;
 	fm_timer_set(join->opts.loop, &c->deadline, fm_loop_now(join->opts.loop) + FM_JOIN_DEADLINE_MS * FM_NS_PER_MS);
 	fm_list_append(&join->conns, &c->link);
-	join->count++;
 	*events = &conn_events;
 	*ctl_ctx = c;
 	return true;
@@ -273,6 +328,11 @@ static bool join_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KE
 static const struct fm_tls_join_events join_events = { .accepted = join_accepted };
 
 /* ---- the whole ---- */
+
+static void shut_fire(struct fm_timer *timer)
+{
+	fm_join_open(fm_container_of(timer, struct fm_join, shut), 0);
+}
 
 int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm_err *err)
 {
@@ -283,15 +343,27 @@ int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	join->opts = *opts;
 	fm_list_init(&join->conns);
+	fm_share_init(&join->places, &(struct fm_share_limits){ "connections of nodes that join", FM_JOIN_CONNS_MAX, 0, 0, 0 });
+	join->shut.fire = shut_fire;
 	join->node = strdup(opts->node);
 	join->address = strdup(opts->address);
 	if (!join->node || !join->address) {
 		fm_join_free(join);
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	}
-	fm_net_set_join(opts->net, &join_events, join);
 	*out = join;
 	return 0;
+}
+
+void fm_join_open(struct fm_join *join, uint64_t until_ns)
+{
+	bool is_open = !join->is_stopped && until_ns > fm_loop_now(join->opts.loop);
+
+	fm_net_set_join(join->opts.net, is_open ? &join_events : NULL, join);
+	if (is_open)
+		fm_timer_set(join->opts.loop, &join->shut, until_ns);
+	else
+		fm_timer_clear(join->opts.loop, &join->shut);
 }
 
 void fm_join_set_address(struct fm_join *join, const char *address)
@@ -307,14 +379,14 @@ void fm_join_set_address(struct fm_join *join, const char *address)
 void fm_join_stop(struct fm_join *join)
 {
 	join->is_stopped = true;
-	fm_net_set_join(join->opts.net, NULL, NULL);
+	fm_join_open(join, 0);
 	fm_list_each(at, next, &join->conns) {
 		struct conn *c = fm_container_of(at, struct conn, link);
 
-		if (c->state == CONN_WAIT)
-			conn_free(c);
-		else
+		if (c->state == CONN_ADMIT)
 			conn_close(c);
+		else
+			conn_free(c);
 	}
 }
 
@@ -322,7 +394,7 @@ void fm_join_free(struct fm_join *join)
 {
 	if (!join)
 		return;
-	assert(join->count == 0);
+	assert(join->places.used == 0);
 	free(join->address);
 	free(join->node);
 	free(join);

@@ -3,9 +3,11 @@
  * join - the inviting node's side of `fmove join`: a node that nobody knows asks to become a peer, with a one-time
  * token.
  *
- * Everything that touches files (the tokens, peers.d) happens behind `admit`, on a worker's thread; this file
- * speaks the protocol (join_msg.h), tells the engine, and keeps guessers out: few connections, each with a deadline
- * and one message, and after some wrong tokens nobody gets in for a while, right token or not. Control loop only.
+ * Everything that touches files (the tokens, peers.d) happens behind `admit`, on a worker's thread, one candidate after the
+ * other; this file speaks the protocol (join_msg.h) and tells the engine. It listens while fm_join_open() says that
+ * somebody is invited. Connections are few, each with a deadline and one message, and when all are taken the one who has
+ * most of them makes room, so that nobody keeps the places. Wrong tokens cost nobody else anything: 128 bits are not
+ * guessed in the minutes that a token is good, and a pause for everybody could be kept up by anybody. Control loop only.
  */
 #ifndef FM_JOIN_H
 #define FM_JOIN_H
@@ -15,7 +17,6 @@
 #include "mover/join_msg.h"
 #include "mover/transport/transport.h"
 
-struct fm_clock;
 struct fm_engine;
 struct fm_err;
 struct fm_join;
@@ -23,10 +24,8 @@ struct fm_loop;
 struct fm_net;
 struct fm_worker;
 
-#define FM_JOIN_CONNS_MAX 8
+#define FM_JOIN_CONNS_MAX 32
 #define FM_JOIN_DEADLINE_MS 10000	/* for the message, and again for the answer to be taken */
-#define FM_JOIN_WRONG_MAX 5		/* wrong tokens, then nobody joins for FM_JOIN_PAUSE_S */
-#define FM_JOIN_PAUSE_S 60
 
 /* Who asks, as admit sees it. */
 struct fm_join_candidate {
@@ -36,7 +35,6 @@ struct fm_join_candidate {
 
 struct fm_join_opts {
 	struct fm_loop *loop;
-	const struct fm_clock *clock;
 	struct fm_worker *worker;
 	struct fm_net *net;
 	struct fm_engine *engine;
@@ -54,8 +52,11 @@ struct fm_join_opts {
 	void *ctx;
 };
 
-/* Joins are taken from now on. */
+/* No joins are taken yet. */
 int fm_join_new(const struct fm_join_opts *opts, struct fm_join **out, struct fm_err *err);
+
+/* Joins are taken until that time of the loop's clock; 0: no more of them. Connections that are there go on. */
+void fm_join_open(struct fm_join *join, uint64_t until_ns);
 
 /* After a reload. */
 void fm_join_set_address(struct fm_join *join, const char *address);

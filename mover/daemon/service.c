@@ -35,6 +35,7 @@
 #include "mover/base/network.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/admit.h"
+#include "mover/daemon/invites.h"
 #include "mover/daemon/lanes.h"
 #include "mover/daemon/limits.h"
 #include "mover/daemon/reload.h"
@@ -271,7 +272,6 @@ static int start_join(struct fm_service *service, struct fm_err *err)
 {
 	struct fm_join_opts opts = {
 		.loop = service->loop,
-		.clock = &fm_clock_real,
 		.worker = service->worker,
 		.net = service->net,
 		.engine = service->engine,
@@ -281,8 +281,12 @@ static int start_join(struct fm_service *service, struct fm_err *err)
 		.retract = fm_admit_retract,
 		.ctx = (void *)service->opts.config_file,
 	};
+	int ret = fm_join_new(&opts, &service->join, err);
 
-	return fm_join_new(&opts, &service->join, err);
+	if (ret < 0)
+		return ret;
+	return fm_invites_new(&(struct fm_invites_opts){ .loop = service->loop, .worker = service->worker, .join = service->join,
+							 .dir = service->cfg->dir }, &service->invites, err);
 }
 
 /* ---- signals, the watchdog ---- */
@@ -313,6 +317,7 @@ static void begin_stop(struct fm_service *service, const char *why)
 	service->deadline.fire = stop_too_late;
 	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + STOP_NS);
 	fm_api_stop(service->api);
+	fm_invites_stop(service->invites);
 	fm_join_stop(service->join);
 	fm_queue_stop(service->queue);
 	fm_engine_stop(service->engine, engine_stopped, service);
@@ -488,6 +493,7 @@ void fm_service_end(struct fm_service *service)
 	if (service->lanes)
 		fm_lanes_stop(service->lanes);
 	fm_reload_free(service->reload);
+	fm_invites_free(service->invites);
 	fm_join_free(service->join);
 	fm_api_free(service->api);
 	fm_queue_free(service->queue);

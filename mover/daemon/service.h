@@ -17,6 +17,7 @@ struct fm_api;
 struct fm_engine;
 struct fm_err;
 struct fm_join;
+struct fm_invites;
 struct fm_lanes;
 struct fm_net;
 struct fm_queue;
@@ -44,6 +45,7 @@ struct fm_service {
 	struct fm_queue *queue;
 	struct fm_api *api;
 	struct fm_join *join;
+	struct fm_invites *invites;
 	struct fm_reload *reload;
 	struct fm_watch signals;
 	struct fm_timer watchdog;

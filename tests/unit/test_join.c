@@ -13,6 +13,8 @@
 
 /* The daemon is no library. */
 #include "mover/daemon/admit.c"
+/* Whose connection it is, and when joins end, nobody else sees. */
+#include "mover/join.c"
 
 #include "client/joining.h"
 #include "config/keys.h"
@@ -172,7 +174,7 @@ static void scene_begin(void)
 	struct fm_loop_opts loop_opts = { 0 };
 	struct fm_net_opts net_opts = {.listen = "127.0.0.1:0", .key_file = key_file("server"), .is_tcp_allowed = true};
 	struct fm_join_opts join_opts = {
-		.clock = &fm_clock_real, .node = "srv", .address = "", .admit = admit, .retract = retract};
+		.node = "srv", .address = "", .admit = admit, .retract = retract};
 	struct fm_err err = { 0 };
 
 	memset(&scene, 0, sizeof(scene));
@@ -184,6 +186,7 @@ static void scene_begin(void)
 	join_opts.worker = scene.worker;
 	join_opts.net = scene.net;
 	CU_ASSERT_EQUAL_FATAL(fm_join_new(&join_opts, &scene.join, &err), 0);
+	fm_join_open(scene.join, fm_loop_now(scene.loop) + 3600 * FM_NS_PER_S);
 	fm_net_key(scene.net, scene.key);
 }
 
@@ -261,11 +264,12 @@ static void test_joins(void)
 	scene_end();
 }
 
-static void test_guesser_is_paused(void)
+/* Goal: a token is not guessed; so whoever tries costs nobody else his turn. */
+static void test_guesser_keeps_nobody_out(void)
 {
 	scene_begin();
 	scene.admit_ret = -ENOENT;
-	for (int i = 0; i < FM_JOIN_WRONG_MAX; i++) {
+	for (int i = 0; i < 20; i++) {
 		joiner_start();
 		joiner_run();
 		CU_ASSERT_EQUAL(scene.ret, -EACCES);
@@ -274,23 +278,111 @@ static void test_guesser_is_paused(void)
 	scene.admit_ret = 0;
 	joiner_start();
 	joiner_run();
-	CU_ASSERT_EQUAL(scene.ret, -EACCES);
-	CU_ASSERT_PTR_NOT_NULL(strstr(scene.err.text, "too many wrong tokens"));
-	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), FM_JOIN_WRONG_MAX);
-	CU_ASSERT_TRUE(scene.is_settled);
+	CU_ASSERT_EQUAL(scene.ret, 0);
 	scene_end();
+}
+
+static unsigned opened_count, closed_count;
+
+static void idle_opened(void *ctx)
+{
+	(void)ctx;
+	opened_count++;
+}
+
+static void idle_message(void *ctx, const uint8_t *msg, size_t len)
+{
+	(void)ctx;
+	(void)msg;
+	(void)len;
+}
+
+static void idle_closed(void *ctx, const struct fm_err *err)
+{
+	(void)ctx;
+	(void)err;
+	closed_count++;
+}
+
+/* Goal: all places are held by somebody who says nothing; the next one gets the place of the first of them. */
+static void test_who_holds_places_makes_room(void)
+{
+	static const struct fm_ctl_events idle = { .opened = idle_opened, .message = idle_message, .closed = idle_closed };
+	struct fm_net_opts opts = { .listen = "127.0.0.1:0", .key_file = key_file("joiner"), .is_tcp_allowed = true };
+	struct fm_ctl *ctls[FM_JOIN_CONNS_MAX];
+	struct fm_ctl_dial dial = { .host = "127.0.0.1", .events = &idle, .timeout_ns = 60 * FM_NS_PER_S };
+	struct fm_net *other;
+	struct fm_err err;
+
+	scene_begin();
+	opened_count = closed_count = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_net_new(scene.loop, &opts, &other, &err), 0);
+	dial.port = fm_net_port(scene.net);
+	memcpy(dial.key, scene.key, FM_KEY_LEN);
+	for (unsigned i = 0; i < FM_JOIN_CONNS_MAX; i++)
+		ctls[i] = fm_net_join_dial(other, &dial);
+	while (opened_count < FM_JOIN_CONNS_MAX && closed_count == 0)
+		fm_loop_step(scene.loop, FM_NEVER);
+	CU_ASSERT_EQUAL(opened_count, FM_JOIN_CONNS_MAX);
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, 0);
+	while (closed_count == 0)
+		fm_loop_step(scene.loop, FM_NEVER);
+	CU_ASSERT_EQUAL(closed_count, 1);
+	for (unsigned i = 0; i < FM_JOIN_CONNS_MAX; i++)
+		other->ops->ctl_close(ctls[i]);
+	drain();
+	fm_net_free(other);
+	scene_end();
+}
+
+/* Goal: where nobody is invited, a stranger gets no further than the handshake. */
+static void test_nobody_is_invited(void)
+{
+	scene_begin();
+	fm_join_open(scene.join, 0);
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, -EACCES);
+	CU_ASSERT_PTR_NOT_NULL(strstr(scene.err.text, "no invitation is open"));
+	CU_ASSERT_TRUE(scene.is_settled);
+	fm_join_open(scene.join, fm_loop_now(scene.loop) + FM_NS_PER_S / 100);	/* it is over soon */
+	while (scene.join->shut.at_ns > fm_loop_now(scene.loop))
+		fm_loop_step(scene.loop, scene.join->shut.at_ns);
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, -EACCES);
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 0);
+	scene_end();
+}
+
+static void test_sources(void)
+{
+	static const char *const pairs[][2] = {
+		{ "10.0.0.7:7471", "10.0.0.7" },
+		{ "[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::" },
+		{ "[2001:db8:1:2:ffff::1]:2", "2001:db8:1:2::" },
+		{ "[fe80::1%eth0]:7000", "fe80::" },
+	};
+	char text[FM_JOIN_ADDRESS_MAX + 1];
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		source_of(pairs[i][0], text);
+		CU_ASSERT_STRING_EQUAL(text, pairs[i][1]);
+	}
 }
 
 static void test_other_refusals_do_not_count(void)
 {
 	scene_begin();
 	scene.admit_ret = -EEXIST;
-	for (int i = 0; i < FM_JOIN_WRONG_MAX + 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		joiner_start();
 		joiner_run();
 		CU_ASSERT_EQUAL(scene.ret, -EEXIST);
 	}
-	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), FM_JOIN_WRONG_MAX + 2);
+	CU_ASSERT_EQUAL(atomic_load(&scene.admitted), 3);
 	CU_ASSERT_EQUAL(scene.peers, 0);
 	scene_end();
 }
@@ -445,7 +537,10 @@ static const struct fm_test tests[] = {
 	{ "messages are these bytes", test_golden_bytes },
 	{ "malformed messages are refused", test_malformed },
 	{ "a new node joins, dialled where it came from or where it says", test_joins },
-	{ "after some wrong tokens nobody joins for a while", test_guesser_is_paused },
+	{ "who guesses keeps nobody else from joining", test_guesser_keeps_nobody_out },
+	{ "who holds all places keeps nobody else from joining", test_who_holds_places_makes_room },
+	{ "without an open invitation nobody joins", test_nobody_is_invited },
+	{ "an address counts, or a network of IPv6", test_sources },
 	{ "a good token with a bad name is no guess", test_other_refusals_do_not_count },
 	{ "what the engine refuses is written down no longer", test_engine_refuses },
 	{ "a server with another key is told nothing", test_wrong_server },
