@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "client/cables.h"
 #include "client/invitation.h"
 #include "client/setup.h"
 #include "config/config.h"
@@ -20,6 +21,7 @@ int fm_cmd_init(int argc, char **argv)
 	char start[PATH_MAX + 32];
 	struct fm_setup setup = { 0 };
 	struct fm_err err = { 0 };
+	struct fm_networks cables;
 	struct fm_config *cfg;
 	struct fm_args args;
 	int ret;
@@ -30,6 +32,9 @@ int fm_cmd_init(int argc, char **argv)
 	if (fm_setup_write(&setup, &cfg, key, &err) < 0)
 		return fm_fail("init", &err);
 	fm_say("Wrote %s and %s.", cfg->file, cfg->node.key_file);
+	fm_cables_find(&cables);
+	if (cables.count > 0)
+		fm_say("It proposes private_networks: the cables of RDMA ports, where TCP need not be encrypted if both nodes say so.");
 	fm_setup_start_line(cfg, start, sizeof(start));
 	fm_say("Start the daemon: %s", start);
 	ret = fm_invitation_print(cfg->dir, &err);

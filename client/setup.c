@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cables.h"
 #include "client/cmd.h"
 #include "config/files.h"
 #include "config/keys.h"
@@ -177,6 +178,24 @@ static void print_stores(struct text *t, const struct fm_setup *setup, const cha
 	add(t, " );\n");
 }
 
+/* A proposal: the networks are private only if their owner says so, at both ends. */
+static void print_cables(struct text *t)
+{
+	struct fm_networks cables;
+	char network[FM_NETWORK_TEXT_MAX];
+
+	fm_cables_find(&cables);
+	if (cables.count == 0)
+		return;
+	add(t, "\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be if nobody else can reach them: take away the\n"
+	       "# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n#mover = { private_networks = [");
+	for (unsigned i = 0; i < cables.count; i++) {
+		fm_network_print(&cables.network[i], network);
+		add(t, "%s \"%s\"", i ? "," : "", network);
+	}
+	add(t, " ]; };\n");
+}
+
 static int compose(const struct fm_setup *setup, const char *node, const char *dir, char *out)
 {
 	struct text t = { out, TEXT_MAX, false };
@@ -197,6 +216,7 @@ static int compose(const struct fm_setup *setup, const char *node, const char *d
 		add_string(&t, "state_directory", path);
 	}
 	add(&t, "};\n");
+	print_cables(&t);
 	print_stores(&t, setup, dir);
 	return t.is_full ? -E2BIG : 0;
 }
