@@ -147,7 +147,8 @@ struct fmove_result {
 	unsigned corrupt_chunks;
 	unsigned mode;			/* of the source */
 	int64_t mtime_ns;		/* of the source, since 1970 */
-	uint64_t resumed_bytes;		/* were there from an earlier try */
+	uint64_t resumed_bytes;		/* were there from an earlier try, and are what they should be */
+	uint64_t damaged_bytes;		/* were there, and were not: they came again */
 	/* A tree; `bytes` is the sum of its files then, and crc32c, mode and mtime_ns say nothing: */
 	bool is_tree;
 	uint64_t files;

@@ -69,6 +69,7 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_bool(w, "checked", r->is_checked);
 	fm_jw_u64(w, "resent_bytes", r->resent_bytes);
 	fm_jw_u64(w, "resumed_bytes", r->resumed_bytes);
+	fm_jw_u64(w, "damaged_bytes", r->damaged_bytes);
 	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);
 	if (r->is_tree) {
 		json_tree(w, one);
@@ -210,6 +211,7 @@ static void say_file(const struct fm_outcome *one)
 static void say_done(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
+	char damaged[FM_SHOW_MAX];
 
 	if (one->is_dry)
 		say_dry(one);
@@ -217,6 +219,9 @@ static void say_done(const struct fm_outcome *one)
 		say_tree(one);
 	else
 		say_file(one);
+	if (r->damaged_bytes > 0)
+		fm_say("%s: %s of what an earlier try left was damaged since, and came again", one->source,
+		       fm_show_bytes(r->damaged_bytes, damaged));
 	if (r->corrupt_chunks > 0)
 		fm_say("%s: %u chunk%s arrived corrupt and came again", one->source,
 		       r->corrupt_chunks, r->corrupt_chunks == 1 ? "" : "s");

@@ -171,11 +171,19 @@ static const char *encryption_of(const struct fm_job_result *r)
 	return tls > 0 ? "tls" : "ktls";
 }
 
+/* A tree counts its large files as they were found; what of these was damaged came again. */
+static uint64_t resumed_of(const struct fm_job_result *r)
+{
+	if (!r->is_tree)
+		return r->bytes_resumed;
+	return r->tree.resumed_bytes > r->bytes_damaged ? r->tree.resumed_bytes - r->bytes_damaged : 0;
+}
+
 static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 {
 	double seconds = (double)r->elapsed_ns / (double)FM_NS_PER_S;
 	uint64_t bytes = r->is_tree ? r->tree.bytes : r->size;
-	uint64_t spared = r->is_tree ? r->tree.reused_bytes + r->tree.resumed_bytes : r->bytes_resumed;
+	uint64_t resumed = resumed_of(r), spared = r->is_tree ? r->tree.reused_bytes + resumed : resumed;
 	uint64_t moved = spared > bytes ? 0 : bytes - spared;
 	char crc[16];
 
@@ -194,7 +202,8 @@ static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 	fm_jw_bool(w, "durable", r->is_durable);
 	fm_jw_bool(w, "checked", r->is_checked);
 	fm_jw_u64(w, "resent_bytes", r->bytes_resent);
-	fm_jw_u64(w, "resumed_bytes", r->is_tree ? r->tree.resumed_bytes : r->bytes_resumed);
+	fm_jw_u64(w, "resumed_bytes", resumed);
+	fm_jw_u64(w, "damaged_bytes", r->bytes_damaged + r->tree.damaged_bytes);
 	fm_jw_u64(w, "corrupt_chunks", r->corrupt_chunks);
 	mode_add(w, r->attr.mode);
 	fm_jw_i64(w, "mtime_ns", r->attr.mtime_ns);

@@ -181,6 +181,7 @@ struct fm_job_result {
 	uint64_t data_bytes;		/* size less holes; a tree: what was moved for it */
 	uint64_t bytes_resent;
 	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
+	uint64_t bytes_damaged;		/* were there too, and were not what they should be: sent again */
 	unsigned corrupt_chunks;
 	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
 	bool is_tree;

@@ -29,7 +29,7 @@ static void free_run(struct fm_task *task)
 	struct fm_job *j = fm_container_of(task, struct fm_job, free_task);
 	struct fm_engine *e = j->engine;
 
-	assert(!j->is_working && !j->x && !j->file);
+	assert(!j->is_working && !j->is_rereading && !j->x && !j->file);
 	if (j->store_ref)
 		fm_engine_store_put(j->store_ref);
 	fm_list_del(&j->at);
@@ -42,6 +42,8 @@ static void free_run(struct fm_task *task)
 	fm_ranges_free(&j->have.ranges);
 	fm_share_give_all(&j->place);
 	fm_share_give_all(&j->tree_place);
+	fm_have_free(&j->have);
+	fm_budget_free(j->kept);
 	fm_ranges_free(&j->answered);
 	free(j->excludes);
 	free(j->large);
@@ -113,7 +115,7 @@ static bool is_reported_late(const struct fm_job *j)
 void fm_job_clean(struct fm_job *j)
 {
 	assert(j->state == FM_JOB_ENDED);
-	if (j->is_working || j->x || (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
+	if (j->is_working || j->is_rereading || j->x || (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
 		return;
 	if (j->file)
 		fm_job_work(j, clean_run, clean_done);
@@ -166,6 +168,7 @@ static void fill_result(struct fm_job *j)
 	memcpy(r->encryption_bytes, j->sums.encryption_bytes, sizeof(r->encryption_bytes));
 	r->bytes_resent = j->sums.resent;
 	r->bytes_resumed = j->sums.resumed;
+	r->bytes_damaged = j->sums.damaged;
 	r->corrupt_chunks = j->sums.corrupt;
 	if (!j->x)
 		return;
@@ -173,6 +176,7 @@ static void fill_result(struct fm_job *j)
 	r->data_bytes += j->x->data_bytes;
 	r->bytes_resent += j->x->resent_bytes;
 	r->bytes_resumed += j->x->have_bytes;
+	r->bytes_damaged += j->x->damaged_bytes;
 	r->corrupt_chunks += j->x->corrupt_chunks;
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		r->kind_bytes[i] += j->x->kind_bytes[i];
@@ -316,8 +320,13 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*don
 	j->is_working = true;
 	j->work.run = run;
 	j->work.done = done;
-	j->work.who = whose(j);
-	fm_worker_submit(worker_of(j), &j->work, j->engine->env.loop);
+	fm_job_submit(j, &j->work);
+}
+
+void fm_job_submit(struct fm_job *j, struct fm_work *work)
+{
+	work->who = whose(j);
+	fm_worker_submit(worker_of(j), work, j->engine->env.loop);
 }
 
 void fm_job_set_note(struct fm_job *j, const char *text, size_t len)
@@ -784,7 +793,7 @@ static uint64_t bytes_moved(const struct fm_job *j)
 	uint64_t bytes;
 
 	pthread_mutex_lock(&j->session->link->lock);
-	bytes = j->x->data_bytes;
+	bytes = j->x->data_bytes + j->x->damaged_bytes + j->x->reread_bytes;
 	pthread_mutex_unlock(&j->session->link->lock);
 	return bytes;
 }

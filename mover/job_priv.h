@@ -67,6 +67,8 @@ struct fm_job {
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
 	struct fm_have have;		/* of it, from an earlier try */
+	struct fm_kept *kept;		/* sink: how far that was read again; NULL: there is nothing, or not begun */
+	bool is_rereading;		/* a worker does that now */
 	const char *note_said;		/* sink: the file's note, as READY had it */
 	bool has_begun;			/* sink: the file knows its source, so log() may be called */
 	bool awaits_ready;		/* source of a get: the sink says first what it has */
@@ -95,6 +97,7 @@ struct fm_job {
 		uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
 		uint64_t resent;
 		uint64_t resumed;
+		uint64_t damaged;
 		unsigned corrupt;
 	} sums;
 	uint64_t wanted_files;		/* sink: of what was offered, what was needed */
@@ -137,7 +140,9 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 /* The first call counts. code 0: done. text: why not. What came stays for the next try if that could help. */
 void fm_job_end(struct fm_job *j, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work));
-/* The same, and whether it stays is said. */
+/* The same of work that is not the job's one thing at a time. */
+void fm_job_submit(struct fm_job *j, struct fm_work *work);
+/* As fm_job_end(), and whether it stays is said. */
 void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text);
 int fm_job_make_xfer(struct fm_job *j);
 /* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no memory. */
@@ -160,6 +165,12 @@ void fm_job_source_start(struct fm_job *j);	/* put: send PUT */
 void fm_job_source_copy(struct fm_job *j);
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out);	/* of the source */
 void fm_job_source_progressed(struct fm_job *j);
+
+/* job_kept.c */
+/* Sink, behind READY: read again what is there from an earlier try. */
+void fm_job_reread_kept(struct fm_job *j);
+/* Whether some of it was not yet. */
+bool fm_job_is_kept_unread(const struct fm_job *j);
 
 /* job_tree.c */
 bool fm_job_has_room_for_tree(const struct fm_engine *e);

@@ -141,6 +141,7 @@ static void begin_done(struct fm_work *work)
 		fm_job_end(j, ret, "what is there of an earlier try does not fit the file");
 	else if (j->file->has_partial)
 		send_ready(j);
+	fm_job_reread_kept(j);
 	if (j->state == FM_JOB_DRAINING && j->is_drained)
 		fm_job_sink_drained(j);
 }
@@ -212,6 +213,7 @@ void fm_job_sink_created(struct fm_work *work)
 	j->deadline_ns = 0;
 	send_ready(j);
 	wake_wanting(s);
+	fm_job_reread_kept(j);
 }
 
 static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
@@ -283,7 +285,7 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
 
 	if (!j)
 		return;
-	if (j->is_source || j->state != FM_JOB_COPYING || fm_job_subs(j) > 0) {
+	if (j->is_source || j->state != FM_JOB_COPYING || fm_job_subs(j) > 0 || fm_job_is_kept_unread(j)) {
 		fm_session_protocol_error(s, "FINISH out of turn");
 		return;
 	}
@@ -393,6 +395,8 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	m->reused_bytes = c->reused_bytes;
 	m->resumed_files = c->resumed_files;
 	m->resumed_bytes = c->resumed_bytes;
+	m->damaged_files = c->damaged_files;
+	m->damaged_bytes = c->damaged_bytes;
 	if (j->file->note != j->note_said)
 		m->note = fm_wire_str(j->file->note ? j->file->note : "");
 	if (j->is_ours)

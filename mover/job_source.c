@@ -277,6 +277,8 @@ static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 						 .reused_bytes = m->reused_bytes,
 						 .resumed_files = m->resumed_files,
 						 .resumed_bytes = m->resumed_bytes,
+						 .damaged_files = m->damaged_files,
+						 .damaged_bytes = m->damaged_bytes,
 						 .wanted_files = ours.wanted_files,
 						 .wanted_bytes = ours.wanted_bytes,
 						 .is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED };

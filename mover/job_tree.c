@@ -127,6 +127,7 @@ void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out)
 		out->bytes += sub->x->data_bytes;
 		out->resent += sub->x->resent_bytes;
 		out->resumed += sub->x->have_bytes;
+		out->damaged += sub->x->damaged_bytes;
 		out->corrupt += sub->x->corrupt_chunks;
 	}
 	pthread_mutex_unlock(&j->session->link->lock);
@@ -181,6 +182,7 @@ void fm_job_sub_ended(struct fm_job *j)
 		parent->sums.encryption_bytes[i] += r->encryption_bytes[i];
 	parent->sums.resent += r->bytes_resent;
 	parent->sums.resumed += r->bytes_resumed;
+	parent->sums.damaged += r->bytes_damaged;
 	parent->sums.corrupt += r->corrupt_chunks;
 	if (r->note[0] && !strstr(parent->result.note, r->note))
 		fm_job_set_note(parent, r->note, strlen(r->note));

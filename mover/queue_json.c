@@ -48,6 +48,7 @@ static const struct field result_fields[] = {
 	{ "data_bytes", FIELD_U64, RESULT(data_bytes), 0, NULL },
 	{ "resent_bytes", FIELD_U64, RESULT(bytes_resent), 0, NULL },
 	{ "resumed_bytes", FIELD_U64, RESULT(bytes_resumed), 0, NULL },
+	{ "damaged_bytes", FIELD_U64, RESULT(bytes_damaged), 0, NULL },
 	{ "corrupt_chunks", FIELD_U32, RESULT(corrupt_chunks), 0, NULL },
 	{ "crc32c", FIELD_U32, RESULT(crc), 0, NULL },
 	{ "durable", FIELD_BOOL, RESULT(is_durable), 0, NULL },
@@ -75,6 +76,7 @@ static const struct field result_fields[] = {
 	{ "reused_bytes", FIELD_U64, RESULT(tree.reused_bytes), 0, NULL },
 	{ "resumed_files", FIELD_U64, RESULT(tree.resumed_files), 0, NULL },
 	{ "tree_resumed_bytes", FIELD_U64, RESULT(tree.resumed_bytes), 0, NULL },
+	{ "tree_damaged_bytes", FIELD_U64, RESULT(tree.damaged_bytes), 0, NULL },
 	{ "reflinked", FIELD_BOOL, RESULT(tree.is_reflinked), 0, NULL },
 	{ NULL, FIELD_U64, 0, 0, NULL },
 };

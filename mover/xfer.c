@@ -22,6 +22,7 @@
 #define SEEN_STEP 65536u		/* of these so much at a time is taken from the budget */
 #define CHUNKS_MAX (UINT64_C(1) << 31)
 #define LOG_LOOK_BACK 32u
+#define DAMAGED_MAX 65536u	/* stretches of what was there */
 #define LOOK_AGAIN_NS FM_NS_PER_MS	/* for lanes that have nothing to do while another one asks where data comes next */
 
 /* How many chunks a file of that size can have at most: holes may cut chunks as small as a block. */
@@ -131,6 +132,8 @@ void fm_xfer_free(struct fm_xfer *x)
 	free_all(x->again);
 	free_all(x->later);
 	fm_ranges_free(&x->have);
+	fm_ranges_free(&x->damaged);
+	fm_ranges_free(&x->wanted);
 	seen_free(x);
 	fm_budget_free(x->log);
 	fm_budget_free(x);
@@ -146,7 +149,7 @@ void fm_xfer_abandon(struct fm_xfer *x)
 
 bool fm_xfer_is_sent(const struct fm_xfer *x)
 {
-	return x->is_at_end && x->under_way == 0 && !x->again && !x->later && !x->err.code;
+	return x->is_at_end && x->under_way == 0 && !x->again && !x->later && !x->is_rereading && x->wanted.count == 0 && !x->err.code;
 }
 
 static void notify_if_sent(struct fm_xfer *x)
@@ -238,11 +241,61 @@ int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
 	if (ret < 0)
 		return ret;
 	x->have_bytes = fm_ranges_bytes(&x->have);
+	x->is_rereading = x->have_bytes > 0;
 	x->data_bytes += x->have_bytes;
 	x->crc_parts ^= have->crc;
 	if (x->o.is_source && x->have_bytes == x->o.size)
 		x->is_at_end = true;
 	return 0;
+}
+
+int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t crc)
+{
+	int ret;
+
+	if (!x->is_rereading || !fm_ranges_cover(&x->have, offset, len) || fm_ranges_overlap(&x->damaged, offset, len))
+		return -EPROTO;
+	if (offset % FM_XFER_BLOCK || ((offset + len) % FM_XFER_BLOCK && offset + len != x->o.size))
+		return -EPROTO;
+	ret = fm_ranges_add(&x->damaged, offset, len, DAMAGED_MAX);
+	if (ret == 0 && x->o.is_source)
+		ret = fm_ranges_add(&x->wanted, offset, len, DAMAGED_MAX);
+	if (ret < 0)
+		return -ENOMEM;
+	x->have_bytes -= len;
+	x->data_bytes -= len;
+	x->damaged_bytes += len;
+	x->crc_parts ^= crc;
+	return 0;
+}
+
+void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over)
+{
+	x->reread_bytes = bytes;
+	x->is_rereading = !is_over;
+}
+
+void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint32_t part)
+{
+	x->block_crc[offset / fm_digest_block_bytes(x->o.size)] ^= part;
+}
+
+/* Of what was there and is damaged. */
+static bool next_wanted(struct fm_xfer *x, struct fm_chunk *out)
+{
+	struct fm_range *r = x->wanted.at;
+	uint64_t grid_end, len;
+
+	if (x->wanted.count == 0)
+		return false;
+	grid_end = (r->offset / x->o.chunk_bytes + 1) * x->o.chunk_bytes;
+	len = grid_end - r->offset < r->len ? grid_end - r->offset : r->len;
+	*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = r->offset, .len = (uint32_t)len };
+	r->offset += len;
+	r->len -= len;
+	if (r->len == 0)
+		memmove(r, r + 1, --x->wanted.count * sizeof(*r));
+	return true;
 }
 
 /* Chunks lie on a grid of chunk_bytes; holes cut them shorter. */
@@ -316,7 +369,7 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
 		return false;
 	if (!may_bind(x, who))
 		return false;
-	return x->again || (!x->is_starved && (x->later || (!x->is_at_end && !x->is_reading)));
+	return x->again || x->wanted.count > 0 || (!x->is_starved && (x->later || (!x->is_at_end && !x->is_reading)));
 }
 
 /*
@@ -369,7 +422,7 @@ static bool push(struct fm_again **to, const struct fm_chunk *chunk)
 /* A pack that was lost was made before, so it can be made again, whatever others wait for. */
 static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out)
 {
-	if (pop(&x->again, out))
+	if (pop(&x->again, out) || next_wanted(x, out))
 		return true;
 	return !x->is_starved && !has_its_share(x, c) && (pop(&x->later, out) || next_chunk(x, out));
 }
@@ -456,7 +509,7 @@ static void count(struct fm_xfer *x, const struct fm_chunk *c, const struct fm_c
 	/* A size that is not known yet, or chunks larger than blocks. */
 	if (x->o.size == FM_SIZE_UNKNOWN || x->o.chunk_bytes > FM_DIGEST_BLOCK_MIN)
 		x->has_no_blocks = true;
-	else if (!x->o.is_source)
+	else
 		x->block_crc[c->offset / fm_digest_block_bytes(x->o.size)] ^= part;
 	x->kind_bytes[by->kind] += c->len;
 	x->encryption_bytes[by->encryption] += c->len;
@@ -573,6 +626,8 @@ static void log_written(struct fm_xfer *x, const struct fm_chunk *c)
 
 		if (w->offset + w->len != c->offset && c->offset + c->len != w->offset)
 			continue;
+		if (w->len + c->len > FM_JOURNAL_PIECE_BYTES)
+			continue;
 		w->offset = w->offset < c->offset ? w->offset : c->offset;
 		w->len += c->len;
 		w->crc ^= crc;
@@ -609,7 +664,8 @@ void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const stru
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);
 	count(x, chunk, by);
-	if (x->log)
+	/* Of what was there the journal says already that it is, and will again be right. */
+	if (x->log && !fm_ranges_overlap(&x->damaged, chunk->offset, chunk->len))
 		log_written(x, chunk);
 }
 
@@ -653,8 +709,7 @@ void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *ou
 	uint64_t block_bytes = fm_digest_block_bytes(size);
 
 	*out = (struct fm_digest){ .crc = fm_xfer_crc(x, size), .size = size };
-	/* What an earlier try left is known as a whole only. */
-	if (x->has_no_blocks || x->have_bytes > 0 || size != x->o.size || size <= block_bytes)
+	if (x->has_no_blocks || size != x->o.size || size <= block_bytes)
 		return;
 	out->blocks = (unsigned)((size + block_bytes - 1) / block_bytes);
 	memcpy(out->block, x->block_crc, out->blocks * sizeof(out->block[0]));

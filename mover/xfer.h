@@ -116,7 +116,12 @@ struct fm_xfer {
 	uint64_t kind_bytes[FM_KIND_COUNT];	/* of data_bytes, what came over which */
 	uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];	/* and how it was sealed on its way */
 	struct fm_ranges have;		/* there from an earlier try: not sent */
-	uint64_t have_bytes;
+	uint64_t have_bytes;		/* of these, what was not found to be damaged since */
+	bool is_rereading;		/* the sink is reading them again */
+	uint64_t reread_bytes;		/* so far */
+	struct fm_ranges damaged;	/* of them, what it found to be something else: sent after all */
+	uint64_t damaged_bytes;
+	struct fm_ranges wanted;	/* source: of these, what was not handed out yet */
 
 	/* Sink */
 	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
@@ -163,10 +168,23 @@ bool fm_xfer_must_look(struct fm_xfer *x, uint64_t *offset);
 void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to);
 
 /*
- * What is there from an earlier try counts as done. Before the first chunk is claimed (source), before READY (sink).
- * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file.
+ * What is there from an earlier try counts as done, until the sink, which reads it again, says otherwise: no transfer ends before it
+ * has. Before the first chunk is claimed (source), before READY (sink).
+ * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than READY can say; a CRC of nothing.
  */
 int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
+
+/*
+ * A stretch of what was there is something else: it counts no more, and comes like the rest of the file. crc: its contributions, as
+ * they were told with it. -EPROTO: it was not there, or was found out before; -ENOMEM.
+ */
+int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t crc);
+
+/* What was there was read again, bytes of it in all; is_over: to the end. */
+void fm_xfer_reread(struct fm_xfer *x, uint64_t bytes, bool is_over);
+
+/* Sink: the contribution to its block of a stretch that was there, and is what it should be. */
+void fm_xfer_count_kept(struct fm_xfer *x, uint64_t offset, uint32_t part);
 
 /*
  * Sink: the stretches written since the last call, into out (room for FM_XFER_LOG_MAX); returns how many.

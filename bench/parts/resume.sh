@@ -12,7 +12,7 @@ bench_resume() {
 	node_pair "$memory/resume" $RESUME_PORT
 	node_wait "$memory/resume/n1" tcp 1 4
 	in_turn "$work/resume" resume_rest resume_whole
-	compare "put, disk to disk, $gib GiB, durable, the rest after SIGKILL of the command at 50 %" "$work/resume" 1 2 s "the whole" "<=" 0.55
+	compare "put, disk to disk, $gib GiB, durable, the rest after SIGKILL of the command at 50 %" "$work/resume" 1 2 s "the whole" "<=" 0.7
 	node_stop "$memory/resume/n1"
 	node_stop "$memory/resume/n2"
 	node_pair "$memory/bare" $((RESUME_PORT + 5)) --measure-unchecked

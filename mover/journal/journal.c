@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -218,6 +219,30 @@ bool fm_journal_is_empty(const struct fm_journal *j)
 const struct fm_journal_file *fm_journal_find(struct fm_journal *j, const char *path, size_t path_len)
 {
 	return fm_table_find(&j->table, path, path_len);
+}
+
+int fm_have_copy(struct fm_have *have, const struct fm_journal_file *from)
+{
+	size_t bytes = from->count * sizeof(*from->pieces);
+
+	*have = (struct fm_have){ .crc = from->crc };
+	if (from->count == 0)
+		return 0;
+	have->pieces = FM_FAULT("journal.have") ? NULL : fm_budget_alloc(bytes);
+	if (!have->pieces || fm_ranges_copy(&have->ranges, &from->ranges) < 0) {
+		fm_have_free(have);
+		return -ENOMEM;
+	}
+	memcpy(have->pieces, from->pieces, bytes);
+	have->count = from->count;
+	return 0;
+}
+
+void fm_have_free(struct fm_have *have)
+{
+	fm_ranges_free(&have->ranges);
+	fm_budget_free(have->pieces);
+	*have = (struct fm_have){ .crc = 0 };
 }
 
 int fm_journal_peek_as(int fd, const struct fm_journal_host *host, struct fm_journal_opts *out, uint64_t *bytes_there)

@@ -30,6 +30,8 @@ struct fm_journal;
 #define FM_JOURNAL_NAME_MAX 255
 #define FM_JOURNAL_FILES_MAX (2u << 20)		/* of a tree; what is beyond is sent again */
 #define FM_JOURNAL_RANGES_MAX 2048u		/* of one file, after merging; the rest is sent again */
+#define FM_JOURNAL_PIECES_MAX 2048u		/* of one file, of what was written down; neighbours are put together beyond */
+#define FM_JOURNAL_PIECE_BYTES (64u << 20)	/* who appends makes them no longer: what is damaged is sent again as a piece */
 #define FM_JOURNAL_PARTIAL_MAX 1024u		/* files of which a part is there; others' parts are sent again */
 #define FM_JOURNAL_BYTES_MAX (UINT64_C(1) << 30)	/* of the journal file: nothing is appended beyond */
 
@@ -75,6 +77,13 @@ struct fm_journal_entry {
 	uint32_t crc;			/* fm_crc32c_part() contributions, xored */
 };
 
+/* A stretch of a file that was written, or is there. */
+struct fm_written {
+	uint64_t offset;
+	uint64_t len;
+	uint32_t crc;			/* contributions, xored */
+};
+
 /* What of one file is there. It may be of another content than the one at hand: compare size, mtime_ns and identity. */
 struct fm_journal_file {
 	uint64_t size;
@@ -82,7 +91,23 @@ struct fm_journal_file {
 	uint64_t identity;
 	struct fm_ranges ranges;	/* merged, the journal's; fm_ranges_bytes() == size: complete */
 	uint32_t crc;			/* contributions of the ranges, xored */
+	const struct fm_written *pieces;	/* the ranges as they were written down: sorted, each with its own share */
+	size_t count;
 };
+
+/* What of a file is there from an earlier try. */
+struct fm_have {
+	struct fm_ranges ranges;	/* beginning and ending at multiples of 4096, or ending at the end */
+	uint32_t crc;			/* their contributions to the CRC of the whole, xored */
+	struct fm_written *pieces;	/* sink: the same, to be read again and compared piece by piece */
+	size_t count;
+};
+
+/* *have, which holds nothing before, becomes a copy. -ENOMEM: it holds nothing. */
+int fm_have_copy(struct fm_have *have, const struct fm_journal_file *from);
+
+/* It holds nothing then. */
+void fm_have_free(struct fm_have *have);
 
 /*
  * Take fd over (also on error), a regular file open for reading and writing: read what is in it, cut a torn tail, and

@@ -19,12 +19,20 @@
 #define FILES_FIRST 4u
 #define BUCKETS_FIRST 8u
 
+/* What is there of a file, where there is more to say than that it is whole. */
+struct parts {
+	struct fm_ranges ranges;
+	struct fm_written *pieces;	/* the same, as it came; sorted */
+	uint32_t count;
+	uint32_t cap;
+};
+
 struct fm_table_file {
 	struct fm_sip hash;
 	uint64_t size;
 	int64_t mtime_ns;
 	uint64_t identity;
-	struct fm_ranges *ranges;	/* NULL: complete, or nothing is there */
+	struct parts *parts;		/* NULL: complete, in one piece, or nothing is there */
 	uint32_t crc;
 	uint32_t is_complete : 1;
 	uint32_t is_saved : 1;		/* there is an undo */
@@ -33,6 +41,7 @@ struct fm_table_file {
 
 _Static_assert(sizeof(struct fm_table_file) <= 56, "there may be two million");
 _Static_assert(FM_JOURNAL_FILES_MAX < 1u << 30, "an index fits");
+_Static_assert(FM_JOURNAL_PIECES_MAX >= FM_JOURNAL_RANGES_MAX, "each range consists of pieces");
 
 struct fm_table_undo {
 	uint32_t index;
@@ -78,10 +87,16 @@ const struct fm_journal_file *fm_table_find(struct fm_table *t, const char *path
 	t->found = (struct fm_journal_file){ .size = f->size, .mtime_ns = f->mtime_ns, .identity = f->identity,
 					     .crc = f->crc };
 	t->found_whole = (struct fm_range){ .offset = 0, .len = f->size };
-	if (f->ranges)
-		t->found.ranges = *f->ranges;
-	else if (f->is_complete && f->size > 0)
+	t->found_piece = (struct fm_written){ .offset = 0, .len = f->size, .crc = f->crc };
+	if (f->parts) {
+		t->found.ranges = f->parts->ranges;
+		t->found.pieces = f->parts->pieces;
+		t->found.count = f->parts->count;
+	} else if (f->is_complete && f->size > 0) {
 		t->found.ranges = (struct fm_ranges){ .at = &t->found_whole, .count = 1, .cap = 1 };
+		t->found.pieces = &t->found_piece;
+		t->found.count = 1;
+	}
 	return &t->found;
 }
 
@@ -146,31 +161,38 @@ void fm_table_begin(struct fm_table *t)
 	t->old_bytes = t->bytes;
 }
 
-static void free_ranges(struct fm_ranges *r)
+static void free_parts(struct parts *p)
 {
-	if (r)
-		fm_ranges_free(r);
-	free(r);
+	if (!p)
+		return;
+	fm_ranges_free(&p->ranges);
+	fm_budget_free(p->pieces);
+	free(p);
 }
 
-static int copy_ranges(const struct fm_ranges *from, struct fm_ranges **out)
+static int copy_parts(const struct parts *from, struct parts **out)
 {
-	struct fm_ranges *copy = FM_FAULT("journal.alloc") ? NULL : calloc(1, sizeof(*copy));
-	int ret = copy ? fm_ranges_copy(copy, from) : -ENOMEM;
+	struct parts *copy = FM_FAULT("journal.alloc") ? NULL : calloc(1, sizeof(*copy));
 
-	if (ret < 0) {
-		free(copy);
-		return ret;
+	if (!copy)
+		return -ENOMEM;
+	copy->pieces = grow(NULL, from->cap ? from->cap : FILES_FIRST, sizeof(*copy->pieces));
+	if (!copy->pieces || fm_ranges_copy(&copy->ranges, &from->ranges) < 0) {
+		free_parts(copy);
+		return -ENOMEM;
 	}
+	memcpy(copy->pieces, from->pieces, from->count * sizeof(*copy->pieces));
+	copy->count = from->count;
+	copy->cap = from->cap ? from->cap : FILES_FIRST;
 	*out = copy;
 	return 0;
 }
 
-/* Before the first change of a file that was there before: the undo keeps its ranges, the file gets a copy. */
+/* Before the first change of a file that was there before: the undo keeps its parts, the file gets a copy. */
 static int save(struct fm_table *t, struct fm_table_file *f)
 {
 	uint32_t index = (uint32_t)(f - t->files), cap = t->undo_cap ? 2 * t->undo_cap : FILES_FIRST;
-	struct fm_ranges *copy = NULL;
+	struct parts *copy = NULL;
 	int ret = 0;
 
 	if (index >= t->old_count || f->is_saved)
@@ -183,12 +205,12 @@ static int save(struct fm_table *t, struct fm_table_file *f)
 		t->undos = undos;
 		t->undo_cap = cap;
 	}
-	if (f->ranges)
-		ret = copy_ranges(f->ranges, &copy);
+	if (f->parts)
+		ret = copy_parts(f->parts, &copy);
 	if (ret < 0)
 		return ret;
 	t->undos[t->undo_count++] = (struct fm_table_undo){ .index = index, .old = *f };
-	f->ranges = copy;
+	f->parts = copy;
 	f->is_saved = true;
 	return 0;
 }
@@ -203,7 +225,7 @@ static void undos_free(struct fm_table *t)
 void fm_table_commit(struct fm_table *t)
 {
 	for (uint32_t i = 0; i < t->undo_count; i++) {
-		free_ranges(t->undos[i].old.ranges);
+		free_parts(t->undos[i].old.parts);
 		t->files[t->undos[i].index].is_saved = false;
 	}
 	undos_free(t);
@@ -224,7 +246,7 @@ static void drop_last(struct fm_table *t)
 			f = &t->files[f->next - 1];
 		f->next = last->next;
 	}
-	free_ranges(last->ranges);
+	free_parts(last->parts);
 	t->count--;
 }
 
@@ -236,7 +258,7 @@ void fm_table_rollback(struct fm_table *t)
 		struct fm_table_file *f = &t->files[t->undos[i].index];
 		uint32_t next = f->next;	/* the chain may have changed meanwhile */
 
-		free_ranges(f->ranges);
+		free_parts(f->parts);
 		*f = t->undos[i].old;
 		f->next = next & 0x3fffffff;
 	}
@@ -256,22 +278,22 @@ static uint64_t bytes_of(const struct fm_table_file *f)
 {
 	if (f->is_complete)
 		return f->size;
-	return f->ranges ? fm_ranges_bytes(f->ranges) : 0;
+	return f->parts ? fm_ranges_bytes(&f->parts->ranges) : 0;
 }
 
-static void drop_ranges(struct fm_table *t, struct fm_table_file *f)
+static void drop_parts(struct fm_table *t, struct fm_table_file *f)
 {
-	if (f->ranges)
+	if (f->parts)
 		t->partial_count--;
-	free_ranges(f->ranges);
-	f->ranges = NULL;
+	free_parts(f->parts);
+	f->parts = NULL;
 }
 
 /* What is there of the file is of another content: it starts anew with nothing. */
 static void start_anew(struct fm_table *t, struct fm_table_file *f, const struct fm_journal_entry *e)
 {
 	t->bytes -= bytes_of(f);
-	drop_ranges(t, f);
+	drop_parts(t, f);
 	f->is_complete = false;
 	f->crc = 0;
 	f->size = e->size;
@@ -279,16 +301,88 @@ static void start_anew(struct fm_table *t, struct fm_table_file *f, const struct
 	f->identity = e->identity;
 }
 
-static int get_ranges(struct fm_table *t, struct fm_table_file *f)
+static int get_parts(struct fm_table *t, struct fm_table_file *f)
 {
-	if (f->ranges)
+	if (f->parts)
 		return FM_TABLE_CHANGED;
 	if (t->partial_count >= FM_JOURNAL_PARTIAL_MAX)
 		return FM_TABLE_FULL;
-	f->ranges = FM_FAULT("journal.alloc") ? NULL : calloc(1, sizeof(*f->ranges));
-	if (!f->ranges)
+	f->parts = FM_FAULT("journal.alloc") ? NULL : calloc(1, sizeof(*f->parts));
+	if (!f->parts)
 		return -ENOMEM;
 	t->partial_count++;
+	return FM_TABLE_CHANGED;
+}
+
+/* Of two neighbours that touch one is made: half as many can be told from each other, if damage is looked for. */
+static void join_pieces(struct parts *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct fm_written one = p->pieces[i];
+
+		if (i + 1 < p->count && one.offset + one.len == p->pieces[i + 1].offset) {
+			i++;
+			one.len += p->pieces[i].len;
+			one.crc ^= p->pieces[i].crc;
+		}
+		p->pieces[n++] = one;
+	}
+	p->count = n;
+}
+
+static int grow_pieces(struct parts *p)
+{
+	uint32_t cap = p->cap ? 2 * p->cap : FILES_FIRST;
+	struct fm_written *pieces;
+
+	if (p->count < p->cap)
+		return 0;
+	pieces = grow(p->pieces, cap, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	p->pieces = pieces;
+	p->cap = cap;
+	return 0;
+}
+
+/* In its place; or, where there are too many, as part of the one that it touches. */
+static void insert_piece(struct parts *p, const struct fm_journal_entry *e)
+{
+	uint32_t at = p->count;
+
+	while (at > 0 && p->pieces[at - 1].offset > e->offset)
+		at--;
+	if (p->count < FM_JOURNAL_PIECES_MAX) {
+		memmove(&p->pieces[at + 1], &p->pieces[at], (p->count++ - at) * sizeof(*p->pieces));
+		p->pieces[at] = (struct fm_written){ .offset = e->offset, .len = e->len, .crc = e->crc };
+		return;
+	}
+	if (at > 0 && p->pieces[at - 1].offset + p->pieces[at - 1].len == e->offset)
+		at--;
+	else
+		p->pieces[at].offset = e->offset;
+	p->pieces[at].len += e->len;
+	p->pieces[at].crc ^= e->crc;
+}
+
+/*
+ * Enum fm_table_put, or -ENOMEM. If there are as many pieces as there may be, none of which touches another, there are as many ranges too:
+ * one that can be added to these touches one of them.
+ */
+static int put_piece(struct parts *p, const struct fm_journal_entry *e)
+{
+	int ret;
+
+	if (p->count == FM_JOURNAL_PIECES_MAX)
+		join_pieces(p);
+	ret = p->count == FM_JOURNAL_PIECES_MAX ? 0 : grow_pieces(p);
+	if (ret == 0)
+		ret = fm_ranges_add(&p->ranges, e->offset, e->len, FM_JOURNAL_RANGES_MAX);
+	if (ret < 0)
+		return ret == -ENOSPC ? FM_TABLE_FULL : ret;
+	insert_piece(p, e);
 	return FM_TABLE_CHANGED;
 }
 
@@ -296,10 +390,10 @@ static void count_piece(struct fm_table *t, struct fm_table_file *f, const struc
 {
 	t->bytes += e->len;
 	f->crc ^= e->crc;
-	if (e->len == e->size || (f->ranges && f->ranges->at[0].len == f->size)) {
-		drop_ranges(t, f);
-		f->is_complete = true;
-	}
+	f->is_complete = e->len == e->size || (f->parts && f->parts->ranges.at[0].len == f->size);
+	/* There may be millions of a tree's. */
+	if (f->is_complete && e->path_len > 0)
+		drop_parts(t, f);
 }
 
 /* A piece of a file, of which nothing of the piece is there: enum fm_table_put, or -ENOMEM. */
@@ -308,12 +402,11 @@ static int add_piece(struct fm_table *t, struct fm_table_file *f, const struct f
 	int ret = FM_TABLE_CHANGED;
 
 	if (e->len < e->size) {
-		ret = get_ranges(t, f);
+		ret = get_parts(t, f);
+		if (ret == FM_TABLE_CHANGED)
+			ret = put_piece(f->parts, e);
 		if (ret != FM_TABLE_CHANGED)
 			return ret;
-		ret = fm_ranges_add(f->ranges, e->offset, e->len, FM_JOURNAL_RANGES_MAX);
-		if (ret < 0)
-			return ret == -ENOSPC ? FM_TABLE_FULL : ret;
 	}
 	count_piece(t, f, e);
 	return FM_TABLE_CHANGED;
@@ -330,7 +423,7 @@ static int room_for(const struct fm_table *t, const struct fm_journal_entry *e)
 static int put_known(struct fm_table *t, struct fm_table_file *f, const struct fm_journal_entry *e)
 {
 	static const struct fm_ranges nothing;
-	const struct fm_ranges *there = f->ranges ? f->ranges : &nothing;
+	const struct fm_ranges *there = f->parts ? &f->parts->ranges : &nothing;
 	bool is_anew = !is_same_content(f, e);
 	int ret;
 
@@ -376,7 +469,7 @@ void fm_table_free(struct fm_table *t)
 {
 	assert(t->undo_count == 0);
 	for (uint32_t i = 0; i < t->count; i++)
-		free_ranges(t->files[i].ranges);
+		free_parts(t->files[i].parts);
 	fm_budget_free(t->files);
 	fm_budget_free(t->buckets);
 	*t = (struct fm_table){ 0 };

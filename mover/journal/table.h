@@ -4,7 +4,7 @@
  *
  * A file that is complete costs 56 bytes and a bucket (4 to 8 bytes), whatever the length of its path: of the path
  * there is a hash of 128 bits under a key that nobody else knows. So no peer can choose paths that fall into one
- * bucket, or that are taken for each other. Ranges are kept only for files of which a part is there.
+ * bucket, or that are taken for each other. Ranges, and the pieces of which they consist, are kept only for files of which a part is there, and for a single file.
  *
  * Changes are made between fm_table_begin() and fm_table_commit(), or undone by fm_table_rollback(). Not thread-safe.
  */
@@ -36,6 +36,7 @@ struct fm_table {
 	/* What fm_table_find() returned last. */
 	struct fm_journal_file found;
 	struct fm_range found_whole;
+	struct fm_written found_piece;
 };
 
 enum fm_table_put {

@@ -21,6 +21,7 @@
 
 #include "mover/base/env.h"
 #include "mover/store/caller_stream.h"
+#include "mover/journal/reread.h"
 #include "mover/store/file_source.h"
 #include "mover/store/fileio.h"
 #include "mover/store/resume.h"
@@ -170,6 +171,11 @@ static int caller_sink_begin(struct fm_file *file, const struct fm_identity *sou
 	return ret;
 }
 
+static int caller_sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
+{
+	return fm_reread(sink_of(file)->io.fd, offset, len, part);
+}
+
 static int caller_sink_log(struct fm_file *file, const struct fm_written *written, size_t count, struct fm_err *err)
 {
 	return fm_resume_log(&sink_of(file)->resume, written, count, err);
@@ -238,6 +244,7 @@ static const struct fm_file_ops caller_sink_ops = {
 static const struct fm_file_ops resumable_sink_ops = {
 	.write = caller_sink_write,
 	.begin = caller_sink_begin,
+	.reread = caller_sink_reread,
 	.log = caller_sink_log,
 	.publish = caller_sink_publish,
 	.discard = caller_sink_discard,

@@ -23,6 +23,7 @@
 #include "mover/base/env.h"
 #include "mover/base/log.h"
 #include "mover/journal/partial.h"
+#include "mover/journal/reread.h"
 #include "mover/store/done_list.h"
 #include "mover/store/fileio.h"
 #include "mover/store/place.h"
@@ -130,6 +131,11 @@ static int sink_begin(struct fm_file *file, const struct fm_identity *source, st
 	if (ret == 0 && file->has_partial && s->is_dense)
 		ret = fm_space_reserve(s->io.fd, s->size, err);
 	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
+}
+
+static int sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
+{
+	return fm_reread(sink_of(file)->io.fd, offset, len, part);
 }
 
 static int sink_sync_up(struct sink *s, struct fm_err *err)
@@ -310,6 +316,7 @@ static const struct fm_file_ops resumable_ops = {
 	.read = sink_read,
 	.write = sink_write,
 	.begin = sink_begin,
+	.reread = sink_reread,
 	.log = sink_log,
 	.prepare = sink_prepare,
 	.publish = sink_publish,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/journal/reread.h"
 #include "mover/store/done_list.h"
 #include "mover/store/fileio.h"
 #include "mover/store/space.h"
@@ -42,6 +43,11 @@ static void large_write(struct fm_file *file, const struct fm_lane_io *lane, str
 		fm_done_list_add(lane->done, io, -EFBIG);
 	else
 		fm_fileio_write(&l->io, lane, io);
+}
+
+static int large_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
+{
+	return fm_reread(large_of(file)->io.fd, offset, len, part);
 }
 
 /* Not on the disk yet: the tree's own log() sees to that. */
@@ -95,6 +101,7 @@ static void large_close(struct fm_file *file)
 static const struct fm_file_ops large_ops = {
 	.read = large_read,	/* to compare what was written */
 	.write = large_write,
+	.reread = large_reread,
 	.log = large_log,
 	.publish = large_publish,
 	.discard = large_leave,
@@ -134,7 +141,7 @@ int fm_large_file_new(struct fm_tree *tree, const struct fm_tree_large *how, str
 	l->tree = tree;
 	l->how = *how;
 	l->io.fd = -1;
-	ret = tree->ops->create_large(tree, how, &l->io.fd, &have->ranges, &have->crc, err);
+	ret = tree->ops->create_large(tree, how, &l->io.fd, have, err);
 	if (ret < 0) {
 		free(l);
 		return ret;

@@ -84,17 +84,19 @@ static const char *objection(const struct fm_journal_file *f, const struct fm_id
 		if (offset % FM_STORE_BLOCK || (end % FM_STORE_BLOCK && end != f->size))
 			return "its journal is of no use here";
 	}
+	for (size_t i = 0; i < f->count; i++)
+		if (f->pieces[i].offset % FM_STORE_BLOCK)
+			return "its journal is of no use here";
 	return NULL;
 }
 
 static int take(struct fm_resume *r, const struct fm_journal_file *f, struct fm_have *have, struct fm_err *err)
 {
 	const struct fm_range *last = &f->ranges.at[f->ranges.count - 1];
-	int ret = fm_ranges_copy(&have->ranges, &f->ranges);
+	int ret = fm_have_copy(have, f);
 
 	if (ret < 0)
 		return fm_err_set(err, ret, "allocate the list of what is there");
-	have->crc = f->crc;
 	r->end = last->offset + last->len;
 	return 0;
 }

@@ -52,19 +52,6 @@ struct fm_attr {
 	const struct fm_digest *digest;
 };
 
-/* What of a file is there from an earlier try. */
-struct fm_have {
-	struct fm_ranges ranges;	/* beginning and ending at multiples of FM_STORE_BLOCK, or ending at the end */
-	uint32_t crc;			/* their contributions to the CRC of the whole, xored */
-};
-
-/* A stretch that was written. */
-struct fm_written {
-	uint64_t offset;
-	uint64_t len;
-	uint32_t crc;			/* contributions, xored */
-};
-
 /*
  * Operations of one loop that ended inside the call that started them (memory and null stores move bytes with the
  * CPU): their done() is called from a task, so that it never nests. One per lane, initialised once, on the lane's
@@ -130,6 +117,12 @@ struct fm_file_ops {
 	 * Writes of a file that had nothing (has_partial false) may run meanwhile. NULL: it cannot be gone on with.
 	 */
 	int (*begin)(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err);
+
+	/*
+	 * Worker, sink only, beside writes and log(), not beside itself: read again what begin() said is there, from the disk and not
+	 * from memory where that can be. *part: its contributions to the CRC of the whole. NULL: as begin.
+	 */
+	int (*reread)(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part);
 
 	/*
 	 * Worker, sink only, beside writes, not beside itself. Sync, then write down that these stretches are there. A

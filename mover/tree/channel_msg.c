@@ -11,13 +11,14 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/tree/pack.h"
 
 #define BLOCK 4096u		/* ranges begin and end at its multiples, or end with the file */
 #define MODE_MAX 01777u
 #define ASK_FLAGS_BEGIN (FM_CHANNEL_OFFERING | FM_CHANNEL_CHECKSUMS | FM_CHANNEL_OWNERS | FM_CHANNEL_DRY)
 #define ANSWER_FLAGS (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_REFLINKED | FM_CHANNEL_MORE | FM_CHANNEL_LOST)
-#define COUNT_FIELDS 11u
+#define COUNT_FIELDS 13u
 
 _Static_assert(16 + 20 + FM_CHANNEL_ACKS_MAX * 8 + FM_CHANNEL_NEEDS_MAX * (10 + FM_TREE_OFFERS_MAX / 8) <= FM_CHANNEL_ASK_MAX,
 	       "a full FILL fits");
@@ -365,7 +366,7 @@ static void put_count(struct fm_writer *w, const struct fm_tree_count *c)
 {
 	const uint64_t fields[COUNT_FIELDS] = { c->files, c->dirs, c->links, c->hard_links, c->bytes, c->reused_files,
 						c->reused_bytes, c->resumed_files, c->resumed_bytes, c->wanted_files,
-						c->wanted_bytes };
+						c->wanted_bytes, c->damaged_files, c->damaged_bytes };
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		fm_put_le64(w, fields[i]);
@@ -385,7 +386,7 @@ static void get_count(struct fm_reader *r, struct fm_tree_count *c)
 {
 	uint64_t *const fields[COUNT_FIELDS] = { &c->files, &c->dirs, &c->links, &c->hard_links, &c->bytes, &c->reused_files,
 						 &c->reused_bytes, &c->resumed_files, &c->resumed_bytes, &c->wanted_files,
-						 &c->wanted_bytes };
+						 &c->wanted_bytes, &c->damaged_files, &c->damaged_bytes };
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		*fields[i] = get_number(r);
@@ -393,38 +394,50 @@ static void get_count(struct fm_reader *r, struct fm_tree_count *c)
 
 static void put_have(struct fm_writer *w, const struct fm_channel_answer *a)
 {
-	if (a->have.count > FM_JOURNAL_RANGES_MAX) {
+	if (a->have.count > FM_JOURNAL_PIECES_MAX) {
 		w->failed = true;
 		return;
 	}
-	fm_put_le32(w, a->have_crc);
 	fm_put_le16(w, (uint16_t)a->have.count);
 	for (size_t i = 0; i < a->have.count; i++) {
-		fm_put_le64(w, a->have.at[i].offset);
-		fm_put_le64(w, a->have.at[i].len);
+		fm_put_le64(w, a->have.pieces[i].offset);
+		fm_put_le64(w, a->have.pieces[i].len);
+		fm_put_le32(w, a->have.pieces[i].crc);
 	}
 }
 
-/* Sorted, apart from each other. The size of the file is not known here. */
-static int get_have(struct fm_reader *r, struct fm_channel_answer *a)
+/* Sorted, and none in another. The size of the file is not known here. */
+static int get_piece(struct fm_reader *r, struct fm_have *have, uint64_t *end)
 {
+	struct fm_written p;
+
+	p.offset = get_number(r);
+	p.len = get_number(r);
+	p.crc = fm_get_le32(r);
+	if (r->failed || p.len == 0 || p.len > (uint64_t)INT64_MAX - p.offset || p.offset % BLOCK != 0 || p.offset < *end)
+		return -EBADMSG;
+	*end = p.offset + p.len;
+	have->crc ^= p.crc;
+	have->pieces[have->count++] = p;
+	return fm_ranges_add(&have->ranges, p.offset, p.len, FM_JOURNAL_RANGES_MAX);
+}
+
+static int get_have(struct fm_reader *r, struct fm_have *have)
+{
+	unsigned count = fm_get_le16(r);
 	uint64_t end = 0;
-	unsigned count;
 	int ret = 0;
 
-	a->have_crc = fm_get_le32(r);
-	count = fm_get_le16(r);
-	if (count > FM_JOURNAL_RANGES_MAX)
-		r->failed = true;
-	for (unsigned i = 0; i < count && !r->failed && ret == 0; i++) {
-		uint64_t offset = get_number(r), len = get_number(r);
-
-		if (r->failed || len == 0 || len > (uint64_t)INT64_MAX - offset || offset % BLOCK != 0 || (i > 0 && offset <= end))
-			return -EBADMSG;
-		ret = fm_ranges_add(&a->have, offset, len, FM_JOURNAL_RANGES_MAX);
-		end = offset + len;
-	}
-	return ret;
+	if (count > FM_JOURNAL_PIECES_MAX || r->failed)
+		return -EBADMSG;
+	if (count == 0)
+		return 0;
+	have->pieces = FM_FAULT("channel.have") ? NULL : fm_budget_alloc(count * sizeof(*have->pieces));
+	if (!have->pieces)
+		return -ENOMEM;
+	while (ret == 0 && have->count < count)
+		ret = get_piece(r, have, &end);
+	return ret == -ENOSPC ? -EBADMSG : ret;
 }
 
 static void put_body(struct fm_writer *w, const struct fm_channel_answer *a)
@@ -486,7 +499,7 @@ static int get_body(struct fm_reader *r, struct fm_channel_answer *a)
 		get_need(r, &a->need);
 		return 0;
 	case FM_CHANNEL_CREATE_LARGE:
-		return get_have(r, a);
+		return get_have(r, &a->have);
 	default:
 		return 0;
 	}
@@ -528,6 +541,6 @@ int fm_channel_get_answer(const uint8_t *buf, size_t len, struct fm_channel_answ
 	if (ret == 0 && !is_sound(a))
 		ret = -EBADMSG;
 	if (ret < 0)
-		fm_ranges_free(&a->have);
+		fm_have_free(&a->have);
 	return ret;
 }

@@ -22,11 +22,11 @@
  *   PREPARE, PUBLISH   2 flags (FM_CHANNEL_DURABLE)
  *
  * Answer, from 16:
- *   8 ret (0, a negative errno; FILL: bytes), 2 flags (FM_CHANNEL_PARTIAL ..), 8 serial (a later answer has a greater one), 11 * 8 count()
+ *   8 ret (0, a negative errno; FILL: bytes), 2 flags (FM_CHANNEL_PARTIAL ..), 8 serial (a later answer has a greater one), 13 * 8 count()
  *   in the order of struct fm_tree_count, text (string: of the error), note (string), then
  *   FILL          2 count, per file: large; beside it as many descriptors. An error (but -EAGAIN): 0
  *   APPLY         2 count, (count + 7) / 8 bits. An error: 0
- *   CREATE_LARGE  4 crc, 2 count, per range: 8 offset, 8 len; beside it the descriptor. An error: 0, 0, no descriptor
+ *   CREATE_LARGE  2 count, per piece of it that is there: 8 offset, 8 len, 4 crc; beside it the descriptor. An error: 0, no descriptor
  *
  * identity: node (string), 8 dev, 8 ino, 8 size, 8 mtime_ns, 8 ctime_ns
  * large: 8 size, 4 mode, 8 mtime_ns, 1 has_holes, identity, path (string)
@@ -43,7 +43,7 @@
 
 #define FM_CHANNEL_MAGIC UINT32_C(0x4e484346)
 #define FM_CHANNEL_ASK_MAX 8192u	/* a path, or the acks and needs */
-#define FM_CHANNEL_ANSWER_MAX 49152u	/* the ranges of a large file, or FM_CHANNEL_LARGES_MAX paths */
+#define FM_CHANNEL_ANSWER_MAX 49152u	/* the pieces of a large file, or FM_CHANNEL_LARGES_MAX paths */
 #define FM_CHANNEL_NOTE_MAX 255u
 
 enum fm_channel_op {
@@ -111,8 +111,7 @@ struct fm_channel_answer {
 	struct fm_tree_large *larges;	/* to encode */
 	struct fm_reader larges_at;	/* decoded: for fm_channel_get_large(), larges_count times */
 	struct fm_channel_need need;	/* APPLY; its count may be 0 */
-	uint32_t have_crc;
-	struct fm_ranges have;		/* CREATE_LARGE; whoever decoded it frees it */
+	struct fm_have have;		/* CREATE_LARGE; whoever decoded it frees it */
 };
 
 /* Into buf; returns the length. 0: values out of range, or more than fits. */

@@ -231,7 +231,7 @@ static int receive(struct remote *r, struct line *l, const struct fm_channel_ask
 	else if (ret < 0)
 		ret = broke_nonsense(r, "not a message of a tree", err);
 	if (ret == 0 && (answer->op != ask->op || answer->tag != ask->tag)) {
-		fm_ranges_free(&answer->have);
+		fm_have_free(&answer->have);
 		ret = broke_nonsense(r, "the answer to something else", err);
 	}
 	if (ret < 0)
@@ -296,7 +296,7 @@ static int call_simple(struct remote *r, struct fm_channel_ask *ask, const struc
 			ret = broke_nonsense(r, "descriptors that nobody wants", err);
 		else
 			ret = error_of(&answer, err);
-		fm_ranges_free(&answer.have);
+		fm_have_free(&answer.have);
 		fm_channel_close_fds(&fds);
 	}
 	line_put(r, l, false);
@@ -594,8 +594,8 @@ static bool is_have_of(const struct fm_ranges *have, uint64_t size)
 	return true;
 }
 
-static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, int *fd, struct fm_ranges *have,
-		       uint32_t *have_crc, struct fm_err *err)
+static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *ask, int *fd, struct fm_have *have,
+		       struct fm_err *err)
 {
 	struct fm_channel_answer answer;
 	struct fm_channel_fds fds;
@@ -606,21 +606,19 @@ static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *
 	ret = error_of(&answer, err);
 	if (ret == 0 && (fds.count != 1 || !is_writable_file(fds.at[0])))
 		ret = broke_nonsense(r, "no file open for reading and writing", err);
-	else if (ret == 0 && !is_have_of(&answer.have, ask->large.size))
+	else if (ret == 0 && !is_have_of(&answer.have.ranges, ask->large.size))
 		ret = broke_nonsense(r, "parts of a file where it has none", err);
 	if (ret < 0) {
-		fm_ranges_free(&answer.have);
+		fm_have_free(&answer.have);
 		fm_channel_close_fds(&fds);
 		return ret;
 	}
 	*fd = fds.at[0];
 	*have = answer.have;
-	*have_crc = answer.have_crc;
 	return 0;
 }
 
-static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
-			       struct fm_err *err)
+static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
 {
 	struct remote *r = remote_of(t);
 	struct fm_channel_ask ask = { .op = FM_CHANNEL_CREATE_LARGE, .large = *how };
@@ -633,7 +631,7 @@ static int remote_create_large(struct fm_tree *t, const struct fm_tree_large *ho
 	l = line_take(r, false, &ret, err);
 	if (!l)
 		return ret;
-	ret = create_with(r, l, &ask, fd, have, have_crc, err);
+	ret = create_with(r, l, &ask, fd, have, err);
 	line_put(r, l, false);
 	return ret;
 }

@@ -158,7 +158,7 @@ static int do_create_large(struct line *l, struct fm_channel_answer *a, struct f
 	struct fm_tree *t = l->channel->tree;
 	int ret;
 
-	ret = t->ops->create_large(t, &l->ask.large, &fds->at[0], &a->have, &a->have_crc, err);
+	ret = t->ops->create_large(t, &l->ask.large, &fds->at[0], &a->have, err);
 	fds->count = ret == 0 ? 1 : 0;
 	return ret;
 }
@@ -268,7 +268,7 @@ static int answer(struct line *l, const struct fm_channel_fds *passed)
 	add_common(l, &a, &err);
 	len = fm_channel_put_answer(&a, l->out);
 	ret = len > 0 ? fm_channel_send(l->socket, l->out, len, &fds) : -EINVAL;
-	fm_ranges_free(&a.have);
+	fm_have_free(&a.have);
 	fm_channel_close_fds(&fds);
 	return ret;
 }

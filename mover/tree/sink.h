@@ -229,12 +229,12 @@ void fm_sink_free_pieces(struct fm_sink *s);
 
 /* ---- sink_resume.c ---- */
 
-/* 1: the file is in data, from an earlier try. 0: it is not, and has to come. */
+/* 1: the file is in data, from an earlier try, and was read again. 0: it is not, and has to come. */
 int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
 
-/* The same for a large file of which a part may be there: *have and *crc. */
+/* The same for a large file of which a part may be there: *have. Nobody has looked at that yet. */
 int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-			struct fm_ranges *have, uint32_t *crc);
+			struct fm_have *have);
 
 /* ---- sink_reuse.c ---- */
 
@@ -255,8 +255,7 @@ void fm_sink_free_made(struct fm_sink *s);
 /* ---- the table's functions ---- */
 
 int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
-int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
-			 struct fm_err *err);
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err);
 int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err);
 int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int fd, const struct fm_digest *digest,
 		       struct fm_err *err);

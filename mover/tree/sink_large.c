@@ -37,7 +37,7 @@ static int open_existing(const struct fm_sink_at *at, int flags)
 
 /* It was begun before in this try. What the journal says of it is kept; the rest comes again. */
 static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-		      struct fm_ranges *have, uint32_t *crc)
+		      struct fm_have *have)
 {
 	struct stat st;
 	int ret = fm_sink_check_name(call, at);
@@ -46,7 +46,7 @@ static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, co
 	if (ret == 0)
 		ret = fm_sink_log(call->s, call->err);
 	if (ret == 0)
-		ret = fm_sink_resume_part(call, at, e, have, crc);
+		ret = fm_sink_resume_part(call, at, e, have);
 	if (ret != 0)
 		return ret < 0 ? ret : open_existing(at, 0);
 	ret = fm_tsys_fstatat(at->dir, at->name, &st);
@@ -62,17 +62,17 @@ static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at, co
 }
 
 static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-		      struct fm_ranges *have, uint32_t *crc)
+		      struct fm_have *have)
 {
 	int ret = 0;
 
 	if (call->s->was_count > 0)
-		ret = fm_sink_resume_part(call, at, e, have, crc);
+		ret = fm_sink_resume_part(call, at, e, have);
 	if (ret < 0)
 		return ret;
 	ret = ret > 0 ? open_existing(at, 0) : fm_tsys_open(at->dir, at->name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (ret == -EEXIST)
-		return open_again(call, at, e, have, crc);
+		return open_again(call, at, e, have);
 	return ret;
 }
 
@@ -103,7 +103,7 @@ static int make_room(struct fm_sink_call *call, int fd, const struct fm_tree_lar
 	return ret;
 }
 
-static int create(struct fm_sink_call *call, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *crc)
+static int create(struct fm_sink_call *call, const struct fm_tree_large *how, int *fd, struct fm_have *have)
 {
 	struct fm_sink_at at;
 	struct fm_pack_entry e;
@@ -113,7 +113,7 @@ static int create(struct fm_sink_call *call, const struct fm_tree_large *how, in
 		ret = fm_sink_at(call, e.path, e.path_len, &at);
 	if (ret < 0)
 		return ret;
-	*fd = open_large(call, &at, &e, have, crc);
+	*fd = open_large(call, &at, &e, have);
 	ret = *fd < 0 ? *fd : make_room(call, *fd, how);
 	/* The text is there if somebody nearer to it set one. */
 	if (ret < 0 && call->err->code == 0)
@@ -123,26 +123,23 @@ static int create(struct fm_sink_call *call, const struct fm_tree_large *how, in
 	return ret < 0 ? call->err->code : 0;
 }
 
-int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
-			 struct fm_err *err)
+int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
 	struct fm_sink_call call;
 	struct fm_err ours = { 0 };
 	int ret = fm_sink_enter(s, err);
 
-	*have = (struct fm_ranges){ 0 };
-	*have_crc = 0;
+	*have = (struct fm_have){ .crc = 0 };
 	if (ret == 0 && s->opts.is_dry)
 		ret = fm_err_set(err, -EPROTO, "a large file came in a dry run");
 	if (ret < 0)
 		return ret;
 	fm_sink_begin(&call, s, &ours);
-	ret = create(&call, how, fd, have, have_crc);
+	ret = create(&call, how, fd, have);
 	fm_sink_end(&call);
 	if (ret < 0) {
-		fm_ranges_free(have);
-		*have = (struct fm_ranges){ 0 };
+		fm_have_free(have);
 		fm_err_set(err, ret, "%s", ours.text);
 	}
 	return ret;

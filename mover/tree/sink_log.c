@@ -52,7 +52,7 @@ static bool is_full(const struct fm_sink_made *m, size_t path_len)
 
 static bool follows(const struct fm_journal_entry *last, const struct fm_journal_entry *e)
 {
-	return last->offset + last->len == e->offset && last->path_len == e->path_len && last->size == e->size &&
+	return last->offset + last->len == e->offset && last->len + e->len <= FM_JOURNAL_PIECE_BYTES && last->path_len == e->path_len && last->size == e->size &&
 	       last->mtime_ns == e->mtime_ns && last->identity == e->identity;
 }
 

@@ -3,13 +3,17 @@
  * sink_resume - files that earlier tries made.
  *
  * A try begins with an empty data directory; what earlier ones made lies in was.<n>. A file moves from there into data
- * if the journal says that it is what the source has now. So whatever the source has no more does not come along,
+ * if the journal says that it is what the source has now, and it still has the content that the journal says. So whatever the source has no more does not come along,
  * and no file that exists is ever trusted for its name. Directories that got their mode already and may not be entered
  * are not opened up: what is in them is sent again.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "mover/base/crc32c.h"
+#include "mover/journal/reread.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -18,6 +22,7 @@ struct wanted {
 	uint64_t size_min;	/* it has at least these bytes */
 	bool is_whole;		/* it is finished: exactly these, and the time is the source's */
 	int64_t mtime_ns;
+	uint32_t crc;		/* of one that is whole: its contribution */
 };
 
 static int open_caches(struct fm_sink_call *call)
@@ -46,6 +51,35 @@ static bool is_wanted(const struct stat *st, const struct wanted *w)
 	return (uint64_t)st->st_size == w->size_min && fm_tsys_mtime(st) == w->mtime_ns;
 }
 
+/* For reading from the disk, where that can be. */
+static int open_direct(int dir, const char *name)
+{
+	int fd = fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_DIRECT, 0);
+
+	return fd == -EINVAL ? fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : fd;
+}
+
+/* Whether it has the content that the journal says. One that cannot be read has not. */
+static int is_intact(struct fm_sink_call *call, int dir, const char *name, const struct wanted *w)
+{
+	uint32_t part = 0;
+	int fd, ret;
+
+	if (w->size_min == 0)
+		return 1;
+	fd = open_direct(dir, name);
+	ret = fd < 0 ? fd : fm_reread(fd, 0, w->size_min, &part);
+	if (fd >= 0)
+		(void)close(fd);	/* only read */
+	if (ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE)
+		return ret;
+	if (ret == 0 && part == w->crc)
+		return 1;
+	call->count.damaged_files++;
+	call->count.damaged_bytes += w->size_min;
+	return 0;
+}
+
 /* A directory that got its mode already may forbid it. */
 static int move_here(const struct fm_sink_at *at, int dir)
 {
@@ -56,7 +90,7 @@ static int move_here(const struct fm_sink_at *at, int dir)
 	return ret;
 }
 
-/* 1: moved. 0: not there, or not as wanted. */
+/* 1: moved. 0: not there, or not as wanted. -ENOMEM and the like: nobody can say. */
 static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_at *at, const struct wanted *w)
 {
 	size_t dir_len = at->path_len - strlen(at->name);
@@ -69,6 +103,10 @@ static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_
 	ret = fm_tsys_fstatat(dir, at->name, &st);
 	if (ret < 0 || !is_wanted(&st, w))
 		return 0;
+	/* Before it moves: what is in data is taken for good by whoever sees it there. */
+	ret = w->is_whole ? is_intact(call, dir, at->name, w) : 1;
+	if (ret <= 0)
+		return ret;
 	ret = move_here(at, dir);
 	/* EEXIST: it is in data already, in whatever state; ENOENT: another thread was faster. */
 	return ret == 0;
@@ -82,9 +120,12 @@ static int get_here(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "look for", at->path, at->path_len, call->err);
-	for (unsigned i = call->s->was_count; i > 0; i--)
-		if (try_move(call, i - 1, at, w))
-			return 1;
+	for (unsigned i = call->s->was_count; i > 0 && ret == 0; i--)
+		ret = try_move(call, i - 1, at, w);
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "read again", at->path, at->path_len, call->err);
+	if (ret > 0)
+		return 1;
 	ret = fm_tsys_fstatat(at->dir, at->name, &st);
 	if (ret < 0 || !is_wanted(&st, w))
 		return 0;
@@ -97,8 +138,8 @@ static bool is_same(const struct fm_journal_file *f, const struct fm_pack_entry 
 	return f->size == e->size && f->mtime_ns == e->mtime_ns && f->identity == e->identity;
 }
 
-/* 1: the journal has something of that file; *have: a copy of it, if asked for. */
-static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_whole, struct fm_ranges *have, uint32_t *crc)
+/* 1: the journal has something of that file; *have: a copy of it, if asked for; *crc: its contributions. */
+static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_whole, struct fm_have *have, uint32_t *crc)
 {
 	const struct fm_journal_file *f;
 	int ret = 0;
@@ -107,9 +148,8 @@ static int look_up(struct fm_sink *s, const struct fm_pack_entry *e, bool *is_wh
 	f = fm_journal_find(s->journal, e->path, e->path_len);
 	if (f && is_same(f, e)) {
 		*is_whole = fm_ranges_bytes(&f->ranges) == f->size;
-		if (have)
-			*crc = f->crc;
-		ret = have ? fm_ranges_copy(have, &f->ranges) : 0;
+		*crc = f->crc;
+		ret = have ? fm_have_copy(have, f) : 0;
 		ret = ret < 0 ? ret : 1;
 	}
 	pthread_mutex_unlock(&s->journaling);
@@ -124,9 +164,14 @@ static void count_resumed(struct fm_sink_call *call, const struct fm_pack_entry 
 
 int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
 {
-	const struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
+	struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
 	bool is_whole = false;
-	int ret = look_up(call->s, e, &is_whole, NULL, NULL);
+	int ret;
+
+	/* It comes by itself, goes on with what is there, and is read again beside the rest of the tree. */
+	if (e->size > FM_TREE_LARGE)
+		return 0;
+	ret = look_up(call->s, e, &is_whole, NULL, &w.crc);
 
 	if (ret <= 0 || !is_whole)
 		return ret < 0 ? fm_sink_fail(call->s, ret, "look for", e->path, e->path_len, call->err) : 0;
@@ -149,24 +194,22 @@ static uint64_t end_of(const struct fm_ranges *r)
 }
 
 int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e,
-			struct fm_ranges *have, uint32_t *crc)
+			struct fm_have *have)
 {
 	struct wanted w = { .mtime_ns = e->mtime_ns };
 	bool is_whole;
-	int ret = look_up(call->s, e, &is_whole, have, crc);
+	int ret = look_up(call->s, e, &is_whole, have, &w.crc);
 
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "look for", e->path, e->path_len, call->err);
 	if (ret == 0)
 		return 0;
-	w.size_min = end_of(have);
+	w.size_min = end_of(&have->ranges);
 	ret = get_here(call, at, &w);
 	if (ret > 0) {
-		count_resumed(call, e, ret == 1 ? fm_ranges_bytes(have) : 0);
+		count_resumed(call, e, ret == 1 ? fm_ranges_bytes(&have->ranges) : 0);
 		return 1;
 	}
-	fm_ranges_free(have);
-	*have = (struct fm_ranges){ 0 };
-	*crc = 0;
+	fm_have_free(have);
 	return ret < 0 ? ret : fm_sink_forget(call->s, e->path, e->path_len, call->err);
 }

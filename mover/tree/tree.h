@@ -52,6 +52,8 @@ struct fm_tree_count {
 	uint64_t reused_bytes;
 	uint64_t resumed_files;		/* ... or there from an earlier try */
 	uint64_t resumed_bytes;
+	uint64_t damaged_files;		/* of those that were there, small ones that were not what they should be: they come again */
+	uint64_t damaged_bytes;
 	uint64_t wanted_files;		/* of those that were offered, what the sink asked for */
 	uint64_t wanted_bytes;
 	bool is_reflinked;		/* reused by reflink; else by hard link */
@@ -112,11 +114,10 @@ struct fm_tree_ops {
 	 */
 	int (*apply)(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
 	/*
-	 * A large file: *fd is open for reading and writing (the caller's to close), `have` what is in it already from an
-	 * earlier try (to be freed by the caller) with its CRC contributions; else the file is empty.
+	 * A large file: *fd is open for reading and writing (the caller's to close), `have` what the journal says is in it already
+	 * from an earlier try (to be freed by the caller), which nobody has looked at yet; else the file is empty.
 	 */
-	int (*create_large)(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
-			    struct fm_err *err);
+	int (*create_large)(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err);
 	/* Of a large file these bytes are written; the next log() makes them count. Quick. entry->path is below the root. */
 	int (*wrote_large)(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err);
 	/* It is complete: mode, time, digest (NULL: none is known); fd is the one of create_large(), still the caller's. */

@@ -170,6 +170,8 @@ static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
 	to->reused_bytes += n->reused_bytes;
 	to->resumed_files += n->resumed_files;
 	to->resumed_bytes += n->resumed_bytes;
+	to->damaged_files += n->damaged_files;
+	to->damaged_bytes += n->damaged_bytes;
 	to->wanted_files += n->wanted_files;
 	to->wanted_bytes += n->wanted_bytes;
 	to->is_reflinked |= n->is_reflinked;

@@ -32,6 +32,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_VERIFIED] = &fm_wire_codec_verified,
 	[FM_WIRE_VOLUMES_ASK] = &fm_wire_codec_volumes_ask,
 	[FM_WIRE_VOLUMES] = &fm_wire_codec_volumes,
+	[FM_WIRE_KEPT] = &fm_wire_codec_kept,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -67,6 +68,8 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->verified.flags;
 	case FM_WIRE_VOLUMES:
 		return &m->volumes.flags;
+	case FM_WIRE_KEPT:
+		return &m->kept.flags;
 	default:
 		return NULL;
 	}

@@ -27,6 +27,8 @@
  *   chunks on data connections, each acknowledged when it is checked and written
  *   FINISH   source -> sink   sizes and CRC of the whole
  *   DONE     sink -> source   published (and durable, if asked); or ABORT
+ * A sink that says in READY what it has of an earlier try reads that again meanwhile, and tells with KEPT what of it is to be sent after
+ * all; FINISH follows the last KEPT.
  * With HOLD in FINISH the sink answers DONE with PREPARED when everything is on the disk but the name; COMMIT from the
  * source then gives it its name, and a second DONE says so.
  * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
@@ -90,6 +92,7 @@ enum fm_wire_type {
 	FM_WIRE_VERIFIED = 20,
 	FM_WIRE_VOLUMES_ASK = 21,
 	FM_WIRE_VOLUMES = 22,
+	FM_WIRE_KEPT = 23,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -201,7 +204,7 @@ struct fm_wire_put {
  * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 4 have_crc   20 2 count   22 2 zero
  *   24 - per range of the file that is there from an earlier try: 8 offset, 8 len   - note (string, may be empty: "buffered: ...")
  * Ranges are sorted, do not touch, and begin at multiples of 4096; they are not sent again. have_crc: the xor of their
- * contributions to the CRC of the whole (base/crc32c.h).
+ * contributions to the CRC of the whole (base/crc32c.h). With ranges, KEPT follows, once or more often.
  */
 struct fm_wire_range {
 	uint64_t offset;
@@ -287,7 +290,8 @@ struct fm_wire_finish {
 
 /*
  * DONE: 4 8 xfer   then what a tree's sink made, 8 bytes each, 0 for a file: 12 files   20 dirs   28 links   36 hard_links   44 bytes
- *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 - note (string): what was not as asked
+ *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 damaged_files   92 damaged_bytes (were there, and were not what
+ *   they should be)   100 - note (string): what was not as asked
  */
 struct fm_wire_done {
 	uint16_t flags;
@@ -301,6 +305,8 @@ struct fm_wire_done {
 	uint64_t reused_bytes;
 	uint64_t resumed_files;
 	uint64_t resumed_bytes;
+	uint64_t damaged_files;
+	uint64_t damaged_bytes;
 	struct fm_wire_str note;
 };
 
@@ -325,6 +331,23 @@ struct fm_wire_need {
 	uint64_t seq;
 	uint16_t count;
 	uint8_t bits[FM_WIRE_NEED_MAX / 8];
+};
+
+#define FM_WIRE_KEPT_LAST 1u		/* flags of KEPT: that was all; FINISH may follow */
+#define FM_WIRE_KEPT_FLAGS 1u
+
+/*
+ * KEPT (sink -> source), after a READY with ranges: what was there is read again while the rest comes.
+ *   4 8 xfer   12 8 reread (bytes of it, so far)   20 8 offset, 28 8 len of a stretch in these ranges that is not what it should be: send it
+ *   36 4 crc (its contributions in have_crc, which go with it)   40 4 zero
+ * A stretch begins at a multiple of 4096, and is told once. len, offset and crc 0: none; it goes on.
+ */
+struct fm_wire_kept {
+	uint16_t flags;
+	uint64_t xfer;
+	uint64_t reread;
+	struct fm_wire_range damaged;
+	uint32_t crc;
 };
 
 /* COMMIT (source -> sink): 4 8 xfer. */
@@ -483,6 +506,7 @@ struct fm_wire_msg {
 		struct fm_wire_bye bye;
 		struct fm_wire_need need;
 		struct fm_wire_commit commit;
+		struct fm_wire_kept kept;
 		struct fm_wire_verify verify;
 		struct fm_wire_verified verified;
 		struct fm_wire_volumes_ask volumes_ask;

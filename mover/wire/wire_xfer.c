@@ -306,6 +306,8 @@ static void put_done(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, d->reused_bytes);
 	fm_put_le64(w, d->resumed_files);
 	fm_put_le64(w, d->resumed_bytes);
+	fm_put_le64(w, d->damaged_files);
+	fm_put_le64(w, d->damaged_bytes);
 	fm_wire_put_str(w, &d->note);
 }
 
@@ -323,6 +325,8 @@ static int get_done(struct fm_reader *r, struct fm_wire_msg *m)
 	d->reused_bytes = fm_get_le64(r);
 	d->resumed_files = fm_get_le64(r);
 	d->resumed_bytes = fm_get_le64(r);
+	d->damaged_files = fm_get_le64(r);
+	d->damaged_bytes = fm_get_le64(r);
 	fm_wire_get_str(r, &d->note);
 	return 0;
 }
@@ -405,6 +409,51 @@ const struct fm_wire_codec fm_wire_codec_need = {
 	.put = put_need,
 	.get = get_need,
 	.check = check_need,
+};
+
+static void put_kept(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	const struct fm_wire_kept *k = &m->kept;
+
+	fm_put_le64(w, k->xfer);
+	fm_put_le64(w, k->reread);
+	fm_put_le64(w, k->damaged.offset);
+	fm_put_le64(w, k->damaged.len);
+	fm_put_le32(w, k->crc);
+	fm_wire_put_zeros(w, 4);
+}
+
+static int get_kept(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	struct fm_wire_kept *k = &m->kept;
+
+	k->xfer = fm_get_le64(r);
+	k->reread = fm_get_le64(r);
+	k->damaged.offset = fm_get_le64(r);
+	k->damaged.len = fm_get_le64(r);
+	k->crc = fm_get_le32(r);
+	return fm_wire_get_zeros(r, 4);
+}
+
+static int check_kept(const struct fm_wire_msg *m)
+{
+	const struct fm_wire_kept *k = &m->kept;
+
+	if (k->reread > FM_WIRE_SIZE_MAX || k->damaged.len > k->reread)
+		return -ERANGE;
+	if (k->damaged.len == 0)
+		return k->damaged.offset == 0 && k->crc == 0 ? 0 : -ERANGE;
+	if (k->damaged.offset % FM_WIRE_CHUNK_MIN != 0 || k->damaged.offset > FM_WIRE_SIZE_MAX - k->damaged.len)
+		return -ERANGE;
+	return 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_kept = {
+	.name = "KEPT",
+	.flags = FM_WIRE_KEPT_FLAGS,
+	.put = put_kept,
+	.get = get_kept,
+	.check = check_kept,
 };
 
 static void put_commit(struct fm_writer *w, const struct fm_wire_msg *m)

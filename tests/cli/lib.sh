@@ -241,6 +241,15 @@ is_clean() {
 	[ -z "$left" ]
 }
 
+# flip FILE OFFSET: one bit there, the time as it was: what a disk would do.
+flip() {
+	local mtime
+
+	mtime=$(stat -c %y "$1")
+	printf "\\$(printf %o $(($(od -An -tu1 -j "$2" -N 1 "$1") ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+	touch -d "$mtime" "$1"
+}
+
 # json KEY FILE: the value of a key in one flat JSON object, without its quotes.
 json() {
 	sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$2"

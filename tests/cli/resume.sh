@@ -60,6 +60,18 @@ put() {
 	same "$big" "$(store 2)/put/x"
 	no_partials . "$(store 2)/put"
 
+	# What was there and what came then are both known by blocks (where the file system keeps attributes of users).
+	if fmove verify -q n2:s/put/x; then
+		flip "$(store 2)/put/x" 100
+		flip "$(store 2)/put/x" $((SIZE - 1))
+		fmove verify n2:s/put/x >out 2>err
+		grep -Eq '^corrupt: put/x at byte 0, somewhere in 4,194,304 bytes$' out || bad "damage of a file that was gone on with: $(cat out err)"
+		flip "$(store 2)/put/x" 100
+		fmove verify n2:s/put/x >out 2>err
+		grep -Eq '^corrupt: put/x at byte 16,777,216, somewhere in 3,222,784 bytes$' out || bad "damage of its end: $(cat out err)"
+		flip "$(store 2)/put/x" $((SIZE - 1))
+	fi
+
 	# Into a file that is there: the old one stays until the end.
 	interrupted "$(store 2)/put" put/x KILL 137 fmove put --force $SLOW "$big.other" n2:s/put/x
 	same "$big" "$(store 2)/put/x"

@@ -52,14 +52,14 @@ static void check_answer(const uint8_t *data, size_t size)
 		return;
 	check(a.ret >= -4095 && a.ret <= (int64_t)FM_CHANNEL_PACK_MAX);
 	check(a.text_len < FM_ERR_TEXT_MAX && a.note_len <= FM_CHANNEL_NOTE_MAX && a.need.count <= FM_TREE_OFFERS_MAX);
-	check(a.larges_count <= FM_CHANNEL_LARGES_MAX && a.have.count <= FM_JOURNAL_RANGES_MAX);
+	check(a.larges_count <= FM_CHANNEL_LARGES_MAX && a.have.count <= FM_JOURNAL_PIECES_MAX);
 	for (unsigned i = 0; i < a.larges_count; i++) {
 		fm_channel_get_large(&a.larges_at, &larges[i]);
 		check_large(&larges[i]);
 	}
 	a.larges = larges;
 	check(fm_channel_put_answer(&a, again) == size && memcmp(again, data, size) == 0);
-	fm_ranges_free(&a.have);
+	fm_have_free(&a.have);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

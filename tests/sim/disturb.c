@@ -205,6 +205,8 @@ void scenario_plan_faults(struct scenario *sc)
 		scenario_plan_crashes(sc);
 	if (kind == 10 || (kind >= 7 && kind <= 9 && sim_one_in(sc->sim, 4)))
 		plan_hangs(sc, &f);
+	if (kind >= 2 && sim_one_in(sc->sim, 2))
+		f.kept_flips = 1 + (unsigned)sim_below(sc->sim, 8);
 	sim_trace(sc->sim, "misfortune of kind %llu", (unsigned long long)kind);
 	sim_set_faults(sc->sim, &f);
 }

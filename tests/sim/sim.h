@@ -54,6 +54,7 @@ struct sim_faults {
 	unsigned create_fails;		/* open_source, create */
 	unsigned publish_fails;
 	unsigned source_changes;	/* per file opened as a source */
+	unsigned kept_flips;		/* what an earlier try left is damaged while nobody has it open; per piece */
 	unsigned tree_hangs;		/* a tree's disk hangs for up to 150 s; per pack, a few in all */
 	unsigned loop_stall;		/* a thread does not get to run for up to 20 ms; per pass */
 	uint64_t space_bytes;		/* a sink that grows beyond it is out of space; 0: endless */
@@ -68,6 +69,7 @@ enum sim_fired {
 	SIM_FIRED_CHANGE = 16,
 	SIM_FIRED_HANG = 32,
 	SIM_FIRED_CRASH = 64,
+	SIM_FIRED_ROT = 128,		/* in what earlier tries left: no cause of a failure */
 };
 
 /*

@@ -231,6 +231,12 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 	case FM_WIRE_COMMIT:
 		m->commit.xfer = id;
 		break;
+	case FM_WIRE_KEPT:
+		m->kept = (struct fm_wire_kept){ .flags = (uint16_t)one_in(h, 3), .xfer = id, .reread = 1 + below(h, 100000) };
+		if (one_in(h, 2))
+			m->kept.damaged = (struct fm_wire_range){ below(h, 16) * 4096, 1 + below(h, m->kept.reread) };
+		m->kept.crc = m->kept.damaged.len > 0 ? (uint32_t)below(h, UINT32_MAX) : 0;
+		break;
 	case FM_WIRE_VERIFY:
 		m->verify = (struct fm_wire_verify){ .id = id };
 		fill_store(h, &m->verify.store, &m->verify.path, false);
@@ -306,7 +312,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_VOLUMES));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_KEPT));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "tests/sim/sim_tree_priv.h"
 
 #define BLOCK 4096u
 #define RANGES_MAX 2048
+#define PIECE 65536u		/* what a journal writes down at once */
 #define JOURNAL_BEHIND_NS (5 * FM_NS_PER_S)	/* twice the most that is seen */
 
 struct sim_entry {
@@ -76,7 +78,9 @@ struct sim_file {
 	struct sim_partial *partial;	/* sink that can be gone on with later */
 	bool is_synced;			/* what is logged is on the disk for good */
 	bool has_begun;
-	struct fm_ranges have;		/* was there from an earlier try */
+	struct fm_ranges have;		/* was there from an earlier try, undamaged */
+	struct fm_ranges damaged;	/* was there, and has to come again */
+	bool may_resend;		/* a read of what was there failed */
 	struct fm_ranges logged;	/* that too, and what was logged since */
 	struct fm_ranges written;
 	uint64_t unlogged_ns;		/* when the first write came that nobody has asked the journal for; 0: none */
@@ -223,7 +227,8 @@ static int64_t finish_write(struct disk_io *d)
 	f->end = end > f->end ? end : f->end;
 	if (f->partial) {
 		add_range(f, &f->written, d->offset, d->io->len);
-		check_journal(f);
+		if (!fm_ranges_overlap(&f->damaged, d->offset, d->io->len))	/* the journal has that already */
+			check_journal(f);
 	}
 	if (f->file.is_stream)
 		f->stream_at = end;
@@ -310,7 +315,7 @@ static void file_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 
 	if (!f->file.is_stream) {
 		assert(!f->file.has_fixed_size || io->offset + io->len <= f->size);
-		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !sim_is_suspect(f->path))
+		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !f->may_resend && !sim_is_suspect(f->path))
 			sim_fail(sim_of(f), "what was there of %s was sent again", f->path);
 		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
 	}
@@ -460,6 +465,42 @@ static void copy_ranges(struct sim_file *f, struct fm_ranges *to, const struct f
 		sim_fail(sim_of(f), "no memory for ranges");
 }
 
+/* Somebody wrote to it, or the disk rotted, while nobody had it open: the journal says what it was. */
+static void maybe_rot(struct sim_file *f, const struct fm_written *piece)
+{
+	struct sim *s = sim_of(f);
+
+	if (!sim_one_in(s, sim_faults(s)->kept_flips)) {
+		add_range(f, &f->have, piece->offset, piece->len);
+		add_range(f, &f->logged, piece->offset, piece->len);
+		return;
+	}
+	sim_fired(s, SIM_FIRED_ROT);
+	add_range(f, &f->damaged, piece->offset, piece->len);
+	f->blob->bytes[piece->offset + sim_below(s, piece->len)] ^= (uint8_t)(1u << sim_below(s, 8));
+	sim_trace(s, "%s: %s rots at %llu", f->node->name, f->path, (unsigned long long)piece->offset);
+}
+
+/* Pieces as journals have them. */
+static int say_pieces(struct sim_file *f, const struct fm_ranges *logged, struct fm_have *have)
+{
+	size_t max = (size_t)(fm_ranges_bytes(logged) / PIECE) + 2 * logged->count;
+
+	have->pieces = FM_FAULT("sim.have") ? NULL : fm_budget_alloc(max * sizeof(*have->pieces));
+	if (!have->pieces)
+		return -ENOMEM;
+	for (size_t i = 0; i < logged->count; i++)
+		for (uint64_t at = logged->at[i].offset, end = at + logged->at[i].len; at < end;) {
+			uint64_t next = at - at % PIECE + PIECE < end ? at - at % PIECE + PIECE : end;
+			struct fm_written *w = &have->pieces[have->count++];
+
+			*w = (struct fm_written){ .offset = at, .len = next - at, .crc = parts_of(f->blob, at, next - at) };
+			have->crc ^= w->crc;
+			at = next;
+		}
+	return 0;
+}
+
 static int file_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
 {
 	struct sim_file *f = file_of(file);
@@ -479,17 +520,31 @@ static int file_begin(struct fm_file *file, const struct fm_identity *source, st
 		fm_ranges_free(&p->written);
 	}
 	p->source = *source;
-	copy_ranges(f, &f->have, &p->logged);
-	copy_ranges(f, &f->logged, &p->logged);
 	if (p->logged.count == 0)
 		return 0;
 	copy_ranges(f, &f->written, &p->written);
 	copy_ranges(f, &have->ranges, &p->logged);
 	blob_reserve(sim_of(f), f->blob, p->blob.size);
 	memcpy(f->blob->bytes, p->blob.bytes, (size_t)p->blob.size);
-	for (size_t i = 0; i < have->ranges.count; i++)
-		have->crc ^= parts_of(f->blob, have->ranges.at[i].offset, have->ranges.at[i].len);
+	if (say_pieces(f, &p->logged, have) < 0)
+		return fm_err_set(err, -ENOMEM, "no memory for what is there");
+	for (size_t i = 0; i < have->count; i++)
+		maybe_rot(f, &have->pieces[i]);
 	world_of(f->node)->resumed += fm_ranges_bytes(&have->ranges);
+	return 0;
+}
+
+static int file_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
+{
+	struct sim_file *f = file_of(file);
+
+	check_worker(f->node);
+	assert(f->has_begun && len > 0 && !f->is_published && !f->is_discarded);
+	if (FM_FAULT("sim.reread")) {
+		f->may_resend = true;
+		return -EIO;
+	}
+	*part = parts_of(f->blob, offset, len);
 	return 0;
 }
 
@@ -612,6 +667,7 @@ static void file_close(struct fm_file *file)
 	if (!f->is_dead)
 		forget_partial(f);
 	fm_ranges_free(&f->have);
+	fm_ranges_free(&f->damaged);
 	fm_ranges_free(&f->logged);
 	fm_ranges_free(&f->written);
 	world_of(f->node)->files--;
@@ -631,6 +687,7 @@ static const struct fm_file_ops plain_ops = {
 static const struct fm_file_ops resumable_ops = {
 	.write = file_write,
 	.begin = file_begin,
+	.reread = file_reread,
 	.log = file_log,
 	.publish = file_publish,
 	.discard = file_discard,

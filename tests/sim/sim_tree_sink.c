@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/store/tree_file.h"
@@ -310,8 +311,36 @@ static uint32_t parts_of(struct sink *s, int fd, uint64_t offset, uint64_t len)
 	return fm_crc32c_part(fm_crc32c(0, bytes, (size_t)len), offset, len);
 }
 
-static int sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_ranges *have, uint32_t *have_crc,
-			     struct fm_err *err)
+/* See sim_store.c. What rots is not logged any more: the next try would not know it for what it is. */
+static int say_have(struct sink *s, struct staged *st, struct fm_have *have)
+{
+	struct fm_ranges logged = { 0 };
+	size_t count = st->logged.count;
+
+	if (count == 0)
+		return 0;
+	have->pieces = FM_FAULT("sim.have") ? NULL : fm_budget_alloc(count * sizeof(*have->pieces));
+	if (!have->pieces)
+		return -ENOMEM;
+	copy_ranges(s, &have->ranges, &st->logged);
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_range *r = &st->logged.at[i];
+		struct fm_written *w = &have->pieces[have->count++];
+
+		*w = (struct fm_written){ r->offset, r->len, parts_of(s, st->fd, r->offset, r->len) };
+		have->crc ^= w->crc;
+		if (r->len < 4 || !sim_one_in(sim_of(s), sim_faults(sim_of(s))->kept_flips)) {
+			add_range(s, &logged, r->offset, r->len);
+		} else if (pwrite(st->fd, "rot", 3, (off_t)(r->offset + sim_below(sim_of(s), r->len - 3))) == 3) {
+			sim_fired(sim_of(s), SIM_FIRED_ROT);
+		}
+	}
+	fm_ranges_free(&st->logged);
+	st->logged = logged;
+	return 0;
+}
+
+static int sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int *fd, struct fm_have *have, struct fm_err *err)
 {
 	struct sink *s = sink_of(t);
 	struct staged *st;
@@ -329,11 +358,10 @@ static int sink_create_large(struct fm_tree *t, const struct fm_tree_large *how,
 		st->fd = memfd_create("sim", MFD_CLOEXEC);
 	st->e.blob->attr.mode = how->mode;
 	st->e.blob->attr.mtime_ns = how->mtime_ns;
-	copy_ranges(s, have, &st->logged);
-	for (size_t i = 0; i < have->count; i++)
-		*have_crc ^= parts_of(s, st->fd, have->at[i].offset, have->at[i].len);
-	sim_disk_world(sim_of(s))->resumed += fm_ranges_bytes(have);
-	s->count.resumed_bytes += fm_ranges_bytes(have);
+	if (say_have(s, st, have) < 0)
+		return fm_err_set(err, -ENOMEM, "no memory for what is there");
+	sim_disk_world(sim_of(s))->resumed += fm_ranges_bytes(&have->ranges);
+	s->count.resumed_bytes += fm_ranges_bytes(&have->ranges);
 	*fd = dup(st->fd);
 	return *fd < 0 ? fm_err_set(err, -EMFILE, "no descriptor") : 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/tree/channel.h"
@@ -145,13 +146,12 @@ struct moving {
 
 static void move_large(struct moving *m, const struct fm_tree_large *l)
 {
-	struct fm_ranges have = { 0 };
+	struct fm_have have = { .crc = 0 };
 	struct fm_err err = { 0 };
 	static _Thread_local char buf[1 << 20];
-	uint32_t crc = 0;
 	int fd = -1, ret;
 
-	ret = m->to->ops->create_large(m->to, l, &fd, &have, &crc, &err);
+	ret = m->to->ops->create_large(m->to, l, &fd, &have, &err);
 	for (uint64_t at = 0; ret == 0 && at < l->size;) {
 		ssize_t n = pread(l->fd, buf, sizeof(buf), (off_t)at);
 		struct fm_journal_entry e = { .path = l->path, .path_len = strlen(l->path), .size = l->size, .mtime_ns = l->mtime_ns,
@@ -170,7 +170,7 @@ static void move_large(struct moving *m, const struct fm_tree_large *l)
 		printf("large %s: %s\n", l->path, err.text);
 		atomic_store(&m->failed, ret);
 	}
-	fm_ranges_free(&have);
+	fm_have_free(&have);
 	if (fd >= 0)
 		close(fd);
 	close(l->fd);
@@ -387,7 +387,7 @@ static void *liar_run(void *arg)
 		liar->spoil(out, &len);
 	(void)fm_channel_send(liar->sockets[0], out, len, &fds);	/* may be ended already */
 	fm_channel_close_fds(&fds);
-	fm_ranges_free(&a.have);
+	fm_have_free(&a.have);
 	return NULL;
 }
 
@@ -573,7 +573,9 @@ static void lie_have(const struct fm_channel_ask *ask, struct fm_channel_answer 
 {
 	char path[] = "/tmp/fm-channel-have.XXXXXX";
 
-	(void)fm_ranges_add(&a->have, 0, ask->large.mode == 1 ? 4097 : ask->large.mode == 2 ? 20000 : 4096, 9);
+	a->have.pieces = fm_budget_alloc(sizeof(*a->have.pieces));
+	a->have.pieces[0] = (struct fm_written){ .len = ask->large.mode == 1 ? 4097 : ask->large.mode == 2 ? 20000 : 4096 };
+	a->have.count = 1;
 	fds->at[fds->count++] = ask->large.mode == 3 ? open("/proc/self/exe", O_RDONLY) : mkstemp(path);
 	if (ask->large.mode != 3)
 		unlink(path);
@@ -586,17 +588,16 @@ static void test_lies_about_what_is_there(void)
 	for (unsigned mode = 0; mode < 4; mode++) {	/* which of them */
 		struct fm_tree_large how = { .path = "x", .size = 10000, .mode = mode };
 		struct liar liar = { .lie = lie_have };
-		struct fm_ranges have = { 0 };
+		struct fm_have have = { .crc = 0 };
 		struct fm_err err = { 0 };
-		uint32_t crc;
 		int fd = -1;
 
 		liar_begin(&liar, false);
-		CU_ASSERT_EQUAL(liar.remote->ops->create_large(liar.remote, &how, &fd, &have, &crc, &err), mode == 0 ? 0 : -EPROTO);
-		CU_ASSERT_EQUAL(fm_ranges_bytes(&have), mode == 0 ? 4096 : 0);
+		CU_ASSERT_EQUAL(liar.remote->ops->create_large(liar.remote, &how, &fd, &have, &err), mode == 0 ? 0 : -EPROTO);
+		CU_ASSERT_EQUAL(fm_ranges_bytes(&have.ranges), mode == 0 ? 4096 : 0);
 		if (fd >= 0)
 			close(fd);
-		fm_ranges_free(&have);
+		fm_have_free(&have);
 		liar_end(&liar);
 	}
 	CU_ASSERT_EQUAL(open_fds(), fds);
@@ -870,9 +871,28 @@ static void test_messages(void)
 
 			buf[i] = (uint8_t)v;
 			if (fm_channel_get_answer(buf, len, &a) == 0)
-				fm_ranges_free(&a.have);
+				fm_have_free(&a.have);
 			buf[i] = before;
 		}
+}
+
+/* What a caller's tree may answer, and must not: it would go into a message to the peer as it is. */
+static void test_bad_answers(void)
+{
+	static uint8_t buf[FM_CHANNEL_ANSWER_MAX];
+	struct fm_written pieces[] = { { 0, 8192, 7 }, { 4096, 4096, 1 } };
+	struct fm_channel_answer a = { .op = FM_CHANNEL_CREATE_LARGE, .text = "", .note = "", .have = { .pieces = pieces, .count = 2 } }, back;
+	size_t len = fm_channel_put_answer(&a, buf);
+
+	CU_ASSERT_TRUE(len > 0);
+	CU_ASSERT_EQUAL(fm_channel_get_answer(buf, len, &back), -EBADMSG);	/* one in another */
+	a.have.count = 0;
+	len = fm_channel_put_answer(&a, buf);
+	CU_ASSERT_EQUAL(fm_channel_get_answer(buf, len, &back), 0);
+	a.note_len = FM_CHANNEL_NOTE_MAX + 1;
+	CU_ASSERT_EQUAL(fm_channel_put_answer(&a, buf), 0);
+	a = (struct fm_channel_answer){ .op = FM_CHANNEL_APPLY, .text = "", .note = "", .need = { .count = FM_TREE_OFFERS_MAX + 1 } };
+	CU_ASSERT_EQUAL(fm_channel_put_answer(&a, buf), 0);
 }
 
 static void test_bad_asks(void)
@@ -959,6 +979,7 @@ static void test_faults(void)
 static const struct fm_test tests[] = {
 	{ "messages are read as they were written, others refused", test_messages },
 	{ "asks are read as they were written", test_asks },
+	{ "what an answer must not say is refused, and not said", test_bad_answers },
 	{ "an ask that cannot be said is none", test_bad_asks },
 	{ "a tree through channels is the same tree", test_tree },
 	{ "an error of the caller's tree is heard", test_error_of_the_tree },

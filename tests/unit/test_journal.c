@@ -774,6 +774,63 @@ static void test_bad_entries(void)
 
 /* ------------------------------------------------------------------------------------------------- limits */
 
+/* A single file's pieces are told one by one, also when it is complete; of a tree's file that is complete there is one. */
+static void test_pieces_told(void)
+{
+	int fd = file_of("", 0), tree_fd = file_of("", 0);
+	struct fm_journal *j = open_journal(fd, &file_opts), *tree = open_journal(tree_fd, &tree_opts);
+	const struct fm_journal_file *f;
+	struct fm_have have;
+
+	CU_ASSERT_EQUAL(append_one(j, piece("", 30, 20, 10, 4)), 0);
+	CU_ASSERT_EQUAL(append_one(j, piece("", 30, 0, 10, 1)), 0);
+	CU_ASSERT_EQUAL(append_one(j, piece("", 30, 10, 10, 2)), 0);
+	j = reopened(fd, j, &file_opts);
+	f = fm_journal_find(j, "", 0);
+	CU_ASSERT_TRUE(f && f->ranges.count == 1 && f->ranges.at[0].len == 30 && f->crc == 7);
+	CU_ASSERT_EQUAL_FATAL(f->count, 3);
+	for (uint64_t i = 0; i < 3; i++)
+		CU_ASSERT_TRUE(f->pieces[i].offset == 10 * i && f->pieces[i].len == 10 && f->pieces[i].crc == 1u << i);
+	CU_ASSERT_EQUAL(fm_have_copy(&have, f), 0);
+	CU_ASSERT_TRUE(have.count == 3 && have.crc == 7 && fm_ranges_bytes(&have.ranges) == 30 && have.pieces[2].offset == 20);
+	fm_have_free(&have);
+	CU_ASSERT_EQUAL(append_one(tree, piece("f", 30, 20, 10, 4)), 0);
+	CU_ASSERT_EQUAL(append_one(tree, piece("f", 30, 0, 10, 1)), 0);
+	CU_ASSERT_EQUAL(fm_journal_find(tree, "f", 1)->count, 2);
+	CU_ASSERT_EQUAL(append_one(tree, piece("f", 30, 10, 10, 2)), 0);
+	f = fm_journal_find(tree, "f", 1);
+	CU_ASSERT_TRUE(f && f->count == 1 && f->pieces[0].len == 30 && f->pieces[0].crc == 7);
+	fm_journal_close(j);
+	fm_journal_close(tree);
+	close(fd);
+	close(tree_fd);
+}
+
+/* More pieces than are told apart: neighbours become one, and nothing is lost. */
+static void test_pieces_max(void)
+{
+	const uint64_t count = 3 * FM_JOURNAL_PIECES_MAX, size = count + 1;
+	int fd = file_of("", 0);
+	struct fm_journal *j = open_journal(fd, &file_opts);
+	const struct fm_journal_file *f;
+	uint64_t end = 0;
+	uint32_t crc = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		CU_ASSERT_EQUAL(append_one(j, piece("", size, i, 1, 1u << i % 31)), 0);
+	j = reopened(fd, j, &file_opts);
+	f = fm_journal_find(j, "", 0);
+	CU_ASSERT_TRUE(f->count <= FM_JOURNAL_PIECES_MAX && fm_ranges_bytes(&f->ranges) == count);
+	for (size_t i = 0; i < f->count; i++) {
+		CU_ASSERT_EQUAL(f->pieces[i].offset, end);
+		end += f->pieces[i].len;
+		crc ^= f->pieces[i].crc;
+	}
+	CU_ASSERT_TRUE(end == count && crc == f->crc);
+	fm_journal_close(j);
+	close(fd);
+}
+
 static void test_ranges_max(void)
 {
 	const uint64_t size = 4 * FM_JOURNAL_RANGES_MAX;
@@ -1111,6 +1168,8 @@ static const struct fm_test tests[] = {
 	{ "a refused entry takes its whole call along", test_all_or_nothing },
 	{ "an entry out of its range is refused", test_bad_entries },
 	{ "too many ranges: the rest is left out", test_ranges_max },
+	{ "pieces are told one by one", test_pieces_told },
+	{ "too many pieces become fewer", test_pieces_max },
 	{ "too many unfinished files: the rest is left out", test_partial_max },
 	{ "too many files: the rest is left out", test_files_max },
 	{ "a journal does not grow beyond its limit", test_bytes_max },

@@ -85,7 +85,7 @@ static void end_sink(struct xfer *x, void (*how)(struct fm_file *file))
 	if (how)
 		how(x->file);
 	x->file->ops->close(x->file);
-	fm_ranges_free(&x->have.ranges);
+	fm_have_free(&x->have);
 }
 
 /* As fork(2), without the lane: what another thread of a process has locked stays so in its child. */
@@ -232,6 +232,38 @@ static void test_many_tries(void)
 	CU_ASSERT_EQUAL(write_chunks(&l, x.file, 1, 2, SALT, true), 0);
 	finish_put(&x, "f", 4, SALT);
 	end();
+}
+
+/* Goal: what is there is read again from the disk, and a bit that changed there is seen. */
+static void test_reread(void)
+{
+	char byte;
+	uint32_t part;
+	struct xfer x;
+	int fd;
+
+	for (unsigned n = 0; n < 4; n++) {
+		begin(bases[n / 2], n % 2);
+		interrupted_put("f", 2, n % 2);
+		CU_ASSERT_EQUAL_FATAL(open_sink(s, "f", n % 2, &x), 0);
+		CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
+		CU_ASSERT_EQUAL_FATAL(x.have.count, 1);
+		CU_ASSERT_TRUE(x.have.pieces[0].offset == 0 && x.have.pieces[0].len == 2 * CHUNK);
+		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 0, 2 * CHUNK, &part), 0);
+		CU_ASSERT_EQUAL(part, x.have.pieces[0].crc);
+		fd = open(partial_of(FM_PARTIAL_FILE), O_RDWR);
+		CU_ASSERT_EQUAL(pread(fd, &byte, 1, CHUNK + 5), 1);
+		byte ^= 4;
+		CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, CHUNK + 5), 1);
+		close(fd);
+		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 0, 2 * CHUNK, &part), 0);
+		CU_ASSERT_NOT_EQUAL(part, x.have.pieces[0].crc);
+		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 0, CHUNK, &part), 0);
+		CU_ASSERT_EQUAL(part, crc_of(0, 1));
+		CU_ASSERT_EQUAL(x.file->ops->reread(x.file, 16 * (uint64_t)CHUNK, CHUNK, &part), -ENODATA);
+		end_sink(&x, x.file->ops->discard);
+		end();
+	}
 }
 
 /* --------------------------------------------------------------------------------------- a sync that failed */
@@ -1092,6 +1124,7 @@ static const struct fm_test tests[] = {
 	{ "what was logged before a kill is there", test_killed },
 	{ "what was not logged is sent again", test_killed_early },
 	{ "many tries go on with each other", test_many_tries },
+	{ "what is there is read again from the disk", test_reread },
 	{ "after a failed sync nothing counts", test_failed_sync },
 	{ "what cannot be trusted is dropped", test_of_no_use },
 	{ "a source that nothing tells from others begins afresh", test_unknown_source },

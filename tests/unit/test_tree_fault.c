@@ -42,14 +42,13 @@ static int put_large(void)
 	struct fm_digest digest = { .crc = crc_of(9, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = A_TIME };
 	struct fm_journal_entry e = { .path = how.path, .path_len = 7, .size = LARGE_SIZE, .mtime_ns = A_TIME,
 				      .identity = fm_identity_hash(&how.id), .len = LARGE_SIZE };
-	struct fm_ranges have;
+	struct fm_have have;
 	uint8_t *buf;
-	uint32_t crc;
-	int fd, ret = t->ops->create_large(t, &how, &fd, &have, &crc, &err);
+	int fd, ret = t->ops->create_large(t, &how, &fd, &have, &err);
 
 	if (ret < 0)
 		return ret;
-	fm_ranges_free(&have);
+	fm_have_free(&have);
 	buf = malloc(LARGE_SIZE);
 	fill(buf, 9, 0, LARGE_SIZE);
 	CU_ASSERT_EQUAL(pwrite(fd, buf, LARGE_SIZE, 0), LARGE_SIZE);

@@ -55,6 +55,21 @@ static void offer_all(bool is_late_known)
 	CU_ASSERT_TRUE(is_needed(4));
 }
 
+/* One bit, and nothing tells but the content. */
+static void rot(const char *path)
+{
+	int fd = open(at(path), O_RDWR);
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	struct stat st;
+	char byte;
+
+	CU_ASSERT_TRUE(fstat(fd, &st) == 0 && pread(fd, &byte, 1, 77) == 1);
+	byte ^= 1;
+	times[1] = st.st_mtim;
+	CU_ASSERT_TRUE(pwrite(fd, &byte, 1, 77) == 1 && futimens(fd, times) == 0);
+	close(fd);
+}
+
 static void send_rest(void)
 {
 	pack_begin(0);
@@ -176,16 +191,15 @@ static void run_lying_journal(void)
 static void run_touched(void)
 {
 	const struct fm_tree_large how = large_of("large", 1, 10000);
-	struct fm_ranges have;
+	struct fm_have have;
 	char path[512];
-	uint32_t crc;
 	int fd;
 
 	MUST(sink_new(options()));
 	pack_begin(0);
 	add_file("f", 1, 5000);
 	OK(apply());
-	MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+	MUST(t->ops->create_large(t, &how, &fd, &have, &err));
 	write_large(&how, fd, 1, 0, 4096);
 	close(fd);
 	t->ops->keep(t);
@@ -199,8 +213,8 @@ static void run_touched(void)
 	add_offer("f", 1, 5000);
 	OK(apply());
 	CU_ASSERT_TRUE(is_needed(0));
-	MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
-	CU_ASSERT_TRUE(have.count == 0 && crc == 0);
+	MUST(t->ops->create_large(t, &how, &fd, &have, &err));
+	CU_ASSERT_TRUE(have.count == 0 && have.crc == 0);
 	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 0), 1);
 	close(fd);
 	fd = open(at("other"), O_RDONLY);
@@ -441,12 +455,11 @@ static uint32_t part_crc(unsigned salt, uint64_t offset, size_t len)
 
 static void begin_large(const struct fm_tree_large *how)
 {
-	struct fm_ranges have;
-	uint32_t crc;
+	struct fm_have have;
 	int fd;
 
-	MUST(t->ops->create_large(t, how, &fd, &have, &crc, &err));
-	CU_ASSERT_TRUE(have.count == 0 && crc == 0);
+	MUST(t->ops->create_large(t, how, &fd, &have, &err));
+	CU_ASSERT_TRUE(have.count == 0 && have.crc == 0);
 	write_large(how, fd, 1, 0, MIB);
 	write_large(how, fd, 1, MIB, MIB);
 	OK(t->ops->log(t, &err));
@@ -457,18 +470,17 @@ static void begin_large(const struct fm_tree_large *how)
 static void end_large(const struct fm_tree_large *how, uint64_t there)
 {
 	struct fm_digest digest = { .crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns };
-	struct fm_ranges have;
-	uint32_t crc;
+	struct fm_have have;
 	int fd;
 
-	MUST(t->ops->create_large(t, how, &fd, &have, &crc, &err));
-	CU_ASSERT_EQUAL(fm_ranges_bytes(&have), there);
-	CU_ASSERT_TRUE(fm_ranges_cover(&have, 0, 2 * MIB));
-	CU_ASSERT_EQUAL(crc, part_crc(1, 0, 2 * MIB) ^ (there > 2 * MIB ? part_crc(1, 3 * MIB, MIB) : 0));
+	MUST(t->ops->create_large(t, how, &fd, &have, &err));
+	CU_ASSERT_EQUAL(fm_ranges_bytes(&have.ranges), there);
+	CU_ASSERT_TRUE(fm_ranges_cover(&have.ranges, 0, 2 * MIB));
+	CU_ASSERT_EQUAL(have.crc, part_crc(1, 0, 2 * MIB) ^ (there > 2 * MIB ? part_crc(1, 3 * MIB, MIB) : 0));
 	write_large(how, fd, 1, 2 * MIB, LARGE_SIZE - 2 * MIB);
 	OK(t->ops->seal_large(t, how, fd, &digest, &err));
 	close(fd);
-	fm_ranges_free(&have);
+	fm_have_free(&have);
 }
 
 static void run_large(void)
@@ -492,18 +504,16 @@ static void run_large(void)
 	CU_ASSERT_EQUAL(used_bytes, 2 * LARGE_SIZE);
 }
 
-/* One that is begun in one try and ended in the next, and not sent a third time. */
 /* Begun twice before anything of it was logged: it counts once against a quota. */
 static void run_large_twice(void)
 {
 	const struct fm_tree_large how = large_of("large", 1, LARGE_SIZE);
-	struct fm_ranges have;
-	uint32_t crc;
+	struct fm_have have;
 	int fd;
 
 	MUST(sink_new(options()));
 	for (int i = 0; i < 2; i++) {
-		MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+		MUST(t->ops->create_large(t, &how, &fd, &have, &err));
 		CU_ASSERT_EQUAL(have.count, 0);
 		close(fd);
 	}
@@ -512,6 +522,21 @@ static void run_large_twice(void)
 	CU_ASSERT_EQUAL(used_bytes, 0);
 }
 
+/* All of it is there: nobody writes to it, and it is sealed once more. */
+static void whole_large(const struct fm_tree_large *how)
+{
+	struct fm_digest digest = { .crc = crc_of(1, LARGE_SIZE), .size = LARGE_SIZE, .mtime_ns = how->mtime_ns };
+	struct fm_have have;
+	int fd;
+
+	MUST(t->ops->create_large(t, how, &fd, &have, &err));
+	CU_ASSERT_TRUE(fm_ranges_bytes(&have.ranges) == LARGE_SIZE && have.count == 1 && have.pieces[0].crc == have.crc);
+	OK(t->ops->seal_large(t, how, fd, &digest, &err));
+	close(fd);
+	fm_have_free(&have);
+}
+
+/* One that is begun in one try and ended in the next. It is never said to be there, since somebody has to read it again. */
 static void run_large_resume(void)
 {
 	const struct fm_tree_large how = large_of("d/large", 1, LARGE_SIZE);
@@ -528,12 +553,14 @@ static void run_large_resume(void)
 		pack_begin(FM_PACK_OFFER);
 		pack_add(offer, "d/large", 1);
 		OK(apply());
-		CU_ASSERT_EQUAL(is_needed(0), i == 0);
+		CU_ASSERT_TRUE(is_needed(0));
 		if (i == 0) {
 			end_large(&how, 3 * MIB);
 			CU_ASSERT_EQUAL(counts().resumed_bytes, 3 * MIB);
 			t->ops->keep(t);
 			t->ops->close(t);
+		} else {
+			whole_large(&how);
 		}
 	}
 	CU_ASSERT_TRUE(counts().resumed_files == 1 && counts().resumed_bytes == LARGE_SIZE);
@@ -546,8 +573,7 @@ static void run_large_resume(void)
 static void run_large_hostile(void)
 {
 	static const char *const paths[] = { "../x", "/x", "l/x", ".fmove.x", "f/x", "f", "l", "d", "", NULL };
-	struct fm_ranges have;
-	uint32_t crc;
+	struct fm_have have;
 	int fd;
 
 	MUST(sink_new(options()));
@@ -559,7 +585,7 @@ static void run_large_hostile(void)
 	for (const char *const *path = paths; *path; path++) {
 		struct fm_tree_large how = large_of(*path, 1, LARGE_SIZE);
 
-		CU_ASSERT_EQUAL(t->ops->create_large(t, &how, &fd, &have, &crc, &err), -EPROTO);
+		CU_ASSERT_EQUAL(t->ops->create_large(t, &how, &fd, &have, &err), -EPROTO);
 		CU_ASSERT_EQUAL(err.code, -EPROTO);
 	}
 	t->ops->close(t);
@@ -734,7 +760,39 @@ static void test_update(void)
 	each_base(run_dry);
 }
 
+/* What rotted since it was logged is not taken for what the journal says: it is needed, and comes again. */
+static void run_rotten(void)
+{
+	char path[512];
+
+	die_half_way(options(), false);
+	snprintf(path, sizeof(path), "%s/data/logged", ours(FM_STAGING_TREE));
+	rot(path);
+	MUST(sink_new(options()));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("logged", 1, 5000);
+	add_offer("d/logged", 2, 600);
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0) && !is_needed(1));
+	CU_ASSERT_TRUE(counts().damaged_files == 1 && counts().damaged_bytes == 5000 && counts().resumed_bytes == 600);
+	OK(apply());	/* the same pack again */
+	CU_ASSERT_TRUE(is_needed(0) && !is_needed(1));
+	pack_begin(0);
+	add_dir("d", 0750);
+	add_file("logged", 1, 5000);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/logged", 1, 5000) && has_content("tree/d/logged", 2, 600));
+}
+
+static void test_rotten(void)
+{
+	each_base(run_rotten);
+}
+
 static const struct fm_test tests[] = {
+	{ "what rotted meanwhile comes again", test_rotten },
 	{ "a later try takes what the journal says, and nothing else", test_resume },
 	{ "what is not there is sent, whatever the journal says", test_lying_journal },
 	{ "the journal forgets before a file is made again", test_forgotten },

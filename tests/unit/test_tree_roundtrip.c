@@ -92,16 +92,15 @@ static void copy_stretch(const struct fm_tree_large *how, int fd, uint64_t from,
 static int move_large(struct fm_err *e)
 {
 	struct fm_tree_large how;
-	struct fm_ranges have;
+	struct fm_have have;
 	uint64_t from = 0, to, end;
-	uint32_t crc;
 	int fd, ret;
 
 	if (source->ops->next_large(source, &how) == 0)
 		return 0;
-	ret = t->ops->create_large(t, &how, &fd, &have, &crc, e);
+	ret = t->ops->create_large(t, &how, &fd, &have, e);
 	while (ret == 0 && packs_left > 0) {
-		fm_ranges_gap(&have, from, &from, &to);
+		fm_ranges_gap(&have.ranges, from, &from, &to);
 		end = to < how.size ? to : how.size;
 		if (from >= how.size)
 			break;
@@ -114,7 +113,7 @@ static int move_large(struct fm_err *e)
 		ret = t->ops->seal_large(t, &how, fd, NULL, e);
 	if (ret == 0) {
 		close(fd);
-		fm_ranges_free(&have);
+		fm_have_free(&have);
 	}
 	close(how.fd);
 	return ret < 0 ? ret : 1;

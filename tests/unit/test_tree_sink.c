@@ -777,9 +777,8 @@ static void make_owned(struct fm_tree_sink_opts opts)
 {
 	struct fm_tree_large how = large_of("large", 4, 5000);
 	struct fm_pack_entry e = a_file(1, 100), link = { .type = FM_PACK_LINK, .target = "x", .target_len = 1, .uid = 503, .gid = 504 };
-	struct fm_ranges have;
+	struct fm_have have;
 	uint8_t xattrs[512];
-	uint32_t crc;
 	int fd;
 
 	e.uid = 501;
@@ -803,7 +802,7 @@ static void make_owned(struct fm_tree_sink_opts opts)
 	pack_add(link, "l", 0);
 	OK(apply());
 	OK(apply());
-	MUST(t->ops->create_large(t, &how, &fd, &have, &crc, &err));
+	MUST(t->ops->create_large(t, &how, &fd, &have, &err));
 	write_large(&how, fd, 4, 0, 5000);
 	OK(t->ops->seal_large(t, &how, fd, NULL, &err));
 	close(fd);

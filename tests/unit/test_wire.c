@@ -160,6 +160,8 @@ static void make_done(struct fm_wire_msg *m)
 		.reused_bytes = 7,
 		.resumed_files = 8,
 		.resumed_bytes = 9,
+		.damaged_files = 10,
+		.damaged_bytes = 11,
 		.note = fm_wire_str("n"),
 	};
 }
@@ -251,6 +253,13 @@ static void make_volumes(struct fm_wire_msg *m)
 	};
 }
 
+static void make_kept(struct fm_wire_msg *m)
+{
+	m->kept = (struct fm_wire_kept){
+		.flags = FM_WIRE_KEPT_LAST, .xfer = 15, .reread = 0x3000, .damaged = { 0x1000, 0x2001 }, .crc = 0x01020304
+	};
+}
+
 static void make_bye(struct fm_wire_msg *m)
 {
 	m->bye.text = fm_wire_str("version 1 only");
@@ -284,7 +293,8 @@ static const struct golden goldens[] = {
 	  "0b00 0100 0500000000000000 0030000000000000 0020000000000000 0200000000000000 839206e3 00000000" },
 	{ FM_WIRE_DONE, make_done,
 	  "0c00 0500 0600000000000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000"
-	  "0500000000000000 0600000000000000 0700000000000000 0800000000000000 0900000000000000 0100 6e" },
+	  "0500000000000000 0600000000000000 0700000000000000 0800000000000000 0900000000000000 0a00000000000000"
+	  "0b00000000000000 0100 6e" },
 	{ FM_WIRE_ABORT, make_abort, "0d00 0100 0700000000000000 1c000000 0800 6e6f207370616365" },
 	{ FM_WIRE_REQUEST, make_request,
 	  "0e00 0100 0800000000000000 03 000000 03000000 04000000 0100 73 0300 6f6c64 0000" },
@@ -303,6 +313,8 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000" },
 	{ FM_WIRE_VOLUMES, make_volumes,
 	  "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 0100 71 0100 77 0200 6e31" },
+	{ FM_WIRE_KEPT, make_kept,
+	  "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 00000000" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -366,7 +378,7 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_VOLUMES);	/* none was forgotten */
+	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_KEPT);	/* none was forgotten */
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
@@ -425,7 +437,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1700", -EPROTO },
+	{ FM_WIRE_PING, 0, "1800", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -444,6 +456,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
+	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
 	/* HELLO: magic, versions, name */
 	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
 	{ FM_WIRE_HELLO, 8, "0000", -ERANGE },
@@ -556,6 +569,14 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_NEED, 20, "1100", -EBADMSG },
 	{ FM_WIRE_NEED, 22, "01", -ERANGE },
 	{ FM_WIRE_NEED, 25, "03", -ERANGE },
+	/* KEPT: what was read, offset, length, CRC of nothing, zero */
+	{ FM_WIRE_KEPT, 12, "0000000000000080", -ERANGE },
+	{ FM_WIRE_KEPT, 12, "0020000000000000", -ERANGE },
+	{ FM_WIRE_KEPT, 20, "0110", -ERANGE },
+	{ FM_WIRE_KEPT, 20, "00f0ffffffffff7f", -ERANGE },
+	{ FM_WIRE_KEPT, 28, "0130", -ERANGE },
+	{ FM_WIRE_KEPT, 28, "0000000000000000", -ERANGE },
+	{ FM_WIRE_KEPT, 40, "01", -ERANGE },
 	/* VERIFY: store. VERIFIED: code, count, zero, kind, zero, path */
 	{ FM_WIRE_VERIFY, 22, "2f", -ERANGE },
 	{ FM_WIRE_VERIFIED, 12, "00100000", -ERANGE },
@@ -613,7 +634,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_READY, 56, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_GET, 49, FM_WIRE_EXCLUDE_LEN_MAX },
 	{ FM_WIRE_FOUND, 56, FM_WIRE_TEXT_MAX },
-	{ FM_WIRE_DONE, 84, FM_WIRE_TEXT_MAX },
+	{ FM_WIRE_DONE, 100, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_ABORT, 16, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_REQUEST, 32, 0 },
 	{ FM_WIRE_REPLY, 87, 255 },
@@ -759,7 +780,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(23), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(24), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));

@@ -220,6 +220,44 @@ static void test_holes_are_skipped(void)
 	world_free(&w);
 }
 
+/* Goal: what was there and is damaged comes like the rest; nothing is finished before all of it was read again. */
+static void test_damaged_comes_again(void)
+{
+	uint64_t from[8];
+	struct fm_have have = { .crc = 0 };
+	struct fm_chunk c;
+	struct world w;
+	unsigned n = 0;
+
+	world_new(&w, true, 6 * CHUNK, &plain_ops);
+	CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, CHUNK, 3 * CHUNK, 9), 0);
+	have.crc = fm_crc32c_part(fm_crc32c(0, content + CHUNK, CHUNK), CHUNK, CHUNK) ^ 0x1234;	/* what was kept is not what there was */
+	CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), 0);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 0, CHUNK, 0), -EPROTO);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 3 * CHUNK, 2 * CHUNK, 0), -EPROTO);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 2 * CHUNK + 1, 4096, 0), -EPROTO);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 2 * CHUNK, 4095, 0), -EPROTO);
+	CU_ASSERT_TRUE(claim(&w, &w, &c) && c.offset == 0);
+	acked(&w, &c);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 2 * CHUNK, 2 * CHUNK, 0x1234), 0);
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, 2 * CHUNK, CHUNK, 0), -EPROTO);
+	for (; claim(&w, &w, &c) && n < 8; n++) {
+		from[n] = c.offset;
+		CU_ASSERT_EQUAL(c.len, CHUNK);
+		acked(&w, &c);
+	}
+	CU_ASSERT_EQUAL_FATAL(n, 4);
+	CU_ASSERT_TRUE(from[0] == 2 * CHUNK && from[1] == 3 * CHUNK && from[2] == 4 * CHUNK && from[3] == 5 * CHUNK);
+	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
+	fm_xfer_reread(w.x, 3 * CHUNK, true);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	CU_ASSERT_EQUAL(fm_xfer_take_back(w.x, CHUNK, CHUNK, 0), -EPROTO);
+	CU_ASSERT_EQUAL(fm_xfer_crc(w.x, 6 * CHUNK), fm_crc32c(0, content, 6 * CHUNK));
+	CU_ASSERT_TRUE(w.x->data_bytes == 6 * CHUNK && w.x->have_bytes == CHUNK && w.x->damaged_bytes == 2 * CHUNK);
+	fm_have_free(&have);
+	world_free(&w);
+}
+
 /* Goal: whatever a peer says of a chunk, nothing is written outside the file and no memory is used without bound. */
 static void test_hostile_chunks(void)
 {
@@ -568,6 +606,7 @@ static const struct fm_test tests[] = {
 	{ "chunks come in order and cover the file, and acknowledged in any order give its CRC32C", test_in_order_and_whole },
 	{ "a chunk that was lost comes again with its number, and counts once", test_lost_comes_again },
 	{ "holes are not sent, blocks around them are", test_holes_are_skipped },
+	{ "what was there and is damaged comes again", test_damaged_comes_again },
 	{ "where data is, is looked for without the lock", test_looking_for_data_beside_others },
 	{ "a transfer may end while its data is looked for", test_ending_while_looking_for_data },
 	{ "a chunk that does not belong in the file is refused, whatever its numbers", test_hostile_chunks },

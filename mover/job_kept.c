@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job_kept - what is there from an earlier try is read again before it is taken for what its journal says. See job.h.
+ *
+ * Sink, happy path: READY is out -> while the rest comes, a worker reads piece after piece, a slice at a time -> each is what the
+ * journal says -> KEPT (LAST): the source may end it.
+ * A piece is something else, or cannot be read: it counts no more, and KEPT says which, so that the source sends it.
+ * Source: what KEPT names is sent; nothing is finished before the last KEPT.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/show.h"
+#include "mover/job_priv.h"
+
+#define SLICE_BYTES (16u << 20)		/* that a worker reads at once: others wait for it too */
+#define SAY_NS FM_NS_PER_S
+
+_Static_assert(SLICE_BYTES % FM_DIGEST_BLOCK_MIN == 0, "a slice ends where a block does");
+
+struct fm_kept {
+	struct fm_job *job;
+	size_t next;			/* the piece at hand */
+	uint64_t at;			/* in it: what was read so far */
+	uint32_t part;			/* of that, contributions, xored */
+	uint32_t block[FM_DIGEST_BLOCKS_MAX];	/* the same by blocks */
+	uint64_t reread;		/* of all pieces */
+	uint64_t said_ns;
+	struct fm_work work;
+	uint64_t offset;		/* the slice that the worker has ... */
+	uint64_t len;
+	uint32_t slice_part;		/* ... and what came of it */
+	int ret;
+};
+
+/* ---- sink ---- */
+
+static void say(struct fm_job *j, const struct fm_written *damaged, bool is_last)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_KEPT };
+
+	m.kept.flags = is_last ? FM_WIRE_KEPT_LAST : 0;
+	m.kept.xfer = j->id;
+	m.kept.reread = j->kept->reread;
+	if (damaged) {
+		m.kept.damaged = (struct fm_wire_range){ damaged->offset, damaged->len };
+		m.kept.crc = damaged->crc;
+	}
+	j->kept->said_ns = fm_engine_now(j->engine);
+	pthread_mutex_lock(&j->session->link->lock);
+	fm_xfer_reread(j->x, m.kept.reread, is_last);
+	pthread_mutex_unlock(&j->session->link->lock);
+	fm_session_send(j->session, &m);
+}
+
+static void reread_run(struct fm_work *work)
+{
+	struct fm_kept *k = fm_container_of(work, struct fm_kept, work);
+	struct fm_job *j = k->job;
+
+	k->ret = j->file->ops->reread(j->file, k->offset, k->len, &k->slice_part);
+}
+
+static void reread_done(struct fm_work *work);
+
+/* The next slice of the piece at hand. It lies in one block of the digest. */
+static void read_on(struct fm_job *j)
+{
+	struct fm_kept *k = j->kept;
+	const struct fm_written *piece = &j->have.pieces[k->next];
+	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size), left = piece->len - k->at, room;
+
+	k->offset = piece->offset + k->at;
+	room = block_bytes - k->offset % block_bytes;
+	k->len = left < room ? left : room;
+	k->len = k->len < SLICE_BYTES ? k->len : SLICE_BYTES;
+	k->work = (struct fm_work){ .run = reread_run, .done = reread_done };
+	j->is_rereading = true;
+	fm_job_submit(j, &k->work);
+}
+
+/* It counts no more. */
+static int drop(struct fm_job *j, const struct fm_written *piece)
+{
+	struct fm_path_shown shown;
+	int ret;
+
+	pthread_mutex_lock(&j->session->link->lock);
+	ret = fm_xfer_take_back(j->x, piece->offset, piece->len, piece->crc);
+	pthread_mutex_unlock(&j->session->link->lock);
+	if (ret < 0) {
+		fm_job_end(j, ret, "what is there of an earlier try is damaged, and cannot be sent again: %s", fm_err_name(ret));
+		return ret;
+	}
+	fm_log_warn("%s: what an earlier try left is not what it was: %llu bytes at byte %llu; they are sent again",
+		    fm_path_show(j->path, &shown), (unsigned long long)piece->len, (unsigned long long)piece->offset);
+	return 0;
+}
+
+static void take(struct fm_job *j, const struct fm_written *piece)
+{
+	struct fm_kept *k = j->kept;
+	uint64_t block_bytes = fm_digest_block_bytes(j->attr.size);
+
+	pthread_mutex_lock(&j->session->link->lock);
+	for (uint64_t i = piece->offset / block_bytes; i <= (piece->offset + piece->len - 1) / block_bytes; i++)
+		fm_xfer_count_kept(j->x, i * block_bytes, k->block[i]);
+	pthread_mutex_unlock(&j->session->link->lock);
+}
+
+/* A piece was read to its end, or cannot be. */
+static void judge(struct fm_job *j, bool is_good)
+{
+	struct fm_kept *k = j->kept;
+	const struct fm_written *piece = &j->have.pieces[k->next++];
+	bool is_last = k->next == j->have.count;
+
+	k->reread += piece->len - k->at;	/* what was given up unread */
+	if (is_good)
+		take(j, piece);
+	else if (drop(j, piece) < 0)
+		return;
+	if (!is_good || is_last)
+		say(j, is_good ? NULL : piece, is_last);
+	k->at = 0;
+	k->part = 0;
+	memset(k->block, 0, sizeof(k->block));
+}
+
+static void reread_done(struct fm_work *work)
+{
+	struct fm_kept *k = fm_container_of(work, struct fm_kept, work);
+	struct fm_job *j = k->job;
+	const struct fm_written *piece = &j->have.pieces[k->next];
+
+	j->is_rereading = false;
+	if (j->state == FM_JOB_ENDED) {
+		fm_job_clean(j);
+		return;
+	}
+	if (k->ret == -ENOMEM) {
+		fm_job_end(j, k->ret, "no memory to read again what is there of an earlier try");
+		return;
+	}
+	if (k->ret == 0) {
+		k->at += k->len;
+		k->reread += k->len;
+		k->part ^= k->slice_part;
+		k->block[k->offset / fm_digest_block_bytes(j->attr.size)] ^= k->slice_part;
+	}
+	if (k->ret < 0 || k->at == piece->len)
+		judge(j, k->ret == 0 && k->part == piece->crc);
+	else if (fm_engine_now(j->engine) >= k->said_ns + SAY_NS)
+		say(j, NULL, false);	/* that it goes on */
+	if (j->state != FM_JOB_ENDED && k->next < j->have.count)
+		read_on(j);
+}
+
+bool fm_job_is_kept_unread(const struct fm_job *j)
+{
+	return j->kept && j->kept->next < j->have.count;
+}
+
+void fm_job_reread_kept(struct fm_job *j)
+{
+	if (j->state == FM_JOB_ENDED || j->have.count == 0)
+		return;
+	assert(!j->kept && j->file->ops->reread);
+	j->kept = FM_FAULT("job.kept") ? NULL : fm_budget_alloc(sizeof(*j->kept));
+	if (!j->kept) {
+		fm_job_end(j, -ENOMEM, "out of memory");
+		return;
+	}
+	j->kept->job = j;
+	j->kept->said_ns = fm_engine_now(j->engine);
+	read_on(j);
+}
+
+/* ---- source ---- */
+
+/* 0, or -EPROTO: what the far end says cannot be. */
+static int take_kept(struct fm_job *j, const struct fm_wire_kept *m)
+{
+	struct fm_xfer *x = j->x;
+	bool is_possible = m->reread >= x->reread_bytes && m->reread <= fm_ranges_bytes(&x->have);
+	int ret = x->is_rereading && is_possible ? 0 : -EPROTO;
+
+	if (ret == 0 && m->damaged.len > 0)
+		ret = fm_xfer_take_back(x, m->damaged.offset, m->damaged.len, m->crc);
+	if (ret == 0)
+		fm_xfer_reread(x, m->reread, m->flags & FM_WIRE_KEPT_LAST);
+	return ret;
+}
+
+void fm_job_kept(struct fm_session *s, const struct fm_wire_kept *m)
+{
+	struct fm_job *j = fm_job_find(s, m->xfer);
+	int ret = -EPROTO;
+
+	if (!j)
+		return;		/* it crossed our ABORT */
+	if (j->is_source && j->state == FM_JOB_COPYING && j->x) {
+		pthread_mutex_lock(&s->link->lock);
+		ret = take_kept(j, m);
+		pthread_mutex_unlock(&s->link->lock);
+	}
+	if (ret == -EPROTO)
+		fm_session_protocol_error(s, "KEPT out of turn");
+	else if (ret < 0)
+		fm_job_end(j, ret, "out of memory");
+	else
+		fm_job_source_progressed(j);
+}

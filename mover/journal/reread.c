@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/journal/reread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/crc32c.h"
+#include "mover/base/fault.h"
+
+#define BUF_BYTES (4u << 20)
+#define BLOCK 4096u	/* what direct reads are made of */
+
+static size_t buf_bytes(uint64_t len)
+{
+	return len < BUF_BYTES ? ((size_t)len + BLOCK - 1) & ~(size_t)(BLOCK - 1) : BUF_BYTES;
+}
+
+/* Whole blocks, which direct reads want; what is behind `left` does not count. */
+static int64_t read_some(int fd, void *buf, uint64_t offset, uint64_t left)
+{
+	size_t len = buf_bytes(left);
+	ssize_t n;
+
+	if (FM_FAULT("journal.reread"))
+		return -EIO;
+	do {
+		n = pread(fd, buf, len, (off_t)offset);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if ((uint64_t)n >= left)
+		return (int64_t)left;
+	n -= n % BLOCK;	/* a short read must not leave the grid of blocks */
+	return n > 0 ? n : -ENODATA;
+}
+
+static int crc_of(int fd, void *buf, uint64_t offset, uint64_t len, uint32_t *crc)
+{
+	*crc = 0;
+	for (uint64_t at = 0; at < len;) {
+		int64_t n = read_some(fd, buf, offset + at, len - at);
+
+		if (n < 0)
+			return (int)n;
+		*crc = fm_crc32c(*crc, buf, (size_t)n);
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+int fm_reread(int fd, uint64_t offset, uint64_t len, uint32_t *part)
+{
+	size_t bytes = buf_bytes(len);
+	uint32_t crc;
+	void *buf;
+	int ret = -ENOMEM;
+
+	if (!fm_budget_take(bytes))
+		return ret;
+	buf = FM_FAULT("journal.reread_buf") ? NULL : aligned_alloc(BLOCK, bytes);
+	if (buf) {
+		(void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_DONTNEED);	/* advice */
+		ret = crc_of(fd, buf, offset, len, &crc);
+	}
+	if (ret == 0)
+		*part = fm_crc32c_part(crc, offset, len);
+	free(buf);
+	fm_budget_give(bytes);
+	return ret;
+}
