@@ -77,7 +77,8 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 	t->is_detached = true;
 	t->opts = (struct fmove_options){ .transport = j->transport, .durability = j->durability, .may_replace = j->may_replace,
 					  .rate_bytes = j->rate_bytes, .timeout_ms = j->timeout_ms, .retry_ms = j->retry_ms,
-					  .priority = j->priority, .is_readback = j->is_readback, .again = j->id };
+					  .priority = j->priority, .is_readback = j->is_readback,
+					  .accepts_corrupt = j->accepts_corrupt, .again = j->id };
 	t->dir.tree = (struct fmove_tree_options){ .is_update = j->is_update, .has_checksums = j->has_checksums,
 						   .is_dry_run = j->is_dry_run };
 	for (unsigned i = 0; i < j->excludes_count; i++)

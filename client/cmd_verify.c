@@ -44,6 +44,9 @@ static uint64_t now_ns(void)
 
 /* ---- what is found ---- */
 
+static const char *const kinds[] = { [FMOVE_CORRUPT] = "corrupt", [FMOVE_UNREADABLE] = "unreadable", [FMOVE_CHANGED] = "changed",
+				     [FMOVE_MISSING] = "missing", [FMOVE_SWAPPED] = "swapped" };
+
 static void print_finding_json(const struct verifying *v, const struct fmove_finding *f)
 {
 	static char buf[JSON_MAX];	/* one thread prints */
@@ -51,7 +54,7 @@ static void print_finding_json(const struct verifying *v, const struct fmove_fin
 
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);
-	fm_jw_text(&w, "kind", f->is_corrupt ? "corrupt" : "unreadable");
+	fm_jw_text(&w, "kind", kinds[f->kind]);
 	fm_jw_name(&w, "path", f->path, strlen(f->path));
 	fm_jw_u64(&w, "offset", f->offset);
 	fm_jw_u64(&w, "length", f->length);
@@ -60,15 +63,21 @@ static void print_finding_json(const struct verifying *v, const struct fmove_fin
 		(void)printf("%s%s", v->findings > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
 }
 
-/* "corrupt: run7/ckpt.pt at byte 8,388,608, somewhere in 4,194,304 bytes" */
+/*
+ * "corrupt: run7/ckpt.pt at byte 8,388,608, somewhere in 4,194,304 bytes"
+ * "missing: run7/vocab.txt, 7,000 bytes"
+ */
 static void print_finding_text(const struct fmove_finding *f)
 {
 	char shown[4 * sizeof(f->path)], offset[FM_SHOW_MAX], length[FM_SHOW_MAX];
 
 	fm_show(f->path, strlen(f->path), shown, sizeof(shown));
-	(void)printf("%s: %s at byte %s", f->is_corrupt ? "corrupt" : "unreadable", shown, fm_show_count(f->offset, offset));
+	(void)printf("%s: %s", kinds[f->kind], shown);
+	if (f->kind != FMOVE_MISSING)
+		(void)printf(" at byte %s", fm_show_count(f->offset, offset));
 	if (f->length > 0)
-		(void)printf(", %s%s bytes", f->is_corrupt ? "somewhere in " : "", fm_show_count(f->length, length));
+		(void)printf(", %s%s bytes", f->kind == FMOVE_CORRUPT || f->kind == FMOVE_CHANGED ? "somewhere in " : "",
+			     fm_show_count(f->length, length));
 	(void)printf("\n");
 	(void)fflush(stdout);		/* fm_stdout_end() looks for errors */
 }
@@ -97,33 +106,48 @@ static void show_progress(void *ctx, const struct fmove_verified *so_far)
 
 static uint64_t compared_of(const struct fmove_verified *r)
 {
-	return r->files - r->changed - r->without;
+	return r->files - r->without;
 }
 
-/* "; 3 changed since, 2 without digest", "": none */
+/* "; 2 without digest", "": none */
 static void show_rest(const struct fmove_verified *r, char *out, size_t cap)
 {
 	char n[FM_SHOW_MAX];
-	int len = 0;
 
 	out[0] = '\0';
-	if (r->changed > 0)
-		len = snprintf(out, cap, "; %s changed since", fm_show_count(r->changed, n));
 	if (r->without > 0)
-		(void)snprintf(out + len, cap - (size_t)len, "%s%s without digest", len > 0 ? ", " : "; ", fm_show_count(r->without, n));
+		(void)snprintf(out, cap, "; %s without digest", fm_show_count(r->without, n));
+}
+
+static bool has_findings(const struct fmove_verified *r)
+{
+	return r->corrupt > 0 || r->unreadable > 0 || r->changed > 0 || r->missing > 0 || r->swapped > 0;
+}
+
+/* "2 corrupt, 1 missing" */
+static void show_found(const struct fmove_verified *r, char *out, size_t cap)
+{
+	const uint64_t counts[] = { [FMOVE_CORRUPT] = r->corrupt, [FMOVE_UNREADABLE] = r->unreadable, [FMOVE_CHANGED] = r->changed,
+				    [FMOVE_MISSING] = r->missing, [FMOVE_SWAPPED] = r->swapped };
+	char n[FM_SHOW_MAX];
+	int len = 0;
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i] > 0)
+			len += snprintf(out + len, cap - (size_t)len, "%s%s %s", len > 0 ? ", " : "", fm_show_count(counts[i], n), kinds[i]);
 }
 
 /* Nothing to compare with is not "well". */
 static int status_of(const struct fmove_verified *r)
 {
-	if (r->corrupt > 0 || r->unreadable > 0)
+	if (has_findings(r))
 		return FM_EXIT_CORRUPT;
 	return r->files > 0 && compared_of(r) == 0 ? FM_EXIT_FAILED : FM_EXIT_DONE;
 }
 
 static void say_end(const struct verifying *v, const struct fmove_verified *r)
 {
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], corrupt[FM_SHOW_MAX], unreadable[FM_SHOW_MAX], rest[100], found[100] = "all as they came";
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100], found[6 * FM_SHOW_MAX + 60] = "all as they came";
 	double seconds = (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S;
 
 	show_rest(r, rest, sizeof(rest));
@@ -132,9 +156,8 @@ static void say_end(const struct verifying *v, const struct fmove_verified *r)
 		       "system has extended attributes", v->name, fm_show_count(r->files, files), r->files == 1 ? "" : "s", rest);
 		return;
 	}
-	if (r->corrupt > 0 || r->unreadable > 0)
-		(void)snprintf(found, sizeof(found), "%s corrupt, %s unreadable", fm_show_count(r->corrupt, corrupt),
-			       fm_show_count(r->unreadable, unreadable));
+	if (has_findings(r))
+		show_found(r, found, sizeof(found));
 	fm_say("verify: %s: %s file%s, %s read again in %.1f s: %s%s", v->name, fm_show_count(r->files, files), r->files == 1 ? "" : "s",
 	       fm_show_bytes(r->bytes, bytes), seconds, found, rest);
 }
@@ -151,6 +174,8 @@ static void json_end(const struct verifying *v, const struct fmove_verified *r, 
 	fm_jw_u64(&w, "corrupt", r->corrupt);
 	fm_jw_u64(&w, "unreadable", r->unreadable);
 	fm_jw_u64(&w, "changed", r->changed);
+	fm_jw_u64(&w, "missing", r->missing);
+	fm_jw_u64(&w, "swapped", r->swapped);
 	fm_jw_u64(&w, "without", r->without);
 	fm_jw_real(&w, "seconds", (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S);
 	fm_jw_u64(&w, "exit", (uint64_t)status);

@@ -97,6 +97,8 @@ struct fmove_options {
 	int cancel_fd;
 	bool keep_partial;		/* when it is cancelled, what has arrived stays for a later try */
 	bool is_readback;		/* put: every chunk is read back from the far disk and compared */
+	/* what a store gives is compared with the digest it kept; this takes what differs all the same */
+	bool accepts_corrupt;
 	/* put: read fd through the page cache, so that several puts of one file at once read the disk once */
 	bool is_buffered;
 	/*
@@ -292,6 +294,7 @@ struct fmove_job {
 	enum fmove_durability durability;
 	bool may_replace;
 	bool is_readback;
+	bool accepts_corrupt;
 	bool is_update;
 	bool has_checksums;
 	bool is_dry_run;
@@ -371,14 +374,24 @@ struct fmove_verified {
 	uint64_t bytes;			/* read */
 	uint64_t corrupt;
 	uint64_t unreadable;
-	uint64_t changed;		/* other size or time than when they came: not compared */
+	uint64_t changed;
+	uint64_t missing;
+	uint64_t swapped;
 	uint64_t without;		/* nothing was kept to compare with */
 };
 
+enum fmove_finding_kind {
+	FMOVE_CORRUPT,			/* size and time are those it came with, the content is not */
+	FMOVE_UNREADABLE,
+	FMOVE_CHANGED,			/* somebody wrote to it since */
+	FMOVE_MISSING,			/* it came with its directory, and is not there any more */
+	FMOVE_SWAPPED,			/* another file has its name */
+};
+
 struct fmove_finding {
-	bool is_corrupt;		/* else it cannot be read */
+	enum fmove_finding_kind kind;
 	uint64_t offset;		/* where the first block begins that differs; what cannot be read */
-	uint64_t length;		/* of the blocks that differ there; of what cannot be read; 0: not known */
+	uint64_t length;		/* of the blocks that differ there; of what cannot be read, or is missing; 0: not known */
 	char path[2 * FMOVE_PATH_MAX + 2];	/* below the store */
 };
 

@@ -537,6 +537,8 @@ static void transfer_options(struct fm_json_writer *w, const struct fmove_option
 		fm_jw_name(w, "file", o->file, strlen(o->file));
 	fm_jw_text(w, "transport", transports[o->transport]);
 	fm_jw_text(w, "durability", durabilities[o->durability]);
+	if (o->accepts_corrupt)
+		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)
 		fm_jw_u64(w, "limit", o->rate_bytes);
 	if (o->timeout_ms > 0)
@@ -870,6 +872,7 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	j->durability = (enum fmove_durability)word_read(o, "durability", durabilities);
 	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
 	j->is_readback = word_read(o, "verify", readbacks) > 0;
+	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
 	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
 	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
 	(void)fm_json_bool(fm_json_get(o, "dry_run"), &j->is_dry_run);
@@ -1162,23 +1165,25 @@ static void verified_read(const struct fm_json *json, struct fmove_verified *v)
 	(void)fm_json_u64(fm_json_get(json, "corrupt"), &v->corrupt);
 	(void)fm_json_u64(fm_json_get(json, "unreadable"), &v->unreadable);
 	(void)fm_json_u64(fm_json_get(json, "changed"), &v->changed);
+	(void)fm_json_u64(fm_json_get(json, "missing"), &v->missing);
+	(void)fm_json_u64(fm_json_get(json, "swapped"), &v->swapped);
 	(void)fm_json_u64(fm_json_get(json, "without"), &v->without);
 }
+
+static const char *const kinds[] = { "corrupt", "unreadable", "changed", "missing", "swapped", NULL };
 
 static void verify_between(void *ctx, const char *event, const struct fm_json *json)
 {
 	const struct fmove_verify_options *o = ctx;
 	struct fmove_finding f = { .offset = 0 };
 	struct fmove_verified so_far;
-	char kind[16];
 	size_t len;
 
 	if (strcmp(event, "progress") == 0 && o->progress) {
 		verified_read(json, &so_far);
 		o->progress(o->ctx, &so_far);
 	} else if (strcmp(event, "finding") == 0 && o->finding) {
-		text_copy(json, "kind", kind, sizeof(kind));
-		f.is_corrupt = strcmp(kind, "corrupt") == 0;
+		f.kind = (enum fmove_finding_kind)word_read(json, "kind", kinds);
 		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);	/* 0 if it is missing */
 		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
 		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);

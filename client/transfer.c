@@ -107,6 +107,9 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 			return fm_usage(args, "--verify %s: must be readback", args->value);
 		t->opts.is_readback = true;
 		break;
+	case FM_TRANSFER_CORRUPT:
+		t->opts.accepts_corrupt = true;
+		break;
 	case FM_TRANSFER_QUIET:
 		t->outcomes.is_quiet = true;
 		break;

@@ -25,7 +25,8 @@ enum fm_transfer_key {
 	FM_TRANSFER_QUIET,
 	FM_TRANSFER_JSON,
 	FM_TRANSFER_KEEP,
-	FM_TRANSFER_VERIFY
+	FM_TRANSFER_VERIFY,
+	FM_TRANSFER_CORRUPT
 };
 
 /* clang-format off */
@@ -45,6 +46,8 @@ enum fm_transfer_key {
 	  "do not wait for the end: print the job's id as soon as it is accepted", NULL },					\
 	{ "keep-partial", 0, FM_TRANSFER_KEEP, NULL,										\
 	  "when cancelled, what has arrived stays, and the same command goes on from there", NULL },				\
+	{ "accept-corrupt", 0, FM_TRANSFER_CORRUPT, NULL,										\
+	  "take what a store gives, also where it is not what was put there", NULL },						\
 	FM_DIR_OPTS,														\
 	{ "quiet", 'q', FM_TRANSFER_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL },		\
 	{ "json", 0, FM_TRANSFER_JSON, NULL, "the result as one JSON object on standard output", NULL }

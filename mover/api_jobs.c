@@ -64,6 +64,7 @@ static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	fm_jw_text(w, "durability", durabilities[o->job.durability]);
 	fm_jw_bool(w, "force", o->job.may_replace);
 	fm_jw_text(w, "verify", o->job.is_readback ? "readback" : "none");
+	fm_jw_bool(w, "accept_corrupt", o->job.accepts_corrupt);
 	fm_jw_u64(w, "limit", o->job.rate_bytes);
 	fm_jw_u64(w, "timeout_ms", o->job.timeout_ns / FM_NS_PER_MS);
 	if (o->retry_ns != FM_QUEUE_RETRY_ALWAYS)

@@ -74,6 +74,7 @@ static const struct key keys[] = {
 	{ "generate", KEY_U64, AT(bytes_generated), OP(PUT), 0, FM_SIZE_LIMIT, AT(is_generated),
 	  NULL },
 	{ "discard", KEY_BOOL, AT(is_discarded), OP(GET), 0, 0, 0, NULL },
+	{ "accept_corrupt", KEY_BOOL, AT(accepts_corrupt), TRANSFERS, 0, 0, 0, NULL },
 	{ "limit", KEY_U64, AT(rate_bytes), TRANSFERS, 0, INT64_MAX, 0, NULL },
 	{ "timeout_ms", KEY_U64, AT(timeout_ms), TRANSFERS | REQUESTS, 0, FM_API_MS_MAX, 0, NULL },
 	{ "progress_ms", KEY_U64, AT(progress_ms), TRANSFERS | OP(WAIT) | OP(VERIFY), 0, FM_API_MS_MAX, 0,

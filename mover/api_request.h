@@ -51,6 +51,7 @@ struct fm_api_request {
 	bool is_held;			/* put: it gets its name only after "commit" */
 	bool is_buffered;		/* put: read the file through the page cache */
 	bool is_force;
+	bool accepts_corrupt;		/* also what is not what the digest kept with it says */
 	bool is_recursive;
 	bool is_partial;		/* list: unfinished transfers into it */
 	bool is_tree;			/* our end is a directory of the caller: see tree/channel.h */

@@ -165,6 +165,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			 .may_replace = a->is_force,
 			 .is_readback = a->readback != 0,
 			 .is_held = a->is_held,
+			 .accepts_corrupt = a->accepts_corrupt,
 			 .is_buffered = a->is_buffered,
 			 .is_update = a->is_update || a->has_checksums,
 			 .has_checksums = a->has_checksums,

@@ -34,6 +34,8 @@ static int count_event(char *buf, size_t cap, uint64_t id, const char *event, co
 	fm_jw_u64(&w, "corrupt", c->corrupt);
 	fm_jw_u64(&w, "unreadable", c->unreadable);
 	fm_jw_u64(&w, "changed", c->changed);
+	fm_jw_u64(&w, "missing", c->missing);
+	fm_jw_u64(&w, "swapped", c->swapped);
 	fm_jw_u64(&w, "without", c->without);
 	return end(&w);
 }
@@ -51,10 +53,13 @@ int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_ve
 int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
 			 const char *path)
 {
+	static const char *const kinds[] = { [FM_FINDING_CORRUPT] = "corrupt", [FM_FINDING_UNREADABLE] = "unreadable",
+					     [FM_FINDING_CHANGED] = "changed", [FM_FINDING_MISSING] = "missing",
+					     [FM_FINDING_SWAPPED] = "swapped" };
 	struct fm_json_writer w;
 
 	begin(&w, buf, cap, id, "finding");
-	fm_jw_text(&w, "kind", kind == FM_FINDING_CORRUPT ? "corrupt" : "unreadable");
+	fm_jw_text(&w, "kind", kinds[kind]);
 	fm_jw_u64(&w, "offset", offset);
 	fm_jw_u64(&w, "length", length);
 	fm_jw_name(&w, "path", path, strlen(path));

@@ -152,6 +152,7 @@ struct fm_job_opts {
 	bool is_readback;		/* put: each chunk is read back from the far disk and compared */
 	bool is_held;			/* put: it gets its name only after fm_job_commit() */
 	bool is_buffered;		/* put of a caller's: through the page cache, since others read it at the same time */
+	bool accepts_corrupt;		/* also what is not what the digest kept with it says; else that is -EBADMSG */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL */
 	uint64_t timeout_ns;		/* for the whole transfer; 0: none */

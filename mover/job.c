@@ -673,6 +673,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	j->durability = o->durability;
 	j->may_replace = o->may_replace;
 	j->is_readback = o->is_readback;
+	j->accepts_corrupt = o->accepts_corrupt;
 	j->is_buffered = o->is_buffered;
 	j->is_held = o->is_held;
 	j->rate_bytes = o->rate_bytes;

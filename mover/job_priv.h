@@ -14,6 +14,7 @@
 #define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
 #define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */
 #define FM_JOB_LOG_NS FM_NS_PER_S	/* the journal is at most this far behind, and a sync */
+#define FM_JOB_CORRUPT_NOTE "not what was put there: its source is corrupt, which was accepted"
 #define FM_JOB_SUBS_KEPT_MAX 256	/* large files of one tree, those included that are over and whose file is being closed */
 
 enum fm_job_state {
@@ -56,6 +57,8 @@ struct fm_job {
 	enum fm_durability durability;
 	bool may_replace;
 	bool is_readback;
+	bool accepts_corrupt;
+	bool is_corrupt;		/* source: what was read is not what was kept, which was accepted */
 	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
 	bool is_held;
 	bool is_ordered;		/* the sink is a stream */

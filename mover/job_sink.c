@@ -28,6 +28,7 @@ void fm_job_sink_start(struct fm_job *j)
 	if (!j->is_tree && fm_job_make_xfer(j) < 0)
 		return;
 	g->flags = (uint16_t)((j->file->has_partial && !j->engine->o.is_unchecked ? FM_WIRE_GET_RESUME : 0) |
+			      (j->accepts_corrupt ? FM_WIRE_GET_ACCEPT_CORRUPT : 0) |
 			      (j->is_ordered ? FM_WIRE_GET_ORDERED : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) | (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
 	for (; j->excludes && j->excludes[g->count]; g->count++)
@@ -303,10 +304,12 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
 	if (ret < 0)
 		return;
 	j->finish = *m;
+	if (m->flags & FM_WIRE_FINISH_CORRUPT && j->is_ours)
+		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
 	if (!j->is_tree) {
 		j->attr.size = m->size;
 		j->digest.mtime_ns = j->attr.mtime_ns;
-		j->attr.digest = j->engine->o.is_unchecked ? NULL : &j->digest;
+		j->attr.digest = j->engine->o.is_unchecked || m->flags & FM_WIRE_FINISH_CORRUPT ? NULL : &j->digest;
 		j->result.size = m->size;
 		j->result.crc = m->crc;
 	}

@@ -2,10 +2,12 @@
 /* job_source - the end of a transfer that has the bytes. See job.h. */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mover/base/env.h"
+#include "mover/base/show.h"
 #include "mover/job_priv.h"
 
 /*
@@ -187,6 +189,7 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->rate_bytes = m->rate_bytes;
 	j->is_ordered = m->flags & FM_WIRE_GET_ORDERED;
+	j->accepts_corrupt = m->flags & FM_WIRE_GET_ACCEPT_CORRUPT;
 	j->awaits_ready = m->flags & (FM_WIRE_GET_RESUME | FM_WIRE_GET_TREE);
 	if (!(m->flags & FM_WIRE_GET_RDMA))
 		j->want = FM_WANT_TCP;
@@ -199,13 +202,58 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 
 /* ---- all chunks are there ---- */
 
+/* It differs from what was kept, first there. Whose words the path is, only a peer's job says. */
+static void end_corrupt(struct fm_job *j, const struct fm_digest *sent)
+{
+	uint64_t offset, length;
+	struct fm_path_shown shown;
+
+	fm_digest_difference(j->file->kept, sent, &offset, &length);
+	if (j->is_ours || j->parent)
+		shown.text[0] = '\0';
+	else
+		fm_path_show(j->path, &shown);
+	fm_job_end(j, -EBADMSG, "%s%s%s is corrupt from byte %llu on, somewhere in %llu bytes (CRC32C %08" PRIx32 ", %08" PRIx32 " when it was put "
+		   "there): nothing is published; --accept-corrupt takes it as it is", shown.text[0] ? "\"" : "",
+		   shown.text[0] ? shown.text : "the source", shown.text[0] ? "\"" : "", (unsigned long long)offset,
+		   (unsigned long long)length, sent->crc, j->file->kept->crc);
+}
+
+/* Whether what was read is what was kept with the file, or may be something else. If not, the job has ended. */
+static bool is_as_kept(struct fm_job *j)
+{
+	struct fm_digest sent;
+
+	if (j->is_tree)
+		j->is_corrupt |= atomic_load(&j->file->tree->has_corrupt);
+	if (!j->file->kept || j->engine->o.is_unchecked)
+		return true;
+	pthread_mutex_lock(&j->session->link->lock);
+	fm_xfer_digest(j->x, j->attr.size, &sent);
+	if (j->x->have_bytes > 0)
+		sent.blocks = 0;	/* what the far end has is known as a whole only */
+	pthread_mutex_unlock(&j->session->link->lock);
+	if (sent.crc == j->file->kept->crc)
+		return true;
+	j->is_corrupt = true;
+	if (j->parent)
+		j->parent->is_corrupt = true;
+	if (!j->accepts_corrupt)
+		end_corrupt(j, &sent);
+	return j->accepts_corrupt;
+}
+
 static void send_finish(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_FINISH };
 	struct fm_wire_finish *f = &m.finish;
 	const struct fm_xfer *x = j->x;
 
-	f->flags = j->is_held ? FM_WIRE_FINISH_HOLD : 0;
+	if (!is_as_kept(j))
+		return;
+	if (j->is_corrupt && j->is_ours)
+		fm_job_set_note(j, FM_JOB_CORRUPT_NOTE, strlen(FM_JOB_CORRUPT_NOTE));
+	f->flags = (uint16_t)((j->is_held ? FM_WIRE_FINISH_HOLD : 0) | (j->is_corrupt ? FM_WIRE_FINISH_CORRUPT : 0));
 	f->xfer = j->id;
 	pthread_mutex_lock(&j->session->link->lock);
 	f->size = j->is_tree ? x->chunks * x->o.chunk_bytes : j->attr.size == FM_SIZE_UNKNOWN ? x->next_offset : j->attr.size;

@@ -156,6 +156,7 @@ static struct fm_job *sub_new(struct fm_job *parent, uint64_t id, const struct f
 	j->want = parent->want;
 	j->durability = FM_DURABILITY_MEMORY;	/* the tree's sync covers it */
 	j->is_readback = parent->is_readback;
+	j->accepts_corrupt = parent->accepts_corrupt;
 	j->is_buffered = parent->is_buffered;
 	j->attr = (struct fm_attr){ .type = FM_NODE_FILE,
 				    .size = large->size,
@@ -249,7 +250,8 @@ static void begin_run(struct fm_work *work)
 	struct fm_tree_begin how = { .is_offering = j->wants & FM_WIRE_READY_OFFER || j->is_dry || j->wants & FM_WIRE_READY_DRY,
 				     .has_checksums = j->has_checksums || j->wants & FM_WIRE_READY_CHECKSUM,
 				     .has_owners = j->wants & FM_WIRE_READY_OWNERS,
-				     .is_dry = j->is_dry || j->wants & FM_WIRE_READY_DRY };
+				     .is_dry = j->is_dry || j->wants & FM_WIRE_READY_DRY,
+				     .accepts_corrupt = j->accepts_corrupt };
 
 	fm_err_clear(&j->work_err);
 	j->work_ret = fm_tree_file_begin(j->file, &how, &j->work_err);
@@ -286,7 +288,10 @@ static void open_large_run(struct fm_work *work)
 
 	fm_err_clear(&j->work_err);
 	j->large->fd = -1;
-	j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &j->file, &attr, &j->work_err);
+	if (tree_of(j->parent)->has_digests)
+		j->work_ret = fm_stored_source(fd, j->is_buffered, &j->file, &attr, &j->work_err);
+	else
+		j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &j->file, &attr, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 	else

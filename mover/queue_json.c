@@ -92,6 +92,7 @@ static const struct field opts_fields[] = {
 	{ "durability", FIELD_CHOICE, OPTS(job.durability), 0, durabilities },
 	{ "force", FIELD_BOOL, OPTS(job.may_replace), 0, NULL },
 	{ "readback", FIELD_BOOL, OPTS(job.is_readback), 0, NULL },
+	{ "accept_corrupt", FIELD_BOOL, OPTS(job.accepts_corrupt), 0, NULL },
 	{ "limit", FIELD_U64, OPTS(job.rate_bytes), 0, NULL },
 	{ "timeout_ns", FIELD_U64, OPTS(job.timeout_ns), 0, NULL },
 	{ "tree", FIELD_BOOL, OPTS(is_tree), 0, NULL },

@@ -11,6 +11,11 @@
 #include "mover/base/fault.h"
 #include "mover/session.h"
 
+/* What is found is called the same on the wire. */
+_Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT && (int)FM_FINDING_UNREADABLE == (int)FM_WIRE_UNREADABLE &&
+		       (int)FM_FINDING_CHANGED == (int)FM_WIRE_CHANGED && (int)FM_FINDING_MISSING == (int)FM_WIRE_MISSING &&
+		       (int)FM_FINDING_SWAPPED == (int)FM_WIRE_SWAPPED, "one numbering");
+
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
 #define SAY_NS FM_NS_PER_S
 #define SILENT_NS (60 * FM_NS_PER_S)	/* a peer that is asked says something about once a second, whatever its disk does */
@@ -103,7 +108,7 @@ static bool send_some(struct fm_verification *v, bool is_last)
 		taken[w->count] = f;
 		len = strlen(f->path);
 		w->finding[w->count] = (struct fm_wire_found_bad){
-			.kind = f->kind == FM_FINDING_CORRUPT ? FM_WIRE_CORRUPT : FM_WIRE_UNREADABLE,
+			.kind = (uint8_t)f->kind,
 			.offset = f->offset,
 			.length = f->length,
 			.path = { f->path, len < FM_WIRE_PATH_MAX ? len : FM_WIRE_PATH_MAX },
@@ -120,6 +125,8 @@ static bool send_some(struct fm_verification *v, bool is_last)
 	w->corrupt = c.corrupt;
 	w->unreadable = c.unreadable;
 	w->changed = c.changed;
+	w->missing = c.missing;
+	w->swapped = c.swapped;
 	w->without = c.without;
 	fm_session_send(v->session, &m);
 	for (unsigned i = 0; i < w->count; i++)
@@ -410,13 +417,14 @@ void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m
 					     .corrupt = m->corrupt,
 					     .unreadable = m->unreadable,
 					     .changed = m->changed,
+					     .missing = m->missing,
+					     .swapped = m->swapped,
 					     .without = m->without };
 	for (unsigned i = 0; i < m->count; i++) {
 		const struct fm_wire_found_bad *f = &m->finding[i];
 
 		(void)snprintf(path, sizeof(path), "%.*s", (int)f->path.len, f->path.at);
-		v->events.finding(v->ctx, f->kind == FM_WIRE_CORRUPT ? FM_FINDING_CORRUPT : FM_FINDING_UNREADABLE, f->offset,
-				  f->length, path);
+		v->events.finding(v->ctx, (enum fm_finding_kind)f->kind, f->offset, f->length, path);
 	}
 	if (m->flags & FM_WIRE_VERIFIED_MORE) {
 		v->events.progress(v->ctx, &v->count);

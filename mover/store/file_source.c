@@ -18,6 +18,7 @@
 #include "mover/store/fileio.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
+#include "mover/tree/digest.h"
 
 struct source {
 	struct fm_file file;
@@ -25,6 +26,7 @@ struct source {
 	struct fm_file_source_opts opts;
 	int flags;			/* of the description, before we changed them */
 	struct stat opened;		/* what it was when it was opened */
+	struct fm_digest kept;		/* file.kept */
 };
 
 static struct source *source_of(struct fm_file *file)
@@ -141,6 +143,16 @@ static const struct fm_file_ops dense_source_ops = {
 	.close = source_close,
 };
 
+static int take_digest(struct source *s, struct fm_err *err)
+{
+	int ret = fm_digest_of(s->io.fd, &s->opened, &s->kept);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "read the digest that was kept with it");
+	s->file.kept = ret > 0 ? &s->kept : NULL;
+	return 0;
+}
+
 static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm_err *err)
 {
 	int ret;
@@ -154,11 +166,21 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 		return fm_err_set(err, ret, "the source is being written to; run it again when nothing writes there");
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the source");
+	ret = s->opts.is_stored ? take_digest(s, err) : 0;
+	if (ret < 0)
+		return ret;
 	fm_attr_from_stat(&s->opened, fd, attr);
 	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
 	return 0;
+}
+
+int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	const struct fm_file_source_opts opts = { .is_stored = true, .is_buffered = is_buffered };
+
+	return fm_file_source_new(fd, &opts, out, attr, err);
 }
 
 int fm_file_source_new(int fd, const struct fm_file_source_opts *opts, struct fm_file **out,

@@ -14,6 +14,7 @@ struct stat;
 
 struct fm_file_source_opts {
 	bool is_buffered;		/* never O_DIRECT */
+	bool is_stored;			/* in a store: a digest that was kept with it counts */
 	bool is_shared;			/* the description is a caller's too: its flags are put back at close */
 	/* Called last by close(); may be NULL. */
 	void (*closed)(void *ctx);

@@ -10,6 +10,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
+#include "mover/tree/manifest.h"
 
 static uint64_t counted_bytes(const struct stat *st)
 {
@@ -58,11 +59,15 @@ static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *par
 		       struct fm_err *err)
 {
 	struct fm_path_shown shown;
+	struct fm_manifest_key key;
 	int fd = openat(parent->fd, parent->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool has_key = fd >= 0 && fm_manifest_key(fd, &key) == 0;
 	int ret = fd < 0 ? -errno : remove_below(sd, fd);
 
 	if (ret == 0)
 		ret = fm_sys_unlinkat(parent->fd, parent->name, AT_REMOVEDIR);
+	if (ret == 0 && has_key)
+		fm_manifest_remove(parent->fd, &key);
 	if (ret == -EOVERFLOW)
 		return fm_err_set(err, ret,
 				  "remove \"%s\": directories nested deeper than %d; remove the inner ones first",

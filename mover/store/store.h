@@ -165,6 +165,7 @@ struct fm_file {
 	bool is_instant;		/* in memory: reads and writes are made within the call */
 	bool has_fixed_size;		/* sink: size was known when created */
 	bool has_partial;		/* sink: something is there of an earlier try; begin() says what */
+	const struct fm_digest *kept;	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */
 	struct fm_tree *tree;		/* not NULL: a directory; what is read and written are packs, one a chunk */
 	const char *note;		/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
 	const char *resume_note;	/* NULL, or why begin() dropped what was there; the file's */
@@ -291,6 +292,9 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
  */
 int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
 int fm_caller_sink(int fd, int journal, const struct fm_create *how, struct fm_file **out, struct fm_err *err);
+
+/* The same of a regular file of a store (a large one of a tree), which is compared with what was kept: `kept`. */
+int fm_stored_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);
 
 /* A source whose bytes stay in the page cache: for one that several transfers read at once. */
 int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err);

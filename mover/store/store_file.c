@@ -119,7 +119,7 @@ static int store_file_open_source(struct fm_store *store, const char *path, cons
 				  struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
-	struct fm_file_source_opts opts = { .is_buffered = dir->is_buffered, .closed = store_dir_put, .ctx = dir };
+	struct fm_file_source_opts opts = { .is_stored = true, .is_buffered = dir->is_buffered, .closed = store_dir_put, .ctx = dir };
 	struct fm_path_shown shown;
 	int fd = may_read(dir, path, who, err);
 
@@ -273,16 +273,10 @@ static int store_file_verify(struct fm_store *store, const char *path, const str
 			     struct fm_verify *v, struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
-	struct fm_path_parent parent = { .fd = -1, .name = "." };
 	int ret = may_read(dir, path, who, err);
 
-	if (ret == 0 && path[0] != '\0')
-		ret = fm_path_open_parent(dir->root, path, NULL, &parent, err);
-	if (ret < 0)
-		return store_result(dir, ret, err);
-	ret = fm_verify_run(v, parent.fd >= 0 ? parent.fd : dir->root, parent.name, path, err);
-	if (parent.fd >= 0)
-		close(parent.fd);
+	if (ret == 0)
+		ret = fm_verify_run(v, dir->root, path, err);
 	return store_result(dir, ret, err);
 }
 

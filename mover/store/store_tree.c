@@ -39,7 +39,7 @@ static int wrap(struct fm_store_dir *dir, const struct fm_who *who, struct fm_tr
 int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes,
 			 struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
-	struct fm_tree_source_opts opts = { .excludes = excludes, .skip_prefix = FM_PATH_RESERVED };
+	struct fm_tree_source_opts opts = { .excludes = excludes, .skip_prefix = FM_PATH_RESERVED, .has_digests = true };
 	struct fm_tree *tree;
 	struct stat st;
 	int fd = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err), ret;
@@ -121,6 +121,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.is_synced = how->is_durable,
 		.is_dry = how->is_dry,
 		.has_digests = how->has_digests,
+		.has_manifest = true,
 		.grace_ns = dir->old_keep_ns,
 		.source = how->source,
 		.take = tree_take,

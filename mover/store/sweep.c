@@ -21,6 +21,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
+#include "mover/tree/manifest.h"
 #include "mover/tree/staging.h"
 
 #define SWEEP_NS_MAX (60 * FM_NS_PER_S)
@@ -207,6 +208,13 @@ static void sweep_tree(struct sweep *sw, int dir, const char *name)
 			    fm_err_name(ret));
 }
 
+/* Of a tree that went by other ways than ours, or was moved elsewhere. */
+static void sweep_manifest(struct sweep *sw, int dir, const char *name)
+{
+	if (fm_manifest_is_orphan(dir, name) && unlinkat(dir, name, 0) == 0)
+		sw->removed++;
+}
+
 static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
 {
 	uint64_t hash;
@@ -214,6 +222,8 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	if (at->is_dir && fm_staging_kind(at->name) != FM_STAGING_NONE) {
 		fm_walk_skip(walk);	/* what is in there is that transfer's */
 		sweep_tree(sw, at->dir, at->name);
+	} else if (!at->is_dir && fm_manifest_is_name(at->name)) {
+		sweep_manifest(sw, at->dir, at->name);
 	} else if (!at->is_dir) {
 		switch (fm_partial_parse(at->name, &hash)) {
 		case FM_PARTIAL_JOURNAL:

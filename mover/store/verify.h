@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify - what is stored is read again, from the disk, and compared with the digests that were kept when it came.
+ * verify - what is stored is read again, from the disk, and compared with what was kept when it came: the digests of files
+ * (mover/tree/digest.h), and the manifests of trees (mover/tree/manifest.h).
  *
  * One thread verifies; any other may look, take findings, stop it.
  */
@@ -17,14 +18,20 @@ struct fm_err;
 
 #define FM_VERIFY_FINDINGS_MAX 256	/* that wait to be taken; the verifying thread waits then */
 
-enum fm_finding_kind { FM_FINDING_CORRUPT = 1, FM_FINDING_UNREADABLE = 2 };
+enum fm_finding_kind {
+	FM_FINDING_CORRUPT = 1,		/* size and time are those it came with, the content is not */
+	FM_FINDING_UNREADABLE = 2,
+	FM_FINDING_CHANGED = 3,		/* neither are: somebody wrote to it, cut it off, or does so now */
+	FM_FINDING_MISSING = 4,		/* a name of its tree's manifest that is not there */
+	FM_FINDING_SWAPPED = 5,		/* a whole file, but another one than the manifest has under that name */
+};
 
 /* A file that is not what it was, or cannot be read. */
 struct fm_finding {
 	struct fm_list at;
 	enum fm_finding_kind kind;
 	uint64_t offset;		/* of the first block that differs (digest.h), or byte that cannot be read */
-	uint64_t length;		/* the blocks that differ there, or what cannot be read; 0: not known */
+	uint64_t length;		/* the blocks that differ there, what cannot be read, what is missing; 0: not known */
 	char path[];			/* below the store, terminated */
 };
 
@@ -33,7 +40,9 @@ struct fm_verify_count {
 	uint64_t bytes;			/* read */
 	uint64_t corrupt;
 	uint64_t unreadable;
-	uint64_t changed;		/* another size or mtime than when it came, or written to meanwhile: not compared */
+	uint64_t changed;
+	uint64_t missing;
+	uint64_t swapped;
 	uint64_t without;		/* no digest was kept */
 };
 
@@ -60,9 +69,9 @@ void fm_verify_look(struct fm_verify *v, struct fm_verify_count *out);
 struct fm_finding *fm_verify_take(struct fm_verify *v);
 
 /*
- * Verify the file or directory `name` in dir; path is its path for findings. 0 also when something was found; an error
- * is one of looking at all: the directory cannot be read, memory, -ECANCELED.
+ * Verify the file or directory with that (checked) path below root, a store's. 0 also when something was found; an error
+ * is one of looking at all: it is not there and nothing says that it should be, memory, -ECANCELED.
  */
-int fm_verify_run(struct fm_verify *v, int dir, const char *name, const char *path, struct fm_err *err);
+int fm_verify_run(struct fm_verify *v, int root, const char *path, struct fm_err *err);
 
 #endif

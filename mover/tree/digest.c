@@ -11,6 +11,7 @@
 
 #include "mover/base/bytes.h"
 #include "mover/base/fault.h"
+#include "mover/tree/tsys.h"
 
 #define DIGEST_VERSION 1
 #define DIGEST_HEAD 24
@@ -23,6 +24,36 @@ uint64_t fm_digest_block_bytes(uint64_t size)
 	while (size / bytes >= FM_DIGEST_BLOCKS_MAX)
 		bytes *= 2;
 	return bytes;
+}
+
+int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest)
+{
+	int ret = fm_digest_get(fd, digest);
+
+	if (ret == -ENODATA || ret == -EOPNOTSUPP || ret == -EBADMSG)
+		return 0;
+	return ret < 0 ? ret : digest->size == (uint64_t)st->st_size && digest->mtime_ns == fm_tsys_mtime(st);
+}
+
+void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset, uint64_t *length)
+{
+	uint64_t block_bytes = fm_digest_block_bytes(a->size), to;
+	unsigned i = 0;
+
+	assert(a->size == b->size);
+	*offset = 0;
+	*length = a->size;
+	if (a->blocks != b->blocks)
+		return;
+	while (i < a->blocks && a->block[i] == b->block[i])
+		i++;
+	if (i == a->blocks)
+		return;
+	*offset = i * block_bytes;
+	while (i < a->blocks && a->block[i] != b->block[i])
+		i++;
+	to = i * block_bytes < a->size ? i * block_bytes : a->size;
+	*length = to - *offset;
 }
 
 int fm_digest_set(int fd, const struct fm_digest *digest)

@@ -21,6 +21,8 @@
 
 #include <stdint.h>
 
+struct stat;
+
 #define FM_DIGEST_NAME "user.fmove.crc32c"
 #define FM_DIGEST_BLOCKS_MAX 64
 #define FM_DIGEST_BLOCK_MIN (4u << 20)	/* a file up to this is one block */
@@ -51,5 +53,14 @@ int fm_digest_set(int fd, const struct fm_digest *digest);
  * or another error of fgetxattr(2). After an error *digest is as it was.
  */
 int fm_digest_get(int fd, struct fm_digest *digest);
+
+/*
+ * What is said of the file as it is now, which *st is. 1: *digest. 0: none was kept, or the file was written to since, so
+ * that its size or time is another. After an error nobody knows: -errno.
+ */
+int fm_digest_of(int fd, const struct stat *st, struct fm_digest *digest);
+
+/* Of two digests of as many bytes whose CRCs differ: the first blocks that do; all of it, where one has no blocks. */
+void fm_digest_difference(const struct fm_digest *a, const struct fm_digest *b, uint64_t *offset, uint64_t *length);
 
 #endif

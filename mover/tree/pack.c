@@ -15,7 +15,8 @@
 #define NAME_LEN_MAX 255u	/* of a component, and of an extended attribute's name */
 #define MODE_MASK 01777u
 #define XATTR_HEAD 4u
-#define CRC_AT 44u		/* in an entry */
+#define FLAGS_AT 2u		/* in an entry */
+#define CRC_AT 44u
 
 static size_t align_up(size_t len)
 {
@@ -89,7 +90,7 @@ static bool is_good_file(const struct fm_pack_entry *e, bool is_offer)
 	if (is_offer)
 		return (e->flags & ~(FM_PACK_HAS_CRC | FM_PACK_IS_LARGE)) == 0 && e->offset == 0 && e->data_len == 0 &&
 		       ((e->flags & FM_PACK_HAS_CRC) || e->crc == 0);
-	if (e->flags != 0 || e->offset > e->size || e->data_len > e->size - e->offset)
+	if ((e->flags & ~FM_PACK_IS_CORRUPT) != 0 || e->offset > e->size || e->data_len > e->size - e->offset)
 		return false;
 	return e->data_len > 0 || (e->size == 0 && e->crc == 0);
 }
@@ -202,6 +203,14 @@ void fm_pack_set_crc(uint8_t *data_of_add, const struct fm_pack_entry *e, uint32
 	struct fm_writer out = { .at = at, .end = at + sizeof(crc) };
 
 	fm_put_le32(&out, crc);
+}
+
+void fm_pack_set_corrupt(uint8_t *data_of_add, const struct fm_pack_entry *e)
+{
+	uint8_t *at = data_of_add - meta_len(e->path_len, e->target_len, e->xattr_len) + FLAGS_AT;
+	struct fm_writer out = { .at = at, .end = at + 2 };
+
+	fm_put_le16(&out, (uint16_t)(e->flags | FM_PACK_IS_CORRUPT));
 }
 
 void fm_pack_cut(struct fm_pack_writer *w, size_t len_before)

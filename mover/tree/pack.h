@@ -14,7 +14,8 @@
  *    16   - entries, one behind the other, each a multiple of 8 bytes:
  *
  *     0   2 type      enum fm_pack_type
- *     2   2 flags     FILE in an offering pack: FM_PACK_HAS_CRC, FM_PACK_IS_LARGE; else 0
+ *     2   2 flags     FILE in an offering pack: FM_PACK_HAS_CRC, FM_PACK_IS_LARGE; in another one FM_PACK_IS_CORRUPT;
+ *                     else 0
  *     4   4 mode      FILE, DIR, ATTR: permission bits 0777, and the sticky bit; never set-id bits; else 0
  *     8   8 size      FILE: of the whole file, INT64_MAX at most; else 0
  *    16   8 mtime_ns  since 1970; HARD: 0
@@ -54,6 +55,7 @@
 #define FM_PACK_OFFER 1u	/* flag of a pack */
 #define FM_PACK_HAS_CRC 1u	/* flags of an entry: offer: crc is the CRC32C of the content ... */
 #define FM_PACK_IS_LARGE 2u	/* ... the file travels by itself if it is needed */
+#define FM_PACK_IS_CORRUPT 4u	/* in another pack: the source knows that the file is corrupt; no digest is kept with it */
 
 enum fm_pack_type {
 	FM_PACK_FILE = 1,	/* a piece of a regular file; its offer */
@@ -106,6 +108,7 @@ int64_t fm_pack_room(const struct fm_pack_writer *w, size_t path_len, size_t tar
  */
 uint8_t *fm_pack_add(struct fm_pack_writer *w, const struct fm_pack_entry *e);
 void fm_pack_set_crc(uint8_t *data_of_add, const struct fm_pack_entry *e, uint32_t crc);
+void fm_pack_set_corrupt(uint8_t *data_of_add, const struct fm_pack_entry *e);
 
 /* Undo the last fm_pack_add(), whose start was w->len before it. */
 void fm_pack_cut(struct fm_pack_writer *w, size_t len_before);

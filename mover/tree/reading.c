@@ -19,6 +19,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
 #include "mover/journal/written.h"
+#include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 
 /* As in the stores: the kernel answers EAGAIN to a look-up beneath a directory that is being renamed. */
@@ -87,6 +88,7 @@ int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading *
 	if (!r)
 		return -ENOMEM;
 	atomic_init(&r->refs, 1);
+	r->is_kept = false;
 	r->fd = fm_reading_open_fd(dir, name, 0, is_path);
 	ret = r->fd < 0 ? r->fd : look_first(r->fd, &r->st);
 	if (ret < 0) {
@@ -95,6 +97,8 @@ int fm_reading_open(int dir, const char *name, bool is_path, struct fm_reading *
 		fm_budget_free(r);
 		return ret;
 	}
+	atomic_init(&r->parts, 0);
+	atomic_init(&r->left, (uint64_t)r->st.st_size);
 	*out = r;
 	return 0;
 }
@@ -149,6 +153,27 @@ int fm_reading_check(struct fm_reading *r)
 	if (ret < 0)
 		return ret;
 	return fm_is_written(r->fd, &r->st, &now) ? -ESTALE : 0;
+}
+
+int fm_reading_expect(struct fm_reading *r)
+{
+	struct fm_digest d;
+	int ret = fm_digest_of(r->fd, &r->st, &d);
+
+	if (ret <= 0)
+		return ret;
+	r->is_kept = true;
+	r->kept_crc = d.crc;
+	return 0;
+}
+
+bool fm_reading_count(struct fm_reading *r, uint32_t part, size_t len)
+{
+	atomic_fetch_xor(&r->parts, part);
+	/* Whoever takes the last bytes away sees the parts of all the others. */
+	if (atomic_fetch_sub(&r->left, len) != len || !r->is_kept)
+		return true;
+	return fm_crc32c_whole(atomic_load(&r->parts), (uint64_t)r->st.st_size) == r->kept_crc;
 }
 
 bool fm_reading_may_have_holes(const struct stat *st)

@@ -23,6 +23,10 @@ struct fm_reading {
 	atomic_uint refs;
 	int fd;
 	struct stat st;		/* when it was opened */
+	bool is_kept;		/* a CRC32C was kept with it, and nobody wrote to it since: */
+	uint32_t kept_crc;
+	_Atomic uint32_t parts;	/* of what was read so far: contributions, xored ... */
+	_Atomic uint64_t left;	/* ... and how much was not */
 };
 
 /*
@@ -49,6 +53,15 @@ int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset
 
 /* 0, or -ESTALE: it was written to since it was opened (mover/journal/written.h). */
 int fm_reading_check(struct fm_reading *r);
+
+/* A digest that was kept with the file counts from here on: fm_reading_count(). Before the first read. 0, or -errno. */
+int fm_reading_expect(struct fm_reading *r);
+
+/*
+ * A piece was read, each once; part: its contribution to the CRC of the whole. False: it was the last, and all of them
+ * are not what was kept with the file.
+ */
+bool fm_reading_count(struct fm_reading *r, uint32_t part, size_t len);
 
 /* Whether it has a hole that can be found: fewer blocks than bytes may also be compression. Not beside other threads. */
 bool fm_reading_has_holes(struct fm_reading *r);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mover/base/fault.h"
+#include "mover/tree/manifest.h"
 #include "mover/tree/tsys.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
@@ -167,6 +168,8 @@ static int empty_top(struct removal *r)
 int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed)
 {
 	struct removal r = { .freed = freed };
+	struct fm_manifest_key key;
+	bool has_key;
 	int ret = -ENOTEMPTY;
 
 	r.top = open_dir(dir, name);
@@ -176,11 +179,14 @@ int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed)
 		return remove_file(&r, dir, name);
 	if (r.top < 0)
 		return r.top;
+	has_key = fm_manifest_key(r.top, &key) == 0;
 	for (int i = 0; i < EMPTIED_MAX && (ret == -ENOTEMPTY || ret == -EEXIST); i++) {
 		ret = empty_top(&r);
 		if (ret == 0)
 			ret = fm_tsys_unlink(dir, name, AT_REMOVEDIR);
 	}
 	close(r.top);
+	if (has_key && (ret == 0 || ret == -ENOENT))
+		fm_manifest_remove(dir, &key);
 	return ret == -ENOENT ? 0 : ret;
 }

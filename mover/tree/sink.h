@@ -22,6 +22,7 @@
 #include "mover/journal/journal.h"
 #include "mover/tree/deferred.h"
 #include "mover/tree/digest.h"
+#include "mover/tree/manifest.h"
 #include "mover/tree/pack.h"
 #include "mover/tree/staging.h"
 #include "mover/tree/tree.h"
@@ -92,6 +93,11 @@ struct fm_sink {
 
 	struct fm_deferred deferred;
 	bool has_deferred;
+
+	struct fm_manifest manifest;
+	bool has_manifest;
+	bool is_manifest_placed;	/* it has its name beside the tree's: */
+	char manifest_name[FM_MANIFEST_NAME_LEN + 1];
 };
 
 /* The directory that was used last below a root: entries of one directory follow one another. */
@@ -240,6 +246,23 @@ int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, 
 
 /* 1: the file was taken from the version that is replaced (dry: could be). 0: it has to come. */
 int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* ---- sink_manifest.c ---- */
+
+/* Begin it, in the staging directory; where the file system cannot have one there is none. */
+int fm_sink_begin_manifest(struct fm_sink *s);
+
+/* A file that is there now. crc: CRC32C of its content; NULL: not known. */
+int fm_sink_list_file(struct fm_sink_call *call, const struct fm_pack_entry *e, const uint32_t *crc);
+
+/* A hard or symbolic link that is there now. */
+int fm_sink_list(struct fm_sink_call *call, const struct fm_pack_entry *e);
+
+/* The tree is beside its final name: so is its manifest now. */
+int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err);
+
+/* The tree was not published. Best effort. */
+void fm_sink_drop_manifest(struct fm_sink *s);
 
 /* ---- sink_log.c ---- */
 

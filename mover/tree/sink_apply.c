@@ -82,7 +82,9 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 		ret = fm_tsys_own_link(at.dir, at.name, e->uid, e->gid);
 	if (ret == 0)
 		ret = fm_tsys_set_link(at.dir, at.name, e->mtime_ns);
-	return ret < 0 ? fm_sink_fail(call->s, ret, "set owner and time of", e->path, e->path_len, call->err) : 0;
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "set owner and time of", e->path, e->path_len, call->err);
+	return fm_sink_list(call, e);
 }
 
 /* Its directory is made now, so that a bad path is refused now. */

@@ -68,7 +68,7 @@ static int set_xattrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e)
 const struct fm_digest *fm_sink_digest(const struct fm_sink *s, const struct fm_pack_entry *e, uint32_t crc,
 				       struct fm_digest *out)
 {
-	if (!s->opts.has_digests)
+	if (!s->opts.has_digests || (e->flags & FM_PACK_IS_CORRUPT))
 		return NULL;
 	*out = (struct fm_digest){ .crc = fm_crc32c_whole(crc, e->size), .size = e->size, .mtime_ns = e->mtime_ns };
 	return out;

@@ -46,7 +46,10 @@ int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, u
 		if (ret < 0)
 			return ret;
 	}
-	return ret < 0 ? fm_sink_fail(call->s, ret, "note", e->path, e->path_len, call->err) : 0;
+	if (ret < 0)
+		return fm_sink_fail(call->s, ret, "note", e->path, e->path_len, call->err);
+	crc = fm_crc32c_whole(crc, e->size);
+	return fm_sink_list_file(call, e, call->s->opts.has_digests && !(e->flags & FM_PACK_IS_CORRUPT) ? &crc : NULL);
 }
 
 /* Content and attributes into a new file, which is closed then. */

@@ -131,7 +131,9 @@ static int finish_hard(struct finish *f, const struct fm_pack_entry *e)
 
 	if (ret == 0)
 		ret = fm_sink_at(&f->first, e->target, e->target_len, &first);
-	return ret < 0 ? ret : link_hard(f, &first, &at);
+	if (ret == 0)
+		ret = link_hard(f, &first, &at);
+	return ret < 0 ? ret : fm_sink_list(&f->call, e);
 }
 
 /* --------------------------------------------------------------------------------------------- directories */
@@ -287,6 +289,8 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 		ret = finish_entries(&f);
 	if (ret == 0)
 		ret = move_out(&f);
+	if (ret == 0)
+		ret = fm_sink_place_manifest(s, &ours);
 	if (ret == 0)
 		ret = is_durable ? fm_sink_sync(s, &ours) : fm_sink_may_go_on(s, &ours);
 	fm_sink_end(&f.call);

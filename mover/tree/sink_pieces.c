@@ -21,6 +21,7 @@ struct piece {
 	struct fm_list link;
 	bool is_owned;
 	bool has_file;
+	unsigned flags;		/* of all pieces: FM_PACK_IS_CORRUPT */
 	uint64_t size;
 	int64_t mtime_ns;
 	uint64_t identity;
@@ -149,10 +150,13 @@ static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm
 /* The last piece came. */
 static int finish_file(struct fm_sink_call *call, const struct piece *p, int fd, const struct fm_pack_entry *e)
 {
+	struct fm_pack_entry whole = *e;
 	struct fm_digest digest;
-	int ret = fm_sink_set_attrs(call->s, fd, e, fm_sink_digest(call->s, e, p->crc, &digest), false, call->err);
+	int ret;
 
-	return ret < 0 ? ret : fm_sink_finished(call, e, p->crc);
+	whole.flags = p->flags;
+	ret = fm_sink_set_attrs(call->s, fd, &whole, fm_sink_digest(call->s, &whole, p->crc, &digest), false, call->err);
+	return ret < 0 ? ret : fm_sink_finished(call, &whole, p->crc);
 }
 
 static int write_piece(struct fm_sink_call *call, struct piece *p, int fd, const struct fm_pack_entry *e)
@@ -167,6 +171,7 @@ static int write_piece(struct fm_sink_call *call, struct piece *p, int fd, const
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "write", e->path, e->path_len, call->err);
 	p->crc ^= e->crc;
+	p->flags |= e->flags;
 	if (fm_ranges_bytes(&p->there) < p->size)
 		return 0;
 	ret = finish_file(call, p, fd, e);

@@ -179,7 +179,7 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 		return fm_sink_note_sync(s, ret, "sync the directory of", err);
 	}
 	s->state = FM_SINK_PUBLISHED;
-	s->is_moved = false;
+	s->is_moved = s->is_manifest_placed = false;
 	if (p.placed == PLACED_TWICE)
 		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
 	if (p.placed != PLACED_FREE)
@@ -194,6 +194,7 @@ void fm_sink_keep(struct fm_tree *t)
 
 	if (s->state != FM_SINK_OPEN)
 		return;
+	fm_sink_drop_manifest(s);
 	if (s->stage >= 0)
 		(void)fm_sink_log(s, NULL);
 	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal))
@@ -210,6 +211,7 @@ void fm_sink_discard(struct fm_tree *t)
 	if (s->state != FM_SINK_OPEN)
 		return;
 	s->state = FM_SINK_DISCARDED;
+	fm_sink_drop_manifest(s);
 	if (s->is_moved)
 		warn_left(s, s->new_name, fm_staging_remove(s->opts.parent, s->new_name, &freed));
 	remove_staging(s);

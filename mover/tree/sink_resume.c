@@ -166,6 +166,7 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const
 {
 	struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
 	bool is_whole = false;
+	uint32_t crc;
 	int ret;
 
 	/* It comes by itself, goes on with what is there, and is read again beside the rest of the tree. */
@@ -185,7 +186,9 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const
 		call->count.bytes += e->size;
 		count_resumed(call, e, e->size);
 	}
-	return 1;
+	crc = fm_crc32c_whole(w.crc, e->size);
+	ret = fm_sink_list_file(call, e, call->s->opts.has_digests ? &crc : NULL);
+	return ret < 0 ? ret : 1;
 }
 
 static uint64_t end_of(const struct fm_ranges *r)

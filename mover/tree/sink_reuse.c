@@ -199,6 +199,19 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 	return ret != 0 ? ret : try_link(call, at, old, e);
 }
 
+/* What is under the name now is what the old version had, with its digest: that of its content, if nobody wrote to it. */
+static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old, const struct fm_pack_entry *e)
+{
+	struct fm_digest digest = { .crc = e->crc };
+	bool is_known = e->flags & FM_PACK_HAS_CRC;
+
+	if (!call->s->has_manifest || call->s->opts.is_dry)
+		return 1;
+	if (!is_known && (old->fd >= 0 || open_content(old, at->name)))
+		is_known = fm_digest_of(old->fd, &old->st, &digest) > 0;
+	return fm_sink_list_file(call, e, is_known ? &digest.crc : NULL) < 0 ? call->err->code : 1;
+}
+
 int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
 {
 	struct old_file old;
@@ -214,6 +227,8 @@ int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const 
 		ret = 0;
 	else
 		ret = take(call, at, &old, e);
+	if (ret > 0)
+		ret = list_reused(call, at, &old, e);
 	if (old.fd >= 0)
 		close(old.fd);
 	return ret;

@@ -64,6 +64,10 @@ static int take_new_back(struct fm_sink *s, const char *name)
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	if (S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &data_ino) == 0 && data_ino == st.st_ino) {
+		struct fm_manifest_key key;
+
+		if (fm_manifest_key_at(s->opts.parent, s->new_name, &key) == 0)
+			fm_manifest_remove(s->opts.parent, &key);
 		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
 		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
 	}
@@ -315,6 +319,8 @@ static int fill_staging(struct fm_sink *s, struct fm_err *err)
 	ret = make_data(s);
 	if (ret == 0)
 		ret = make_spool(s);
+	if (ret == 0)
+		ret = fm_sink_begin_manifest(s);
 	return ret < 0 ? fm_sink_fail(s, ret, "make a staging directory beside", NULL, 0, err) : 0;
 }
 

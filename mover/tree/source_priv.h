@@ -112,6 +112,7 @@ struct fm_source {
 	bool has_checksums;
 	bool has_owners;
 	bool is_dry;
+	bool accepts_corrupt;
 	char *skip_prefix;
 	struct fm_exclude exclude;
 	struct fm_scan_dir *root;

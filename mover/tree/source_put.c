@@ -14,6 +14,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/base/show.h"
 #include "mover/tree/source_priv.h"
 
@@ -183,8 +184,11 @@ static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 static int open_file(struct fm_source_fill *f, struct fm_source_item *it)
 {
 	int dir = it->dir ? it->dir->fd : f->source->root->fd;
+	int ret = fm_reading_open(dir, it->name, !it->dir, &it->file);
 
-	return fm_reading_open(dir, it->name, !it->dir, &it->file);
+	if (ret == 0 && f->source->tree.has_digests)
+		ret = fm_reading_expect(it->file);
+	return ret;
 }
 
 /* An offer needs no open file, unless what is in it is to be told. */
@@ -361,18 +365,34 @@ static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_
 	return room > 0 ? room : -1;
 }
 
+/* What was read, the last piece of it that is, is not what came. */
+static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e, uint8_t *data)
+{
+	struct fm_path_shown shown;
+
+	fm_path_show(f->path, &shown);
+	if (!f->source->accepts_corrupt)
+		return fm_err_set(f->err, -EBADMSG, "\"%s\" is corrupt from byte 0 on, somewhere in %llu bytes: this is not what was put there; "
+				  "fmove verify names all such files, --accept-corrupt takes them as they are", shown.text,
+				  (unsigned long long)e->size);
+	fm_log_warn("\"%s\" is corrupt, and taken all the same", shown.text);
+	fm_pack_set_corrupt(data, e);
+	atomic_store(&f->source->tree.has_corrupt, true);
+	return FM_SOURCE_PUT;
+}
+
 static int read_piece(struct fm_source_fill *f, struct fm_reading *file, const struct fm_pack_entry *e, uint8_t *data)
 {
 	int ret = fm_reading_read(file, data, e->data_len, e->offset);
-	uint32_t crc;
+	uint32_t part;
 
 	if (ret == 0)
 		ret = fm_reading_check(file);
 	if (ret < 0)
 		return fail(f, ret);
-	crc = fm_crc32c(0, data, e->data_len);
-	fm_pack_set_crc(data, e, fm_crc32c_part(crc, e->offset, e->data_len));
-	return FM_SOURCE_PUT;
+	part = fm_crc32c_part(fm_crc32c(0, data, e->data_len), e->offset, e->data_len);
+	fm_pack_set_crc(data, e, part);
+	return fm_reading_count(file, part, e->data_len) ? FM_SOURCE_PUT : meet_corrupt(f, e, data);
 }
 
 static int put_piece(struct fm_source_fill *f, struct fm_source_item *it, const struct stat *st)

@@ -77,6 +77,7 @@ struct fm_tree_begin {
 	bool has_checksums;
 	bool has_owners;
 	bool is_dry;
+	bool accepts_corrupt;		/* also what does not match the digest that was kept with it */
 	/* To a sink: whose copy it becomes (as in struct fm_tree_sink_opts). */
 	struct fm_identity source;
 };
@@ -149,6 +150,8 @@ struct fm_tree {
 	bool is_source;
 	bool is_callers;	/* of a client, who is waited for: see channel_pulse.h */
 	bool is_partial;	/* sink: something of an earlier try is there: offers save sending it */
+	bool has_digests;	/* source: what is read is compared with the digests that were kept: digest.h */
+	atomic_bool has_corrupt; /* source: something did not match and was sent, since the far end accepts that */
 	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
 	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
 	const char *note;	/* NULL, or what is not as asked */
@@ -167,6 +170,7 @@ struct fm_tree_source_opts {
 	bool has_checksums;		/* offers carry the CRC32C of the content (--checksum) */
 	bool has_owners;		/* owner, extended attributes and ACLs are sent */
 	bool is_dry;			/* offers only; nothing follows them */
+	bool has_digests;		/* files are compared with the digests kept with them: in a store, not at a user's */
 	const char *const *excludes;	/* fnmatch() patterns, NULL-terminated; with a '/' they match the path below the root, else any name; NULL: none */
 	const char *skip_prefix;	/* names that begin so are not sent (a store's own files); NULL: none */
 };
@@ -189,6 +193,7 @@ struct fm_tree_sink_opts {
 	bool is_synced;			/* durable: the journal is synced */
 	bool is_dry;			/* answer offers, make nothing */
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
+	bool has_manifest;		/* leave a manifest beside it (manifest.h) */
 	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
 	unsigned lock_wait_ms;		/* for a tree that is in use: its transfer may be just ending; 0: FM_TREE_LOCK_WAIT_MS */
 	/*

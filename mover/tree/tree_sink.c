@@ -240,6 +240,8 @@ static void sink_free(struct fm_sink *s)
 	fm_sink_free_made(s);
 	if (s->has_deferred)
 		fm_deferred_close(&s->deferred);
+	if (s->has_manifest)
+		fm_manifest_close(&s->manifest);
 	fm_journal_close(s->journal);
 	for (unsigned i = 0; i < s->was_count; i++)
 		close(s->was[i]);

@@ -345,6 +345,7 @@ static int source_begin(struct fm_tree *t, const struct fm_tree_begin *how, stru
 	s->has_checksums = how->has_checksums;
 	s->has_owners = how->has_owners;
 	s->is_dry = how->is_dry;
+	s->accepts_corrupt = how->accepts_corrupt;
 	return 0;
 }
 
@@ -367,7 +368,7 @@ static struct fm_source *source_new(const struct fm_tree_source_opts *opts)
 
 	if (!s)
 		return NULL;
-	s->tree = (struct fm_tree){ .ops = &source_ops, .is_source = true };
+	s->tree = (struct fm_tree){ .ops = &source_ops, .is_source = true, .has_digests = opts->has_digests };
 	s->is_offering = opts->is_offering || opts->is_dry;
 	s->has_checksums = opts->has_checksums;
 	s->has_owners = opts->has_owners;

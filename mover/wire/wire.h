@@ -228,7 +228,8 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_RDMA 4u
 #define FM_WIRE_GET_RESUME 8u		/* wait for READY: something of it is there already */
 #define FM_WIRE_GET_TREE 16u		/* a directory; wait for READY */
-#define FM_WIRE_GET_FLAGS 31u
+#define FM_WIRE_GET_ACCEPT_CORRUPT 32u	/* also what is not what the digest kept with it says; else the source ends it (-EBADMSG) */
+#define FM_WIRE_GET_FLAGS 63u
 
 /*
  * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2 count (tree)   34 2 zero
@@ -267,7 +268,8 @@ struct fm_wire_found {
 };
 
 #define FM_WIRE_FINISH_HOLD 1u		/* flags of FINISH: answer PREPARED and wait for COMMIT */
-#define FM_WIRE_FINISH_FLAGS 1u
+#define FM_WIRE_FINISH_CORRUPT 2u	/* it is not what the source's digest says, which was accepted: keep no digest with it */
+#define FM_WIRE_FINISH_FLAGS 3u
 
 /*
  * FINISH: 4 8 xfer   12 8 size (tree: packs * chunk)   20 8 data_bytes (size less holes)   28 8 chunks   36 4 crc (CRC32C of the whole)
@@ -367,11 +369,17 @@ struct fm_wire_verify {
 #define FM_WIRE_VERIFIED_MORE 1u	/* flags of VERIFIED: it goes on */
 #define FM_WIRE_VERIFIED_FLAGS 1u
 
-enum fm_wire_finding { FM_WIRE_CORRUPT = 1, FM_WIRE_UNREADABLE = 2 };
+enum fm_wire_finding {
+	FM_WIRE_CORRUPT = 1,
+	FM_WIRE_UNREADABLE = 2,
+	FM_WIRE_CHANGED = 3,		/* another size or time, too */
+	FM_WIRE_MISSING = 4,		/* the manifest of its tree lists it */
+	FM_WIRE_SWAPPED = 5,		/* whole, but another file than that lists */
+};
 
 /*
  * VERIFIED: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 8 files   28 8 bytes   36 8 corrupt   44 8 unreadable
- *   52 8 changed   60 8 without (a digest)   68 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first block that
+ *   52 8 changed   60 8 missing   68 8 swapped   76 8 without (a digest)   84 - text (string)   - per finding: 1 kind, 3 zero, 8 offset (of the first block that
  *   differs, or byte that cannot be read), 8 length (of such blocks, or bytes, in a row; 0: not known), path (string)
  * The numbers are of all so far; each finding is said once.
  */
@@ -392,6 +400,8 @@ struct fm_wire_verified {
 	uint64_t corrupt;
 	uint64_t unreadable;
 	uint64_t changed;
+	uint64_t missing;
+	uint64_t swapped;
 	uint64_t without;
 	struct fm_wire_str text;
 	struct fm_wire_found_bad finding[FM_WIRE_FINDINGS_MAX];

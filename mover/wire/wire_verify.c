@@ -51,6 +51,8 @@ static void put_verified(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, v->corrupt);
 	fm_put_le64(w, v->unreadable);
 	fm_put_le64(w, v->changed);
+	fm_put_le64(w, v->missing);
+	fm_put_le64(w, v->swapped);
 	fm_put_le64(w, v->without);
 	fm_wire_put_str(w, &v->text);
 	for (unsigned i = 0; i < v->count; i++) {
@@ -78,6 +80,8 @@ static int get_verified(struct fm_reader *r, struct fm_wire_msg *m)
 	v->corrupt = fm_get_le64(r);
 	v->unreadable = fm_get_le64(r);
 	v->changed = fm_get_le64(r);
+	v->missing = fm_get_le64(r);
+	v->swapped = fm_get_le64(r);
 	v->without = fm_get_le64(r);
 	fm_wire_get_str(r, &v->text);
 	for (unsigned i = 0; i < v->count && ret == 0; i++) {
@@ -97,7 +101,7 @@ static int check_verified(const struct fm_wire_msg *m)
 	if (v->code > FM_WIRE_CODE_MAX || !fm_wire_is_text(&v->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
 	for (unsigned i = 0; i < v->count; i++) {
-		if (v->finding[i].kind < FM_WIRE_CORRUPT || v->finding[i].kind > FM_WIRE_UNREADABLE)
+		if (v->finding[i].kind < FM_WIRE_CORRUPT || v->finding[i].kind > FM_WIRE_SWAPPED)
 			return -ERANGE;
 		if (!fm_wire_is_text(&v->finding[i].path, FM_WIRE_PATH_MAX))
 			return -ERANGE;

@@ -237,7 +237,7 @@ no_partials() {
 }
 
 is_clean() {
-	left=$(find "$@" -name '.fmove*' -type f 2>/dev/null)
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove.*.manifest' -type f 2>/dev/null)
 	[ -z "$left" ]
 }
 

@@ -23,10 +23,10 @@ resumed_at_least() {
 	((${spared:-0} >= $1)) || { echo "spared ${spared:-no} bytes, where the journal has $1" >&2; return 1; }
 }
 
-# no_partial DIR...: nothing half-done is left there, once the rerun is done. A tree that was replaced stays for a while, by design.
+# no_partial DIR...: nothing half-done is left there, once the rerun is done. A tree that was replaced stays for a while, and the manifest of a tree with it, by design.
 no_partial() {
 	local left
 
-	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' -prune 2>/dev/null | head -n 5)
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' ! -name '.fmove.*.manifest' -prune 2>/dev/null | head -n 5)
 	[ -z "$left" ] || { echo "left behind: $left" >&2; return 1; }
 }

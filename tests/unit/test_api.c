@@ -311,7 +311,7 @@ static void test_what_is_stored_is_verified(void)
 	CU_ASSERT_TRUE_FATAL(file >= 0 && write(file, "x", 1) == 1);
 	(void)close(file);
 	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":1,\"store\":\"s\",\"path\":\"\",\"progress_ms\":1}"),
-			    "\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,\"changed\":0,\"without\":1}"));
+			    "\"event\":\"done\",\"files\":1,\"bytes\":0,\"corrupt\":0,\"unreadable\":0,\"changed\":0,\"missing\":0,\"swapped\":0,\"without\":1}"));
 	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"verify\",\"id\":2,\"node\":\"n1\",\"store\":\"s\",\"path\":\"none\"}"), "ENOENT"));
 	(void)unlink(path);
 	(void)close(fd);

@@ -292,7 +292,7 @@ static void test_wrong_fields_are_refused(void)
 		{ DIR_, 0, FM_PACK_LINK }, { DIR_, 0, FM_PACK_ATTR }, { DIR_, 0, FM_PACK_FILE },
 		{ DIR_, 2, 1 }, { DIR_, 5, 4 }, { DIR_, 5, 8 }, { DIR_, 7, 1 }, { DIR_, 8, 1 },
 		{ DIR_, 32, 1 }, { DIR_, 40, 1 }, { DIR_, 44, 1 }, { DIR_, 48, 1 }, { DIR_, 58, 1 },
-		{ FILE_, 2, 1 }, { FILE_, 2, 2 }, { FILE_, 2, 4 }, { FILE_, 8, 10 }, { FILE_, 15, 0x80 },
+		{ FILE_, 2, 1 }, { FILE_, 2, 2 }, { FILE_, 2, 8 }, { FILE_, 8, 10 }, { FILE_, 15, 0x80 },
 		{ FILE_, 32, 7 }, { FILE_, 39, 0x80 }, { FILE_, 40, 0 }, { FILE_, 40, 6 }, { FILE_, 43, 1 },
 		{ FILE_, 56, 0 }, { FILE_, 56, 2 }, { FILE_, 57, 0x40 }, { FILE_, 58, 1 }, { FILE_, 60, 3 },
 		{ FILE_, 62, 1 }, { FILE_, 63, 0xff }, { FILE_, 64, '/' }, { FILE_, 64, 0 },
@@ -377,6 +377,27 @@ static void test_offers(void)
 	CU_ASSERT_EQUAL(read_all(buf, len), -EBADMSG);
 }
 
+/* Set behind the entry that it is a flag of; an offer has none. */
+static void test_corrupt(void)
+{
+	struct fm_pack_entry e = file_entry("rotten", 9);
+	struct fm_pack_writer w;
+	struct fm_pack_reader r;
+	uint8_t *data;
+	size_t len;
+
+	fm_pack_begin(&w, buf, CAP, 0);
+	data = fm_pack_add(&w, &e);
+	memset(data, 'r', 9);
+	fm_pack_set_corrupt(data, &e);
+	len = fm_pack_end(&w);
+	CU_ASSERT_EQUAL(fm_pack_open(&r, buf, len), 0);
+	CU_ASSERT_EQUAL(fm_pack_next(&r, &e), 1);
+	CU_ASSERT_EQUAL(e.flags, FM_PACK_IS_CORRUPT);
+	buf[16 + 2] |= FM_PACK_IS_LARGE;
+	CU_ASSERT_EQUAL(read_all(buf, len), -EBADMSG);
+}
+
 static void test_outline(void)
 {
 	struct fm_pack_reader full, r;
@@ -412,6 +433,7 @@ static const struct fm_test tests[] = {
 	{ "every other length is refused", test_other_lengths_are_refused },
 	{ "any bit may flip", test_each_bit_may_flip },
 	{ "offers hold what offers may hold", test_offers },
+	{ "a piece of a file that is corrupt says so", test_corrupt },
 	{ "an outline is the pack without its data", test_outline },
 };
 

@@ -84,7 +84,7 @@ static int run(struct fm_verify *v, const char *name, struct fm_err *err)
 	int ret;
 
 	fm_verify_init(v);
-	ret = fm_verify_run(v, dir, name, name[0] == '.' ? "" : name, err);
+	ret = fm_verify_run(v, dir, name, err);
 	close(dir);
 	return ret;
 }
@@ -97,7 +97,7 @@ static void test_well(void)
 	make("well", 12345);
 	make("empty", 0);
 	make("big", BIG);
-	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 3);
 	CU_ASSERT_EQUAL(v.count.bytes, BIG + 12345);
 	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
@@ -120,7 +120,7 @@ static void test_ours(void)
 		(void)snprintf(path, sizeof(path), "%s/file", dirs[i]);
 		make(path, 100);
 	}
-	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 3 + 1);	/* those of test_well, and below/file */
 	CU_ASSERT_EQUAL(v.count.corrupt + v.count.unreadable + v.count.changed + v.count.without, 0);
 	fm_verify_destroy(&v);
@@ -154,6 +154,48 @@ static void test_damaged(void)
 	make("big", BIG);
 }
 
+/* The only finding. */
+static void check_changed(struct fm_verify *v, const char *path, uint64_t offset, uint64_t length)
+{
+	struct fm_finding *f = fm_verify_take(v);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_EQUAL(f->kind, FM_FINDING_CHANGED);
+	CU_ASSERT_STRING_EQUAL(f->path, path);
+	CU_ASSERT_EQUAL(f->offset, offset);
+	CU_ASSERT_EQUAL(f->length, length);
+	free(f);
+	CU_ASSERT_PTR_NULL(fm_verify_take(v));
+}
+
+/* Goal: what was cut off, or written to, is told, with the place; what got another time only is as it came. */
+static void test_cut(void)
+{
+	char path[128];
+	struct fm_verify v;
+	struct fm_err err;
+
+	(void)snprintf(path, sizeof(path), "%s/big", top);
+	CU_ASSERT_EQUAL(truncate(path, 5 << 20), 0);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	CU_ASSERT_EQUAL(v.count.changed, 1);
+	check_changed(&v, "big", 4u << 20, BIG - (4u << 20));
+	fm_verify_destroy(&v);
+	make("big", BIG);
+	flip("big", (8 << 20) + 5);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, NULL, 0), 0);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	check_changed(&v, "big", 8u << 20, 1u << 20);
+	fm_verify_destroy(&v);
+	make("big", BIG);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, NULL, 0), 0);
+	CU_ASSERT_EQUAL(run(&v, "big", &err), 0);
+	CU_ASSERT_PTR_NULL(fm_verify_take(&v));
+	CU_ASSERT_EQUAL(v.count.changed + v.count.without + v.count.corrupt, 0);
+	fm_verify_destroy(&v);
+	make("big", BIG);
+}
+
 static void test_changed_and_without(void)
 {
 	char path[128], line[] = "more";
@@ -172,10 +214,11 @@ static void test_changed_and_without(void)
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	(void)snprintf(path, sizeof(path), "%s/link", top);
 	CU_ASSERT_EQUAL(symlink("/etc/passwd", path), 0);
-	CU_ASSERT_EQUAL(run(&v, ".", &err), 0);
+	CU_ASSERT_EQUAL(run(&v, "", &err), 0);
 	CU_ASSERT_EQUAL(v.count.changed, 1);
 	CU_ASSERT_EQUAL(v.count.without, 1);
 	CU_ASSERT_EQUAL(v.count.files, 5);	/* well, empty, big, changed, without */
+	check_changed(&v, "changed", 100, 4);
 	fm_verify_destroy(&v);
 	CU_ASSERT_EQUAL(run(&v, "link", &err), 0);
 	CU_ASSERT_EQUAL(v.count.files, 0);
@@ -208,7 +251,7 @@ static void *change_meanwhile(void *arg)
 	return NULL;
 }
 
-/* Goal: what is written to while it is read is no finding. (If it was read to its end before, it is well.) */
+/* Goal: what is written to while it is read is changed, no damage. (If it was read to its end before, it is well.) */
 static void test_changed_meanwhile(void)
 {
 	struct meanwhile m = { .is_cut = false };
@@ -221,7 +264,7 @@ static void test_changed_meanwhile(void)
 		fm_verify_init(&m.v);
 		m.is_cut = i % 2;
 		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, change_meanwhile, &m), 0);
-		CU_ASSERT_EQUAL(fm_verify_run(&m.v, dir, "big", "big", &err), 0);
+		CU_ASSERT_EQUAL(fm_verify_run(&m.v, dir, "big", &err), 0);
 		CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
 		CU_ASSERT_EQUAL(m.v.count.corrupt + m.v.count.unreadable, 0);
 		CU_ASSERT_TRUE(m.v.count.changed <= 1);
@@ -293,7 +336,7 @@ static void test_stopped(void)
 	fm_verify_init(&v);
 	CU_ASSERT_EQUAL(pthread_create(&thread, NULL, stop_soon, &v), 0);
 	CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
-	CU_ASSERT_EQUAL(fm_verify_run(&v, dir, ".", "", &err), -ECANCELED);
+	CU_ASSERT_EQUAL(fm_verify_run(&v, dir, "", &err), -ECANCELED);
 	close(dir);
 	fm_verify_destroy(&v);
 }
@@ -302,8 +345,9 @@ static const struct fm_test tests[] = {
 	{ "what is well is found well", test_well },
 	{ "what is fmove's own is not looked at", test_ours },
 	{ "a flipped bit is found, and in which block", test_damaged },
-	{ "what was changed on purpose, and what has no digest, is counted apart", test_changed_and_without },
-	{ "what is changed while it is read is no finding", test_changed_meanwhile },
+	{ "what was cut off or written to is told, and where", test_cut },
+	{ "what was changed on purpose, and what has no digest, is told apart", test_changed_and_without },
+	{ "what is changed while it is read is no damage", test_changed_meanwhile },
 	{ "what cannot be read is a finding", test_unreadable },
 	{ "what is not opened is no finding", test_not_opened },
 	{ "it can be stopped", test_stopped },

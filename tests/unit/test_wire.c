@@ -226,6 +226,8 @@ static void make_verified(struct fm_wire_msg *m)
 		.corrupt = 3,
 		.unreadable = 4,
 		.changed = 5,
+		.missing = 7,
+		.swapped = 8,
 		.without = 6,
 		.text = fm_wire_str("t"),
 		.finding = { { .kind = FM_WIRE_UNREADABLE, .offset = 0x1000, .length = 0x200, .path = fm_wire_str("a") } },
@@ -308,7 +310,7 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_VERIFY, make_verify, "1300 0000 0d00000000000000 01000000 02000000 0100 73 0100 70" },
 	{ FM_WIRE_VERIFIED, make_verified,
 	  "1400 0100 0d00000000000000 05000000 0100 0000 0100000000000000 0200000000000000 0300000000000000"
-	  "0400000000000000 0500000000000000 0600000000000000 0100 74 02 000000 0010000000000000"
+	  "0400000000000000 0500000000000000 0700000000000000 0800000000000000 0600000000000000 0100 74 02 000000 0010000000000000"
 	  "0002000000000000 0100 61" },
 	{ FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000" },
 	{ FM_WIRE_VOLUMES, make_volumes,
@@ -446,11 +448,13 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_PUT, 2, "8000", -EPROTO },
 	{ FM_WIRE_PUT, 2, "0800", -EPROTO },		/* UPDATE without TREE */
 	{ FM_WIRE_READY, 2, "2000", -EPROTO },
-	{ FM_WIRE_GET, 2, "2200", -EPROTO },
+	{ FM_WIRE_GET, 2, "5200", -EPROTO },
+	{ FM_WIRE_GET, 2, "3200", 0 },
 	{ FM_WIRE_GET, 2, "0200", -EPROTO },		/* patterns without TREE */
 	{ FM_WIRE_GET, 2, "1100", -EPROTO },		/* no kind of connection is left */
 	{ FM_WIRE_FOUND, 2, "0200", -EPROTO },
-	{ FM_WIRE_FINISH, 2, "0200", -EPROTO },
+	{ FM_WIRE_FINISH, 2, "0200", 0 },
+	{ FM_WIRE_FINISH, 2, "0400", -EPROTO },
 	{ FM_WIRE_DONE, 2, "0800", -EPROTO },
 	{ FM_WIRE_ABORT, 2, "0200", -EPROTO },
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },
@@ -582,9 +586,9 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_VERIFIED, 12, "00100000", -ERANGE },
 	{ FM_WIRE_VERIFIED, 16, "0900", -ERANGE },
 	{ FM_WIRE_VERIFIED, 18, "01", -ERANGE },
-	{ FM_WIRE_VERIFIED, 71, "05", -ERANGE },
-	{ FM_WIRE_VERIFIED, 72, "01", -ERANGE },
-	{ FM_WIRE_VERIFIED, 93, "00", -ERANGE },
+	{ FM_WIRE_VERIFIED, 87, "06", -ERANGE },
+	{ FM_WIRE_VERIFIED, 88, "01", -ERANGE },
+	{ FM_WIRE_VERIFIED, 109, "00", -ERANGE },
 	/* VOLUMES: code with a volume, code, count, zero, state, read-write and not mounted, zero, epoch, name, subsystem, writer */
 	{ FM_WIRE_VOLUMES, 12, "01000000", -ERANGE },
 	{ FM_WIRE_VOLUMES, 12, "00100000", -ERANGE },
@@ -640,7 +644,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_REPLY, 87, 255 },
 	{ FM_WIRE_BYE, 4, FM_WIRE_TEXT_MAX },
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
-	{ FM_WIRE_VERIFIED, 91, FM_WIRE_PATH_MAX },
+	{ FM_WIRE_VERIFIED, 107, FM_WIRE_PATH_MAX },
 	{ FM_WIRE_VOLUMES, 43, FM_WIRE_NAME_MAX },
 };
 

@@ -69,7 +69,7 @@ crash_after_put() {
 	check cmp "$source" "$mount/store/dir/crash"
 	! cmp -n 1048576 "$source" "$mount/store/unsynced" 2>/dev/null || fail "the crash was none: what nobody synced is there too"
 	# The removal of the journal is not synced: one that comes back without its partial file is harmless, and swept some day.
-	[ -z "$(find "$mount/store" -name '.fmove*' ! -name '.fmove.*.journal')" ] || fail "a partial file was left in $mount"
+	[ -z "$(find "$mount/store" -name '.fmove*' ! -name '.fmove.*.journal' ! -name '.fmove.*.manifest')" ] || fail "a partial file was left in $mount"
 }
 
 need fincore xfs_io
