@@ -148,6 +148,12 @@ void fm_loop_free(struct fm_loop *loop)
 	free(loop);
 }
 
+void fm_loop_fds(const struct fm_loop *loop, int out[2])
+{
+	out[0] = loop->wake_fd;
+	out[1] = loop->epoll_fd;
+}
+
 uint64_t fm_loop_now(const struct fm_loop *loop)
 {
 	return loop->now_ns;

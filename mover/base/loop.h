@@ -69,6 +69,12 @@ int fm_loop_new(const struct fm_loop_opts *opts, struct fm_loop **out, struct fm
 /* Everything must be removed, nothing posted. NULL is allowed. */
 void fm_loop_free(struct fm_loop *loop);
 
+/*
+ * The descriptors of the loop: out[0] is what fm_loop_post() writes to, out[1] what its own thread waits at. For a process that
+ * shares memory, not descriptors (apart.h), and is to post to this loop, or to run it.
+ */
+void fm_loop_fds(const struct fm_loop *loop, int out[2]);
+
 /* Until fm_loop_stop(). */
 void fm_loop_run(struct fm_loop *loop);
 

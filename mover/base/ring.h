@@ -46,6 +46,8 @@ struct fm_io {
 	uint8_t replies;	/* completions that the kernel still owes for it */
 	uint8_t state;
 	struct fm_list link;
+	/* Whoever does it elsewhere: */
+	void *held;
 };
 
 struct fm_ring_opts {

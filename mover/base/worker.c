@@ -23,8 +23,10 @@ struct fm_worker {
 	struct fm_list queue;
 	bool is_shared;
 	struct fm_share busy;		/* is_shared: threads, by whose work they do */
+	unsigned under_way;		/* in the queue, or with a thread */
 	bool is_stopping;
-	unsigned threads;		/* 0: simulated */
+	bool is_simulated;
+	unsigned threads;
 	pthread_t ids[WORKER_THREADS_MAX];
 };
 
@@ -93,18 +95,18 @@ static void *worker_thread(void *arg)
 		worker_gave(worker, work);
 		work->task.run = work_finish;
 		fm_loop_post(work->loop, &work->task);	/* done() may have freed it when this returns */
+		pthread_mutex_lock(&worker->lock);
+		worker->under_way--;
+		pthread_mutex_unlock(&worker->lock);
 	}
 	return NULL;
 }
 
 static void worker_join(struct fm_worker *worker)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->is_stopping = true;
-	pthread_cond_broadcast(&worker->has_work);
-	pthread_mutex_unlock(&worker->lock);
-	for (unsigned i = 0; i < worker->threads; i++)
-		pthread_join(worker->ids[i], NULL);
+	fm_worker_end(worker);
+	for (; worker->threads > 0; worker->threads--)
+		pthread_join(worker->ids[worker->threads - 1], NULL);
 }
 
 /* The threads take no signals: those are for the program's own threads, which know what to do with them. */
@@ -128,18 +130,50 @@ static int worker_start(struct fm_worker *worker, unsigned threads)
 	return -ret;
 }
 
+static struct fm_worker *worker_alloc(void)
+{
+	struct fm_worker *worker = FM_FAULT("worker.alloc") ? NULL : calloc(1, sizeof(*worker));
+
+	if (!worker)
+		return NULL;
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->has_work, NULL);
+	fm_list_init(&worker->queue);
+	return worker;
+}
+
+int fm_worker_new_idle(struct fm_worker **out, struct fm_err *err)
+{
+	*out = worker_alloc();
+	return *out ? 0 : fm_err_set(err, -ENOMEM, "allocate worker");
+}
+
+void fm_worker_serve(struct fm_worker *worker, unsigned threads)
+{
+	assert(!worker->is_simulated && worker->threads == 0 && threads <= WORKER_THREADS_MAX);
+	(void)worker_start(worker, threads - 1);	/* this one is enough */
+	(void)worker_thread(worker);
+	worker_join(worker);
+}
+
+void fm_worker_end(struct fm_worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->is_stopping = true;
+	pthread_cond_broadcast(&worker->has_work);
+	pthread_mutex_unlock(&worker->lock);
+}
+
 int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
 {
 	struct fm_worker *worker;
 	int ret;
 
 	assert(threads <= WORKER_THREADS_MAX && out);
-	worker = FM_FAULT("worker.alloc") ? NULL : calloc(1, sizeof(*worker));
+	worker = worker_alloc();
 	if (!worker)
 		return fm_err_set(err, -ENOMEM, "allocate worker");
-	pthread_mutex_init(&worker->lock, NULL);
-	pthread_cond_init(&worker->has_work, NULL);
-	fm_list_init(&worker->queue);
+	worker->is_simulated = threads == 0;
 	ret = worker_start(worker, threads);
 	if (ret < 0) {
 		fm_err_sys(err, ret, "start worker thread %u of %u", worker->threads + 1, threads);
@@ -172,16 +206,26 @@ void fm_worker_free(struct fm_worker *worker)
 	free(worker);
 }
 
+bool fm_worker_is_idle(struct fm_worker *worker)
+{
+	bool is;
+
+	pthread_mutex_lock(&worker->lock);
+	is = worker->under_way == 0;
+	pthread_mutex_unlock(&worker->lock);
+	return is;
+}
+
 bool fm_worker_is_simulated(const struct fm_worker *worker)
 {
-	return worker->threads == 0;
+	return worker->is_simulated;
 }
 
 void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop)
 {
 	assert(work->run && work->done && loop);
 	work->loop = loop;
-	if (worker->threads == 0) {
+	if (worker->is_simulated) {
 		work->task.run = work_run_simulated;
 		fm_loop_post(loop, &work->task);
 		return;
@@ -189,6 +233,7 @@ void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_
 	pthread_mutex_lock(&worker->lock);
 	assert(!worker->is_stopping);
 	fm_list_append(&worker->queue, &work->link);
+	worker->under_way++;
 	pthread_cond_signal(&worker->has_work);
 	pthread_mutex_unlock(&worker->lock);
 }

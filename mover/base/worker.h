@@ -39,6 +39,18 @@ void fm_worker_share(struct fm_worker *worker, unsigned root);
 /* Finishes what was submitted first (their done() is posted, not run). NULL is allowed. */
 void fm_worker_free(struct fm_worker *worker);
 
+/*
+ * One whose threads come later, from the process that calls fm_worker_serve() (apart.h): it does the work with so many threads, its
+ * own included (or with fewer, if the system gives no more), and returns behind the last one after fm_worker_end(), from when on
+ * nothing is submitted. Freed then.
+ */
+int fm_worker_new_idle(struct fm_worker **out, struct fm_err *err);
+void fm_worker_serve(struct fm_worker *worker, unsigned threads);
+void fm_worker_end(struct fm_worker *worker);
+
+/* Whether run() has returned for all that was submitted. done() may still be to come. */
+bool fm_worker_is_idle(struct fm_worker *worker);
+
 /* Whether it was made with 0 threads: whoever makes another one beside it does the same. */
 bool fm_worker_is_simulated(const struct fm_worker *worker);
 

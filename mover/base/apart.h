@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * apart - a process that shares all of our memory and none of our descriptors.
+ *
+ * For what is done to descriptors of others, on a file system that may never answer. Nothing ends a thread that waits
+ * there, SIGKILL included: as long as it waits, its process keeps all that it has open, and its number. So the thread
+ * belongs to another process: ours can end beside it, and lets go of its sockets and locks at once.
+ *
+ * Everything else is as with threads of our own: memory, locks and condition variables are the same, fm_loop_post()
+ * works both ways, and threads that are started there belong to that process. Only descriptors are other ones there: a
+ * number means nothing on the other side, but for those that both have (`keep`).
+ *
+ * It ends with ours (SIGKILL, when it can), and ours does with it if it does not end as it should: it may have held a
+ * lock. Under the thread sanitizer, which knows no such processes, it is a thread of ours.
+ */
+#ifndef FM_BASE_APART_H
+#define FM_BASE_APART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fm_apart;
+struct fm_err;
+
+#define FM_APART_KEEP_MAX 64
+
+/*
+ * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers; the others are closed. The
+ * threads of it take no signals.
+ */
+int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count, struct fm_apart **out,
+		 struct fm_err *err);
+
+/* Whether run() has returned and nothing of it is left. */
+bool fm_apart_is_over(struct fm_apart *a);
+
+/* Wait for that. False: not within this time. */
+bool fm_apart_wait(struct fm_apart *a, uint64_t max_ns);
+
+/* It is over. NULL is allowed. */
+void fm_apart_free(struct fm_apart *a);
+
+#endif
