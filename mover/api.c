@@ -23,6 +23,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
@@ -123,9 +124,10 @@ static int commit(struct client *c, const struct fm_api_request *ask, struct fm_
 }
 
 /* fd is taken over. */
-static int resume(struct client *c, const struct fm_api_request *ask, int fd, struct fm_err *err)
+static int resume(struct client *c, const struct fm_api_request *ask, int fd, struct fm_holder *holder, struct fm_err *err)
 {
-	int ret = fm_queue_resume(c->api->tasks.queue, ask->job_id, c->owner.who.uid, fd, err);
+	struct fm_holder *ref = fd >= 0 ? fm_holder_ref(holder) : NULL;
+	int ret = fm_queue_resume(c->api->tasks.queue, ask->job_id, c->owner.who.uid, fd, ref, err);
 
 	if (ret == 0)
 		client_reply_done(c, ask);
@@ -212,7 +214,7 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 }
 
 /* Carry it out. Descriptors are taken over where they are set to -1. */
-static int request_do(struct client *c, const struct fm_api_request *ask, int *fds, struct fm_err *err)
+static int request_do(struct client *c, const struct fm_api_request *ask, int *fds, struct fm_holder *holder, struct fm_err *err)
 {
 	int task_fds[FM_API_TASK_FDS];
 	char *tx = c->api->tasks.tx;
@@ -234,11 +236,11 @@ static int request_do(struct client *c, const struct fm_api_request *ask, int *f
 		return jobs(c, ask, err);
 	case FM_API_RESUME:
 		fds[0] = -1;
-		return resume(c, ask, task_fds[0], err);
+		return resume(c, ask, task_fds[0], holder, err);
 	default:
 		for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
 			fds[i] = -1;
-		return fm_api_task_start(&c->api->tasks, &c->owner, ask, task_fds, err);
+		return fm_api_task_start(&c->api->tasks, &c->owner, ask, task_fds, holder, err);
 	}
 }
 
@@ -264,13 +266,11 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 		if (ret == 0)
 			ret = request_check(c, ask, msg->fd_count, &err);
 		if (ret == 0)
-			ret = request_do(c, ask, fds, &err);
+			ret = request_do(c, ask, fds, msg->holder, &err);
 		if (ret < 0)
 			client_reply_error(c, ask, &err);
 	}
-	for (unsigned i = 0; i < FM_API_FDS_MAX; i++)
-		if (fds[i] >= 0)
-			(void)close(fds[i]);	/* unused */
+	fm_holder_close(msg->holder, fds, FM_API_FDS_MAX);	/* unused */
 	free(ask);
 }
 
@@ -296,13 +296,13 @@ static void client_closed(void *ctx, const char *reason)
 }
 
 /* Say why, if it can be said without waiting, and hang up. */
-static void refuse(struct fm_api *api, int fd, const struct fm_err *err)
+static void refuse(struct fm_api *api, int fd, uid_t uid, const struct fm_err *err)
 {
 	int len = fm_api_event_error(api->tasks.tx, FM_API_MSG_MAX, NULL, err);
 
 	/* a courtesy */
 	(void)send(fd, api->tasks.tx, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	(void)close(fd);
+	fm_packet_close(&api->shared, fd, uid);
 }
 
 static int client_new(struct fm_api *api, int fd, const struct ucred *who, struct fm_err *err)
@@ -313,7 +313,7 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 
 	c = FM_FAULT("api.client") ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
-		(void)close(fd);	/* nothing was written to it */
+		fm_packet_close(&api->shared, fd, who->uid);
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->api = api;
@@ -336,8 +336,13 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 	struct fm_api *api = ctx;
 	struct fm_err err;
 
+	if (api->is_stopped) {
+		(void)fm_err_set(&err, -ECANCELED, "fmoved is stopping");
+		refuse(api, fd, who->uid, &err);
+		return;
+	}
 	if (fm_share_check(&api->conns, fm_share_user(who->uid), 1, &err) < 0) {
-		refuse(api, fd, &err);
+		refuse(api, fd, who->uid, &err);
 		return;
 	}
 	if (client_new(api, fd, who, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
@@ -362,6 +367,7 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 	fm_list_init(&api->clients);
 	fm_share_init(&api->conns, &conn_limits);
 	fm_packet_shared_init(&api->shared, loop, &limits);
+	api->shared.holders = opts->holders;
 	api->tasks =
 		(struct fm_api_tasks){ .loop = loop, .engine = engine, .queue = opts->queue };
 	fm_share_init(&api->tasks.places, &task_limits);
@@ -394,6 +400,7 @@ void fm_api_stop(struct fm_api *api)
 	fm_packet_listener_close(&api->listener);
 	fm_list_each(at, next, &api->clients)
 		client_free(fm_container_of(at, struct client, link));
+	fm_packet_shared_end(&api->shared);
 }
 
 void fm_api_free(struct fm_api *api)

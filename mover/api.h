@@ -19,6 +19,7 @@
 struct fm_api;
 struct fm_engine;
 struct fm_err;
+struct fm_holders;
 struct fm_loop;
 struct fm_queue;
 
@@ -47,6 +48,7 @@ struct fm_api_opts {
 	mode_t mode;			/* of the socket: who may connect, e.g. 0660 */
 	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
 	struct fm_queue *queue;		/* of transfers */
+	struct fm_holders *holders;	/* who receives descriptors; NULL: we do (tests) */
 	const char *node;		/* our name; copied */
 };
 

@@ -27,10 +27,15 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/loop.h"
+#include "mover/base/worker.h"
 #include "mover/queue.h"
+#include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 #include "mover/tree/channel.h"
+
+struct making;
 
 struct fm_api_task {
 	struct fm_list link;		/* of owner->tasks */
@@ -47,6 +52,7 @@ struct fm_api_task {
 	struct fm_timer progress;
 	bool is_prepared;		/* a put that is held, an attended get: may be committed */
 	struct fm_verification *verification;	/* until its done() */
+	struct making *making;		/* a caller's tree, which its holder makes */
 };
 _Static_assert(sizeof(struct fm_api_task) <= FM_API_TASK_BYTES_MAX, "many of them are held at once");
 
@@ -67,6 +73,8 @@ static void task_send_error(struct fm_api_task *t, const struct fm_err *err)
 
 /* ---- the end ---- */
 
+static void forget_making(struct making *m);
+
 /* From here on the owner knows nothing of it. */
 static void task_detach(struct fm_api_task *t)
 {
@@ -81,6 +89,8 @@ static void task_detach(struct fm_api_task *t)
 static void task_free(struct fm_api_task *t)
 {
 	task_detach(t);
+	if (t->making)
+		forget_making(t->making);
 	fm_queue_unwatch(&t->watch);
 	fm_share_give_all(&t->place);
 	free(t);
@@ -189,38 +199,18 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 	};
 }
 
-/* A directory of the caller: who has it, is asked later. The descriptors are taken over. */
-static int task_make_tree(const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_queue_opts *o, struct fm_err *err)
-{
-	struct fm_tree_remote_opts remote = { .is_source = a->op == FM_API_PUT };
-	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(), .who = fm_share_user(o->job.who.uid) };
-	int taken[FM_API_TASK_FDS];
-	int ret;
-
-	memcpy(taken, fds, sizeof(taken));
-	for (remote.fds = taken; remote.count < FM_API_TASK_FDS && fds[remote.count] >= 0; remote.count++)
-		fds[remote.count] = -1;
-	ret = fm_tree_remote_new(&remote, &file.tree, err);
-	if (ret == 0) {
-		file.tree->is_callers = true;
-		ret = fm_tree_file_new(&file, &o->job.file, err);
-	}
-	o->job.attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino };
-	return ret;
-}
-
 /* What needs no worker to be opened: nothing here could block. */
-static int task_make_file(const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_queue_opts *o, struct fm_err *err)
+static int task_make_file(const struct fm_api_request *a, struct fm_queue_opts *o, struct fm_err *err)
 {
 	o->end = FM_QUEUE_FILE;
-	if (a->is_tree)
-		return task_make_tree(a, fds, o, err);
 	if (a->is_generated)
 		return fm_null_source(a->bytes_generated, &o->job.file, &o->job.attr, err);
 	return fm_null_sink(&o->job.file, err);
 }
 
-static int task_start_transfer(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_err *err)
+/* tree: a directory of the caller, taken over; NULL: it is something else. */
+static int task_submit(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
+		       struct fm_file *tree, struct fm_err *err)
 {
 	const char *excludes[FM_TREE_EXCLUDES_MAX + 1] = { NULL };
 	struct fm_queue_opts o;
@@ -230,16 +220,128 @@ static int task_start_transfer(struct fm_api_task *t, const struct fm_api_reques
 	for (unsigned i = 0; i < a->excludes_count; i++)
 		excludes[i] = a->excludes[i];
 	o.job.excludes = a->excludes_count > 0 ? excludes : NULL;
-	if (a->is_generated || a->is_discarded || (a->is_tree && !a->is_store))
-		ret = task_make_file(a, fds, &o, err);
+	if (tree) {
+		o.end = FM_QUEUE_FILE;
+		o.job.file = tree;
+		o.job.attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN, .dev = a->dev, .ino = a->ino };
+	} else if (a->is_generated || a->is_discarded) {
+		ret = task_make_file(a, &o, err);
+	}
 	if (ret < 0)
 		return ret;
 	if (o.end == FM_QUEUE_FD) {
 		o.fd = fds[0];
 		o.journal = fds[1];
+		o.holder = fm_holder_ref(holder);
 		fds[0] = fds[1] = -1;	/* taken over */
 	}
 	return fm_queue_submit(t->tasks->queue, &o, &t->watch, err);
+}
+
+/* ---- a directory of the caller: its holder looks at the descriptors, and has the threads that ask the caller ---- */
+
+struct making {
+	struct fm_work work;
+	struct fm_api_task *task;	/* NULL: it is gone */
+	struct fm_api_request ask;
+	struct fm_holder *holder;	/* NULL: they are ours */
+	int fds[FM_API_TASK_FDS];
+	bool is_cancelled;
+	uid_t uid;
+	struct fm_file *file;
+	int ret;
+	struct fm_err err;
+};
+
+static void forget_making(struct making *m)
+{
+	m->task = NULL;
+}
+
+static void make_run(struct fm_work *work)
+{
+	struct making *m = fm_container_of(work, struct making, work);
+	struct fm_tree_remote_opts remote = { .is_source = m->ask.op == FM_API_PUT, .fds = m->fds, .holder = m->holder };
+	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(), .who = fm_share_user(m->uid) };
+
+	while (remote.count < FM_API_TASK_FDS && m->fds[remote.count] >= 0)
+		remote.count++;
+	m->ret = fm_tree_remote_new(&remote, &file.tree, &m->err);
+	if (m->ret < 0)
+		return;
+	file.tree->is_callers = true;
+	m->ret = fm_tree_file_new(&file, &m->file, &m->err);
+	if (m->ret < 0)
+		return;
+	m->ret = fm_file_set_holder(m->file, m->holder, &m->err);
+	if (m->ret < 0)
+		m->file->ops->close(m->file);
+}
+
+static int make_submit(struct making *m, struct fm_err *err)
+{
+	int none[FM_API_TASK_FDS] = { -1, -1 };
+
+	if (m->ret < 0) {
+		*err = m->err;
+		return m->ret;
+	}
+	if (m->task && !m->is_cancelled)
+		return task_submit(m->task, &m->ask, none, NULL, m->file, err);
+	fm_file_give_up(m->file, false);
+	return fm_err_set(err, -ECANCELED, "cancelled");
+}
+
+static void make_done(struct fm_work *work)
+{
+	struct making *m = fm_container_of(work, struct making, work);
+	struct fm_api_task *t = m->task;
+	struct fm_err err;
+
+	if (t)
+		t->making = NULL;
+	if (make_submit(m, &err) < 0 && t) {
+		task_send_error(t, &err);
+		task_free(t);
+	}
+	fm_holder_put(m->holder);
+	free(m);
+}
+
+static int task_make_tree(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
+			  struct fm_err *err)
+{
+	struct making *m = FM_FAULT("api.making") ? NULL : calloc(1, sizeof(*m));
+	int ret;
+
+	if (!m)
+		return fm_err_set(err, -ENOMEM, "no memory for a request");
+	m->work.run = make_run;
+	m->work.done = make_done;
+	m->ask = *a;
+	m->uid = t->owner->who.uid;
+	memcpy(m->fds, fds, sizeof(m->fds));
+	for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
+		fds[i] = -1;	/* taken over */
+	m->task = t;
+	if (holder) {
+		m->holder = fm_holder_ref(holder);
+		t->making = m;
+		fm_holder_work(holder, &m->work);
+		return 0;
+	}
+	make_run(&m->work);
+	ret = make_submit(m, err);
+	free(m);
+	return ret;
+}
+
+static int task_start_transfer(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
+			       struct fm_err *err)
+{
+	if (a->is_tree && !a->is_store)
+		return task_make_tree(t, a, fds, holder, err);
+	return task_submit(t, a, fds, holder, NULL, err);
 }
 
 static int task_start_waiting(struct fm_api_task *t, const struct fm_api_request *a, struct fm_err *err)
@@ -371,19 +473,13 @@ static bool is_watching(const struct fm_api_task *t)
 	return fm_api_op_is_transfer(t->op) || t->op == FM_API_WAIT;
 }
 
-static void close_unused(const int fds[FM_API_TASK_FDS])
-{
-	for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
-		if (fds[i] >= 0)
-			(void)close(fds[i]);
-}
-
-static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_err *err)
+static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int fds[FM_API_TASK_FDS], struct fm_holder *holder,
+		      struct fm_err *err)
 {
 	static const struct fm_volumes_events volumes_events = { task_volumes, task_volumes_done };
 
 	if (fm_api_op_is_transfer(t->op))
-		return task_start_transfer(t, a, fds, err);
+		return task_start_transfer(t, a, fds, holder, err);
 	if (t->op == FM_API_WAIT)
 		return task_start_waiting(t, a, err);
 	if (t->op == FM_API_VERIFY)
@@ -394,7 +490,7 @@ static int task_start(struct fm_api_task *t, const struct fm_api_request *a, int
 }
 
 int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
-		      const struct fm_api_request *ask, const int fds_in[FM_API_TASK_FDS], struct fm_err *err)
+		      const struct fm_api_request *ask, const int fds_in[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_err *err)
 {
 	int fds[FM_API_TASK_FDS];
 	struct fm_share_held place = { 0 };
@@ -406,8 +502,8 @@ int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
 	if (ret == 0)
 		t = FM_FAULT("api.task") ? NULL : calloc(1, sizeof(*t));
 	if (!t) {
-		close_unused(fds);
 		fm_share_give_all(&place);
+		fm_holder_close(holder, fds, FM_API_TASK_FDS);
 		return ret < 0 ? ret : fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
 	t->place = place;
@@ -423,8 +519,8 @@ int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
 	t->watch.events = &watch_events;
 	fm_list_append(&owner->tasks, &t->link);
 	owner->count++;
-	ret = task_start(t, ask, fds, err);
-	close_unused(fds);
+	ret = task_start(t, ask, fds, holder, err);
+	fm_holder_close(holder, fds, FM_API_TASK_FDS);	/* unused */
 	if (ret < 0)
 		task_free(t);
 	return ret;
@@ -455,6 +551,8 @@ int fm_api_task_cancel(struct fm_api_owner *owner, uint64_t id, bool is_kept)
 		return -ENOENT;
 	if (t->verification) {
 		fm_verification_cancel(t->verification);
+	} else if (t->making) {
+		t->making->is_cancelled = true;
 	} else if (t->op == FM_API_WAIT) {
 		(void)fm_err_set(&err, -ECANCELED, "not waited for any longer; the job goes on");
 		task_send_error(t, &err);

@@ -18,6 +18,7 @@
 
 struct fm_api_task;
 struct fm_engine;
+struct fm_holder;
 struct fm_loop;
 struct fm_queue;
 
@@ -44,11 +45,11 @@ struct fm_api_owner {
 };
 
 /*
- * Carry out *ask, of which what is needed later is copied; its descriptors (or -1) are taken over in
- * any case. The answer goes to owner->send. An error returned here has been answered to nobody.
+ * Carry out *ask, of which what is needed later is copied; its descriptors (or -1), which holder has (NULL: they are ours), are taken
+ * over in any case. The answer goes to owner->send. An error returned here has been answered to nobody.
  */
 int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
-		      const struct fm_api_request *ask, const int fds[FM_API_TASK_FDS], struct fm_err *err);
+		      const struct fm_api_request *ask, const int fds[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_err *err);
 
 /*
  * End the transfer or verification with this id, or the waiting for a job; its own event follows. is_kept: what

@@ -156,6 +156,7 @@ struct fm_job_opts {
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL */
 	uint64_t timeout_ns;		/* for the whole transfer; 0: none */
+	void *gone_ctx;			/* for gone() */
 	/* A tree (file->tree is set): */
 	bool is_update;			/* send what differs from the version that is replaced ... */
 	bool has_checksums;		/* ... by content */
@@ -205,6 +206,8 @@ struct fm_job_events {
 	void (*done)(void *ctx, const struct fm_job_result *result);
 	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or fm_job_cancel() is awaited. */
 	void (*prepared)(void *ctx);
+	/* NULL, or once, after done(), with gone_ctx: nothing of it is left, its file is closed: that may wait for ever. */
+	void (*gone)(void *ctx);
 };
 
 /*

@@ -292,18 +292,19 @@ static unsigned held_of(const void *who, const struct fm_xfer *x)
 }
 
 /*
- * The end of a tree may be somebody who stands still (a client that was stopped), and keeps the slots of what it has
- * under way. So trees leave a quarter to files, and each of them as many to other trees as it has itself.
+ * An end of a transfer may be somebody who stands still (the client of a tree that was stopped, a caller's file that never
+ * answers), and keeps the slots of what it has under way. So these leave a quarter to all others, and each of them, or all of
+ * one user, as many to others of this kind as they have themselves.
  */
-static bool has_tree_room(const void *who, const struct fm_xfer *x)
+static bool has_share(const void *who, const struct fm_xfer *x)
 {
 	const struct fm_flow *f = who;
 	unsigned slots = f->grant_slots < f->tx_slots ? f->grant_slots : f->tx_slots;
 	unsigned most = slots - (slots + 3) / 4, all = 0, own = 0;
 
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
-		all += f->tx[i].x && f->tx[i].x->o.file->tree;
-		own += f->tx[i].x == x;
+		all += f->tx[i].x && f->tx[i].x->o.share;
+		own += f->tx[i].x && f->tx[i].x->o.share == x->o.share;
 	}
 	return all < most ? own < most - all || own == 0 : all == 0;
 }
@@ -311,7 +312,7 @@ static bool has_tree_room(const void *who, const struct fm_xfer *x)
 /* Start chunks as long as there is work, a slot here and a slot there. */
 static void claim(struct fm_flow *f, uint64_t now_ns)
 {
-	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of, .has_tree_room = has_tree_room };
+	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of, .has_share = has_share };
 	uint64_t again_ns;
 
 	while (f->credits > 0 && f->tx_frees > 0 && !f->is_grant_revoked && !is_busy(f)) {

@@ -12,8 +12,10 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/plain.h"
+#include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
@@ -39,12 +41,13 @@ static void free_run(struct fm_task *task)
 	else
 		e->job_count--;
 	e->tree_count -= j->is_tree;
-	fm_ranges_free(&j->have.ranges);
 	fm_share_give_all(&j->place);
 	fm_share_give_all(&j->tree_place);
 	fm_have_free(&j->have);
 	fm_budget_free(j->kept);
 	fm_ranges_free(&j->answered);
+	if (j->events.gone)
+		j->events.gone(j->gone_ctx);
 	free(j->excludes);
 	free(j->large);
 	fm_budget_free(j->log);
@@ -83,7 +86,7 @@ static void clean_run(struct fm_work *work)
 
 	if (!j->is_source && !j->is_published)
 		leave(j);
-	j->file->ops->close(j->file);
+	fm_file_close(j->file);
 }
 
 static void clean_done(struct fm_work *work)
@@ -136,11 +139,13 @@ bool fm_job_is_over(struct fm_job *j)
 
 bool fm_job_goes_on(struct fm_job *j)
 {
+	int ret = j->work_ret;	/* the end may begin with more work, on another thread */
+
 	if (fm_job_is_over(j))
 		return false;
-	if (j->work_ret < 0)
-		fm_job_end(j, j->work_ret, "%s", j->work_err.text);
-	return j->work_ret >= 0;
+	if (ret < 0)
+		fm_job_end(j, ret, "%s", j->work_err.text);
+	return ret >= 0;
 }
 
 /* Whether the next try will find something at the far end: a guess, since only the sink knows what its journal says. */
@@ -296,14 +301,25 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 
 /* ---- the middle ---- */
 
-/* A tree has threads of its own, since whoever has it may let them wait. Its end takes them away, so that is for others. */
+struct fm_holder *fm_job_holder(const struct fm_job *j)
+{
+	const struct fm_file *file = j->parent ? j->parent->file : j->file;
+
+	return file ? file->holder : NULL;
+}
+
+/*
+ * What has descriptors of a caller is for his holder. A tree has threads of its own, since whoever has it may let them wait. Its end takes
+ * them away, so that is for others.
+ */
 static struct fm_worker *worker_of(const struct fm_job *j)
 {
 	const struct fm_job *tree = j->parent ? j->parent : j;
+	struct fm_holder *holder = fm_job_holder(j);
 
-	if (j->state == FM_JOB_ENDED || !tree->is_listening)
-		return j->engine->env.worker;
-	return fm_tree_file_worker(tree->file);
+	if (j->state != FM_JOB_ENDED && tree->is_listening)
+		return fm_tree_file_worker(tree->file);
+	return holder ? fm_holder_worker(holder) : j->engine->env.worker;
 }
 
 /* A tree's large files are its caller's. */
@@ -386,6 +402,21 @@ static void xfer_drained(struct fm_task *task)
 	}
 }
 
+/*
+ * Whose end may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each
+ * tree.
+ */
+static uint64_t share_of(const struct fm_job *j)
+{
+	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62;
+
+	if (!(j->parent ? j->parent : j)->is_ours)
+		return is_users | is_peers | j->who.uid;
+	if (fm_job_holder(j))
+		return is_users | j->who.uid;
+	return j->is_tree ? j->id + 1 : 0;
+}
+
 int fm_job_make_xfer(struct fm_job *j)
 {
 	struct fm_xfer_opts o = { .id = j->id,
@@ -396,6 +427,7 @@ int fm_job_make_xfer(struct fm_job *j)
 				  .is_ordered = j->is_ordered,
 				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
 				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
+				  .share = j->is_source ? share_of(j) : 0,
 				  .rate_bytes = j->rate_bytes,
 				  .weight = j->weight,
 				  .rate_of = j->parent ? j->parent->x : NULL,
@@ -651,8 +683,8 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	if (ret == 0 && o->excludes)
 		ret = fm_job_set_excludes_of(j, o->excludes, err);
 	if (ret < 0) {
-		/* It did nothing yet: closing it does not wait for a disk. */
-		o->file->ops->close(o->file);
+		/* It did nothing yet: closing what is ours does not wait for a disk. */
+		fm_file_give_up(o->file, false);
 		if (j)
 			job_undo(j);
 		return ret;
@@ -680,6 +712,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 	j->weight = o->weight;
 	j->events = *events;
 	j->ctx = ctx;
+	j->gone_ctx = o->gone_ctx;
 	j->state = FM_JOB_WAIT;
 	if (o->timeout_ns)
 		j->timeout_ns = j->started_ns + o->timeout_ns;

@@ -19,8 +19,10 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/show.h"
 #include "mover/job_priv.h"
+#include "mover/store/held_file.h"
 #include "mover/store/large_file.h"
 #include "mover/store/tree_file.h"
 #include "mover/tree/pack.h"
@@ -202,7 +204,7 @@ void fm_job_sub_freed(struct fm_job *j)
 	struct fm_job *parent = j->parent;
 
 	if (j->large && j->large->fd >= 0)
-		(void)close(j->large->fd);	/* it was never opened as a file */
+		fm_holder_close(fm_job_holder(j), &j->large->fd, 1);	/* it was never opened as a file */
 	fm_list_del(&j->sub_at);
 	if (parent->state == FM_JOB_ENDED)
 		fm_job_clean(parent);
@@ -292,6 +294,8 @@ static void open_large_run(struct fm_work *work)
 		j->work_ret = fm_stored_source(fd, j->is_buffered, &j->file, &attr, &j->work_err);
 	else
 		j->work_ret = (j->is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &j->file, &attr, &j->work_err);
+	if (j->work_ret == 0)
+		j->work_ret = fm_held_file_new(fm_job_holder(j), &j->file, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 	else
@@ -313,11 +317,8 @@ static void start_large(struct fm_job *parent, const struct fm_tree_large *large
 {
 	struct fm_job *j = sub_new(parent, fm_session_new_id(parent->session), large);
 
-	if (!j)
-		(void)close(large->fd);
 	if (!j || !j->large) {
-		if (j)
-			(void)close(large->fd);
+		fm_holder_close(parent->file->holder, &large->fd, 1);
 		fm_job_end(parent, -ENOMEM, "out of memory");
 		return;
 	}
@@ -444,6 +445,8 @@ static int create_large(struct fm_job *j)
 {
 	int ret = fm_large_file_new(j->parent->file->tree, j->large, &j->file, &j->have, &j->work_err);
 
+	if (ret == 0)
+		ret = fm_held_file_new(fm_job_holder(j), &j->file, &j->work_err);
 	if (ret < 0) {
 		j->file = NULL;
 		return ret;

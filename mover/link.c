@@ -10,6 +10,7 @@
 #include "mover/base/fault.h"
 #include "mover/engine.h"
 #include "mover/rate.h"
+#include "mover/store/held_file.h"
 #include "mover/xfer.h"
 
 /* A slab stays leased this long after its last use, so that the next transfer finds it registered... */
@@ -156,6 +157,21 @@ void fm_link_untake(struct fm_link *l, uint64_t bytes)
 	pthread_mutex_unlock(&l->rate->lock);
 }
 
+/* Another thread's. */
+static void looked_there(void *ctx, int ret, uint64_t from, uint64_t to)
+{
+	struct fm_xfer *x = ctx;
+	struct fm_link *l = x->link;
+
+	pthread_mutex_lock(&l->lock);
+	fm_xfer_looked(x, ret, from, to);
+	if (!x->is_removed)
+		fm_loop_post(x->o.control, &x->notify);	/* which wakes the lanes */
+	pthread_mutex_unlock(&l->lock);
+	fm_xfer_unref(x);
+	fm_link_unref(l);
+}
+
 /* Its lock is let go: a cold disk may take its time, and all other lanes of the session need it. */
 static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
 {
@@ -164,6 +180,12 @@ static void look_for_data(struct fm_link *l, struct fm_xfer *x, uint64_t offset)
 
 	fm_xfer_ref(x);
 	pthread_mutex_unlock(&l->lock);
+	if (x->o.file->holder) {
+		fm_link_ref(l);
+		fm_held_file_look(x->o.file, offset, looked_there, x);
+		pthread_mutex_lock(&l->lock);
+		return;
+	}
 	ret = x->o.file->ops->next_data(x->o.file, offset, &from, &to);
 	pthread_mutex_lock(&l->lock);
 	fm_xfer_looked(x, ret, from, to);

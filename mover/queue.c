@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/log.h"
+#include "mover/store/held_file.h"
 
 #define FDS_SHARE 4		/* of the descriptors this process may have, one in so many is for jobs that wait */
 #define FDS_MIN 64
@@ -53,8 +55,12 @@ bool fm_queue_has_ended(const struct fm_queue_job *j)
 	return j->state >= FM_QUEUE_DONE;
 }
 
-void fm_queue_work(struct fm_queue *q, struct fm_work *work)
+void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work *work)
 {
+	if (holder) {
+		fm_holder_work(holder, work);
+		return;
+	}
 	if (!q->is_stopping) {
 		fm_worker_submit(q->c.worker, work, q->c.loop);
 		return;
@@ -108,6 +114,8 @@ static void init_shares(struct fm_queue *q)
 	fm_share_init(&s->running, &(struct fm_share_limits){ "places for running jobs", 0, 0, 0, 7 });
 	fm_share_init(&s->prompt, &(struct fm_share_limits){ "places for transfers that begin at once", FM_QUEUE_PROMPT_MAX,
 							     FM_QUEUE_PROMPT_ROOT, 0, 7 });
+	fm_share_init(&s->lingering, &(struct fm_share_limits){ "places for files that do not close", FM_QUEUE_LINGERING_MAX,
+								FM_QUEUE_LINGERING_ROOT, 0, 3 });
 	set_running(q, q->c.running_max);
 }
 
@@ -350,11 +358,11 @@ static void give_all(struct fm_queue_job *j)
 
 void fm_queue_close_fds(struct fm_queue_opts *o)
 {
-	/* Nothing was written through them here. */
-	if (o->fd >= 0)
-		(void)close(o->fd);
-	if (o->journal >= 0)
-		(void)close(o->journal);
+	const int fds[] = { o->fd, o->journal };
+
+	fm_holder_close(o->holder, fds, 2);	/* nothing was written through them here */
+	fm_holder_put(o->holder);
+	o->holder = NULL;
 	o->fd = o->journal = -1;
 }
 
@@ -462,14 +470,14 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 	return check_limits(q, o, err);
 }
 
-/* What was handed over with a job that is not taken. Nothing was done with the file: it does not wait for a disk. */
+/* What was handed over with a job that is not taken. Nothing was done with the file: one of ours does not wait for a disk. */
 static void drop(const struct fm_queue_opts *o)
 {
 	struct fm_queue_opts fds = *o;
 
 	fm_queue_close_fds(&fds);
 	if (o->end == FM_QUEUE_FILE && o->job.file)
-		o->job.file->ops->close(o->job.file);
+		fm_file_give_up(o->job.file, false);
 }
 
 bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts *b)
@@ -663,7 +671,7 @@ void fm_queue_revive(struct fm_queue_job *j)
 	fm_queue_set_why(j, 0, "");
 }
 
-int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_err *err)
+int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_holder *holder, struct fm_err *err)
 {
 	struct fm_queue_job *j;
 	int ret = q->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved is stopping") : fm_queue_find_for(q, id, who, &j, err);
@@ -671,8 +679,8 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 	if (ret == 0)
 		ret = check_resume(j, fd, err);
 	if (ret < 0) {
-		if (fd >= 0)
-			(void)close(fd);	/* unused */
+		fm_holder_close(holder, &fd, 1);	/* unused */
+		fm_holder_put(holder);
 		return ret;
 	}
 	fm_timer_clear(q->c.loop, &j->timer);
@@ -680,6 +688,7 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 	if (fd >= 0) {
 		assert(j->o.fd < 0);
 		j->o.fd = fd;
+		j->o.holder = holder;
 		j->is_found = fm_queue_needs_name(j);
 		j->has_gone_far |= j->is_found;
 		hold(j, &q->shares.fds, &j->held.fd, 1);

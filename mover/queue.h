@@ -32,6 +32,7 @@
 #include "mover/engine.h"
 
 struct fm_err;
+struct fm_holder;
 struct fm_loop;
 struct fm_queue;
 struct fm_queue_job;
@@ -47,6 +48,8 @@ struct fm_worker;
 #define FM_QUEUE_RUNNING_SHARED 8u
 #define FM_QUEUE_PROMPT_MAX 72u		/* jobs that start at once, at once */
 #define FM_QUEUE_PROMPT_ROOT 8u
+#define FM_QUEUE_LINGERING_MAX 24u	/* callers' files that are being closed, after all: who has too many of them waits */
+#define FM_QUEUE_LINGERING_ROOT 4u
 #define FM_QUEUE_JOBS_MAX 10000u	/* that have not ended */
 #define FM_QUEUE_JOBS_ROOT 500u
 #define FM_QUEUE_JOBS_USER_MAX 1000u	/* of these of one user, root too */
@@ -63,7 +66,7 @@ struct fm_worker;
 #define FM_QUEUE_BACKOFF_MAX_NS UINT64_C(60000000000)	/* ... up to this, each time more or less by a quarter */
 #define FM_QUEUE_RETRY_ALWAYS UINT64_MAX
 
-_Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX <= FM_JOBS_LOCAL_MAX, "the engine keeps a place for each");
+_Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX + FM_QUEUE_LINGERING_MAX <= FM_JOBS_LOCAL_MAX, "the engine keeps a place for each");
 
 struct fm_queue_config {
 	struct fm_loop *loop;
@@ -116,6 +119,7 @@ enum fm_queue_state {
 struct fm_queue_opts {
 	struct fm_job_opts job;		/* strings are copied; file and attr: FM_QUEUE_FILE only */
 	enum fm_queue_end end;
+	struct fm_holder *holder;	/* FM_QUEUE_FD: in whose table they are, a reference, taken over too; NULL: they are ours */
 	int fd;				/* FM_QUEUE_FD; taken over, also on error */
 	int journal;			/* FM_QUEUE_FD of a get: see fm_caller_sink(); taken over too; -1: none */
 	const char *file;		/* FM_QUEUE_FD: its path as the caller knows it; "" if it has none */
@@ -185,11 +189,11 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 
 /*
  * One that waits is tried now; one that is paused, failed or was cancelled is queued again, with fd where it needs a
- * file (taken over in any case; -1: none). For one that is attended and receives a file, fd is the file that has its name
+ * file (taken over in any case, with the reference to its holder; -1: none). For one that is attended and receives a file, fd is the file that has its name
  * already: if it is of the size and time of the source, an earlier try made it and the job is done, else it fails with -EEXIST.
  * -EINVAL: a file is needed, or is not, or it is attended and needs its caller; -EALREADY: it is queued, runs or is done.
  */
-int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_err *err);
+int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_holder *holder, struct fm_err *err);
 
 /* ---- looking ---- */
 

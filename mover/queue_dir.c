@@ -119,7 +119,7 @@ static void forget_now(struct fm_queue_job *j)
 	j->is_saving = true;
 	j->save.run = forget_run;
 	j->save.done = forget_done;
-	fm_queue_work(j->queue, &j->save);
+	fm_queue_work(j->queue, NULL, &j->save);
 }
 
 static void first_save_done(struct fm_queue_job *j)
@@ -181,7 +181,7 @@ void fm_queue_save(struct fm_queue_job *j)
 	j->is_end_saved = fm_queue_has_ended(j);
 	j->save.run = save_run;
 	j->save.done = save_done;
-	fm_queue_work(j->queue, &j->save);
+	fm_queue_work(j->queue, NULL, &j->save);
 }
 
 void fm_queue_forget(struct fm_queue_job *j)

@@ -26,6 +26,7 @@ struct fm_queue_shares {
 	struct fm_share attended;	/* jobs that hold a client's connection */
 	struct fm_share running;	/* places */
 	struct fm_share prompt;		/* jobs that run without one */
+	struct fm_share lingering;	/* files of jobs that are over */
 };
 
 /* What one user has here. */
@@ -53,11 +54,20 @@ struct fm_queue {
 	bool is_stopping;
 };
 
+/* A transfer that is over, but the file of which a holder still closes: that may take for ever, and the engine has it until then. */
+struct fm_queue_lingering {
+	struct fm_queue *queue;
+	struct fm_share_held place;
+};
+
 /* One go at it, from opening our end to the engine's done(). */
 struct fm_queue_try {
 	struct fm_work work;
 	struct fm_queue_job *job;
+	struct fm_queue_lingering *lingering;	/* for its file, should a holder have that */
 	struct fm_store_ref *store;
+	struct fm_holder *holder;	/* of fd and journal; NULL: they are ours */
+	bool is_dup;			/* they are the job's: open_run() takes others of the same */
 	int fd;
 	int journal;
 	struct fm_file *file;		/* until it is the engine's */
@@ -103,6 +113,7 @@ struct fm_queue_job {
 	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */
 	struct fm_queue_try *try;	/* of the probe too; NULL: none */
 	struct fm_job *job;		/* the engine's */
+	struct fm_queue_lingering *lingering;	/* of its file, while the engine has that */
 	int end_code;			/* it was told to end; 0: not */
 	bool is_end_kept;
 	int code;			/* of the last failure ... */
@@ -128,8 +139,8 @@ bool fm_queue_has_ended(const struct fm_queue_job *j);
 void fm_queue_set_why(struct fm_queue_job *j, int code, const char *text);
 int64_t fm_queue_now_ms(void);
 const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
-/* On the worker; at once when the queue is stopping: nobody waits for the loop then. */
-void fm_queue_work(struct fm_queue *q, struct fm_work *work);
+/* On the worker, that of holder if there is one; without one at once when the queue is stopping: nobody waits for the loop then. */
+void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work *work);
 void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user);
 void fm_queue_count_end(struct fm_queue_job *j);
 struct fm_share_id fm_queue_who(const struct fm_queue_job *j);

@@ -23,7 +23,10 @@
 #include <unistd.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/node.h"
+#include "mover/store/held_file.h"
+#include "mover/store/sys.h"
 
 static void settle(struct fm_queue_job *j, const struct fm_job_result *result);
 
@@ -42,6 +45,15 @@ static struct fm_queue_try *try_new(struct fm_queue_job *j)
 	return t;
 }
 
+/* Unused, if they are its own. */
+static void drop_fds(const struct fm_queue_try *t)
+{
+	const int fds[] = { t->fd, t->journal };
+
+	if (!t->is_dup)
+		fm_holder_close(t->holder, fds, 2);
+}
+
 static void try_free(struct fm_queue_job *j)
 {
 	struct fm_queue_try *t = j->try;
@@ -49,11 +61,9 @@ static void try_free(struct fm_queue_job *j)
 	if (!t)
 		return;
 	assert(!t->file);
-	/* Unused. */
-	if (t->fd >= 0)
-		(void)close(t->fd);
-	if (t->journal >= 0)
-		(void)close(t->journal);
+	drop_fds(t);
+	fm_holder_put(t->holder);
+	free(t->lingering);
 	if (t->store)
 		fm_engine_store_put(t->store);
 	free(t);
@@ -65,7 +75,7 @@ static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work), void
 	t->work.run = run;
 	t->work.done = done;
 	t->work.who = fm_queue_who(t->job);
-	fm_queue_work(t->job->queue, &t->work);
+	fm_queue_work(t->job->queue, t->holder, &t->work);
 }
 
 /* 0, or there is no such store here. */
@@ -169,6 +179,7 @@ void fm_queue_probe(struct fm_queue_job *j)
 		fm_queue_fail(j, err.code, err.text);
 		return;
 	}
+	t->holder = fm_holder_ref(j->o.end == FM_QUEUE_FD ? j->o.holder : NULL);
 	work(t, probe_run, probe_done);
 }
 
@@ -243,12 +254,41 @@ static void place_give(struct fm_queue_job *j)
 
 /* ---- a place: open our end ---- */
 
+static int dup_fd(int fd)
+{
+	int ret = FM_FAULT("queue.dup") ? (errno = EMFILE, -1) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* Where they are: those of the job stay for its next try. */
+static int dup_fds(struct fm_queue_try *t)
+{
+	int fd = t->fd, journal = t->journal;
+
+	if (!t->is_dup)
+		return 0;
+	t->is_dup = false;
+	t->journal = -1;
+	t->fd = dup_fd(fd);
+	if (t->fd >= 0 && journal >= 0)
+		t->journal = dup_fd(journal);
+	if (t->fd >= 0 && t->journal >= -1)
+		return 0;
+	return fm_err_sys(&t->err, t->fd < 0 ? t->fd : t->journal, "the file once more");
+}
+
 static void open_fd(struct fm_queue_try *t)
 {
 	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = t->journal >= 0,
 				       .is_synced = t->job->o.job.durability != FM_DURABILITY_MEMORY };
-	int fd = t->fd, journal = t->journal;
+	int fd, journal;
 
+	t->ret = dup_fds(t);
+	if (t->ret < 0)
+		return;
+	fd = t->fd;
+	journal = t->journal;
 	/* fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for the whole. */
 	t->ret = t->job->o.is_detached ? probe_fd(t, fd) : 0;
 	if (t->ret < 0)
@@ -262,6 +302,8 @@ static void open_fd(struct fm_queue_try *t)
 		t->ret = (t->job->o.job.is_buffered ? fm_caller_source_buffered : fm_caller_source)(fd, &t->file, &t->attr, &t->err);
 	else
 		t->ret = fm_caller_sink(fd, journal, &how, &t->file, &t->err);
+	if (t->ret == 0)
+		t->ret = fm_held_file_new(t->holder, &t->file, &t->err);
 }
 
 static void open_store(struct fm_queue_try *t)
@@ -311,6 +353,8 @@ static void open_run(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
 
+	if (t->holder)
+		t->lingering = fm_sys_alloc(sizeof(*t->lingering));
 	if (t->job->o.end == FM_QUEUE_FD)
 		open_fd(t);
 	else if (t->job->o.is_tree)
@@ -337,7 +381,7 @@ static void close_run(struct fm_work *w)
 
 	if (!j->o.job.is_put && (j->is_end_kept || t->ret < 0) && t->file->ops->keep)
 		t->file->ops->keep(t->file);
-	t->file->ops->close(t->file);
+	fm_file_close(t->file);
 	t->file = NULL;
 }
 
@@ -357,11 +401,23 @@ static void refused_done(struct fm_work *w)
 
 /* ---- ... and hand it to the engine ---- */
 
+static void closed(void *ctx)
+{
+	struct fm_queue_lingering *l = ctx;
+
+	fm_share_give_all(&l->place);
+	fm_queue_kick(l->queue);
+	free(l);
+}
+
 static void job_done(void *ctx, const struct fm_job_result *result)
 {
 	struct fm_queue_job *j = ctx;
 
 	j->job = NULL;
+	if (j->lingering)
+		fm_share_force(&j->queue->shares.lingering, fm_queue_who(j), 1, &j->lingering->place);
+	j->lingering = NULL;
 	settle(j, result);
 }
 
@@ -376,7 +432,10 @@ static void job_prepared(void *ctx)
 static void begin(struct fm_queue_job *j)
 {
 	static const unsigned weights[] = { FM_WEIGHT_LOW, FM_WEIGHT_NORMAL, FM_WEIGHT_HIGH };
-	static const struct fm_job_events plain = { .done = job_done }, held = { .done = job_done, .prepared = job_prepared };
+	static const struct fm_job_events events[2][2] = {	/* is it held, by whom is its file */
+		{ { .done = job_done }, { .done = job_done, .gone = closed } },
+		{ { .done = job_done, .prepared = job_prepared }, { .done = job_done, .prepared = job_prepared, .gone = closed } },
+	};
 	struct fm_queue_try *t = j->try;
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
 	struct fm_job_opts o = j->o.job;
@@ -391,12 +450,22 @@ static void begin(struct fm_queue_job *j)
 	if (j->deadline_ns)
 		o.timeout_ns = j->deadline_ns > now_ns ? j->deadline_ns - now_ns : 1;
 	t->ret = fm_job_check(j->queue->c.engine, &o, &t->err);
+	if (t->ret == 0 && t->file->holder && !t->lingering)
+		t->ret = fm_err_set(&t->err, -ENOMEM, "no memory for a job");
 	if (t->ret < 0) {	/* what an earlier try left stays for the next one */
+		t->holder = t->holder ? t->holder : fm_holder_ref(t->file->holder);
 		work(t, close_run, refused_done);
 		return;
 	}
+	if (t->file->holder)
+		o.gone_ctx = t->lingering;
 	t->file = NULL;
-	ret = fm_job_start(j->queue->c.engine, &o, o.is_held ? &held : &plain, j, &j->job, &t->err);
+	ret = fm_job_start(j->queue->c.engine, &o, &events[o.is_held][o.gone_ctx != NULL], j, &j->job, &t->err);
+	if (ret == 0 && o.gone_ctx) {
+		j->lingering = t->lingering;
+		j->lingering->queue = j->queue;
+		t->lingering = NULL;
+	}
 	if (ret < 0) {
 		j->job = NULL;
 		settle_code(j, ret, t->err.text);
@@ -409,6 +478,9 @@ static void look_run(struct fm_work *w)
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
 	struct stat st;
 
+	t->ret = dup_fds(t);
+	if (t->ret < 0)
+		return;
 	if (fstat(t->fd, &st) < 0 || (t->job->o.job.durability != FM_DURABILITY_MEMORY && syncfs(t->fd) < 0)) {
 		t->ret = fm_err_sys(&t->err, -errno, "look at the file");
 		return;
@@ -446,31 +518,21 @@ static void open_done(struct fm_work *w)
 		begin(j);
 }
 
-static int dup_fd(int fd)
-{
-	int ret = FM_FAULT("queue.dup") ? (errno = EMFILE, -1) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	return ret < 0 ? -errno : ret;
-}
-
-/* The descriptors themselves, if no other try will need them. */
-static int take_fds(struct fm_queue_try *t)
+/* The descriptors themselves, if no other try will need them; else others of the same, see dup_fds(). */
+static void take_fds(struct fm_queue_try *t)
 {
 	struct fm_queue_job *j = t->job;
 
-	if (j->o.retry_ns == 0 || j->is_prompt) {
-		t->fd = j->o.fd;
-		t->journal = j->o.journal;
-		j->o.fd = j->o.journal = -1;
-		fm_share_give_all(&j->held.fd);
-		return 0;
-	}
-	t->fd = dup_fd(j->o.fd);
-	if (t->fd >= 0 && j->o.journal >= 0)
-		t->journal = dup_fd(j->o.journal);
-	if (t->fd < 0 || t->journal < -1)
-		return fm_err_sys(&t->err, t->fd < 0 ? t->fd : t->journal, "the file once more");
-	return 0;
+	t->fd = j->o.fd;
+	t->journal = j->o.journal;
+	t->is_dup = j->o.retry_ns > 0 && !j->is_prompt;
+	t->holder = fm_holder_ref(j->o.holder);
+	if (t->is_dup)
+		return;
+	j->o.fd = j->o.journal = -1;
+	fm_holder_put(j->o.holder);
+	j->o.holder = NULL;
+	fm_share_give_all(&j->held.fd);
 }
 
 static void start(struct fm_queue_job *j)
@@ -491,10 +553,14 @@ static void start(struct fm_queue_job *j)
 		t->file = j->o.job.file;
 		t->attr = j->o.job.attr;
 		j->o.job.file = NULL;
+		t->lingering = t->file->holder ? fm_sys_alloc(sizeof(*t->lingering)) : NULL;
 		begin(j);
 		return;
 	}
-	ret = j->o.end == FM_QUEUE_STORE ? take_store(t) : take_fds(t);
+	if (j->o.end == FM_QUEUE_FD)
+		take_fds(t);
+	else
+		ret = take_store(t);
 	if (ret < 0)
 		settle_code(j, ret, t->err.text);
 	else if (j->is_found)
@@ -503,10 +569,18 @@ static void start(struct fm_queue_job *j)
 		work(t, open_run, open_done);
 }
 
+/* Whether a holder has what it moves. */
+static bool is_held(const struct fm_queue_job *j)
+{
+	return j->o.end == FM_QUEUE_FD ? j->o.holder != NULL : j->o.end == FM_QUEUE_FILE && j->o.job.file->holder;
+}
+
 static bool may_start(const struct fm_queue_job *j)
 {
 	const struct fm_queue_shares *s = &j->queue->shares;
 
+	if (is_held(j) && !fm_share_may(&s->lingering, fm_queue_who(j), 1))
+		return false;
 	return fm_share_may(&s->running, fm_queue_who(j), 1) && (!is_store_tree(j) || fm_share_may(&s->trees, fm_queue_who(j), 1));
 }
 
@@ -546,7 +620,8 @@ void fm_queue_kick_run(struct fm_task *task)
 		return;
 	while ((at = fm_list_pop(&q->prompts))) {
 		j = fm_container_of(at, struct fm_queue_job, pending_at);
-		if (fm_share_check(&q->shares.prompt, fm_queue_who(j), 1, &err) == 0)
+		if (fm_share_check(&q->shares.prompt, fm_queue_who(j), 1, &err) == 0 &&
+		    (!is_held(j) || fm_share_check(&q->shares.lingering, fm_queue_who(j), 1, &err) == 0))
 			start(j);
 		else
 			fm_queue_fail(j, err.code, err.text);
@@ -764,9 +839,9 @@ static void let_go(struct fm_queue_job *j)
 	fm_share_give_all(&j->held.tree);
 	fm_share_give_all(&j->held.attended);
 	fm_queue_close_fds(&j->o);
-	/* It was never begun, so closing it does not wait for a disk. */
+	/* It was never begun, so closing one of ours does not wait for a disk. */
 	if (j->o.end == FM_QUEUE_FILE && j->o.job.file)
-		j->o.job.file->ops->close(j->o.job.file);
+		fm_file_give_up(j->o.job.file, false);
 	j->o.job.file = NULL;
 }
 

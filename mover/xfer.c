@@ -434,7 +434,7 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	assert(x->o.is_source);
 	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !bind_to(x, c->who, c->kind))
 		return false;
-	if (x->o.file->tree && c->has_tree_room && !c->has_tree_room(c->who, x))
+	if (x->o.share && c->has_share && !c->has_share(c->who, x))
 		return false;
 	when = fm_rate_when(rate_of(x), c->now_ns);
 	if (when) {

@@ -62,6 +62,7 @@ struct fm_xfer_opts {
 	bool is_ordered;		/* one connection, in order: the sink is a stream */
 	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
 	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
+	uint64_t share;			/* source: not 0: an end of it may stand still: all of this number leave room for others */
 	uint64_t rate_bytes;
 	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
 	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
@@ -148,7 +149,7 @@ struct fm_claim {
 	unsigned kind;
 	uint64_t now_ns;
 	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way */
-	bool (*has_tree_room)(const void *who, const struct fm_xfer *x);	/* whether x, a tree, may have one more; NULL: yes */
+	bool (*has_share)(const void *who, const struct fm_xfer *x);	/* whether x, whose share is not 0, may have one more; NULL: yes */
 };
 
 /*

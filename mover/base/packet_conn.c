@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* packet_conn - see packet_conn.h. */
+/*
+ * packet_conn - see packet_conn.h.
+ *
+ * Before a message is taken, it is looked at: has it descriptors beside it, the socket goes to the holder of its user, which takes
+ * that one message. A socket in which such messages are left is closed there, too, since that drops them.
+ */
 #include "mover/base/packet_conn.h"
 
 #include <assert.h>
@@ -14,14 +19,19 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/worker.h"
 
 struct unsent {
 	struct fm_list link;
 	size_t len;
 	char text[];
 };
+
+struct receiving;
 
 struct fm_packet_conn {
 	struct fm_packet_shared *shared;
@@ -32,11 +42,22 @@ struct fm_packet_conn {
 	struct fm_list unsent;
 	struct fm_share_held unsent_bytes;
 	struct fm_timer unread;		/* fires when the client has read nothing for too long */
+	struct fm_timer again;		/* when a holder could not be had */
+	struct receiving *receiving;	/* the holder of its user reads a message */
 	struct fm_task breaking;	/* says closed(); posted once */
 	const char *reason;
 	bool is_broken;
 	bool is_freed;			/* but for its memory, which goes when `breaking` has run */
 };
+
+#define AGAIN_NS (100 * FM_NS_PER_MS)	/* after a failure such as "no memory" */
+
+static void set_passcred(int fd)
+{
+	int on = 1;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));	/* every UNIX socket knows it */
+}
 
 /* ---- the end ---- */
 
@@ -124,7 +145,8 @@ static void conn_queue(struct fm_packet_conn *c, const char *text, size_t len)
 	u->len = len;
 	if (fm_list_is_empty(&c->unsent)) {
 		fm_timer_set(loop, &c->unread, fm_loop_now(loop) + c->shared->limits->unread_ms * FM_NS_PER_MS);
-		fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
+		if (c->watch.is_added)
+			fm_watch_mod(loop, &c->watch, EPOLLOUT);	/* and nothing is read meanwhile */
 	}
 	fm_list_append(&c->unsent, &u->link);
 }
@@ -150,6 +172,7 @@ bool fm_packet_conn_is_slow(const struct fm_packet_conn *conn)
  * hundreds has them dropped by the kernel.
  */
 #define FDS_ROOM (2 * FM_PACKET_FDS_MAX)
+#define CONTROL_ROOM (CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(FDS_ROOM * sizeof(int)))
 
 static void fds_close(const int *fds, unsigned count)
 {
@@ -164,12 +187,12 @@ static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_p
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(hdr); at; at = CMSG_NXTHDR(hdr, at)) {
 		unsigned count;
-		int fds[FDS_ROOM];
+		int fds[CONTROL_ROOM / sizeof(int)];
 
 		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
 			continue;
 		count = (unsigned)((at->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		assert(count <= FDS_ROOM);
+		assert(count <= sizeof(fds) / sizeof(fds[0]));
 		memcpy(fds, CMSG_DATA(at), count * sizeof(int));
 		if (msg->fd_count + count > FM_PACKET_FDS_MAX) {
 			strcpy(msg->why, "too many descriptors in one message");
@@ -190,34 +213,262 @@ static void message_take_fds(struct msghdr *hdr, size_t receive_max, struct fm_p
 	}
 }
 
-/* 1: a message; 0: none now; -1: the end. */
-static int conn_receive(struct fm_packet_conn *c, struct fm_packet *msg)
+/* 1: a message, in text; 0: none now; -1: the end. Its descriptors are of the process that calls this. */
+static int receive(int fd, char *text, size_t max, struct fm_packet *msg)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
+		char room[CONTROL_ROOM];
 	} control;
-	struct iovec iov = { c->shared->rx, c->shared->limits->receive_max };
+	struct iovec iov = { text, max };
 	struct msghdr hdr = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	ssize_t n;
 
-	n = recvmsg(c->watch.fd, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = recvmsg(fd, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0)
 		return -1;
-	*msg = (struct fm_packet){ .text = c->shared->rx, .len = (size_t)n };
-	message_take_fds(&hdr, c->shared->limits->receive_max, msg);
-	c->shared->pass_bytes += (size_t)n;
+	*msg = (struct fm_packet){ .text = text, .len = (size_t)n };
+	message_take_fds(&hdr, max, msg);
 	if (n > 0)
 		return 1;
 	/* an empty message is taken for the end, which looks the same */
 	fds_close(msg->fds, msg->fd_count);
 	return -1;
 }
+
+/* ---- what comes first ---- */
+
+enum head {
+	HEAD_NONE,	/* nothing now */
+	HEAD_END,
+	HEAD_PLAIN,	/* a message, nothing beside it */
+	HEAD_FDS,	/* descriptors beside it */
+};
+
+/*
+ * Without taking it: the kernel has it still, so letting go of what was seen is never the last that somebody does with a
+ * descriptor. The room is for what SO_PASSCRED puts beside every message, and tells it from the end; there is none for descriptors, of
+ * which MSG_CTRUNC tells.
+ */
+static enum head look(int fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr hdr = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+
+	if (recvmsg(fd, &hdr, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return errno == EAGAIN || errno == EINTR ? HEAD_NONE : HEAD_END;
+	if (hdr.msg_flags & MSG_CTRUNC)
+		return HEAD_FDS;
+	return CMSG_FIRSTHDR(&hdr) ? HEAD_PLAIN : HEAD_END;
+}
+
+/* ---- closing: in what was not read there may be descriptors ---- */
+
+struct fm_packet_shut {
+	struct fm_work work;
+	struct fm_packet_shut *next;	/* of those that wait */
+	struct fm_holder *holder;
+	struct fm_passed passed;
+	int fd;
+	uid_t uid;
+};
+
+static void shut_run(struct fm_work *work)
+{
+	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
+	int fd = fm_holder_passed(s->holder, &s->passed);
+
+	if (fd >= 0)
+		(void)close(fd);	/* with all that waits in it */
+}
+
+static void shut_done(struct fm_work *work)
+{
+	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
+
+	fm_holder_put(s->holder);
+	free(s);
+}
+
+/* Whether the holder has it, and closes it. */
+static bool shut_there(struct fm_packet_shared *shared, struct fm_packet_shut *s)
+{
+	s->holder = fm_holder_get(shared->holders, s->uid);
+	if (!s->holder)
+		return false;
+	if (fm_holder_pass(s->holder, s->fd, &s->passed) < 0) {
+		fm_holder_put(s->holder);
+		return false;
+	}
+	(void)close(s->fd);	/* not the last: another is on its way */
+	s->work.run = shut_run;
+	s->work.done = shut_done;
+	fm_holder_work(s->holder, &s->work);
+	return true;
+}
+
+static void shut_again(struct fm_timer *timer)
+{
+	struct fm_packet_shared *shared = fm_container_of(timer, struct fm_packet_shared, shut_timer);
+	struct fm_packet_shut *s = shared->shut, *next;
+
+	for (shared->shut = NULL; s; s = next) {
+		next = s->next;
+		if (shut_there(shared, s))
+			continue;
+		s->next = shared->shut;
+		shared->shut = s;
+	}
+	if (shared->shut)
+		fm_timer_set(shared->loop, timer, fm_loop_now(shared->loop) + AGAIN_NS);
+}
+
+static void shut(struct fm_packet_shared *shared, int fd, uid_t uid)
+{
+	struct fm_packet_shut *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		fm_log_warn("no memory to close a connection of user %u: it stays open", (unsigned)uid);
+		return;
+	}
+	s->fd = fd;
+	s->uid = uid;
+	if (shut_there(shared, s))
+		return;
+	s->next = shared->shut;
+	shared->shut = s;
+	shared->shut_timer.fire = shut_again;
+	if (!fm_timer_is_set(&shared->shut_timer))
+		fm_timer_set(shared->loop, &shared->shut_timer, fm_loop_now(shared->loop) + AGAIN_NS);
+}
+
+void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
+{
+	enum head head = HEAD_END;
+	char byte;
+
+	if (shared->holders) {
+		set_passcred(fd);
+		(void)shutdown(fd, SHUT_RDWR);	/* nothing more comes */
+		while ((head = look(fd)) == HEAD_PLAIN)
+			(void)!recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);	/* its length does not matter */
+	}
+	if (head == HEAD_FDS)
+		shut(shared, fd, uid);
+	else
+		(void)close(fd);	/* every message was sent or given up */
+}
+
+void fm_packet_shared_end(struct fm_packet_shared *shared)
+{
+	fm_timer_clear(shared->loop, &shared->shut_timer);
+}
+
+/* ---- a message with descriptors: the holder of its user receives it ---- */
+
+struct receiving {
+	struct fm_work work;
+	struct fm_packet_conn *conn;	/* NULL: it is gone */
+	struct fm_holder *holder;
+	struct fm_passed passed;
+	struct fm_packet msg;
+	size_t max;
+	int ret;
+	char text[];
+};
+
+/* There. */
+static void receive_run(struct fm_work *work)
+{
+	struct receiving *r = fm_container_of(work, struct receiving, work);
+	int fd = fm_holder_passed(r->holder, &r->passed);
+
+	r->ret = fd < 0 ? -1 : receive(fd, r->text, r->max, &r->msg);
+	if (fd >= 0)
+		(void)close(fd);	/* ours is open still, or was handed over for good */
+}
+
+static void conn_watch(struct fm_packet_conn *c)
+{
+	struct fm_err err;
+
+	c->watch.events = fm_packet_conn_is_slow(c) ? EPOLLOUT : EPOLLIN;
+	if (fm_watch_add(c->shared->loop, &c->watch, &err) < 0)
+		conn_break(c, "cannot be watched");
+}
+
+static void receive_done(struct fm_work *work)
+{
+	struct receiving *r = fm_container_of(work, struct receiving, work);
+	struct fm_packet_conn *c = r->conn;
+
+	if (c)
+		c->receiving = NULL;
+	if (c && !c->is_broken)
+		conn_watch(c);
+	if (!c || c->is_broken || r->ret <= 0) {
+		if (r->ret > 0)
+			fm_holder_close(r->holder, r->msg.fds, r->msg.fd_count);
+		if (c && r->ret < 0)
+			conn_break(c, NULL);
+	} else {
+		r->msg.holder = r->holder;
+		c->events->message(c->ctx, &r->msg);
+	}
+	fm_holder_put(r->holder);
+	free(r);
+}
+
+static bool receive_there(struct fm_packet_conn *c)
+{
+	size_t max = c->shared->limits->receive_max;
+	struct fm_holder *holder = fm_holder_get(c->shared->holders, c->uid);
+	struct receiving *r = holder && !FM_FAULT("packet.receiving") ? malloc(sizeof(*r) + max) : NULL;
+
+	if (r)
+		memset(r, 0, sizeof(*r));
+	if (!r || fm_holder_pass(holder, c->watch.fd, &r->passed) < 0) {
+		free(r);
+		fm_holder_put(holder);
+		return false;
+	}
+	r->work.run = receive_run;
+	r->work.done = receive_done;
+	r->conn = c;
+	r->holder = holder;
+	r->max = max;
+	c->receiving = r;
+	fm_holder_work(holder, &r->work);
+	return true;
+}
+
+static void conn_again(struct fm_timer *timer)
+{
+	conn_watch(fm_container_of(timer, struct fm_packet_conn, again));
+}
+
+/* Nothing is read from it, and its end is not looked for, until that is done, or could be tried again. */
+static void conn_hand_over(struct fm_packet_conn *c)
+{
+	fm_watch_del(c->shared->loop, &c->watch);
+	if (!receive_there(c))
+		fm_timer_set(c->shared->loop, &c->again, fm_loop_now(c->shared->loop) + AGAIN_NS);
+}
+
+/* ---- reading ---- */
 
 static bool pass_has_room(struct fm_packet_shared *s)
 {
@@ -228,6 +479,29 @@ static bool pass_has_room(struct fm_packet_shared *s)
 		s->pass_bytes = 0;
 	}
 	return s->pass_bytes < FM_PACKET_PASS_BYTES_MAX;
+}
+
+/* 1: a message; 0: none now, or the holder has it; -1: the end. */
+static int conn_receive(struct fm_packet_conn *c, struct fm_packet *msg)
+{
+	enum head head = c->shared->holders ? look(c->watch.fd) : HEAD_PLAIN;
+	int ret;
+
+	switch (head) {
+	case HEAD_NONE:
+		return 0;
+	case HEAD_END:
+		return -1;
+	case HEAD_FDS:
+		conn_hand_over(c);
+		return 0;
+	case HEAD_PLAIN:
+		break;
+	}
+	ret = receive(c->watch.fd, c->shared->rx, c->shared->limits->receive_max, msg);
+	if (ret > 0)
+		c->shared->pass_bytes += msg->why[0] ? c->shared->limits->receive_max : msg->len;
+	return ret;
 }
 
 static void conn_read(struct fm_packet_conn *c)
@@ -276,7 +550,7 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const
 
 	c = FM_FAULT("packet.conn") ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
-		(void)close(fd);	/* nothing was written to it */
+		fm_packet_close(shared, fd, uid);
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->shared = shared;
@@ -285,13 +559,16 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const
 	c->ctx = ctx;
 	c->watch = (struct fm_watch){ .ready = conn_ready, .fd = fd, .events = EPOLLIN };
 	c->unread.fire = conn_unread;
+	c->again.fire = conn_again;
 	c->breaking.run = conn_break_run;
 	fm_list_init(&c->unsent);
+	if (shared->holders)
+		set_passcred(fd);
 	/* As much as the system grants; it is only about how soon we have to wait. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	ret = fm_watch_add(shared->loop, &c->watch, err);
 	if (ret < 0) {
-		(void)close(fd);	/* nothing was written to it */
+		fm_packet_close(shared, fd, uid);
 		free(c);
 		return ret;
 	}
@@ -301,14 +578,24 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const
 
 void fm_packet_conn_free(struct fm_packet_conn *conn)
 {
+	struct fm_packet_shared *shared;
+
 	if (!conn)
 		return;
+	shared = conn->shared;
 	if (!conn->is_broken)
-		fm_watch_del(conn->shared->loop, &conn->watch);
-	fm_timer_clear(conn->shared->loop, &conn->unread);
+		fm_watch_del(shared->loop, &conn->watch);
+	fm_timer_clear(shared->loop, &conn->unread);
+	fm_timer_clear(shared->loop, &conn->again);
 	while (!fm_list_is_empty(&conn->unsent))
 		conn_drop(conn, fm_container_of(conn->unsent.next, struct unsent, link));
-	(void)close(conn->watch.fd);	/* every message was sent or given up */
+	if (conn->receiving) {
+		/* Two may not read at once: what is left is for the holder, too. */
+		conn->receiving->conn = NULL;
+		shut(shared, conn->watch.fd, conn->uid);
+	} else {
+		fm_packet_close(shared, conn->watch.fd, conn->uid);
+	}
 	conn->is_freed = true;
 	if (!conn->breaking.is_posted)
 		free(conn);

@@ -19,8 +19,10 @@
 #include "mover/base/share.h"
 
 struct fm_err;
-struct fm_loop;
+struct fm_holder;
+struct fm_holders;
 struct fm_packet_conn;
+struct fm_packet_shut;
 
 #define FM_PACKET_FDS_MAX 8		/* descriptors beside one message */
 #define FM_PACKET_PASS_BYTES_MAX (64u << 10)
@@ -40,16 +42,24 @@ struct fm_packet_shared {
 	const struct fm_packet_limits *limits;
 	char *rx;			/* limits->receive_max bytes; the owner's */
 	struct fm_share queued;		/* bytes waiting for clients, by user */
+	/*
+	 * Who receives descriptors. NULL: we do, ourselves: for who is a client, and for tests. (A stranger's descriptor may be of a
+	 * file that never answers, whatever is done to it.)
+	 */
+	struct fm_holders *holders;
 	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
 	size_t pass_bytes;
+	struct fm_packet_shut *shut;	/* sockets that cannot be closed yet */
+	struct fm_timer shut_timer;
 };
 
-/* fds are the callee's; len is 0 and why says it ("": all is well) if the message was too long or had too many of them. */
+/* fds are the callee's, of the table of `holder` (NULL: ours), to which it takes a reference if it keeps any; len is 0 and why says it ("": all is well) if the message was too long or had too many of them. */
 struct fm_packet {
 	const char *text;
 	size_t len;
 	int fds[FM_PACKET_FDS_MAX];
 	unsigned fd_count;
+	struct fm_holder *holder;
 	char why[64];
 };
 
@@ -67,6 +77,12 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const
 
 /* Closes; what waits is dropped. NULL is allowed. */
 void fm_packet_conn_free(struct fm_packet_conn *conn);
+
+/* Close the socket of a client, who is told nothing: without waiting for what he may have sent with it. */
+void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid);
+
+/* All connections are freed, the loop too soon. */
+void fm_packet_shared_end(struct fm_packet_shared *shared);
 
 /* 1 to limits->send_max bytes. What cannot be sent now waits. A connection for which too much waits breaks: closed() follows. */
 void fm_packet_conn_send(struct fm_packet_conn *conn, const char *text, size_t len);

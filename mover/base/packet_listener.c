@@ -152,10 +152,21 @@ close_fd:
 	return ret;
 }
 
+/* Who knocked already may have sent something: closing that is for who knows how (packet_conn.h). */
+static void accept_rest(struct fm_packet_listener *l)
+{
+	int fd;
+
+	(void)shutdown(l->watch.fd, SHUT_RDWR);		/* nobody else gets in */
+	while ((fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		accept_one(l, fd);
+}
+
 void fm_packet_listener_close(struct fm_packet_listener *l)
 {
 	(void)unlink(l->address.sun_path);	/* somebody may have been there before us */
 	fm_timer_clear(l->loop, &l->again);
 	fm_watch_del(l->loop, &l->watch);
+	accept_rest(l);
 	(void)close(l->watch.fd);		/* nothing is written to it */
 }

@@ -43,7 +43,7 @@ struct fm_packet_listener {
 int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, const struct fm_packet_listener_opts *opts,
 			    struct fm_err *err);
 
-/* Removes the socket. Once, after a successful open. */
+/* Removes the socket. Once, after a successful open. accepted() is called for those who wait there, to be turned away. */
 void fm_packet_listener_close(struct fm_packet_listener *l);
 
 #endif

@@ -31,6 +31,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/network.h"
 #include "mover/base/worker.h"
@@ -48,6 +49,7 @@
 #define WORKERS 16	/* each may wait for a disk: a few long syncs must not keep others from opening files */
 #define WORKERS_ROOT 2	/* of these for root and the daemon itself; the others are divided among users and peers */
 #define STOP_NS (15 * FM_NS_PER_S)
+#define HOLDERS_NS (5 * FM_NS_PER_S)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 #define SPIN_NS 20000			/* a lane with work under way looks for so long before it sleeps */
 
@@ -243,6 +245,24 @@ static int start_queue(struct fm_service *service, struct fm_err *err)
 	return fm_queue_new(&opts, &service->queue, err);
 }
 
+static int start_holders(struct fm_service *service, struct fm_err *err)
+{
+	struct fm_loop *lanes[FM_LANES_MAX];
+	unsigned count = lane_count(service->cfg);
+	struct fm_holders_opts opts = {
+		.loop = service->loop,
+		.others = lanes,
+		.others_count = count,
+		.lanes = count < FM_HOLDER_LANES_MAX ? count : FM_HOLDER_LANES_MAX,
+		.spin_ns = SPIN_NS,
+		.is_threads_only = service->cfg->mover.io == FM_CONFIG_IO_THREADS,
+	};
+
+	for (unsigned i = 0; i < count; i++)
+		lanes[i] = fm_lanes_loop(service->lanes, i);
+	return fm_holders_new(&opts, &service->holders, err);
+}
+
 static int start_api(struct fm_service *service, struct fm_err *err)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
@@ -252,6 +272,7 @@ static int start_api(struct fm_service *service, struct fm_err *err)
 		.mode = modes[cfg->socket_mode],
 		.gid = (gid_t)-1,
 		.queue = service->queue,
+		.holders = service->holders,
 		.node = service->cfg->node.name,
 	};
 	const struct group *group;
@@ -415,6 +436,8 @@ static int start_doors(struct fm_service *service, struct fm_err *err)
 	if (ret == 0)
 		ret = start_queue(service, err);
 	if (ret == 0)
+		ret = start_holders(service, err);
+	if (ret == 0)
 		ret = start_api(service, err);
 	if (ret == 0)
 		ret = start_join(service, err);
@@ -475,6 +498,13 @@ static void drain(struct fm_loop *loop)
 		;
 }
 
+/* Of a caller's file that never answers nothing can be freed; it is all ended, or written down, by now. */
+static void end_without(const char *what)
+{
+	fm_log_warn("a local user's file does not answer: ending without %s", what);
+	_exit(EXIT_SUCCESS);	/* no exit handlers: threads are still running */
+}
+
 /* Also after half a start: what was not made is NULL. */
 void fm_service_end(struct fm_service *service)
 {
@@ -489,6 +519,8 @@ void fm_service_end(struct fm_service *service)
 	fm_worker_free(service->worker);
 	if (service->loop)
 		drain(service->loop);
+	if (!fm_holders_settle(service->holders, HOLDERS_NS))
+		end_without("it");
 	/* What the engine has on the lanes' loops it takes away from this thread. */
 	if (service->lanes)
 		fm_lanes_stop(service->lanes);
@@ -497,6 +529,11 @@ void fm_service_end(struct fm_service *service)
 	fm_join_free(service->join);
 	fm_api_free(service->api);
 	fm_queue_free(service->queue);
+	if (!fm_holders_stop(service->holders, HOLDERS_NS))
+		end_without("closing it");
+	if (service->loop)
+		drain(service->loop);
+	fm_holders_free(service->holders);
 	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
 	fm_engine_free(service->engine);
 	fm_volumes_file_clear(&service->volumes);

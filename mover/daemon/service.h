@@ -20,6 +20,7 @@ struct fm_join;
 struct fm_invites;
 struct fm_lanes;
 struct fm_net;
+struct fm_holders;
 struct fm_queue;
 struct fm_reload;
 struct fm_store;
@@ -42,6 +43,7 @@ struct fm_service {
 	struct fm_net *net;
 	struct fm_volumes_file volumes;
 	struct fm_engine *engine;
+	struct fm_holders *holders;
 	struct fm_queue *queue;
 	struct fm_api *api;
 	struct fm_join *join;

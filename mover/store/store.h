@@ -25,6 +25,8 @@
 struct fm_file;
 struct fm_store;
 struct fm_digest;
+struct fm_giving_up;
+struct fm_holder;
 struct fm_loop;
 struct fm_tree;
 struct fm_verify;
@@ -70,8 +72,10 @@ struct fm_lane_io {
 	struct fm_loop *loop;
 	struct fm_ring *ring;		/* NULL in the simulator */
 	struct fm_done_list *done;	/* of this loop; NULL in the simulator */
+	unsigned index;			/* which of the lanes it is */
 };
 
+/* held_file.c has one of each. */
 struct fm_file_ops {
 	/*
 	 * Lane. As fm_ring_read() and fm_ring_write(), but io->fd is the file's business. io->buf is page-aligned
@@ -154,7 +158,7 @@ struct fm_file_ops {
 	 */
 	void (*keep)(struct fm_file *file);
 
-	/* Worker. No I/O in flight. Frees it; a sink that was neither published, kept nor discarded is discarded. */
+	/* Worker. No I/O in flight. By fm_file_close() or fm_file_give_up() only. Frees it; a sink that was neither published, kept nor discarded is discarded. */
 	void (*close)(struct fm_file *file);
 };
 
@@ -170,6 +174,12 @@ struct fm_file {
 	const char *note;		/* NULL, or why something is not as asked ("buffered: tmpfs has no O_DIRECT") */
 	const char *resume_note;	/* NULL, or why begin() dropped what was there; the file's */
 	struct fm_sync sync;		/* sink; of a tree's `tree` has it */
+	/*
+	 * NULL, or who has its descriptors: what is for a worker is for the one of that holder then, and next_data() for
+	 * fm_held_file_look(). A reference.
+	 */
+	struct fm_holder *holder;
+	struct fm_giving_up *giving_up;	/* held_file.c's */
 };
 
 /*

@@ -42,9 +42,10 @@
 
 struct fm_channel;
 struct fm_err;
+struct fm_holder;
 struct fm_tree;
 
-#define FM_CHANNEL_VERSION 1
+#define FM_CHANNEL_VERSION 2
 #define FM_CHANNEL_SOCKETS_MIN 2
 #define FM_CHANNEL_SOCKETS_MAX 7		/* with the memory file, what one message of the local API can carry */
 #define FM_CHANNEL_PACK_MAX (1u << 20)		/* bytes of a pack, either way */
@@ -63,6 +64,7 @@ struct fm_tree_remote_opts {
 	const int *fds;			/* the memory file, then the sockets; all taken over, also on error */
 	unsigned count;			/* of them, 1 + FM_CHANNEL_SOCKETS_MIN .. 1 + FM_CHANNEL_SOCKETS_MAX */
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);	/* between two looks at the pulse; NULL: poll(2) */
+	struct fm_holder *holder;	/* whose they are: all calls but the quick ones are for its threads; NULL: ours */
 };
 
 /* May wait for a file system. -EINVAL: the descriptors are not what they should be. Asks the caller nothing yet. */

@@ -24,8 +24,10 @@
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
+#include "mover/base/worker.h"
 #include "mover/tree/channel.h"
 #include "mover/tree/channel_io.h"
 #include "mover/tree/channel_msg.h"
@@ -49,8 +51,18 @@ struct held {
 	struct fm_tree_large large;
 };
 
+/* The sockets mean nothing but where the holder is: it shuts them down. */
+struct stopping {
+	struct fm_work work;
+	struct remote *remote;
+	struct fm_holder *holder;
+};
+
 struct remote {
 	struct fm_tree tree;
+	struct stopping *stopping;	/* NULL: the sockets are ours, or it is under way */
+	bool is_stopping;		/* it has not run yet */
+	bool has_holder;
 	int memory;
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 	unsigned count;			/* of lines */
@@ -691,13 +703,42 @@ static void remote_count(struct fm_tree *t, struct fm_tree_count *out)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void stopping_run(struct fm_work *work)
+{
+	struct remote *r = fm_container_of(work, struct stopping, work)->remote;
+
+	pthread_mutex_lock(&r->lock);
+	shut_down(r);
+	r->is_stopping = false;
+	pthread_cond_broadcast(&r->freed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void stopping_done(struct fm_work *work)
+{
+	struct stopping *s = fm_container_of(work, struct stopping, work);
+
+	fm_holder_put(s->holder);
+	free(s);
+}
+
 static void remote_stop(struct fm_tree *t)
 {
 	struct remote *r = remote_of(t);
+	struct stopping *s;
 
 	pthread_mutex_lock(&r->lock);
 	r->is_stopped = true;
-	shut_down(r);
+	s = r->stopping;
+	r->stopping = NULL;
+	if (s) {
+		r->is_stopping = true;
+		pthread_cond_broadcast(&r->freed);
+		(void)fm_holder_ref(s->holder);
+		fm_holder_work(s->holder, &s->work);
+	} else if (!r->is_stopping && !r->has_holder) {
+		shut_down(r);
+	}
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -707,6 +748,11 @@ static void remote_close(struct fm_tree *t)
 	struct remote *r = remote_of(t);
 	struct fm_tree_large large;
 
+	pthread_mutex_lock(&r->lock);
+	while (r->is_stopping)
+		pthread_cond_wait(&r->freed, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	free(r->stopping);
 	while (remote_next_large(t, &large))
 		(void)close(large.fd);		/* only read */
 	for (unsigned i = 0; i < r->count; i++) {
@@ -793,6 +839,24 @@ static struct remote *remote_new(void)
 	return r;
 }
 
+static bool add_stopping(struct remote *r, struct fm_holder *holder)
+{
+	struct stopping *s;
+
+	if (!holder)
+		return true;
+	s = FM_FAULT("channel.stopping") ? NULL : calloc(1, sizeof(*s));
+	if (!s)
+		return false;
+	s->work.run = stopping_run;
+	s->work.done = stopping_done;
+	s->remote = r;
+	s->holder = holder;	/* the file has a reference as long as it may be stopped */
+	r->stopping = s;
+	r->has_holder = true;
+	return true;
+}
+
 static int add_line(struct remote *r, int fd)
 {
 	struct line *l = FM_FAULT("channel.line") ? NULL : fm_budget_realloc(NULL, sizeof(*l));
@@ -810,6 +874,7 @@ static int add_line(struct remote *r, int fd)
 int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out, struct fm_err *err)
 {
 	struct remote *r = NULL;
+	bool has_all = false;
 	unsigned used = 0;
 	int ret = check_fds(o, err);
 
@@ -818,7 +883,8 @@ int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out
 	if (r) {
 		r->memory = o->fds[used++];
 		r->poll = o->poll ? o->poll : poll;
-		while (used < o->count && add_line(r, o->fds[used]) == 0)
+		has_all = add_stopping(r, o->holder);
+		while (has_all && used < o->count && add_line(r, o->fds[used]) == 0)
 			used++;
 		r->tree = (struct fm_tree){ .ops = o->is_source ? &source_ops : &sink_ops,
 					    .is_source = o->is_source,

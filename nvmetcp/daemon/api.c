@@ -16,6 +16,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/holder.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
@@ -32,6 +33,7 @@
 
 #define SHOWN (JSON_COMPACT | JSON_ENSURE_ASCII)	/* targets and peers said parts of it, and it may be shown as it is */
 #define DISCOVER_NS (30 * FM_NS_PER_S)
+#define HOLDERS_NS (5 * FM_NS_PER_S)
 #define UP_MS 60000
 #define DOWN_MS 20000
 #define TIMEOUT_MS_MAX 86400000
@@ -547,8 +549,7 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 	char op[64];
 	struct order o;
 
-	for (unsigned i = 0; i < msg->fd_count; i++)
-		(void)close(msg->fds[i]);	/* none is wanted */
+	fm_holder_close(msg->holder, msg->fds, msg->fd_count);	/* none is wanted */
 	if (msg->why[0]) {
 		reply_error(c, NULL, -EMSGSIZE, msg->why);
 		return;
@@ -607,7 +608,7 @@ static int client_new(struct fm_nvmed_api *api, int fd, uid_t uid, struct fm_err
 	int ret;
 
 	if (!c) {
-		(void)close(fd);
+		fm_packet_close(&api->shared, fd, uid);
 		return fm_err_set(err, -ENOMEM, "no memory for a client");
 	}
 	c->api = api;
@@ -629,9 +630,9 @@ static void client_accepted(void *ctx, int fd, const struct ucred *who)
 	struct fm_nvmed_api *api = ctx;
 	struct fm_err err;
 
-	if (!fm_share_may(&api->conns, fm_share_user(who->uid), 1)) {
+	if (api->is_stopped || !fm_share_may(&api->conns, fm_share_user(who->uid), 1)) {
 		(void)send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);	/* a courtesy */
-		(void)close(fd);
+		fm_packet_close(&api->shared, fd, who->uid);
 		return;
 	}
 	if (client_new(api, fd, who->uid, &err) < 0 && fm_log_may(&api->lines, fm_loop_now(api->loop)))
@@ -645,6 +646,7 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
 						     .backlog = FM_NVMED_CONNS_MAX, .daemon = "fmove-nvmed",
 						     .accepted = client_accepted };
+	struct fm_holders_opts holding = { .loop = opts->loop };
 	struct fm_nvmed_api *api = FM_FAULT("nvmed.alloc") ? NULL : calloc(1, sizeof(*api));
 	int ret = -ENOMEM;
 
@@ -662,13 +664,16 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 		goto free_api;
 	}
 	listening.ctx = api;
-	ret = fm_packet_listener_open(&api->listener, opts->loop, &listening, err);
+	ret = fm_holders_new(&holding, &api->shared.holders, err);
+	if (ret == 0)
+		ret = fm_packet_listener_open(&api->listener, opts->loop, &listening, err);
 	if (ret < 0)
 		goto free_api;
 	*out = api;
 	return 0;
 
 free_api:
+	fm_holders_free(api->shared.holders);
 	free(api->shared.rx);
 	free(api);
 	return ret;
@@ -687,6 +692,7 @@ void fm_nvmed_api_stop(struct fm_nvmed_api *api)
 	fm_packet_listener_close(&api->listener);
 	fm_list_each(at, next, &api->clients)
 		client_free(fm_container_of(at, struct client, link));
+	fm_packet_shared_end(&api->shared);
 }
 
 void fm_nvmed_api_free(struct fm_nvmed_api *api)
@@ -694,6 +700,13 @@ void fm_nvmed_api_free(struct fm_nvmed_api *api)
 	if (!api)
 		return;
 	assert(api->is_stopped && api->discoveries == 0);
+	if (!fm_holders_settle(api->shared.holders, HOLDERS_NS) || !fm_holders_stop(api->shared.holders, HOLDERS_NS)) {
+		fm_log_warn("a file of a local client does not answer: ending without closing it");
+		_exit(EXIT_SUCCESS);	/* no exit handlers: threads are still running */
+	}
+	while (fm_loop_step(api->loop, 0))
+		;	/* what they posted last */
+	fm_holders_free(api->shared.holders);
 	free(api->shared.rx);
 	free(api);
 }

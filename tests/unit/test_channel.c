@@ -90,7 +90,7 @@ static int both_connect(struct both *b, struct fm_err *err)
 		copies[i] = dup(fds[i]);
 	fm_channel_passed(b->channel);
 	b->memory = copies[0];
-	return fm_tree_remote_new(&(struct fm_tree_remote_opts){ b->real->is_source, copies, count, b->poll }, &b->remote, err);
+	return fm_tree_remote_new(&(struct fm_tree_remote_opts){ b->real->is_source, copies, count, b->poll, NULL }, &b->remote, err);
 }
 
 static void both_source(struct both *b, const char *path, const struct fm_tree_begin *how)
@@ -404,7 +404,7 @@ static void liar_begin(struct liar *liar, bool is_source)
 		liar->sockets[i] = pair[0];
 		fds[1 + i] = pair[1];
 	}
-	CU_ASSERT_EQUAL_FATAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ is_source, fds, 1 + FM_CHANNEL_SOCKETS_MIN, liar->poll }, &liar->remote, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ is_source, fds, 1 + FM_CHANNEL_SOCKETS_MIN, liar->poll, NULL }, &liar->remote, &err), 0);
 	pthread_create(&liar->thread, NULL, liar_run, liar);
 }
 
@@ -829,11 +829,11 @@ static void test_wrong_descriptors(void)
 		fds[1] = pair[0];
 		fds[2] = wrong == 2 ? open("/dev/null", O_RDWR) : dup(pair[1]);
 		close(pair[1]);
-		CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 3, NULL }, &t, &err), -EINVAL);
+		CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 3, NULL, NULL }, &t, &err), -EINVAL);
 	}
 	fds[0] = memfd_create("x", 0);
 	fds[1] = dup(fds[0]);
-	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 2, NULL }, &t, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_tree_remote_new(&(struct fm_tree_remote_opts){ true, fds, 2, NULL, NULL }, &t, &err), -EINVAL);
 	CU_ASSERT_EQUAL(open_fds(), before);
 }
 

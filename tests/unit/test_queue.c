@@ -880,7 +880,7 @@ static void test_jobs_of_others_are_as_if_they_were_not_there(void)
 	detached(store_put("a", ALICE), &c);
 	CU_ASSERT_EQUAL(fm_queue_cancel(q, c.id, BOB, false, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, BOB, &info, &err), -ENOENT);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, -1, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, -1, NULL, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_watch_id(q, c.id, BOB, &watcher.watch, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_cancel(q, "nothing", ALICE, false, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, 0, &info, &err), 0);
@@ -1066,15 +1066,15 @@ static void test_a_paused_job_goes_on_with_its_file(void)
 	started_count = 0;
 	queue_up(1);
 	run();
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), -EINVAL);
 	o = file_put("own", ALICE);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, dup(o.fd), &err), -ENOENT);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, o.fd, &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, dup(o.fd), NULL, &err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, o.fd, NULL, &err), 0);
 	run();
 	CU_ASSERT_PTR_NOT_NULL(running("own"));
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), -EALREADY);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), -EALREADY);
 	end("own", -ECONNRESET);	/* it still has the file */
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), 0);
 	run();
 	end("own", 0);
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
@@ -1090,7 +1090,7 @@ static void test_a_failed_job_can_be_tried_again(void)
 	detached(store_put("a", ALICE), &c);
 	end("a", -ENOSPC);
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), 0);
 	run();
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
 	queue_down();
@@ -1172,7 +1172,7 @@ static void test_what_a_lost_caller_wanted_is_paused(void)
 	CU_ASSERT_FALSE(is_known(id[0]));
 	CU_ASSERT_FALSE(has_file(id[0], ".json"));
 	o = file_put("second", ALICE);
-	CU_ASSERT_EQUAL(fm_queue_resume(q, id[1], ALICE, o.fd, &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id[1], ALICE, o.fd, NULL, &err), 0);
 	run();
 	end("first", 0);
 	CU_ASSERT_TRUE(c[0].is_done);
@@ -1307,7 +1307,7 @@ static void test_who_attended_and_went_away_is_waited_for(void)
 		CU_ASSERT_EQUAL(told(id, &other), -EAGAIN);
 		CU_ASSERT_PTR_NOT_NULL(strstr(other.result.err.text, i == 2 ? "looks whether it has it" : "its command has gone away"));
 	}
-	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, -1, &err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, -1, NULL, &err), -EINVAL);
 	queue_down();
 	queue_up(1);
 	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
@@ -1347,7 +1347,7 @@ static void test_what_has_its_name_already_is_found(void)
 		CU_ASSERT_EQUAL(write(o.fd, "made", 4), 4);
 		CU_ASSERT_EQUAL(futimens(o.fd, times), 0);
 		asked.count = 0;
-		CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, &err), 0);
+		CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, NULL, &err), 0);
 		run();
 		CU_ASSERT_TRUE_FATAL(asked.count == 1 && asked.is_far);
 		CU_ASSERT_PTR_NULL(running("a"));
@@ -1511,7 +1511,7 @@ static void test_a_job_cannot_be_resumed_with_a_pipe(void)
 	end("own", -ENOSPC);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		abort();
-	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, fds[0], &err), 0);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, fds[0], NULL, &err), 0);
 	run();
 	CU_ASSERT_PTR_NULL(running("own"));
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
