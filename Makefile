@@ -44,9 +44,7 @@ coverage: deps-check
 	@JOBS=$(JOBS) tests/coverage
 
 lab: deps-check
-	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target lab-programs
-	@ctest --test-dir build -L lab -j $$((4 * $(JOBS))) --output-on-failure --no-tests=error
+	@JOBS=$(JOBS) tests/check lab
 
 soak: deps-check
 	@$(MAKE) --no-print-directory all
