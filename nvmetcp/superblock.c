@@ -45,12 +45,12 @@ static void put_type(struct fm_superblock *out, const char *type, enum fm_superb
 static void put_uuid(struct fm_superblock *out, const uint8_t *uuid)
 {
 	static const uint8_t none[16];
-	char *to = out->uuid;
+	char *to = out->uuid, *end = out->uuid + sizeof(out->uuid);
 
 	if (memcmp(uuid, none, sizeof(none)) == 0)
 		return;
 	for (int i = 0; i < 16; i++)
-		to += snprintf(to, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+		to += snprintf(to, (size_t)(end - to), "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
 /* At most len bytes, up to a NUL. */
