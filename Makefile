@@ -46,9 +46,9 @@ coverage: deps-check
 lab: deps-check
 	@JOBS=$(JOBS) tests/check lab
 
-soak: deps-check
+soak: deps-check deps-bench
 	@$(MAKE) --no-print-directory all
-	@cmake --build build -j $(JOBS) --target lab-programs
+	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
 	@cmake --build build/check -j $(JOBS) --target fmove fmoved fmove-nvmed sim hostile_peer hostile_client
 	@tests/soak/run $(SOAK)

@@ -126,7 +126,13 @@ fi
 start() {
 	env --default-signal=INT fmove put --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
 	pid=$!
-	await both_move || bad "it does not move: $(cat err)"
+	await begun
+	both_move || bad "it does not move: $(cat err) $(fmove status --json | grep -o '"jobs":.*')"
+}
+
+# One that ended says why; it is not waited for.
+begun() {
+	both_move || ! kill -0 $pid
 }
 
 n1_is_idle() {

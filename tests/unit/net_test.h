@@ -101,7 +101,8 @@ static inline void loop_idle(struct fm_loop *loop, unsigned ms)
 {
 	uint64_t end_ns = fm_clock_real.now_ns(NULL) + ms * FM_NS_PER_MS;
 
-	while (fm_clock_real.now_ns(NULL) < end_ns)
+	/* Steps count as well: on a busy machine all of the time may pass in one of them. */
+	for (unsigned steps = 0; steps < ms || fm_clock_real.now_ns(NULL) < end_ns; steps++)
 		fm_loop_step(loop, FM_NS_PER_MS);
 }
 
