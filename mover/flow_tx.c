@@ -13,6 +13,7 @@
 #define INSTANT_QUEUE_MAX 8
 /* An acknowledgement that takes longer waits for a distance or a disk. */
 #define QUICK_ACK_NS (2 * FM_NS_PER_MS)
+#define OVERDUE_ACK_NS (10 * QUICK_ACK_NS)
 #define ACKS_UNTIL_MEASURED 1024
 /* Leases are looked at this often while they are idle. */
 #define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
@@ -266,6 +267,25 @@ static void tx_read(struct fm_tx *t)
 	file->ops->read(file, &f->lane->io, &t->io);
 }
 
+static bool waits_for_acks(const struct fm_flow *f)
+{
+	return f->ack_ns < QUICK_ACK_NS && f->grant_slots - f->credits >= 2;
+}
+
+/*
+ * What is under way may stand still: a pipe that nobody writes to here, or one that nobody reads from there. Others must
+ * not wait for it, so what is overdue counts as slow.
+ */
+static void look_for_overdue(struct fm_flow *f, uint64_t now_ns)
+{
+	if (f->kind != FM_KIND_TCP || !f->is_source_instant || !waits_for_acks(f))
+		return;
+	if (now_ns - f->tx_lease.used_ns >= OVERDUE_ACK_NS)
+		f->ack_ns = QUICK_ACK_NS;
+	else
+		fm_lane_wake_at(f->lane, f->tx_lease.used_ns + OVERDUE_ACK_NS);
+}
+
 /*
  * Whether enough is under way. A disk is kept busy with all the slots there are. A file in memory is read within the
  * call, and what is read long before it is sent, or sent long before it is written, only pushes the rest out of the
@@ -278,7 +298,7 @@ static bool is_busy(const struct fm_flow *f)
 		return false;
 	if (f->kind != FM_KIND_TCP)
 		return f->tx_queued >= INSTANT_QUEUE_MAX;
-	return f->tx_queued >= 2 || (f->ack_ns < QUICK_ACK_NS && f->grant_slots - f->credits >= 2);
+	return f->tx_queued >= 2 || waits_for_acks(f);
 }
 
 static unsigned held_of(const void *who, const struct fm_xfer *x)
@@ -315,6 +335,7 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns, .held = held_of, .has_share = has_share };
 	uint64_t again_ns;
 
+	look_for_overdue(f, now_ns);
 	while (f->credits > 0 && f->tx_frees > 0 && !f->is_grant_revoked && !is_busy(f)) {
 		struct fm_chunk chunk;
 		struct fm_xfer *x = fm_link_claim(f->link, &claim, &chunk, &again_ns);
