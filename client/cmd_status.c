@@ -80,11 +80,15 @@ static double rate(const struct fm_json *now, const struct fm_json *before, cons
 
 static void print_rail(const struct fm_json *rail, const struct fm_json *before, double seconds)
 {
-	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX];
+	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX], since[FM_SHOW_MAX];
 
-	(void)printf("    %-4s %s %s -> %s, %s, %" PRIu64 " connection%s, %s", fm_field_text(rail, "kind"),
-		     fm_field_text(rail, "device"), fm_field_text(rail, "local"), fm_field_text(rail, "remote"),
-		     fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
+	(void)printf("    %-4s %s %s -> %s, ", fm_field_text(rail, "kind"), fm_field_text(rail, "device"), fm_field_text(rail, "local"),
+		     fm_field_text(rail, "remote"));
+	if (*fm_field_text(rail, "error")) {
+		(void)printf("down for %s: %s\n", fm_show_time(fm_field_u64(rail, "down_ms") / 1000, since), fm_field_text(rail, "error"));
+		return;
+	}
+	(void)printf("%s, %" PRIu64 " connection%s, %s", fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
 		     fm_field_u64(rail, "connections") == 1 ? "" : "s", fm_field_text(rail, "encryption"));
 	if (fm_field_u64(rail, "speed_mbps") > 0)
 		(void)printf(", %" PRIu64 " Mb/s", fm_field_u64(rail, "speed_mbps"));

@@ -25,6 +25,8 @@ struct rail {
 	unsigned conns_up;
 	uint64_t bytes_sent;
 	uint64_t bytes_received;
+	char error[FM_ERR_TEXT_MAX];	/* "": it is up */
+	uint64_t down_ns;
 };
 
 enum section { SECTION_NODE, SECTION_STORES, SECTION_PEERS, SECTION_JOBS, SECTION_END };
@@ -71,6 +73,8 @@ static void rail_write(struct fm_json_writer *w, const struct rail *r)
 	fm_jw_u64(w, "received_bytes", r->bytes_received);
 	fm_jw_text(w, "encryption", fm_api_encryption(r->info.encryption));
 	fm_jw_text(w, "note", r->info.note ? r->info.note : "");
+	fm_jw_text(w, "error", r->error);
+	fm_jw_u64(w, "down_ms", r->down_ns / FM_NS_PER_MS);
 	fm_jw_object_end(w);
 }
 
@@ -188,6 +192,11 @@ static void snapshot_rail(void *ctx, const struct fm_rail_status *rail)
 
 	if (!r) {
 		s->left_out++;
+		return;
+	}
+	if (rail->why) {
+		(void)snprintf(r->error, sizeof(r->error), "%s", rail->why);
+		r->down_ns = rail->down_ns;
 		return;
 	}
 	r->conns++;

@@ -367,6 +367,12 @@ static void visit_rails(const struct fm_session *s, const struct fm_status_visit
 
 		v->rail(ctx, &st);
 	}
+	for (unsigned i = 0; i < s->rails.lost_count; i++) {
+		const struct fm_rail_lost *lost = &s->rails.lost[i];
+
+		v->rail(ctx, &(struct fm_rail_status){
+				     .info = &lost->info, .why = lost->why, .down_ns = fm_engine_now(s->engine) - lost->since_ns });
+	}
 }
 
 static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v, void *ctx)

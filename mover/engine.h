@@ -312,6 +312,8 @@ struct fm_rail_status {
 	uint64_t bytes_sent;
 	uint64_t bytes_received;
 	bool is_up;
+	const char *why;		/* NULL: one of its connections; else it was up and has none any more, for this reason ... */
+	uint64_t down_ns;		/* ... for so long */
 };
 
 struct fm_peer_status {

@@ -13,6 +13,8 @@
 #include "mover/lane.h"
 #include "mover/link.h"
 
+/* A network that is well answers every second. */
+#define SILENT_NS (1200 * FM_NS_PER_MS)
 
 void fm_flow_wake(struct fm_flow *f)
 {
@@ -218,9 +220,32 @@ static void attach_run(struct fm_task *task)
 	fm_flow_wake(f);
 }
 
+/*
+ * A cable that is cut takes TCP tens of seconds to give up. Somebody who is heard over the session is there, so what is silent
+ * is the way of this connection. Twice, because a machine that stood still itself hears all others late.
+ */
+static void look_run(struct fm_task *task)
+{
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, look_task);
+	uint64_t heard_ns = atomic_load(&f->link->heard_ns);
+
+	if (!f->is_attached || f->is_closing || !f->conn->ops->is_silent)
+		return;
+	if (!f->conn->ops->is_silent(f->conn, SILENT_NS)) {
+		f->is_silent = false;
+	} else if (!f->is_silent) {
+		f->is_silent = true;
+		f->silent_heard_ns = heard_ns;
+	} else if (heard_ns > f->silent_heard_ns) {
+		fm_flow_fail(f, -ETIMEDOUT, "nothing comes back over it, though the peer answers elsewhere: is this cable plugged in at both ends?");
+	}
+}
+
 static void close_run(struct fm_task *task)
 {
-	fm_flow_fail(fm_container_of(task, struct fm_flow, close_task), 0, "closed");
+	struct fm_flow *f = fm_container_of(task, struct fm_flow, close_task);
+
+	fm_flow_fail(f, f->cut_why ? -ENETDOWN : 0, "%s", f->cut_why ? f->cut_why : "closed");
 }
 
 static void down_run(struct fm_task *task)
@@ -275,6 +300,7 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	fm_list_init(&f->lane_at);
 	fm_list_init(&f->owner_at);
 	f->attach_task.run = attach_run;
+	f->look_task.run = look_run;
 	f->close_task.run = close_run;
 	f->down_task.run = down_run;
 	f->gone_task.run = gone_run;
@@ -293,6 +319,20 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	fm_loop_post(f->lane->io.loop, &f->attach_task);
 	*out = f;
 	return 0;
+}
+
+void fm_flow_look(struct fm_flow *f)
+{
+	if (!f->is_leaving)
+		fm_loop_post(f->lane->io.loop, &f->look_task);
+}
+
+void fm_flow_cut(struct fm_flow *f, const char *why)
+{
+	if (f->is_leaving || f->cut_why)
+		return;
+	f->cut_why = why;
+	fm_loop_post(f->lane->io.loop, &f->close_task);
 }
 
 void fm_flow_close(struct fm_flow *f)

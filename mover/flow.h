@@ -105,7 +105,7 @@ struct fm_flow {
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
 	struct fm_list lane_at;
 	struct fm_list owner_at;	/* the control thread's */
-	struct fm_task attach_task, close_task, down_task, gone_task, last_task, free_task;
+	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task, free_task;
 	bool is_leaving;			/* the control thread's: gone_task has run */
 
 	/* Any thread. */
@@ -118,6 +118,9 @@ struct fm_flow {
 	struct fm_err err;		/* why it ended; code 0: asked to */
 	unsigned io_count;		/* reads and writes under way */
 	unsigned stops_seen;		/* of link->stops */
+	const char *cut_why;		/* set before close_task is posted; NULL: just closed */
+	bool is_silent;			/* its network was, at the last look ... */
+	uint64_t silent_heard_ns;	/* ... and the first of these found this in link->heard_ns */
 
 	/* Sending */
 	bool is_want_sent;
@@ -170,6 +173,12 @@ struct fm_flow_opts {
 
 /* Control thread. */
 int fm_flow_new(const struct fm_flow_opts *opts, struct fm_flow **out, struct fm_err *err);
+
+/* Control thread, every second: end it if its network is silent while the session is not. */
+void fm_flow_look(struct fm_flow *flow);
+
+/* Control thread: as fm_flow_close(), because its network is gone: `why`, which is static. */
+void fm_flow_cut(struct fm_flow *flow, const char *why);
 
 /* Control thread: end it; gone() follows. May be called more than once. */
 void fm_flow_close(struct fm_flow *flow);

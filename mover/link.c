@@ -27,6 +27,7 @@ int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_l
 	pthread_mutex_init(&l->lock, NULL);
 	atomic_init(&l->refs, 1);
 	atomic_init(&l->stops, 0);
+	atomic_init(&l->heard_ns, 0);
 	atomic_init(&l->wants, 0);
 	for (unsigned i = 0; i < FM_KIND_COUNT; i++)
 		atomic_init(&l->flows[i], 0);

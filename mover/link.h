@@ -46,6 +46,7 @@ struct fm_link {
 	struct fm_list rx_waiting;	/* connections whose peer asked for slots and has none yet, by age */
 	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
 	atomic_uint flows[FM_KIND_COUNT];	/* connections of each kind */
+	atomic_uint_fast64_t heard_ns;	/* when the peer said something over the session last */
 	atomic_uint stops;		/* grows when a transfer is removed: lanes look for I/O to cancel */
 };
 

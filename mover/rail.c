@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mover/rail.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,12 +24,12 @@
  * time. They are long after a rail that broke young: each time it comes back in vain, transfers lose seconds.
  */
 #define PAUSE_MIN_NS (500 * FM_NS_PER_MS)
-#define DIAL_PAUSE_MAX_NS (10 * FM_NS_PER_S)
+#define DIAL_PAUSE_MAX_NS (4 * FM_NS_PER_S)
 #define UNLIKELY_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define UNLIKELY_WAIT_NS (30 * FM_NS_PER_S)
 #define BREAK_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
-#define LOOK_NS (5 * FM_NS_PER_S)	/* how often our own addresses are looked at */
+#define LOOK_NS (2 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
 /* How long after the session came up a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
@@ -264,24 +265,24 @@ static bool is_plain_there(const struct fm_rails *r, const struct fm_rail *rail)
 	return false;
 }
 
-static uint8_t private_bits_of(const struct fm_wire_addrs *all, const struct fm_wire_addr *wanted)
+static const struct fm_wire_addr *addr_of(const struct fm_wire_addrs *all, const struct fm_wire_addr *wanted)
 {
 	for (unsigned i = 0; i < all->count; i++)
 		if (all->addr[i].family == wanted->family &&
 		    memcmp(all->addr[i].address, wanted->address, sizeof(wanted->address)) == 0)
-			return all->addr[i].private_bits;
-	return 0;
+			return &all->addr[i];
+	return NULL;
 }
 
-/* Whether any address is in another private network than before, or in none any more. */
+/* Whether any address that is still there is in another private network than before, or in none any more. */
 static bool is_other_privacy(const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
 {
-	for (unsigned i = 0; i < before->count; i++)
-		if (before->addr[i].private_bits != private_bits_of(now, &before->addr[i]))
+	for (unsigned i = 0; i < before->count; i++) {
+		const struct fm_wire_addr *same = addr_of(now, &before->addr[i]);
+
+		if (same && same->private_bits != before->addr[i].private_bits)
 			return true;
-	for (unsigned i = 0; i < now->count; i++)
-		if (now->addr[i].private_bits != private_bits_of(before, &now->addr[i]))
-			return true;
+	}
 	return false;
 }
 
@@ -304,8 +305,40 @@ static void renew_tcp(struct fm_session *s)
 	}
 }
 
+/* Link-local addresses are shown with their interface: fe80::1%eth0. */
+static bool is_addr(const char *shown, const char *text)
+{
+	size_t len = strlen(text);
+
+	return strncmp(shown, text, len) == 0 && (shown[len] == '\0' || shown[len] == '%');
+}
+
+/* TCP connections of this address, of our end or of theirs, end now: TCP itself would wait for half a minute. */
+static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool is_ours)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (!inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text, sizeof(text)))
+		return;
+	fm_list_each(at, next, &s->flows) {
+		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		if (f->kind == FM_KIND_TCP && is_addr(is_ours ? f->info.local_addr : f->info.remote_addr, text))
+			fm_flow_cut(f, is_ours ? "its address or its carrier is gone here" : "its address or its carrier is gone there");
+	}
+}
+
+static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before, const struct fm_wire_addrs *now, bool is_ours)
+{
+	for (unsigned i = 0; i < before->count; i++)
+		if (!addr_of(now, &before->addr[i]))
+			cut_tcp(s, &before->addr[i], is_ours);
+}
+
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 {
+	if (s->rails.is_known)
+		cut_what_is_gone(s, &s->rails.remote, m, false);
 	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
 		fm_log_info("%s: private_networks changed there; TCP connections are made anew", s->name);
 		renew_tcp(s);
@@ -335,6 +368,7 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 	if (memcmp(&now, &r->sent, sizeof(now)) == 0)
 		return;
 	fm_log_info("our addresses changed: %s is told", s->name);
+	cut_what_is_gone(s, &r->sent, &now, true);
 	if (is_other_privacy(&r->sent, &now))
 		renew_tcp(s);
 	fm_rail_send_addrs(s);
@@ -584,6 +618,35 @@ void fm_rail_down(struct fm_session *s, int index)
 		rail->break_pause_ns = longer(rail->break_pause_ns, BREAK_PAUSE_MAX_NS);
 		pause_ports(&s->rails, rail);
 	}
+}
+
+/* ---- what was lost ---- */
+
+void fm_rail_is_found(struct fm_session *s, const struct fm_conn_info *info)
+{
+	struct fm_rails *r = &s->rails;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < r->lost_count; i++)
+		if (!fm_conn_is_same_way(&r->lost[i].info, info))
+			r->lost[kept++] = r->lost[i];
+	r->lost_count = kept;
+}
+
+void fm_rail_is_lost(struct fm_session *s, const struct fm_conn_info *info, const char *why)
+{
+	struct fm_rails *r = &s->rails;
+	struct fm_rail_lost *lost;
+
+	fm_rail_is_found(s, info);
+	if (r->lost_count == FM_RAILS_LOST_MAX) {
+		memmove(&r->lost[0], &r->lost[1], (FM_RAILS_LOST_MAX - 1) * sizeof(r->lost[0]));
+		r->lost_count--;
+	}
+	lost = &r->lost[r->lost_count++];
+	lost->info = *info;
+	lost->since_ns = fm_engine_now(s->engine);
+	(void)snprintf(lost->why, sizeof(lost->why), "%s", why);
 }
 
 /* ---- questions ---- */

@@ -21,6 +21,7 @@
 struct fm_session;
 
 #define FM_RAILS_MAX 128		/* pairs of addresses that are tried */
+#define FM_RAILS_LOST_MAX 16
 #define FM_RAIL_DIALS_MAX 16		/* connections being made at once, in one session */
 
 struct fm_rail {
@@ -40,6 +41,13 @@ struct fm_rail {
 	bool needs_tls;			/* the peer said that it takes plain TCP here, and then it did not */
 };
 
+/* A rail that was up and is down, for status: at both ends, whoever dials. */
+struct fm_rail_lost {
+	struct fm_conn_info info;	/* of its last connection */
+	uint64_t since_ns;
+	char why[FM_ERR_TEXT_MAX];
+};
+
 struct fm_rails {
 	struct fm_wire_addrs remote;	/* what the peer said last */
 	bool is_known;			/* it did */
@@ -54,6 +62,8 @@ struct fm_rails {
 	unsigned renewals;		/* how often TCP connections had to be made anew */
 	uint64_t renewed_ns;		/* when they had to last */
 	char last_error[FM_KIND_COUNT][FM_ERR_TEXT_MAX];
+	struct fm_rail_lost lost[FM_RAILS_LOST_MAX];	/* the oldest first, and it makes room */
+	unsigned lost_count;
 };
 
 /* Tell the peer our addresses. */
@@ -75,6 +85,10 @@ void fm_rail_step(struct fm_session *s);
 
 /* A connection of that rail ended. */
 void fm_rail_down(struct fm_session *s, int rail);
+
+/* What status says of it: the last connection of a rail broke for this reason; one of it is up. */
+void fm_rail_is_lost(struct fm_session *s, const struct fm_conn_info *info, const char *why);
+void fm_rail_is_found(struct fm_session *s, const struct fm_conn_info *info);
 
 /* Whether RDMA may still come up soon, so that a job should wait for it. */
 bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind);

@@ -309,6 +309,8 @@ static void ctl_message(void *ctx, const uint8_t *msg, size_t len)
 	if (s->is_closed)
 		return;
 	s->heard_ns = fm_engine_now(s->engine);
+	if (s->link)
+		atomic_store(&s->link->heard_ns, s->heard_ns);
 	ret = fm_wire_decode(msg, len, m);
 	if (ret < 0) {
 		(void)snprintf(what, sizeof(what), "a message that is none (%zu bytes: %s)", len, fm_err_name(ret));
@@ -501,6 +503,17 @@ struct flow_owner {
 	int rail;
 };
 
+static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *info)
+{
+	fm_list_each(at, next, &s->flows) {
+		const struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		if (atomic_load(&f->is_up) && fm_conn_is_same_way(&f->info, info))
+			return true;
+	}
+	return false;
+}
+
 static void flow_down(struct fm_flow *f)
 {
 	struct flow_owner *owner = f->owner;
@@ -512,6 +525,8 @@ static void flow_down(struct fm_flow *f)
 	if (f->err.code)
 		fm_log_warn("%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr, f->info.remote_addr, f->err.text,
 			    f->info.note);
+	if (f->err.code && !is_way_up(s, &f->info))
+		fm_rail_is_lost(s, &f->info, f->err.text);
 	fm_rail_down(s, owner->rail);
 	fm_job_session_changed(s);
 }
@@ -559,6 +574,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_list_append(&s->flows, &f->owner_at);
 	s->flow_count++;
 	s->up[f->kind]++;
+	fm_rail_is_found(s, &f->info);
 	fm_log_info("%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
 		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);
 	fm_job_session_changed(s);
@@ -600,6 +616,12 @@ void fm_session_wake(struct fm_session *s, unsigned kinds, uint64_t chunks)
 
 /* ---- time, numbers ---- */
 
+static void look_at_flows(struct fm_session *s)
+{
+	fm_list_each(at, next, &s->flows)
+		fm_flow_look(fm_container_of(at, struct fm_flow, owner_at));
+}
+
 void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_PING };
@@ -626,6 +648,7 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		s->pinged_ns = now_ns;
 		m.ping.nonce = now_ns;
 		fm_session_send(s, &m);
+		look_at_flows(s);
 	}
 	fm_rail_tick(s, now_ns);
 	if (!s->is_closed)

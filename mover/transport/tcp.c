@@ -37,8 +37,9 @@
 #define TCP_HELLO_LEN 64
 #define TCP_ANSWER_LEN 16
 #define USER_TIMEOUT_MS 30000u	/* the engine's PING is faster; this is for when even that thread hangs */
-#define KEEPALIVE_IDLE_S 10
-#define KEEPALIVE_EVERY_S 5
+/* So a network that is well answers every second, and tcp_conn.c sees when it does not. */
+#define KEEPALIVE_IDLE_S 1
+#define KEEPALIVE_EVERY_S 1
 
 _Static_assert(TCP_HELLO_LEN == MAGIC_LEN + 2 + 2 + 4 + FM_TOKEN_LEN + 32, "the hello and the table in tcp.h disagree");
 _Static_assert(TCP_ANSWER_LEN == MAGIC_LEN + 2 + 2 + 4, "the answer and the table in tcp.h disagree");

@@ -22,6 +22,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/bytes.h"
+#include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/transport/tcp.h"
@@ -44,6 +46,7 @@
 #define BATCH_MAX 32u				/* messages in one sendmsg(2) */
 #define PASS_BYTES_MAX (4u << 20) /* each way in one pass, so that a lane's other connections have their turn */
 #define PAYLOAD_MAX (1u << 30)
+#define IDLE_PATIENCE 3u	/* a lossy network loses a keepalive now and then, and there is only one a second */
 #define OFFSET_BITS 40				/* of `remote` */
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 
@@ -621,6 +624,23 @@ static void tcp_close(struct fm_conn *conn)
 	conn_kick(c);
 }
 
+/*
+ * An idle connection has its keepalive (tcp.c), and one that sends has acknowledgements. A far end that takes nothing just
+ * now (its window is shut) is asked ever more rarely, which says nothing of the network.
+ */
+static bool tcp_is_silent(const struct fm_conn *conn, uint64_t for_ns)
+{
+	const struct tcp_conn *c = fm_container_of(conn, const struct tcp_conn, base);
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	if (c->state != CONN_OPEN || getsockopt(c->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return false;
+	if (info.tcpi_unacked == 0)
+		for_ns *= IDLE_PATIENCE;
+	return info.tcpi_last_ack_recv * FM_NS_PER_MS >= for_ns && info.tcpi_snd_wnd > 0;
+}
+
 static const struct fm_conn_info *tcp_info(const struct fm_conn *conn)
 {
 	return &fm_container_of(conn, const struct tcp_conn, base)->info;
@@ -632,6 +652,7 @@ static const struct fm_conn_ops conn_ops = {
 	.take_back = tcp_take_back,
 	.send = tcp_send,
 	.close = tcp_close,
+	.is_silent = tcp_is_silent,
 	.info = tcp_info,
 };
 

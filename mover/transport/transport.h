@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "mover/base/err.h"
@@ -129,6 +130,12 @@ struct fm_conn_info {
 	const char *note;		/* "RoCE v2", "RoCE v1", "TCP" */
 };
 
+/* Whether both join the same two addresses, by the same kind of connection. */
+static inline bool fm_conn_is_same_way(const struct fm_conn_info *a, const struct fm_conn_info *b)
+{
+	return a->kind == b->kind && strcmp(a->local_addr, b->local_addr) == 0 && strcmp(a->remote_addr, b->remote_addr) == 0;
+}
+
 struct fm_conn_ops {
 	/*
 	 * Give the connection to the thread of loop and start delivery; messages that came before wait. Call on that
@@ -150,6 +157,12 @@ struct fm_conn_ops {
 	 * thread.
 	 */
 	void (*close)(struct fm_conn *conn);
+
+	/*
+	 * Whether the far end's network has answered nothing at all for so long (several times as long where nothing is under way),
+	 * neither data nor probes. Attached. NULL: the transport finds out by itself, and soon.
+	 */
+	bool (*is_silent)(const struct fm_conn *conn, uint64_t for_ns);
 
 	/* Lives until close(). */
 	const struct fm_conn_info *(*info)(const struct fm_conn *conn);

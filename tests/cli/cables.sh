@@ -1,0 +1,131 @@
+#!/bin/bash
+# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a pipe go on over the other, and status says
+#         which is down and why. It is used again when it is back.
+# Method: two nodes in network namespaces with two wires; the session is on the first. The second loses what goes there, what comes back, or
+#         both without a word (frames to a station that does not exist), or its carrier. What is under way is slow (mover.rate_limit), so it cannot end
+#         before the cut is known. What TCP itself says of a cable that is cut comes after half a minute, and in other words.
+. "$(dirname "$0")/lib.sh"
+. "$FM_SOURCE/tests/nodes.sh"
+[ "$(id -u)" = 0 ] || skip "network namespaces take root"
+command -v ip >/dev/null || skip "no program ip"
+
+id=fmc$$
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
+trap 'cables_down; down' EXIT
+mkdir "$dir/w"
+cd "$dir/w" || exit 1
+
+cables_down() {
+	local i
+
+	for i in 1 2; do
+		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i"
+		[ "$fails" -eq 0 ] || { echo "-- log of n$i"; tail -n 25 "$dir/n$i/log"; } >&2
+		ip netns del "$id$i"
+	done
+}
+
+for i in 1 2; do
+	ip netns add "$id$i" 2>/dev/null || { trap - EXIT; rm -rf "$dir"; skip "no network namespaces here"; }
+	ip -n "$id$i" link set lo up
+done
+for wire in 1 2; do
+	ip link add w$wire netns "${id}1" type veth peer name w$wire netns "${id}2"
+	for i in 1 2; do
+		ip -n "$id$i" addr add 10.78.$wire.$i/24 dev w$wire
+		ip -n "$id$i" link set w$wire up
+	done
+done
+
+node_key "$dir/n1"
+node_key "$dir/n2"
+for i in 1 2; do
+	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$(node_peer "n$((3 - i))" "10.78.1.$((3 - i)):7471" "$dir/n$((3 - i))/pub")" \
+		<<<'mover = { rate_limit = "4MiB/s"; tcp_conns = 2; private_networks = [ "10.78.0.0/16" ]; };'
+done
+for i in 1 2; do
+	node_wrap=(ip netns exec "$id$i")
+	node_start "$dir/n$i"
+done
+unset node_wrap
+export FMOVE_SOCKET=$dir/n1/sock
+
+# rail I WIRE: what node i says of the rail over that wire, as JSON.
+rail() {
+	node_rails "$dir/n$1" tcp | grep "10.78.$2"
+}
+
+# is true|false WIRE: both nodes say so.
+is() {
+	local i
+
+	for i in 1 2; do
+		rail "$i" "$2" | grep -q "\"up\":$1" || return 1
+	done
+}
+
+# lose NODE: what it sends over the second wire reaches nobody.
+lose() {
+	ip -n "$id$1" neigh replace 10.78.2.$((3 - $1)) lladdr 02:00:00:00:00:01 dev w2 nud permanent
+}
+
+find_again() {
+	ip -n "$id$1" neigh del 10.78.2.$((3 - $1)) dev w2
+}
+
+# cut_wire HOW, mend_wire HOW
+cut_wire() {
+	case $1 in
+	there)		lose 1 ;;
+	back)		lose 2 ;;
+	both)		lose 1; lose 2 ;;
+	carrier)	ip -n "${id}2" link set w2 down ;;
+	esac
+}
+
+mend_wire() {
+	case $1 in
+	there)		find_again 1 ;;
+	back)		find_again 2 ;;
+	both)		find_again 1; find_again 2 ;;
+	carrier)	ip -n "${id}2" link set w2 up ;;
+	esac
+}
+
+sent_over() {
+	rail "$1" 2 | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
+}
+
+both_carry() {
+	[ "$(sent_over "$1")" -gt "$2" ]
+}
+
+random 12000000 f
+await is true 1 || bad "the first wire is not used: $(fmove status)"
+await is true 2 || bad "the second wire is not used: $(fmove status)"
+
+# survives NAME HOW SENDER COMMAND...: the command is under way over both when the second wire is cut.
+survives() {
+	local name=$1 how=$2 sender=$3 before logs
+	shift 3
+
+	before=$(sent_over "$sender")
+	logs=$(cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone')
+	"$@" <f >"out-$name" 2>err &
+	await both_carry "$sender" "$before" || bad "$name: nothing goes over the second wire: $(fmove status)"
+	cut_wire "$how"
+	await is false 2 || bad "$name, $how: status does not say what is down: $(fmove status)"
+	wait $! || bad "$name, $how: $(cat err)"
+	[ "$(cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone')" -gt "$logs" ] || bad "$name, $how: nobody noticed by himself what became of the wire"
+	mend_wire "$how"
+	await is true 2 || bad "$name, $how: the second wire is not used again: $(fmove status)"
+}
+
+survives put there 1 fmove put -q -f f n2:s/put
+same f "$dir/n2/s/put"
+survives get back 2 fmove get -q -f n2:s/put got
+same f got
+survives pipe both 1 fmove put -q -f - n2:s/pipe
+same f "$dir/n2/s/pipe"
+survives put carrier 1 fmove put -q -f f n2:s/put
+same f "$dir/n2/s/put"
