@@ -103,7 +103,10 @@ source_unreadable() {
 	say "unreadable: $(cat /run/put.error)"
 	[ ! -e $NODES/n2/s/random ] || fail "half a file was published"
 	nvmet_show 3 $PREFIX:reads
+	# It is mounted all the time, and status may be older than the loss: who reads too soon has an error once more.
+	wait_for cmp /run/files/random $MNT/reads/random
 	wait_for nvmed_is reads state mounted
+	echo 3 > /proc/sys/vm/drop_caches
 	check "$FMOVE_BIN/fmove" --socket $NODES/n1/sock put --quiet $MNT/reads/random n2:s/random
 	cmp /run/files/random $NODES/n2/s/random || fail "what was put is not what was read"
 	node_stop $NODES/n1
