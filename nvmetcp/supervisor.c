@@ -214,8 +214,7 @@ bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *su
 	return false;
 }
 
-/* A former volume of this name is still there; of several, each waits for those before it only. */
-static const struct fm_supervised *blocker(const struct fm_supervised *v)
+const struct fm_supervised *fm_supervised_blocker(const struct fm_supervised *v)
 {
 	fm_list_each(at, next, &v->sup->volumes) {
 		const struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
@@ -292,7 +291,7 @@ static void take_step(struct fm_supervised *v)
 	const struct fm_supervisor *sup = v->sup;
 	const struct fm_plan *plan = &v->plan;
 
-	if (v->call != FM_CALL_NONE || blocker(v))
+	if (v->call != FM_CALL_NONE || fm_supervised_blocker(v))
 		return;
 	if (is_release_due(v)) {
 		v->is_release_tried = true;
@@ -521,7 +520,6 @@ static bool is_forgettable(const struct fm_supervised *v)
 
 static uint64_t look_at(struct fm_supervised *v)
 {
-	const struct fm_supervised *before = blocker(v);
 	uint64_t where_ns = fm_supervised_where_ask(v);
 
 	make_plan(v);
@@ -532,9 +530,6 @@ static uint64_t look_at(struct fm_supervised *v)
 	take_step(v);
 	v->is_fresh = false;
 	fm_supervised_update(v);
-	if (before)
-		(void)snprintf(v->text, sizeof(v->text), "what it was configured as before is taken down first (%s)",
-			       fm_supervised_state_name(before->state));
 	return next_look(v, where_ns);
 }
 

@@ -221,6 +221,9 @@ bool fm_supervised_is_forced(const struct fm_supervised *v);
 void fm_supervised_error(struct fm_supervised *v, const char *text);
 void fm_supervised_worked(struct fm_supervised *v);
 
+/* A former volume of this name that is still there; of several, each waits for those before it only. NULL: none. */
+const struct fm_supervised *fm_supervised_blocker(const struct fm_supervised *v);
+
 /* Whether another volume's connect of this path is under way. */
 bool fm_supervisor_is_connecting(const struct fm_supervisor *sup, const char *subsystem, const struct fm_supervised_path *path);
 

@@ -60,6 +60,9 @@ static enum fm_supervised_state state_of(const struct fm_supervised *v)
 	const struct fm_plan *plan = &v->plan;
 	bool is_whole = plan->paths_live == plan->paths_wanted;
 
+	/* What is mounted or connected is the former one's, and is about to go. */
+	if (fm_supervised_blocker(v))
+		return fm_supervised_want(v) == FM_WANT_DOWN ? FM_STATE_DISCONNECTING : FM_STATE_WAITING;
 	if (fm_supervised_want(v) == FM_WANT_DOWN)
 		return state_down(v);
 	if (v->call == FM_CALL_UNMOUNT || plan->step == FM_STEP_UNMOUNT)
@@ -101,9 +104,14 @@ static const char *text_of(const struct fm_supervised *v, enum fm_supervised_sta
 
 void fm_supervised_update(struct fm_supervised *v)
 {
+	const struct fm_supervised *before = fm_supervised_blocker(v);
 	enum fm_supervised_state state = state_of(v);
 
-	(void)snprintf(v->text, sizeof(v->text), "%s", text_of(v, state));
+	if (before)
+		(void)snprintf(v->text, sizeof(v->text), "what it was configured as before is taken down first (%s)",
+			       fm_supervised_state_name(before->state));
+	else
+		(void)snprintf(v->text, sizeof(v->text), "%s", text_of(v, state));
 	if (state == v->state)
 		return;
 	v->state = state;

@@ -1699,9 +1699,15 @@ static void test_reload(void)
 	end();
 }
 
-/* Configured anew twice while the first still cannot be unmounted: one after the other goes, then the last comes. */
+/*
+ * Configured anew twice while the first still cannot be unmounted: one after the other goes, then the last comes. Until then it is not
+ * mounted, though the very thing that it names is: that is about to go.
+ */
 static void test_reload_twice(void)
 {
+	enum fm_supervisor_progress progress;
+	const char *why;
+
 	begin(1);
 	start_supervisor();
 	run_for(5 * S);
@@ -1713,6 +1719,14 @@ static void test_reload_twice(void)
 	set_config();
 	run_for(5 * S);
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 3);
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "taken down first (unmounting)"));
+	CU_ASSERT_EQUAL(fm_supervisor_progress(sim.sup, names[0], &progress, &why), 0);
+	CU_ASSERT_EQUAL(progress, FM_PROGRESS_UNDER_WAY);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(1 * S);
+	is_state(0, "disconnecting");
+	wish(0, FM_WANT_UP, false);
 	sim.mood.is_busy = false;
 	run_for(60 * S);
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
