@@ -18,13 +18,15 @@ NODES=/run/nodes
 GROWS=/dev/shm/grows
 MIB=1048576
 READS=256
+# A guest that stands still for seconds has not lost its targets.
+PATIENT='keep_alive = "3600s";'
 
 need findmnt mkfs.ext4 ss cmp pgrep
 
 # configure [GROWS]: what is special about that one; without it, its UUID.
 configure() {
-	nvmed_conf $D "$(volume reads "$(volume_uuid reads) mode = \"read-only\"; fast_io_fail = \"5s\";")" \
-		"$(volume short "$(volume_uuid short) writer = \"n1\";")" "$(volume grows "${1-$(volume_uuid grows)} writer = \"n1\";")"
+	nvmed_conf $D "$(volume reads "$(volume_uuid reads) $PATIENT mode = \"read-only\"; fast_io_fail = \"5s\";")" \
+		"$(volume short "$(volume_uuid short) $PATIENT writer = \"n1\";")" "$(volume grows "${1-$(volume_uuid grows)} $PATIENT writer = \"n1\";")"
 }
 
 reconfigure() {
