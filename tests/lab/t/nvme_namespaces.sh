@@ -124,11 +124,18 @@ source_unreadable() {
 
 # --- the target's namespaces ----------------------------------------------------------------------
 
+# Nothing is left to be written when a namespace is taken away below its mount: a file system that meets an error there writes down that
+# it is damaged, perhaps into what has come meanwhile, and then it is refused.
+settle() {
+	check sync -f "$MNT/$1"
+}
+
 # Taken away below the mount and given back; another one beside it is none of ours.
 removed_and_added() {
 	local was
 
 	was=$(nvme_of $PREFIX:grows)
+	settle grows
 	echo 0 > $NVMET/subsystems/$PREFIX:grows/namespaces/1/enable
 	wait_for nvmed_says grows text "no namespace for this host"
 	check_not findmnt $MNT/grows
@@ -168,6 +175,7 @@ resized() {
 
 # another_identity WORD: the namespace says it is another one: refused with that word, and mounted again when it says the right thing.
 another_identity() {
+	settle grows
 	nvmet_ns_again $PREFIX:grows 1 "$(nvmet_uuid stranger)"
 	wait_for nvmed_is grows state refused
 	check_not findmnt $MNT/grows
