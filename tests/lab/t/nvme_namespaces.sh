@@ -198,20 +198,34 @@ identity() {
 	wait_for nvmed_is grows state mounted
 }
 
+# takes_number CONTROLLER: somebody else's controller has that name. A number is free again some time after its controller has gone, and
+# another one that is lower may be free: each try is one more of `others`, each of a host of its own.
+takes_number() {
+	local id made
+
+	printf -v id '99999999-2222-3333-4444-%012d' ${#others[@]}
+	made=$(nvme_foreign $PREFIX:other "$(addr_of other)" nqn.2014-08.org.nvmexpress:uuid:$id $id) || return 1
+	others+=("$made")
+	[ "$made" = "$1" ]
+}
+
 # Somebody else's controller has the number that was ours.
 renumbered() {
-	local disk by_id foreign
+	local disk number by_id controller others=()
 
 	disk=$(nvmed_field short device)
+	number=${disk#/dev/}
 	by_id=$(nvmed_field short by_id)
 	check "$FMOVE_BIN/fmove" nvme down short --timeout ${HANG_S}s
-	foreign=$(nvme_foreign $PREFIX:other "$(addr_of other)" $NVMED_HOSTNQN $NVMED_HOSTID)
+	wait_for takes_number "${number%n*}"
 	check "$FMOVE_BIN/fmove" nvme up short --wait ${HANG_S}s
 	[ "$(nvmed_field short device)" != "$disk" ] || fail "it is $disk again, the test shows nothing"
 	[ "$(nvmed_field short by_id)" = "$by_id" ] || fail "by-id was $by_id and is $(nvmed_field short by_id)"
 	is_same_as_before short
-	[ "$(nvme_of $PREFIX:other)" = "$foreign" ] || fail "somebody else's controller is gone"
-	nvme_remove "$foreign"
+	[ "$(nvme_of $PREFIX:other)" = "$(printf '%s\n' "${others[@]}" | sort)" ] || fail "somebody else's controller is gone"
+	for controller in "${others[@]}"; do
+		nvme_remove "$controller"
+	done
 }
 
 # --- the end --------------------------------------------------------------------------------------
