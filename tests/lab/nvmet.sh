@@ -253,7 +253,11 @@ nvmed_says() {
 	[[ $(nvmed_field "$1" "$2") = *"$3"* ]]
 }
 
-# no_helper: of fmove-nvmed is left. Where it is called, pgrep is needed.
+has_no_helper() {
+	[ -z "$(pgrep -x nvmed-helper)" ]
+}
+
+# no_helper: of fmove-nvmed is left, once those are gone that were about to end. Where it is called, pgrep is needed.
 no_helper() {
-	[ -z "$(pgrep -x nvmed-helper)" ] || fail "a helper process is left"
+	wait_for has_no_helper
 }
