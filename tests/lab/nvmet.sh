@@ -149,14 +149,15 @@ nvme_of() {
 	done
 }
 
-# nvme_disk NQN [NSID]: the block device (nvme1n1) of a namespace of it; fails while there is none.
+# nvme_disk NQN [NSID]: the block device (nvme1n1) of a namespace of it; fails while there is none that can be opened, which comes after
+# all that /sys has of it.
 nvme_disk() {
 	local dir disk
 
 	for dir in /sys/class/nvme-subsystem/*; do
 		attr_is "$dir/subsysnqn" "$1" || continue
 		for disk in "$dir"/nvme*n*; do
-			if attr_is "$disk/nsid" "${2:-1}" && ! attr_is "$disk/wwid" ""; then
+			if attr_is "$disk/nsid" "${2:-1}" && ! attr_is "$disk/wwid" "" && { : < "/dev/${disk##*/}"; } 2> /dev/null; then
 				echo "${disk##*/}"
 				return
 			fi

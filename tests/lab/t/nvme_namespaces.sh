@@ -92,6 +92,7 @@ digests() {
 		check "$FMOVE_BIN/fmove" nvme down grows --timeout ${HANG_S}s
 		reconfigure "$(volume_uuid grows) header_digest = $digest; data_digest = $digest;"
 		check "$FMOVE_BIN/fmove" nvme connect grows --wait ${HANG_S}s
+		wait_for nvme_disk $PREFIX:grows
 		bytes=
 		wait_for is_steady "$(nvme_disk $PREFIX:grows)"
 		plain=${plain:-$bytes}
