@@ -18,7 +18,8 @@ UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
 ADDR=127.0.0.2
 D=/run/nvmed
 POINT=/run/volume
-LOSS_S=20			# ctrl_loss_timeout; a restart of the target is shorter
+LOSS_S=5			# ctrl_loss_timeout where it is to be over
+loss_s=$HANG_S			# and until then: a restart of the target is shorter
 RACES="0.3 0.6"			# seconds until somebody else connects, too
 trap 'cp -f $D/log /out/nvmed.log 2> /dev/null || true' EXIT
 
@@ -32,7 +33,7 @@ configure() {
 	[ -z "$1" ] || who="writer = \"$1\""
 	mkdir -p $POINT
 	nvmed_conf $D "name = \"data\"; subsystem = \"$NQN\"; ${2:-address = \"$ADDR:4420\"}; uuid = \"$UUID\"; mount = \"$POINT\";
-		type = \"ext4\"; $who; iopolicy = \"round-robin\"; ctrl_loss_timeout = \"${LOSS_S}s\"; reconnect_delay = \"1s\"; queues = 1;"
+		type = \"ext4\"; $who; iopolicy = \"round-robin\"; ctrl_loss_timeout = \"${loss_s}s\"; reconnect_delay = \"1s\"; queues = 1;"
 }
 
 start() {
@@ -79,6 +80,11 @@ short_loss() {
 }
 
 ctrl_loss() {
+	loss_s=$LOSS_S
+	configure n1
+	check kill -HUP $nvmed
+	check "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s
+	check "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s
 	nvmet_hide 1 $NQN
 	wait_for is_gone
 	wait_for is state waiting
