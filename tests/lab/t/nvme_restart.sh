@@ -79,13 +79,16 @@ restart() {
 	kill -0 "$fio" 2> /dev/null || fail "fio has ended: $(tail -n 5 /run/fio)"
 }
 
-no_leak() {
-	local descriptors_now children_now kib_now
-
-	descriptors_now=$descriptors children_now=$children kib_now=$kib
+# has_no_more DESCRIPTORS CHILDREN: of them, as soon as it has seen that who asked it last has gone.
+has_no_more() {
 	count_things
-	[ "$descriptors" = "$descriptors_now" ] || fail "it had $descriptors_now descriptors and has $descriptors"
-	[ "$children" = "$children_now" ] || fail "it had $children_now children and has $children"
+	((descriptors <= $1 && children <= $2))
+}
+
+no_leak() {
+	local kib_now=$kib
+
+	wait_for has_no_more "$descriptors" "$children"
 	((kib <= kib_now + GROWTH_KIB_MAX)) || fail "it had $kib_now KiB and has $kib"
 }
 
