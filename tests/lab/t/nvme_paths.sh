@@ -114,7 +114,7 @@ queues_are() {
 }
 
 fewer_queues() {
-	queues_are 2 || fail "the queues are not those of the configuration"
+	wait_for queues_are 2
 	echo 1 > $NVMET/subsystems/$NQN/attr_qid_max
 	wait_for queues_are 1
 	goes_on "with one queue"

@@ -211,7 +211,7 @@ in_use() {
 	echo written >&"$held"
 	"$FMOVE_BIN/fmove" nvme disconnect data > $D/said 2>&1 || status=$?
 	[ $status = 1 ] && grep -q mounted $D/said || fail "disconnect of what is mounted: status $status, $(cat $D/said)"
-	is state mounted || fail "a disconnect that was refused has left it $(field state)"
+	is is_mounted true && is wanted up || fail "a disconnect that was refused has left it $(field state)"
 	status=0
 	"$FMOVE_BIN/fmove" nvme down data --timeout 2s > $D/said 2>&1 || status=$?
 	[ $status = 4 ] && findmnt $POINT > /dev/null || fail "down of what is in use: status $status, $(cat $D/said)"
