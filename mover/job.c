@@ -334,6 +334,7 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*don
 {
 	assert(!j->is_working);
 	j->is_working = true;
+	j->work_attr = j->attr;
 	j->work.run = run;
 	j->work.done = done;
 	fm_job_submit(j, &j->work);

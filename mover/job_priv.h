@@ -123,6 +123,7 @@ struct fm_job {
 	struct fm_work work;
 	bool is_working;
 	int work_ret;
+	struct fm_attr work_attr;	/* the worker's: `attr` as it was when it began, or what it found. Others read and write `attr` meanwhile */
 	struct fm_err work_err;
 	struct fm_create create;
 
@@ -169,7 +170,7 @@ bool fm_job_goes_on(struct fm_job *j);
 /* job_source.c */
 void fm_job_source_start(struct fm_job *j);	/* put: send PUT */
 void fm_job_source_copy(struct fm_job *j);
-void fm_job_identity(const struct fm_job *j, struct fm_identity *out);	/* of the source */
+void fm_job_identity(const struct fm_job *j, struct fm_identity *out);	/* of the source. Worker */
 void fm_job_source_progressed(struct fm_job *j);
 
 /* job_kept.c */

@@ -19,11 +19,11 @@
 
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
 {
-	*out = (struct fm_identity){ .dev = j->attr.dev,
-				     .ino = j->attr.ino,
-				     .size = j->attr.size,
-				     .mtime_ns = j->attr.mtime_ns,
-				     .ctime_ns = j->attr.ctime_ns };
+	*out = (struct fm_identity){ .dev = j->work_attr.dev,
+				     .ino = j->work_attr.ino,
+				     .size = j->work_attr.size,
+				     .mtime_ns = j->work_attr.mtime_ns,
+				     .ctime_ns = j->work_attr.ctime_ns };
 	(void)snprintf(out->node, sizeof(out->node), "%s", j->is_source ? j->engine->name : j->peer_name);
 }
 
@@ -135,7 +135,7 @@ static void open_run(struct fm_work *work)
 	if (j->is_tree)
 		j->work_ret = fm_job_tree_open(j);
 	else
-		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file, &j->attr, &j->work_err);
+		j->work_ret = store->ops->open_source(store, j->path, &j->who, &j->file, &j->work_attr, &j->work_err);
 	if (j->work_ret < 0)
 		j->file = NULL;
 }
@@ -147,6 +147,7 @@ static void open_done(struct fm_work *work)
 
 	if (!fm_job_goes_on(j))
 		return;
+	j->attr = j->work_attr;
 	if (j->is_tree)
 		fm_job_tree_listen(j);
 	m.found.flags = (uint16_t)(j->attr.has_holes ? 0 : FM_WIRE_FOUND_DENSE);
@@ -186,6 +187,7 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 
 	if (!j)
 		return;
+	j->attr.size = FM_SIZE_UNKNOWN;		/* until it is open */
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->rate_bytes = m->rate_bytes;
 	j->is_ordered = m->flags & FM_WIRE_GET_ORDERED;

@@ -230,10 +230,10 @@ int fm_job_tree_open(struct fm_job *j)
 
 	if (!store->ops->open_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories", store->name);
-	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes, &j->file, &j->attr, &j->work_err);
+	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes, &j->file, &j->work_attr, &j->work_err);
 	if (ret == 0) {
 		assert(j->file->tree && j->file->tree->is_source);
-		j->attr.size = FM_SIZE_UNKNOWN;
+		j->work_attr.size = FM_SIZE_UNKNOWN;
 	}
 	return ret;
 }
