@@ -3,9 +3,18 @@
 #
 # Goal:   lanes, the control thread, workers and the ring's threads share nothing without order.
 # Method: whole daemons under the thread sanitizer, with more lanes than cores and with io_uring as well as with threads, move files both
-#         ways at once, reload, cancel, and stop; a report ends up in a log, where the cluster finds it.
+#         ways at once, reload, cancel, and stop, while somebody looks at their status; a report ends up in a log, where the cluster finds it.
 . "$FM_SOURCE/tests/cli/lib.sh"
 . "$FM_SOURCE/tests/cli/tree_lib.sh"
+
+# watch: somebody looks at both nodes all the time, until `seen` is there or all is gone.
+watch() {
+	until [ -e seen ] || [ ! -d "$dir/c" ]; do
+		for i in 1 2; do
+			fmove --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null
+		done
+	done
+}
 
 for io in auto threads; do
 	export FM_CLUSTER_CONF="memory = { arena = \"32MiB\"; total = \"128MiB\"; slab = \"4MiB\"; };
@@ -13,6 +22,7 @@ for io in auto threads; do
 	export FM_CLUSTER_STORE="replace = true;"
 	up 2
 	random 20000000 big
+	(watch &)	# none of ours to wait for
 	for i in 1 2 3 4; do
 		fmove put --quiet big "n2:s/big$i" &
 	done
@@ -27,6 +37,11 @@ for io in auto threads; do
 	for i in 1 2 3 4; do
 		same big "back$i"
 	done
+	head -c 100 big >short
+	fmove put --quiet short n2:s/short
+	for i in $(seq 40); do		# each is opened while somebody looks
+		fmove get --quiet --force n2:s/short got
+	done
 	mkdir -p "tree.$io/d"
 	for i in $(seq 200); do
 		random $((i * 100)) "tree.$io/d/f$i"
@@ -40,6 +55,7 @@ for io in auto threads; do
 	fmove get -r --quiet n2:s/tree1 "back.$io" &
 	fmove put -r --quiet --update --checksum "tree.$io" n2:s/tree2 &
 	wait
+	touch seen
 	for tree in "$(store 2)/tree1" "$(store 2)/tree2" "back.$io"; do
 		diff -r "tree.$io" "$tree" || bad "$tree is not what it was"
 	done
