@@ -10,7 +10,7 @@ dir=$1
 
 # Tenths. What is left is said in the units.
 table='
-fmoved.service                  29
+fmoved.service                  22
 fmove-nvmed.service             49
 fmove-volumes.service           31
 fmove-nvme@.service             31
