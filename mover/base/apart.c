@@ -8,7 +8,6 @@
  */
 #include "mover/base/apart.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -50,7 +49,6 @@ enum state { STARTING, RUNS, REFUSED, OVER };
 struct fm_apart {
 	void (*run)(void *arg);
 	void *arg;
-	int keep[FM_APART_KEEP_MAX + 1];	/* ascending; standard error is among them */
 	unsigned count;
 	pid_t parent;
 	void *stack;
@@ -59,6 +57,7 @@ struct fm_apart {
 	pthread_cond_t changed;		/* of CLOCK_MONOTONIC */
 	enum state state;
 	int error;			/* REFUSED */
+	int keep[];			/* ascending; standard error is among them */
 };
 
 /* ---- there ---- */
@@ -164,7 +163,7 @@ static int compare_fds(const void *a, const void *b)
 
 static struct fm_apart *apart_alloc(void (*run)(void *arg), void *arg, const int *keep, unsigned count)
 {
-	struct fm_apart *a = FM_FAULT("apart.alloc") ? NULL : calloc(1, sizeof(*a));
+	struct fm_apart *a = FM_FAULT("apart.alloc") ? NULL : calloc(1, sizeof(*a) + (count + 1) * sizeof(*keep));
 	pthread_condattr_t attr;
 
 	if (!a)
@@ -226,7 +225,6 @@ int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned co
 	struct fm_apart *a;
 	int ret;
 
-	assert(count <= FM_APART_KEEP_MAX);
 	a = apart_alloc(run, arg, keep, count);
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "no memory for a process");
@@ -237,6 +235,11 @@ int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned co
 	}
 	*out = a;
 	return 0;
+}
+
+bool fm_apart_has_descriptors(void)
+{
+	return !IS_THREAD;
 }
 
 bool fm_apart_is_over(struct fm_apart *a)

@@ -22,14 +22,15 @@
 struct fm_apart;
 struct fm_err;
 
-#define FM_APART_KEEP_MAX 64
-
 /*
  * Call run(arg) there. It has standard error and the descriptors in keep, under the same numbers; the others are closed. The
  * threads of it take no signals.
  */
 int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count, struct fm_apart **out,
 		 struct fm_err *err);
+
+/* Whether it has descriptors of its own: not under the thread sanitizer. */
+bool fm_apart_has_descriptors(void);
 
 /* Whether run() has returned and nothing of it is left. */
 bool fm_apart_is_over(struct fm_apart *a);

@@ -35,6 +35,7 @@
 #define HOLDER_BYTES (1u << 20)		/* of the budget: stacks, rings */
 #define RETRY_NS 100000000L		/* what the system refuses now it may grant soon */
 #define STEP_NS (10 * FM_NS_PER_MS)
+#define KEEP_MAX (1 + 1 + FM_HOLDER_LOOPS_MAX + 2 * FM_HOLDER_LANES_MAX)
 
 struct lane {
 	struct fm_holder *holder;
@@ -121,10 +122,9 @@ static unsigned keep(int *out, unsigned count, const struct fm_loop *loop, bool 
 static int start_process(struct fm_holder *h, struct fm_err *err)
 {
 	const struct fm_holders_opts *o = &h->all->o;
-	int fds[FM_APART_KEEP_MAX];
+	int fds[KEEP_MAX];
 	unsigned count = 0;
 
-	_Static_assert(1 + 1 + FM_HOLDER_LOOPS_MAX + 2 * FM_HOLDER_LANES_MAX <= FM_APART_KEEP_MAX, "all of them fit");
 	fds[count++] = h->pass[1];
 	count = keep(fds, count, o->loop, false);
 	for (unsigned i = 0; i < o->others_count; i++)

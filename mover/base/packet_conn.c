@@ -23,6 +23,7 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/packet_shut.h"
 #include "mover/base/worker.h"
 
 struct unsent {
@@ -277,84 +278,6 @@ static enum head look(int fd)
 
 /* ---- closing: in what was not read there may be descriptors ---- */
 
-struct fm_packet_shut {
-	struct fm_work work;
-	struct fm_packet_shut *next;	/* of those that wait */
-	struct fm_holder *holder;
-	struct fm_passed passed;
-	int fd;
-	uid_t uid;
-};
-
-static void shut_run(struct fm_work *work)
-{
-	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
-	int fd = fm_holder_passed(s->holder, &s->passed);
-
-	if (fd >= 0)
-		(void)close(fd);	/* with all that waits in it */
-}
-
-static void shut_done(struct fm_work *work)
-{
-	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
-
-	fm_holder_put(s->holder);
-	free(s);
-}
-
-/* Whether the holder has it, and closes it. */
-static bool shut_there(struct fm_packet_shared *shared, struct fm_packet_shut *s)
-{
-	s->holder = fm_holder_get(shared->holders, s->uid);
-	if (!s->holder)
-		return false;
-	if (fm_holder_pass(s->holder, s->fd, &s->passed) < 0) {
-		fm_holder_put(s->holder);
-		return false;
-	}
-	(void)close(s->fd);	/* not the last: another is on its way */
-	s->work.run = shut_run;
-	s->work.done = shut_done;
-	fm_holder_work(s->holder, &s->work);
-	return true;
-}
-
-static void shut_again(struct fm_timer *timer)
-{
-	struct fm_packet_shared *shared = fm_container_of(timer, struct fm_packet_shared, shut_timer);
-	struct fm_packet_shut *s = shared->shut, *next;
-
-	for (shared->shut = NULL; s; s = next) {
-		next = s->next;
-		if (shut_there(shared, s))
-			continue;
-		s->next = shared->shut;
-		shared->shut = s;
-	}
-	if (shared->shut)
-		fm_timer_set(shared->loop, timer, fm_loop_now(shared->loop) + AGAIN_NS);
-}
-
-static void shut(struct fm_packet_shared *shared, int fd, uid_t uid)
-{
-	struct fm_packet_shut *s = calloc(1, sizeof(*s));
-
-	if (!s) {
-		fm_log_warn("no memory to close a connection of user %u: it stays open", (unsigned)uid);
-		return;
-	}
-	s->fd = fd;
-	s->uid = uid;
-	if (shut_there(shared, s))
-		return;
-	s->next = shared->shut;
-	shared->shut = s;
-	shared->shut_timer.fire = shut_again;
-	if (!fm_timer_is_set(&shared->shut_timer))
-		fm_timer_set(shared->loop, &shared->shut_timer, fm_loop_now(shared->loop) + AGAIN_NS);
-}
-
 void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
 {
 	enum head head = HEAD_END;
@@ -367,14 +290,9 @@ void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
 			(void)!recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);	/* its length does not matter */
 	}
 	if (head == HEAD_FDS)
-		shut(shared, fd, uid);
+		fm_packet_shut(shared, fd, uid);
 	else
 		(void)close(fd);	/* every message was sent or given up */
-}
-
-void fm_packet_shared_end(struct fm_packet_shared *shared)
-{
-	fm_timer_clear(shared->loop, &shared->shut_timer);
 }
 
 /* ---- a message with descriptors: the holder of its user receives it ---- */
@@ -539,6 +457,7 @@ void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop
 {
 	*shared = (struct fm_packet_shared){ .loop = loop, .limits = limits };
 	fm_share_init(&shared->queued, &limits->queue_total);
+	fm_packet_shut_init(shared);
 }
 
 int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const struct fm_packet_events *events, void *ctx,
@@ -592,7 +511,7 @@ void fm_packet_conn_free(struct fm_packet_conn *conn)
 	if (conn->receiving) {
 		/* Two may not read at once: what is left is for the holder, too. */
 		conn->receiving->conn = NULL;
-		shut(shared, conn->watch.fd, conn->uid);
+		fm_packet_shut(shared, conn->watch.fd, conn->uid);
 	} else {
 		fm_packet_close(shared, conn->watch.fd, conn->uid);
 	}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mover/base/list.h"
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 
@@ -22,7 +23,6 @@ struct fm_err;
 struct fm_holder;
 struct fm_holders;
 struct fm_packet_conn;
-struct fm_packet_shut;
 
 #define FM_PACKET_FDS_MAX 8		/* descriptors beside one message */
 #define FM_PACKET_PASS_BYTES_MAX (64u << 10)
@@ -49,7 +49,8 @@ struct fm_packet_shared {
 	struct fm_holders *holders;
 	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
 	size_t pass_bytes;
-	struct fm_packet_shut *shut;	/* sockets that cannot be closed yet */
+	struct fm_list shut;		/* packet_shut.c's: sockets that cannot be closed yet */
+	struct fm_list closers;		/* ... and processes that close some */
 	struct fm_timer shut_timer;
 };
 

@@ -7,6 +7,11 @@
  * Makes up to so many connections, one after another; on each so many requests TEXT, in which # is the number of the request,
  * each with a descriptor of FILE beside it. Stops at the first connection on which something was refused, prints how much it
  * has and why there was no more, and keeps it until it is killed.
+ *
+ *   hold SOCKET -CONNECTIONS 0 TEXT FILE GO
+ *
+ * Opens FILE; when there is a file GO, makes so many connections and leaves each at once, with a request behind it that nobody has
+ * read yet. Prints "open", then "left".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +114,28 @@ static int refused(int fd, const char *format, unsigned requests, int file)
 	return count;
 }
 
+/* It ends when FILE can be closed. */
+static int leave(const char *socket, unsigned conns, const char *text, const char *path, const char *go)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (file < 0)
+		die(path);
+	puts("open");
+	fflush(stdout);
+	while (access(go, F_OK) < 0)
+		usleep(10000);
+	for (unsigned i = 0; i < conns; i++) {
+		int fd = dial(socket);
+
+		send_message(fd, text, file);
+		close(fd);
+	}
+	puts("left");
+	fflush(stdout);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned held = 0, conns, requests;
@@ -116,6 +143,8 @@ int main(int argc, char **argv)
 
 	if (argc < 5)
 		return 2;
+	if (argv[2][0] == '-')
+		return leave(argv[1], (unsigned)atoi(argv[2] + 1), argv[4], argv[5], argv[6]);
 	conns = (unsigned)atoi(argv[2]);
 	requests = (unsigned)atoi(argv[3]);
 	if (argc > 5 && (file = open(argv[5], O_RDWR | O_CLOEXEC)) < 0)

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * packet_shut - see packet_shut.h.
+ *
+ * Happy path: the socket is passed to the holder, closed here, and closed there by a work of its own.
+ * The holder takes none: it waits in a list, and is tried again at every tick. Too many of one user are waiting: a closer is made, a
+ * process that begins with copies of them; they are closed here, and end with it.
+ * The end: closers get all that waits. One in which something hangs is left behind; it has nothing of ours.
+ */
+#include "mover/base/packet_shut.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mover/base/apart.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/holder.h"
+#include "mover/base/log.h"
+#include "mover/base/packet_conn.h"
+#include "mover/base/worker.h"
+
+#define TICK_NS (100 * FM_NS_PER_MS)
+
+struct shut {
+	struct fm_work work;
+	struct fm_list at;		/* of those that wait */
+	struct fm_holder *holder;
+	struct fm_passed passed;
+	int fd;
+	uid_t uid;
+};
+
+struct closer {
+	struct fm_list at;
+	struct fm_apart *apart;
+	uid_t uid;
+	unsigned count;
+	int fds[];
+};
+
+/* ---- the holder ---- */
+
+static void shut_run(struct fm_work *work)
+{
+	struct shut *s = fm_container_of(work, struct shut, work);
+	int fd = fm_holder_passed(s->holder, &s->passed);
+
+	if (fd >= 0)
+		(void)close(fd);	/* with all that waits in it */
+}
+
+static void shut_done(struct fm_work *work)
+{
+	struct shut *s = fm_container_of(work, struct shut, work);
+
+	fm_holder_put(s->holder);
+	free(s);
+}
+
+/* Whether the holder has it, and closes it. */
+static bool shut_there(struct fm_packet_shared *shared, struct shut *s)
+{
+	s->holder = fm_holder_get(shared->holders, s->uid);
+	if (!s->holder)
+		return false;
+	if (fm_holder_pass(s->holder, s->fd, &s->passed) < 0) {
+		fm_holder_put(s->holder);
+		return false;
+	}
+	(void)close(s->fd);	/* not the last: another is on its way */
+	s->work.run = shut_run;
+	s->work.done = shut_done;
+	fm_holder_work(s->holder, &s->work);
+	return true;
+}
+
+/* ---- closers ---- */
+
+/* There. Its end closes them; a thread of ours has no other way. */
+static void closer_run(void *arg)
+{
+	const struct closer *c = arg;
+
+	for (unsigned i = 0; !fm_apart_has_descriptors() && i < c->count; i++)
+		(void)close(c->fds[i]);
+}
+
+static void free_closers(struct fm_packet_shared *shared)
+{
+	fm_list_each(at, next, &shared->closers) {
+		struct closer *c = fm_container_of(at, struct closer, at);
+
+		if (!fm_apart_is_over(c->apart))
+			continue;
+		fm_apart_free(c->apart);
+		fm_list_del(at);
+		free(c);
+	}
+}
+
+static unsigned closers_of(const struct fm_packet_shared *shared, uid_t uid)
+{
+	unsigned count = 0;
+
+	fm_list_each(at, next, &shared->closers)
+		count += fm_container_of(at, struct closer, at)->uid == uid;
+	return count;
+}
+
+static unsigned waiting_of(const struct fm_packet_shared *shared, uid_t uid)
+{
+	unsigned count = 0;
+
+	fm_list_each(at, next, &shared->shut)
+		count += fm_container_of(at, struct shut, at)->uid == uid;
+	return count;
+}
+
+/* What was copied is ours no more. */
+static void drop_waiting(struct fm_packet_shared *shared, uid_t uid)
+{
+	fm_list_each(at, next, &shared->shut) {
+		struct shut *s = fm_container_of(at, struct shut, at);
+
+		if (s->uid != uid)
+			continue;
+		if (fm_apart_has_descriptors())
+			(void)close(s->fd);	/* not the last */
+		fm_list_del(at);
+		free(s);
+	}
+}
+
+/* All sockets of that user that wait here. False: not now. */
+static bool closer_new(struct fm_packet_shared *shared, uid_t uid)
+{
+	unsigned count = waiting_of(shared, uid);
+	struct closer *c = FM_FAULT("packet.closer") ? NULL : calloc(1, sizeof(*c) + count * sizeof(*c->fds));
+	struct fm_err err;
+
+	if (!c)
+		return false;
+	c->uid = uid;
+	fm_list_each(at, next, &shared->shut) {
+		const struct shut *s = fm_container_of(at, struct shut, at);
+
+		if (s->uid == uid)
+			c->fds[c->count++] = s->fd;
+	}
+	if (fm_apart_new(closer_run, c, c->fds, c->count, &c->apart, &err) < 0) {
+		free(c);
+		return false;
+	}
+	fm_list_append(&shared->closers, &c->at);
+	drop_waiting(shared, uid);
+	return true;
+}
+
+/* Whether so many of that user wait that a process may be made for them. */
+static bool is_too_many(const struct fm_packet_shared *shared, uid_t uid)
+{
+	unsigned closers = closers_of(shared, uid);
+
+	if (closers > FM_PACKET_SHUT_DOUBLED_MAX)
+		closers = FM_PACKET_SHUT_DOUBLED_MAX;
+	return waiting_of(shared, uid) >= FM_PACKET_SHUT_WAITING_MAX << closers;
+}
+
+/* For one user; the list is another one then. False: there is nobody whose turn it is. */
+static bool close_some(struct fm_packet_shared *shared, bool is_end)
+{
+	uid_t looked_at = (uid_t)-1;	/* nobody's */
+
+	fm_list_each(at, next, &shared->shut) {
+		uid_t uid = fm_container_of(at, struct shut, at)->uid;
+
+		if (is_end || (uid != looked_at && is_too_many(shared, uid)))
+			return closer_new(shared, uid);
+		looked_at = uid;
+	}
+	return false;
+}
+
+/* ---- waiting ---- */
+
+static void tick(struct fm_timer *timer)
+{
+	struct fm_packet_shared *shared = fm_container_of(timer, struct fm_packet_shared, shut_timer);
+
+	fm_list_each(at, next, &shared->shut) {
+		fm_list_del(at);
+		if (!shut_there(shared, fm_container_of(at, struct shut, at)))
+			fm_list_append(next, at);	/* before the next: where it was */
+	}
+	free_closers(shared);
+	while (close_some(shared, false))
+		;
+	if (!fm_list_is_empty(&shared->shut) || !fm_list_is_empty(&shared->closers))
+		fm_timer_set(shared->loop, timer, fm_loop_now(shared->loop) + TICK_NS);
+}
+
+void fm_packet_shut_init(struct fm_packet_shared *shared)
+{
+	fm_list_init(&shared->shut);
+	fm_list_init(&shared->closers);
+	shared->shut_timer.fire = tick;
+}
+
+void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid)
+{
+	struct shut *s = FM_FAULT("packet.shut") ? NULL : calloc(1, sizeof(*s));
+
+	if (!s) {
+		fm_log_warn("no memory to close a connection of user %u: it stays open", (unsigned)uid);
+		return;
+	}
+	fm_list_init(&s->at);
+	s->fd = fd;
+	s->uid = uid;
+	if (shut_there(shared, s))
+		return;
+	fm_list_append(&shared->shut, &s->at);
+	if (!fm_timer_is_set(&shared->shut_timer))
+		fm_timer_set(shared->loop, &shared->shut_timer, fm_loop_now(shared->loop) + TICK_NS);
+}
+
+void fm_packet_shared_end(struct fm_packet_shared *shared)
+{
+	struct fm_list *at;
+
+	fm_timer_clear(shared->loop, &shared->shut_timer);
+	while (close_some(shared, true))
+		;
+	free_closers(shared);
+	/* Without a process for them they end with ours. */
+	while ((at = fm_list_pop(&shared->shut)))
+		free(fm_container_of(at, struct shut, at));
+	fm_list_init(&shared->closers);
+}
