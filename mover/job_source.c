@@ -19,7 +19,8 @@
 
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
 {
-	*out = (struct fm_identity){ .dev = j->work_attr.dev,
+	*out = (struct fm_identity){ .uid = j->who.uid,
+				     .dev = j->work_attr.dev,
 				     .ino = j->work_attr.ino,
 				     .size = j->work_attr.size,
 				     .mtime_ns = j->work_attr.mtime_ns,

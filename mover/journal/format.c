@@ -73,6 +73,8 @@ void fm_journal_head_put(const struct fm_journal_head *head, uint8_t out[FM_JOUR
 	fm_put_le64(&w, head->ino);
 	fm_put_bytes(&w, head->name, name_len);
 	fm_put_bytes(&w, zeros, NAME_ROOM - name_len);
+	fm_put_le32(&w, head->source.uid);
+	fm_put_le32(&w, 0);
 	fm_put_le32(&w, head->salt);
 	fm_put_le32(&w, fm_crc32c(0, out, HEAD_CRC_AT));
 	assert(!w.failed && w.at == w.end);
@@ -119,6 +121,8 @@ int fm_journal_head_get(const uint8_t *in, size_t len, struct fm_journal_head *h
 	head->ino = fm_get_le64(&r);
 	is_good = get_name(&r, name_len, NAME_ROOM, name) && is_good;
 	memcpy(head->name, name, sizeof(head->name));
+	head->source.uid = fm_get_le32(&r);
+	is_good = fm_get_le32(&r) == 0 && is_good;
 	head->salt = fm_get_le32(&r);
 	if (fm_get_le32(&r) != fm_crc32c(0, in, len < HEAD_CRC_AT ? 0 : HEAD_CRC_AT) || r.failed)
 		return -EBADMSG;

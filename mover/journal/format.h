@@ -10,7 +10,7 @@
 #include "mover/journal/host.h"
 #include "mover/journal/journal.h"
 
-#define FM_JOURNAL_HEAD_LEN 424u
+#define FM_JOURNAL_HEAD_LEN 432u
 #define FM_JOURNAL_RECORD_LEN 56u	/* without its path */
 #define FM_JOURNAL_RECORD_MAX (FM_JOURNAL_RECORD_LEN + FM_JOURNAL_PATH_MAX + 1u)
 

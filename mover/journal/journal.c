@@ -38,7 +38,7 @@ struct fm_journal {
 
 bool fm_identity_is_same(const struct fm_identity *a, const struct fm_identity *b)
 {
-	return strcmp(a->node, b->node) == 0 && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	return strcmp(a->node, b->node) == 0 && a->uid == b->uid && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
 	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
@@ -84,6 +84,8 @@ static const char *source_objection(const struct fm_journal_head *head, const st
 		return "it is of another file";
 	if (fm_identity_is_same(a, b))
 		return NULL;
+	if (a->uid != b->uid && strcmp(a->node, b->node) == 0)
+		return "another user left it";
 	if (strcmp(a->node, b->node) == 0 && a->dev == b->dev && a->ino == b->ino)
 		return "the source has changed since";
 	return "it is of another source";

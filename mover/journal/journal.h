@@ -24,7 +24,7 @@
 struct fm_err;
 struct fm_journal;
 
-#define FM_JOURNAL_VERSION 1
+#define FM_JOURNAL_VERSION 2
 #define FM_JOURNAL_NODE_MAX 64
 #define FM_JOURNAL_PATH_MAX 4095
 #define FM_JOURNAL_NAME_MAX 255
@@ -35,9 +35,13 @@ struct fm_journal;
 #define FM_JOURNAL_PARTIAL_MAX 1024u		/* files of which a part is there; others' parts are sent again */
 #define FM_JOURNAL_BYTES_MAX (UINT64_C(1) << 30)	/* of the journal file: nothing is appended beyond */
 
-/* Which source it is a copy of. Two sources are the same if all of it is equal. */
+/*
+ * Which source it is a copy of. Two sources are the same if all of it is equal: also who sends it, since of a tree all of this, and the content, is
+ * the word of a process of that user.
+ */
 struct fm_identity {
 	char node[FM_JOURNAL_NODE_MAX + 1];	/* where the source is; "": this node */
+	uint32_t uid;				/* who sends it, as that node says */
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t size;				/* a tree's root: 0 */
@@ -48,8 +52,8 @@ struct fm_identity {
 bool fm_identity_is_same(const struct fm_identity *a, const struct fm_identity *b);
 
 /*
- * 64 bits of all but the node, for the entries of a tree. On the wire and on the disk: fmove-journal(5) defines it. A
- * source can choose its numbers so that two are equal; it spoils its own copy by that.
+ * 64 bits of all but the node and the user, for the entries of a tree. On the wire and on the disk: fmove-journal(5) defines it. A
+ * source can choose its numbers so that two are equal; it spoils its own user's copy by that.
  */
 uint64_t fm_identity_hash(const struct fm_identity *id);
 

@@ -59,6 +59,27 @@ ok as fmove put -r theirs/mixed n2:s/mixed
 ok fmove put -r theirs/mixed n2:s/roots
 [ "$(cd "$(store 2)/roots" && find . -user nobody)" = ./dir/theirs ] || bad "root's tree lost its owners: $(ls -lR "$(store 2)/roots")"
 
+# What one user left unfinished no other goes on with: it is his, and its content is his word. A tree, then a file.
+mkdir common && for i in $(seq 40); do random 500000 "common/$i"; done
+random 20000000 common.bin
+for what in common common.bin; do
+	recursive=
+	[ ! -d $what ] || recursive=-r
+	# shellcheck disable=SC2086
+	setpriv --reuid nobody --regid "$group" --clear-groups env --default-signal=INT \
+		fmove put $recursive --keep-partial --limit 4MB/s $what n2:s/$what >/dev/null 2>err.left &
+	moved $what 8000000
+	kill -INT $!
+	wait $!
+	[ $? -eq 130 ] || bad "put of $what, interrupted: $(cat err.left)"
+	ended $what
+	# shellcheck disable=SC2086
+	ok fmove put $recursive $what n2:s/$what --json
+	diff -r $what "$(store 2)/$what" || bad "$what is another one there"
+	[ "$(find "$(store 2)/$what" ! -user root)" = '' ] || bad "of what root sent some is another's: $(find "$(store 2)/$what" ! -user root | head -n 5)"
+	[ "$(json resumed_bytes out)" = 0 ] || bad "root went on with what another user had left of $what"
+done
+
 # A socket that is not for everybody.
 chmod 600 "$dir"/c/n1/fmoved.sock
 no 6 'may not be used by you: join the group' as fmove status

@@ -37,7 +37,7 @@ static const struct fm_journal_env here = {
 static const struct fm_journal_opts tree_opts = {
 	.is_tree = true,
 	.is_synced = true,
-	.source = { .node = "node7", .dev = 0x801, .ino = UINT64_C(0x1122334455667788) },
+	.source = { .node = "node7", .uid = 1000, .dev = 0x801, .ino = UINT64_C(0x1122334455667788) },
 	.name = "checkpoint-7",
 };
 
