@@ -255,16 +255,21 @@ static void sink_discard(struct fm_file *file)
 	sink_release_quota(s);
 }
 
-/* Only what counts stays there, and as the next try expects it: ours, for us alone. */
+/* Only what counts stays there, and as the next try expects it: for us alone. */
 static int sink_trim(struct sink *s)
 {
 	int ret = s->resume.end > 0 ? fm_sys_ftruncate(s->io.fd, s->resume.end) : 0;
 
-	if (ret < 0 || s->state != SINK_PREPARED)
-		return ret;
-	if (s->owner.has_owner)
-		ret = fm_sys_fchown(s->io.fd, geteuid(), getegid());
-	return ret < 0 ? ret : fm_sys_fchmod(s->io.fd, 0600);
+	return ret < 0 || s->state != SINK_PREPARED ? ret : fm_sys_fchmod(s->io.fd, 0600);
+}
+
+/*
+ * Whose it was, if only for a moment, may have it open for ever, or have given himself rights to it that come into force later: it
+ * must not become anybody else's.
+ */
+static bool was_given(const struct sink *s)
+{
+	return s->state == SINK_PREPARED && s->owner.has_owner;
 }
 
 static void sink_keep(struct fm_file *file)
@@ -273,7 +278,8 @@ static void sink_keep(struct fm_file *file)
 	struct stat st;
 
 	assert(s->state == SINK_OPEN || s->state == SINK_PREPARED);
-	if (fm_file_sync_error(file) < 0 || !fm_resume_has_something(&s->resume) || sink_trim(s) < 0 || fm_sys_fstat(s->io.fd, &st) < 0) {
+	if (fm_file_sync_error(file) < 0 || !fm_resume_has_something(&s->resume) || was_given(s) || sink_trim(s) < 0 ||
+	    fm_sys_fstat(s->io.fd, &st) < 0) {
 		sink_discard(file);
 		return;
 	}
@@ -350,14 +356,14 @@ static struct sink *sink_alloc(struct fm_store_dir *dir, const char *path)
 }
 
 /* Under a name nobody can guess. */
-static int sink_open_random(struct sink *s)
+static int open_random(int parent, struct fm_partial *out)
 {
 	uint64_t random;
 	int ret = -EEXIST;
 
 	for (int i = 0; i < TEMP_TRIES_MAX && ret == -EEXIST; i++) {
 		fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
-		ret = fm_partial_open_random(s->parent.fd, random, &s->partial);
+		ret = fm_partial_open_random(parent, random, out);
 	}
 	return ret;
 }
@@ -385,7 +391,7 @@ static int sink_open_partial(struct sink *s, const struct fm_create *how, struct
 	else if (is_resumable && ret < 0)
 		s->file.resume_note = "cannot be resumed: no journal can be kept there";
 	if (ret < 0)
-		ret = sink_open_random(s);
+		ret = open_random(s->parent.fd, &s->partial);
 	if (ret < 0)
 		return fm_path_fail(err, ret, "make a partial file beside", s->path);
 	s->io.fd = s->partial.fd;
@@ -420,18 +426,23 @@ static int sink_ask_room(struct sink *s, struct fm_err *err)
 }
 
 /*
- * Whether the file can be given away, found out before the first byte and not after the last. Then it is taken
- * back: who has only CAP_CHOWN could not set the mode of another's file.
+ * Whether a file can be given away, found out before the first byte and not after the last. With another one, that has no name any more:
+ * what is taken back may stay open for who had it.
  */
 static int sink_try_owner(struct sink *s, struct fm_err *err)
 {
+	struct fm_partial other;
 	int ret;
 
 	if (!s->owner.has_owner)
 		return 0;
-	ret = fm_sys_fchown(s->io.fd, s->owner.uid, s->owner.gid);
+	ret = open_random(s->parent.fd, &other);
+	if (ret < 0)
+		return fm_path_fail(err, ret, "make a partial file beside", s->path);
+	ret = fm_partial_remove(&other);
 	if (ret == 0)
-		ret = fm_sys_fchown(s->io.fd, geteuid(), getegid());
+		ret = fm_sys_fchown(other.fd, s->owner.uid, s->owner.gid);
+	fm_partial_close(&other);
 	if (ret == 0)
 		return 0;
 	return fm_err_sys(err, ret,

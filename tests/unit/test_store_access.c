@@ -269,6 +269,54 @@ static void test_owner_caller(void)
 	dir_remove(dir);
 }
 
+/* Before each call: is there a file of the user's that he could open? */
+static void look_for_his(void *ctx, const char *point)
+{
+	const char *around = ctx;
+	const struct dirent *entry;
+	struct stat st;
+	DIR *d = opendir(around);
+
+	(void)point;
+	while (d && (entry = readdir(d)))
+		if (fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+			CU_ASSERT_EQUAL(st.st_uid, 0);
+	if (d)
+		closedir(d);
+}
+
+/*
+ * Goal: a partial file is nobody's but ours before it is whole, since it may become another's: who could open it once has it open
+ * for good.
+ */
+static void test_partial_is_ours(void)
+{
+	struct fm_store_opts opts = { .name = "s", .read = everybody, .write = everybody, .owner = FM_OWNER_CALLER };
+	const struct fm_who who = { .peer = "n2", .uid = 1234, .gid = 2345 };
+	struct fm_create how = { .size = 4 << 20, .is_resumable = true };
+	struct fm_store *s;
+	struct fm_file *file;
+	struct fm_err err = { 0 };
+	char dir[64];
+
+	if (geteuid() != 0) {
+		printf("SKIP: needs root, to give files away\n");
+		return;
+	}
+	dir_make(ON_DISK, dir);
+	opts.directory = dir;
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		how.is_resumable = i == 0;
+		fm_fault_watch(look_for_his, dir);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "file", &who, &how, &file, &err), 0);
+		file->ops->close(file);
+		fm_fault_watch(NULL, NULL);
+	}
+	s->ops->free(s);
+	dir_remove(dir);
+}
+
 /* What is root's, in a directory of the user's. */
 enum victim { VICTIM_FILE, VICTIM_DIR, VICTIM_FULL_DIR, VICTIM_LINK, VICTIMS };
 
@@ -387,6 +435,7 @@ static const struct fm_test tests[] = {
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
 	{ "owner = caller gives files and directories away", test_owner_caller },
+	{ "a partial file is ours until it is whole", test_partial_is_ours },
 	{ "names that change meanwhile give nothing else away", test_names_that_change },
 };
 FM_TEST_MAIN("store access", tests)

@@ -489,6 +489,31 @@ static void test_ends(void)
 	end();
 }
 
+/* Goal: what was given to its owner is not gone on with: he may have it open, and the next try may be another's. */
+static void test_given_away(void)
+{
+	struct fm_create how = { .size = SIZE, .may_replace = true, .is_resumable = true };
+	const struct fm_who who = { .uid = 1234, .gid = 2345 };
+	struct xfer x = { 0 };
+	struct stat st;
+
+	if (geteuid() != 0) {
+		printf("SKIP: not root; ");
+		return;
+	}
+	begin(ON_DISK, false);
+	fm_container_of(s, struct fm_store_dir, store)->owner = FM_OWNER_CALLER;
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "f", &who, &how, &x.file, &err), 0);
+	CU_ASSERT_EQUAL(begin_sink(&x, 1), 0);
+	CU_ASSERT_EQUAL(write_chunks(&l, x.file, 0, 5, SALT, true), 0);
+	CU_ASSERT_EQUAL(x.file->ops->prepare(x.file, SIZE, &written, false, &err), 0);
+	CU_ASSERT_EQUAL(stat(partial_of(FM_PARTIAL_FILE), &st), 0);
+	CU_ASSERT_EQUAL(st.st_uid, 1234);
+	end_sink(&x, x.file->ops->keep);
+	CU_ASSERT_EQUAL(dir_count(dir, PARTIALS), 0);
+	end();
+}
+
 /* Goal: prepare() does all but the name; publish() then only gives it. */
 static void test_prepare(void)
 {
@@ -1129,6 +1154,7 @@ static const struct fm_test tests[] = {
 	{ "what cannot be trusted is dropped", test_of_no_use },
 	{ "a source that nothing tells from others begins afresh", test_unknown_source },
 	{ "each end leaves what it should", test_ends },
+	{ "what was given away is not gone on with", test_given_away },
 	{ "what is prepared lacks only its name", test_prepare },
 	{ "a target that appears fails only the end", test_target_appears },
 	{ "two at once do not meet", test_two_at_once },
