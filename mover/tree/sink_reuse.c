@@ -67,6 +67,9 @@ static int is_unchanged(const struct fm_sink_call *call, const struct old_file *
 {
 	if ((uint64_t)old->st.st_size != e->size)
 		return 0;
+	/* A copy becomes the caller's. He can have moved another's file into a directory of his. */
+	if (call->s->opts.has_one_owner && call->s->opts.has_owners && old->st.st_uid != e->uid)
+		return 0;
 	if (!call->s->opts.has_checksums)
 		return fm_tsys_mtime(&old->st) == e->mtime_ns;
 	if (!(e->flags & FM_PACK_HAS_CRC) || old->fd < 0)
@@ -164,6 +167,15 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, con
 	return ret;
 }
 
+/* Whoever may write to the old directory can have put another file there since it was looked at; he has no way to this one. */
+static bool is_linked(const struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old, const struct fm_pack_entry *e)
+{
+	struct stat st;
+
+	return fm_tsys_fstatat(at->dir, at->name, &st) == 0 && st.st_ino == old->st.st_ino && st.st_dev == old->st.st_dev &&
+	       fm_sink_has_attrs(call->s, at->dir, at->name, e) > 0;
+}
+
 static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old,
 		    const struct fm_pack_entry *e)
 {
@@ -176,6 +188,10 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 		return meet_taken(call, at, e);
 	if (ret < 0)	/* too many links, not our file, no hard links there: it comes */
 		return 0;
+	if (!is_linked(call, at, old, e)) {
+		unlinkat(at->dir, at->name, 0);
+		return 0;
+	}
 	ret = fm_sink_take(call, e->size);
 	if (ret < 0) {
 		unlinkat(at->dir, at->name, 0);

@@ -791,6 +791,99 @@ static void test_rotten(void)
 	each_base(run_rotten);
 }
 
+/* ------------------------------------------------------------------------------------------------- owners */
+
+static struct fm_tree_sink_opts for_user(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.has_owners = opts.has_one_owner = true;
+	opts.uid = 1234;
+	opts.gid = 2345;
+	return opts;
+}
+
+static bool is_root(void)
+{
+	if (geteuid() != 0)
+		printf("SKIP: not root; ");
+	return geteuid() == 0;
+}
+
+/* The user puts what is not his where the file that was looked at was. */
+static void put_victim(void *ctx, const char *point)
+{
+	(void)ctx;
+	if (strcmp(point, "tree.link") == 0)
+		(void)rename(at("victim"), at("tree/f"));
+}
+
+static void run_other_file_is_linked(void)
+{
+	struct fm_tree_sink_opts opts = for_user();
+	struct stat st = { 0 };
+	int fd;
+
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("f", 1, 5000);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	fd = open(at("victim"), O_CREAT | O_WRONLY, 0600);
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 1, 5000);
+	fm_fault_watch(put_victim, NULL);
+	OK(apply());
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(is_needed(0));
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(st.st_nlink, 1);
+	close(fd);
+	t->ops->discard(t);
+	t->ops->close(t);
+}
+
+/* The same, before anything is looked at, and what tells files apart is what he said of his: a clone would give him its content. */
+static void run_other_file_is_unchanged(void)
+{
+	struct fm_tree_sink_opts opts = for_user();
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (A_TIME + 1) / 1000000000, .tv_nsec = (A_TIME + 1) % 1000000000 } };
+	int fd;
+
+	OK(mkdir(at("tree"), 0755));
+	fd = open(at("tree/f"), O_CREAT | O_WRONLY, 0600);
+	CU_ASSERT_TRUE(ftruncate(fd, 5000) == 0 && futimens(fd, times) == 0);
+	close(fd);
+	opts.is_update = opts.is_dry = true;
+	for (int is_his = 0; is_his <= 1; is_his++) {
+		OK(chown(at("tree/f"), is_his ? 1234 : 0, 0));
+		MUST(sink_new(opts));
+		pack_begin(FM_PACK_OFFER);
+		add_offer("f", 1, 5000);
+		OK(apply());
+		CU_ASSERT_EQUAL(is_needed(0), !is_his);
+		t->ops->discard(t);
+		t->ops->close(t);
+	}
+}
+
+/* Where files can be cloned nothing is linked. */
+static void test_other_file_is_linked(void)
+{
+	if (!is_root())
+		return;
+	scene_begin(IN_MEMORY);
+	run_other_file_is_linked();
+	scene_end();
+	scene_begin(IN_MEMORY);
+	run_other_file_is_unchanged();
+	scene_end();
+}
+
 static const struct fm_test tests[] = {
 	{ "what rotted meanwhile comes again", test_rotten },
 	{ "a later try takes what the journal says, and nothing else", test_resume },
@@ -802,6 +895,7 @@ static const struct fm_test tests[] = {
 	{ "what was published before it died is no partial tree", test_published_and_died },
 	{ "large files: sealed, gone on with, not sent again", test_large },
 	{ "unchanged files come from the old version", test_update },
+	{ "a file that takes the place of one that is reused is not", test_other_file_is_linked },
 };
 
 FM_TEST_MAIN("tree sink, not for the first time", tests)
