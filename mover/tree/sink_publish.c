@@ -197,7 +197,8 @@ void fm_sink_keep(struct fm_tree *t)
 	fm_sink_drop_manifest(s);
 	if (s->stage >= 0)
 		(void)fm_sink_log(s, NULL);
-	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal))
+	/* What left the staging directory was its owners': nobody goes on with that. */
+	if (atomic_load(&t->sync_error) < 0 || s->stage < 0 || fm_journal_is_empty(s->journal) || (s->is_moved && s->opts.has_owners))
 		fm_sink_discard(t);
 	else
 		s->state = FM_SINK_KEPT;

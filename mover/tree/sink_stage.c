@@ -52,7 +52,8 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 
 /*
  * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into the staging
- * directory as `name`), or the version that a try replaced before it died. The inode tells.
+ * directory as `name`), or the version that a try replaced before it died. The inode tells. A tree whose entries have owners of their own
+ * does not come back: they may have moved what is not theirs into it, and hold its directories open.
  */
 static int take_new_back(struct fm_sink *s, const char *name)
 {
@@ -63,7 +64,7 @@ static int take_new_back(struct fm_sink *s, const char *name)
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
-	if (S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &data_ino) == 0 && data_ino == st.st_ino) {
+	if (!s->opts.has_owners && S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &data_ino) == 0 && data_ino == st.st_ino) {
 		struct fm_manifest_key key;
 
 		if (fm_manifest_key_at(s->opts.parent, s->new_name, &key) == 0)

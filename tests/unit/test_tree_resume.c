@@ -810,6 +810,38 @@ static bool is_root(void)
 	return geteuid() == 0;
 }
 
+/* Once a tree is where its owner can enter it, no try goes on with it: kept, or left by one that died. */
+static void run_given_away(void)
+{
+	for (int is_killed = 0; is_killed <= 1; is_killed++) {
+		if (is_killed) {
+			die_half_way(for_user(), true);
+		} else {
+			MUST(sink_new(for_user()));
+			pack_begin(0);
+			add_dir("", 0755);
+			add_file("logged", 1, 5000);
+			OK(apply());
+			OK(t->ops->log(t, &err));
+			OK(t->ops->prepare(t, true, &err));
+			t->ops->keep(t);
+			t->ops->close(t);
+			CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
+		}
+		MUST(sink_new(for_user()));
+		CU_ASSERT_FALSE(t->is_partial);
+		CU_ASSERT_STRING_EQUAL(ours(FM_STAGING_NEW), "");
+		t->ops->discard(t);
+		t->ops->close(t);
+	}
+}
+
+static void test_given_away(void)
+{
+	if (is_root())
+		each_base(run_given_away);
+}
+
 /* The user puts what is not his where the file that was looked at was. */
 static void put_victim(void *ctx, const char *point)
 {
@@ -895,6 +927,7 @@ static const struct fm_test tests[] = {
 	{ "what was published before it died is no partial tree", test_published_and_died },
 	{ "large files: sealed, gone on with, not sent again", test_large },
 	{ "unchanged files come from the old version", test_update },
+	{ "a tree that its owner could enter is not gone on with", test_given_away },
 	{ "a file that takes the place of one that is reused is not", test_other_file_is_linked },
 };
 
