@@ -324,6 +324,7 @@ static void test_refused(void)
 		{ ".", O_RDONLY | O_DIRECTORY, -EISDIR, -EISDIR, "is a directory" },
 		{ "/dev/zero", O_RDWR, -EINVAL, -EINVAL, "is a device" },
 		{ "/dev/urandom", O_RDONLY, -EINVAL, -EINVAL, "is a device" },
+		{ "/proc/self/oom_score_adj", O_RDWR, -EINVAL, -EINVAL, "the kernel makes up" },
 		{ "full", O_RDONLY, 0, -EBADF, "not opened for writing" },
 		{ "full", O_PATH, -EBADF, -EBADF, "not opened for writing" },
 		{ "full", O_RDWR, 0, -EEXIST, "must be empty" },
