@@ -204,8 +204,7 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 	if (!ask->is_store && ask->local_path_len > 0)
 		return fm_err_set(err, -EINVAL, "\"local_path\" needs \"local_store\"");
 	if (c->owner.count >= FM_API_REQUESTS_MAX)
-		return fm_err_set(err, -EBUSY, "more than %d requests under way on one connection",
-				  FM_API_REQUESTS_MAX);
+		return fm_err_full(err, "%d requests are under way on this connection, no more are allowed", FM_API_REQUESTS_MAX);
 	if (fm_api_task_is(&c->owner, ask->id))
 		return fm_err_set(err, -EINVAL,
 				  "\"id\": %" PRIu64 " is that of a request which is under way",

@@ -70,6 +70,7 @@ static void error_add(struct fm_json_writer *w, const struct fm_err *err)
 	fm_jw_text(w, "code", fm_api_errno_name(err->code));
 	fm_jw_u64(w, "exit", (uint64_t)fm_api_exit(err->code));
 	fm_jw_text(w, "text", err->text);
+	fm_jw_bool(w, "full", err->is_full);
 }
 
 int fm_api_event_error(char *buf, size_t cap, const uint64_t *id, const struct fm_err *err)

@@ -136,11 +136,15 @@ static void task_accepted(struct fm_queue_watch *watch)
 static void task_ended(struct fm_queue_watch *watch, const struct fm_job_result *result)
 {
 	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
+	struct fm_job_result failed;
 
-	if (result->code < 0)
-		task_send(t, fm_api_event_failed(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
-	else
+	if (result->code < 0) {
+		failed = *result;
+		failed.err.is_full &= t->op != FM_API_WAIT;	/* who waits for another's end was not refused anything */
+		task_send(t, fm_api_event_failed(t->tasks->tx, FM_API_MSG_MAX, t->id, &failed));
+	} else {
 		task_send(t, fm_api_event_job(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
+	}
 	task_free(t);
 }
 

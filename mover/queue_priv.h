@@ -177,6 +177,7 @@ void fm_queue_kick_run(struct fm_task *task);
 void fm_queue_timer_fire(struct fm_timer *timer);
 void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struct fm_job_result *result);
 void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);	/* the same without a result */
+void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err);
 void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason);
 void fm_queue_tell_run(struct fm_task *task);
 

@@ -624,7 +624,7 @@ void fm_queue_kick_run(struct fm_task *task)
 		    (!is_held(j) || fm_share_check(&q->shares.lingering, fm_queue_who(j), 1, &err) == 0))
 			start(j);
 		else
-			fm_queue_fail(j, err.code, err.text);
+			fm_queue_fail_as(j, &err);
 	}
 	while ((j = next_of(q)))
 		start(j);
@@ -882,12 +882,19 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state, const struc
 	fm_loop_post(j->queue->c.loop, &j->tell);
 }
 
+void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err)
+{
+	struct fm_job_result r = { .code = err->code, .err = *err, .is_partial_kept = err->code == -ECANCELED && j->is_end_kept };
+
+	fm_queue_end(j, err->code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
+}
+
 void fm_queue_fail(struct fm_queue_job *j, int code, const char *text)
 {
-	struct fm_job_result r = { .code = code, .err = { .code = code }, .is_partial_kept = code == -ECANCELED && j->is_end_kept };
+	struct fm_err err = { .code = code };
 
-	(void)snprintf(r.err.text, sizeof(r.err.text), "%s", text);	/* cut if it is too long */
-	fm_queue_end(j, code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
+	(void)snprintf(err.text, sizeof(err.text), "%s", text);	/* cut if it is too long */
+	fm_queue_fail_as(j, &err);
 }
 
 void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason)

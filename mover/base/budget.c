@@ -52,13 +52,30 @@ bool fm_budget_take(uint64_t bytes)
 	return take(bytes, limit - limit / 8);
 }
 
+/* Under the lock: the limit may be another one now. */
+static void trees_ready(void)
+{
+	if (trees.used == 0)
+		fm_share_init(&trees, &(struct fm_share_limits){ "bytes of memory for directories", limit / 2, limit / 16, 0, 1 });
+}
+
+bool fm_budget_could_tree(struct fm_share_id who, uint64_t bytes)
+{
+	bool could;
+
+	pthread_mutex_lock(&trees_lock);
+	trees_ready();
+	could = fm_share_could(&trees, who, bytes);
+	pthread_mutex_unlock(&trees_lock);
+	return could;
+}
+
 bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held)
 {
 	bool has;
 
 	pthread_mutex_lock(&trees_lock);
-	if (trees.used == 0)	/* the limit may be another one now */
-		fm_share_init(&trees, &(struct fm_share_limits){ "bytes of memory for directories", limit / 2, limit / 16, 0, 1 });
+	trees_ready();
 	has = fm_share_take(&trees, who, bytes, held, NULL) == 0;
 	if (has && !fm_budget_take(bytes)) {
 		fm_share_give(held, bytes);

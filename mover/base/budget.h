@@ -31,6 +31,8 @@ void fm_budget_give(uint64_t bytes);
  * has a share. *held has so much more, and all of it is of the same one.
  */
 bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
+/* Whether so much could be had if nobody had any: then it may be later. */
+bool fm_budget_could_tree(struct fm_share_id who, uint64_t bytes);
 void fm_budget_give_tree(uint64_t bytes, struct fm_share_held *held);
 
 /* Zeroed. NULL: over the budget, or no memory. */

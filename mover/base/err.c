@@ -5,6 +5,7 @@
 #include "mover/base/err.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -64,6 +65,7 @@ __attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const
 static void err_put(struct fm_err *err, int code, const struct text *t)
 {
 	err->code = code;
+	err->is_full = false;
 	(void)fm_plain(t->buf, strlen(t->buf), err->text, sizeof(err->text));
 }
 
@@ -80,6 +82,21 @@ int fm_err_set(struct fm_err *err, int code, const char *fmt, ...)
 	va_end(args);
 	err_put(err, code, &t);
 	return code;
+}
+
+int fm_err_full(struct fm_err *err, const char *fmt, ...)
+{
+	struct text t = { .len = 0 };
+	va_list args;
+
+	if (!err)
+		return -EBUSY;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	err_put(err, -EBUSY, &t);
+	err->is_full = true;
+	return -EBUSY;
 }
 
 int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
@@ -101,15 +118,18 @@ int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
 int fm_err_wrap(struct fm_err *err, const char *fmt, ...)
 {
 	struct text t = { .len = 0 };
+	bool is_full;
 	va_list args;
 
 	if (!err)
 		return 0;
+	is_full = err->is_full;
 	va_start(args, fmt);
 	text_vadd(&t, fmt, args);
 	va_end(args);
 	text_add(&t, ": %s", err->text);
 	err_put(err, err->code, &t);
+	err->is_full = is_full;
 	return err->code;
 }
 
@@ -118,6 +138,7 @@ void fm_err_clear(struct fm_err *err)
 	if (!err)
 		return;
 	err->code = 0;
+	err->is_full = false;
 	err->text[0] = '\0';
 }
 

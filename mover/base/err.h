@@ -12,15 +12,22 @@
 #error "assertions stay on in release builds, too: they tell our own mistakes from what others send"
 #endif
 
+#include <stdbool.h>
+
 #define FM_ERR_TEXT_MAX 512
 
 struct fm_err {
 	int code;			/* 0 or a negative errno */
+	/* no place is free now, or too many are this one's: nothing was begun, and the same may be granted later */
+	bool is_full;
 	char text[FM_ERR_TEXT_MAX];	/* always terminated, and plain (plain.h); cut with "..." when too long */
 };
 
 /* Set code (a negative errno) and text. Returns code, so that `return fm_err_set(...)` reads well. err may be NULL. */
 int fm_err_set(struct fm_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* As fm_err_set(), of -EBUSY, with is_full. */
+int fm_err_full(struct fm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* As fm_err_set(), with ": " and the text of the errno appended. */
 int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

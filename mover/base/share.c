@@ -80,6 +80,14 @@ bool fm_share_may(const struct fm_share *share, struct fm_share_id id, uint64_t 
 	return count <= free && is_within_share(share, id, fm_share_of(share, id), count, free);
 }
 
+bool fm_share_could(const struct fm_share *share, struct fm_share_id id, uint64_t count)
+{
+	const struct fm_share_limits *l = &share->limits;
+	uint64_t reach = l->total - (is_root(id) ? 0 : l->root);
+
+	return count <= reach && is_within_share(share, id, 0, count, reach);
+}
+
 int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_err *err)
 {
 	const struct fm_share_limits *l = &share->limits;
@@ -87,12 +95,14 @@ int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t
 
 	if (fm_share_may(share, id, count))
 		return 0;
+	if (!fm_share_could(share, id, count))
+		return fm_err_set(err, -EBUSY, "more %s are asked for at once (%llu) than one may have", l->what, (unsigned long long)count);
 	if (count > free_for(share, id))
-		return fm_err_set(err, -EBUSY, "all %s are taken (%llu%s): try again later", l->what,
-				  (unsigned long long)(l->total - (is_root(id) ? 0 : l->root)),
-				  l->root && !is_root(id) ? ", beside root's" : "");
-	return fm_err_set(err, -EBUSY, "too many %s are yours (%llu of %llu), the rest is for others: try again later", l->what,
-			  (unsigned long long)mine, (unsigned long long)l->total);
+		return fm_err_full(err, "all %s are taken (%llu%s)", l->what,
+				   (unsigned long long)(l->total - (is_root(id) ? 0 : l->root)),
+				   l->root && !is_root(id) ? ", beside root's" : "");
+	return fm_err_full(err, "too many %s are yours (%llu of %llu), the rest is for others", l->what,
+			   (unsigned long long)mine, (unsigned long long)l->total);
 }
 
 static struct fm_share_holder *holder_of(struct fm_share *share, struct fm_share_id id)

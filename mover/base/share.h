@@ -67,7 +67,10 @@ void fm_share_set_total(struct fm_share *share, uint64_t total);
 
 bool fm_share_may(const struct fm_share *share, struct fm_share_id id, uint64_t count);
 
-/* The same: 0, or -EBUSY and the words for whoever asked. */
+/* Whether this one could have so many if nobody had any. */
+bool fm_share_could(const struct fm_share *share, struct fm_share_id id, uint64_t count);
+
+/* Whether he may now: 0, or -EBUSY and the words for whoever asked; *err is_full unless it is more than this one could ever have. */
 int fm_share_check(const struct fm_share *share, struct fm_share_id id, uint64_t count, struct fm_err *err);
 
 /* The same, and takes it: *held has so much more. -ENOMEM. What holds something already holds it for the same one. */

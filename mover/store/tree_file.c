@@ -626,14 +626,18 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 {
 	struct tree_file *f = FM_FAULT("tree_file.new") ? NULL : calloc(1, sizeof(*f));
 	struct fm_tree *tree = opts->tree;
+	bool has_threads, could;
 	int ret;
 
 	if (f)
 		take_who(f, opts);
-	if (!f || !take_threads(f)) {
+	has_threads = f && take_threads(f);
+	if (!has_threads) {
+		could = f && fm_budget_could_tree(f->o.who, threads_bytes(f));
 		tree->ops->close(tree);
 		free(f);
-		return fm_err_set(err, -ENOMEM, "no memory for a directory, or too much of it is taken by others of yours: try again later");
+		return could ? fm_err_full(err, "all memory for directories is taken, or too much of it by others of yours") :
+			       fm_err_set(err, -ENOMEM, "no memory for a directory");
 	}
 	ret = fm_worker_new(opts->threads, &f->worker, err);
 	if (ret < 0) {

@@ -35,6 +35,9 @@ static void test_what_is_over_it_is_refused(void)
 	CU_ASSERT_FALSE(fm_budget_take(2000));
 	CU_ASSERT_TRUE(fm_budget_take(500));
 	CU_ASSERT_FALSE(fm_budget_take_tree(fm_share_user(1), 500, &held));
+	CU_ASSERT_TRUE(fm_budget_could_tree(fm_share_user(1), 500));
+	CU_ASSERT_FALSE(fm_budget_could_tree(fm_share_user(1), LIMIT / 2));
+	CU_ASSERT_TRUE(fm_budget_could_tree(fm_share_user(0), LIMIT / 2));
 	CU_ASSERT_PTR_NULL(fm_budget_alloc(1000));
 	b = fm_budget_alloc_link(1000);		/* sessions go on */
 	CU_ASSERT_PTR_NOT_NULL_FATAL(b);

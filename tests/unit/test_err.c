@@ -102,6 +102,27 @@ static void test_clear(void)
 	CU_ASSERT_STRING_EQUAL(err.text, "");
 }
 
+/* Goal: a refusal that may pass stays one through all layers, and what is said instead of it is none. */
+static void test_full(void)
+{
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_err_full(&err, "all %d are taken", 7), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);
+	CU_ASSERT_EQUAL(fm_err_wrap(&err, "put"), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);
+	CU_ASSERT_STRING_EQUAL(err.text, "put: all 7 are taken");
+	(void)fm_err_set(&err, -EBUSY, "in use");
+	CU_ASSERT_FALSE(err.is_full);
+	(void)fm_err_full(&err, "full");
+	(void)fm_err_sys(&err, -EBUSY, "remove");
+	CU_ASSERT_FALSE(err.is_full);
+	(void)fm_err_full(&err, "full");
+	fm_err_clear(&err);
+	CU_ASSERT_FALSE(err.is_full);
+	CU_ASSERT_EQUAL(fm_err_full(NULL, "full"), -EBUSY);
+}
+
 static void test_name(void)
 {
 	CU_ASSERT_STRING_EQUAL(fm_err_name(ENOSPC), "No space left on device");
@@ -120,6 +141,7 @@ static const struct fm_test tests[] = {
 	{ "a text that is too long ends in dots and is terminated", test_cut },
 	{ "a cut leaves no half of a UTF-8 character", test_cut_utf8 },
 	{ "a cleared error is empty", test_clear },
+	{ "a refusal that may pass is told from the others", test_full },
 	{ "every number has a name, unknown ones too", test_name },
 };
 FM_TEST_MAIN("err", tests)

@@ -1243,7 +1243,7 @@ static void test_whose_place_was_taken_is_not_done(void)
 
 static void test_what_is_received_is_done_when_it_has_its_name(void)
 {
-	const struct fm_err exists = { -EEXIST, "it appeared meanwhile" };
+	const struct fm_err exists = { .code = -EEXIST, .text = "it appeared meanwhile" };
 	char id[2][FM_QUEUE_ID_LEN + 1];
 	struct fm_queue_info info;
 	struct fm_queue_opts o;
@@ -1564,7 +1564,7 @@ static void test_one_user_does_not_get_all_the_pipes(void)
 		o.fd = fds[0];
 		submitted(&o, is_bob ? &bob : &c[i]);
 		if (!is_bob && c[i].is_done)
-			CU_ASSERT_EQUAL(c[i].result.code, -EBUSY);
+			CU_ASSERT_TRUE(c[i].result.code == -EBUSY && c[i].result.err.is_full);
 		running += !is_bob && !c[i].is_done;
 	}
 	CU_ASSERT_EQUAL(running, (FM_QUEUE_PROMPT_MAX - FM_QUEUE_PROMPT_ROOT) / 8 * 7);
@@ -1592,6 +1592,7 @@ static void test_one_user_does_not_get_all_the_memory(void)
 		i++;
 	CU_ASSERT_TRUE(i < FM_QUEUE_JOBS_USER_MAX);
 	CU_ASSERT_EQUAL(err.code, -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);
 	o.job.who.uid = BOB;
 	CU_ASSERT_EQUAL(submit(&o, &bob, &err), 0);
 	run();

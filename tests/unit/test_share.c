@@ -117,6 +117,30 @@ static void test_most(void)
 	end();
 }
 
+/* Goal: who could have it later is told from who never could. */
+static void test_full_is_no_never(void)
+{
+	fm_share_init(&share, &(struct fm_share_limits){ "jobs", 100, 10, 50, 1 });
+	CU_ASSERT_EQUAL(greedy(fm_share_user(7)), 45);
+	CU_ASSERT_TRUE(err.is_full);		/* too many are his */
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(7), 50, &err), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(7), 51, &err), -EBUSY);
+	CU_ASSERT_FALSE(err.is_full);
+	share.limits.most = 0;
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(8), 90, &err), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);		/* all are taken */
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(8), 91, &err), -EBUSY);
+	CU_ASSERT_FALSE(err.is_full);		/* root's are among them */
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(0), 91, &err), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full);
+	end();
+	begin(0, 0, 1);
+	CU_ASSERT_EQUAL(fm_share_check(&share, fm_share_user(8), 1, &err), -EBUSY);
+	CU_ASSERT_FALSE(err.is_full);
+	end();
+}
+
 /* Goal: amounts: one holder in several pieces, given back in others. */
 static void test_amounts(void)
 {
@@ -187,6 +211,7 @@ static const struct fm_test tests[] = {
 	{ "some is kept for root", test_root },
 	{ "a name is no user", test_names_are_no_users },
 	{ "a fixed most for each", test_most },
+	{ "what may be had later is told from what never may", test_full_is_no_never },
 	{ "amounts", test_amounts },
 	{ "what is there already is counted, and a total may shrink", test_force_and_less },
 	{ "no memory", test_no_memory },
