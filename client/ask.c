@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/interrupt.h"
 #include "client/show.h"
+#include "client/turn.h"
 #include "mover/api_json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -16,18 +18,19 @@
 
 int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why)
 {
-	if (name)
-		fm_say("%s: %s: %s", verb, name, why->text);
-	else
-		fm_say("%s: %s", verb, why->text);
-	return (int)fm_api_exit(why->code);
+	bool is_cancelled = why->is_full && fm_is_interrupted();	/* it would wait still */
+
+	fm_say("%s: %s%s%s", verb, name ? name : "", name ? ": " : "", is_cancelled ? "cancelled" : why->text);
+	return is_cancelled ? FM_EXIT_CANCELLED : (int)fm_api_exit(why->code);
 }
 
-int fm_ask_open(const char *verb, struct fmove **out, int *status)
+int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status)
 {
+	static struct fm_turn turn;
 	struct fmove_error why;
 
-	if (fmove_connect(fm_socket_path(), out, &why) == 0)
+	fm_turn_init(&turn, verb, is_quiet);
+	if (fm_turn_connect(&turn, out, &why) == 0)
 		return 0;
 	*status = fm_ask_fail(verb, NULL, &why);
 	return -1;
@@ -84,7 +87,7 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 	struct fmove_error why;
 	struct fmove *c;
 
-	if (fm_ask_open(args->cmd->name, &c, &status) < 0)
+	if (fm_ask_open(args->cmd->name, false, &c, &status) < 0)
 		return status;
 	if (is_json)
 		(void)printf("{\"%s\":[", each->rows);

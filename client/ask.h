@@ -19,8 +19,8 @@ struct fm_json_writer;
 /* Say the error of the library, "fmove: VERB: NAME: ...", and return the exit status. */
 int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why);
 
-/* Connect, or say why not: -1 and *status. */
-int fm_ask_open(const char *verb, struct fmove **out, int *status);
+/* Connect, or say why not: -1 and *status. Once in a process. */
+int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
 
 /*
  * do_one() for each operand, going on after failures. With --json {"names": [{"name": .., "exit": n}, ..], "exit": n};

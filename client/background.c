@@ -4,6 +4,7 @@
  *
  * Happy path: fork; the new process leaves the session, connects and asks; accepted: it writes its word into a pipe; the
  * command reads that and ends; the transfer goes on.
+ * While it waits for a place: that is a word too, which the command says.
  * Failure modes: before it is accepted: the word has the error, which the command says as its own. Later: the daemon keeps
  * what became of the job, and nobody is told here.
  */
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +36,7 @@
 struct word {
 	int code;			/* 0: accepted */
 	bool is_kept;
+	bool is_waiting;		/* neither accepted nor failed: the text is to be said, and another word comes */
 	char job[FMOVE_JOB_MAX];
 	char text[FM_ERR_TEXT_MAX];
 };
@@ -63,8 +66,19 @@ static void accepted(void *ctx, const char *job)
 		return;
 	(void)snprintf(b->job, sizeof(b->job), "%.*s", FMOVE_JOB_MAX - 1, job);
 	memcpy(w.job, b->job, sizeof(w.job));
+	(void)prctl(PR_SET_PDEATHSIG, 0);
 	fm_interrupt_stop();
 	say_word(&w);
+}
+
+static void say_waiting(void *ctx, const char *text)
+{
+	struct word w = { .is_waiting = true };
+
+	if (((struct fm_transfer *)ctx)->background->job[0])	/* nobody listens any more */
+		return;
+	(void)snprintf(w.text, sizeof(w.text), "%s", text);	/* cut if it is too long */
+	(void)!write(PIPE_FD, &w, sizeof(w));			/* as above */
 }
 
 static int publish(void *ctx, const struct fmove_result *r, struct fmove_error *why)
@@ -107,8 +121,11 @@ static int begin(struct fm_transfer *t, int pipe_fd, struct fm_background *b, st
 	t->conn = NULL;
 	let_go(pipe_fd);
 	ret = fm_transfer_open(t, err);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);	/* a command that was killed is to leave nobody who waits for a place */
 	t->outcomes.is_quiet = true;
 	t->background = b;
+	t->turn.say = say_waiting;
+	t->turn.ctx = t;
 	t->opts.is_attended = true;
 	t->opts.accepted = accepted;
 	t->opts.publish = publish;
@@ -128,7 +145,7 @@ static bool is_paused_there(struct fm_transfer *t)
 	t->conn = NULL;
 	for (unsigned i = 0; i < DAEMON_TRIES; i++) {
 		(void)nanosleep(&second, NULL);		/* a signal ends us */
-		if (fmove_connect(fm_socket_path(), &t->conn, &why) == 0)
+		if (fm_turn_connect(&t->turn, &t->conn, &why) == 0)
 			return fmove_find_job(t->conn, t->background->job, &job, &why) == 0 && job.state == FMOVE_JOB_PAUSED;
 	}
 	return false;
@@ -208,6 +225,10 @@ static int hear(int fd, pid_t pid, struct word *w, struct fm_err *err)
 		if (!fds[0].revents)
 			continue;
 		n = read(fd, w, sizeof(*w));
+		if (n == (ssize_t)sizeof(*w) && w->is_waiting) {
+			fm_say("%s", w->text);
+			continue;
+		}
 		if (n == (ssize_t)sizeof(*w))
 			return 0;
 		if (n >= 0 || errno != EINTR)
@@ -256,6 +277,7 @@ int fm_background_run(struct fm_transfer *t, const char *path, bool is_target,
 		return ret;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return fm_err_sys(&one->err, -errno, "make a pipe");
+	fmove_disconnect(t->conn);	/* many of us would wait for each other: the new process needs one, and we wait for it */
 	t->opts.file = whole;
 	pid = fork();
 	if (pid == 0)

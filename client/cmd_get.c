@@ -75,6 +75,7 @@ static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struc
 {
 	int ret;
 
+	t->turn.is_off = true;
 	if (can_hand_over(STDOUT_FILENO))
 		ret = receive(t, STDOUT_FILENO, source, one);
 	else

@@ -173,7 +173,7 @@ int fm_cmd_jobs(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 0, 0) < 0)
 		return args.status;
-	if (fm_ask_open("jobs", &c, &status) < 0)
+	if (fm_ask_open("jobs", jobs.is_quiet, &c, &status) < 0)
 		return status;
 	if (jobs.is_json)
 		(void)printf("{\"jobs\":[");

@@ -127,7 +127,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	struct fmove_error why;
 	struct fmove *c;
 
-	if (fm_ask_open("ls", &c, &status) < 0)
+	if (fm_ask_open("ls", false, &c, &status) < 0)
 		return status;
 	if (l->is_json)
 		(void)printf("{\"entries\":[");

@@ -136,10 +136,12 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	source_path(s, path);
 	t->opts.file = path[0] ? path : NULL;
 	fm_transfer_begin(t, s->label);
+	t->turn.is_off = s->pump || !S_ISREG(s->st.st_mode);
 	if (t->is_detached)
 		ret = fmove_put_detached(t->conn, s->fd, &parts, &t->opts, one->job, &why);
 	else
 		ret = fmove_put(t->conn, s->fd, &parts, &t->opts, &one->result, &why);
+	t->turn.is_off = false;
 	fm_transfer_end(t);
 	t->opts.file = NULL;
 	one->is_handed_over = t->is_detached;

@@ -31,6 +31,7 @@ static int fail(struct fmove_error *why, const struct fm_err *err)
 {
 	why->code = err->code;
 	why->exit = (int)fm_api_exit(err->code);
+	why->is_kept = why->is_full = false;
 	(void)snprintf(why->text, sizeof(why->text), "%s", err->text);
 	return err->code;
 }

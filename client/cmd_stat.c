@@ -67,7 +67,7 @@ int fm_cmd_stat(int argc, char **argv)
 		return args.status;
 	if (fm_name_parse(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
-	if (fm_ask_open("stat", &c, &status) < 0)
+	if (fm_ask_open("stat", false, &c, &status) < 0)
 		return status;
 	parts = fm_name_parts(&name);
 	ret = fmove_stat(c, &parts, &entry, &why);

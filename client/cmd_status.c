@@ -235,7 +235,7 @@ int fm_cmd_status(int argc, char **argv)
 		is_json = true;
 	if (fm_args_end(&args, 0, 0) < 0)
 		return args.status;
-	if (fm_ask_open("status", &c, &status) < 0)
+	if (fm_ask_open("status", false, &c, &status) < 0)
 		return status;
 	ret = is_json ? show_json(c, &why) : show(c, &why);
 	fmove_close(c);

@@ -232,7 +232,7 @@ int fm_cmd_verify(int argc, char **argv)
 		return fm_usage(&args, "%s", err.text);
 	if (fm_interrupt_start(&err) < 0)
 		return fm_fail("verify", &err);
-	if (fm_ask_open("verify", &c, &status) < 0)
+	if (fm_ask_open("verify", v.is_quiet, &c, &status) < 0)
 		return status;
 	status = verify(c, &name, &v);
 	fmove_close(c);

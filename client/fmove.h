@@ -30,6 +30,8 @@ struct fmove_error {
 	int exit;			/* the exit status that fmove(1) would end with */
 	/* of a transfer: what has arrived stays, and the same transfer again goes on from there */
 	bool is_kept;
+	/* no place is free now, or too many are this user's: nothing was begun, and the same may be taken later */
+	bool is_full;
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
 };
 
@@ -39,11 +41,23 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 /* What is under way is cancelled. NULL is allowed. */
 void fmove_close(struct fmove *c);
 
+/* Give the connection back to the daemon, of whose connections a user has a share; the next call connects again. */
+void fmove_disconnect(struct fmove *c);
+
 /*
  * For requests about stores (fmove_stat() to fmove_mkdir()): give up after this long; 0, the
  * default: what the daemon thinks fit.
  */
 void fmove_set_timeout(struct fmove *c, uint64_t ms);
+
+/*
+ * What is refused with is_full is asked again, over a new connection, as long as again() returns true; it is to wait before it
+ * does, and must not use c. refused: how often this call was, 1 the first time; left_ms: what is left of its timeout (UINT64_MAX:
+ * it has none), at the end of which the call is -ETIMEDOUT. The default, NULL: such a call fails at once. What is called when a
+ * job is accepted may be called once more.
+ */
+void fmove_set_again(struct fmove *c, bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms),
+		     void *ctx);
 
 /* NODE:STORE/PATH in parts. */
 struct fmove_name {

@@ -3,7 +3,8 @@
  * libfmove - see fmove.h: messages of the local API for those who would rather call a function.
  *
  * One request at a time: it is sent, then messages are read until its "done" or "error". Requests
- * are numbered; what answers another number is late and skipped.
+ * are numbered; what answers another number is late and skipped. One that is refused since no place is free is sent again if
+ * the caller has patience; the connection, which is one of the places, is given back meanwhile.
  */
 #include "client/fmove.h"
 
@@ -23,6 +24,7 @@
 #include "mover/api.h"
 #include "mover/api_exit.h"
 #include "mover/api_json.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 
 /* two paths of 4095 bytes, each escaped as six, and the rest */
@@ -33,9 +35,13 @@
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
 
 struct fmove {
-	int fd;
-	uint64_t id;			/* of the last request */
+	int fd;				/* -1: given back, for the next request to connect again */
+	struct sockaddr_un address;
+	uint64_t id;			/* of the last request ... */
+	uint64_t limit_ms;		/* ... and its timeout; 0: none is said */
 	uint64_t timeout_ms;		/* of requests about stores; 0: the daemon's */
+	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
+	void *again_ctx;
 	char tx[REQUEST_MAX];
 	char rx[FM_API_MSG_MAX + 1];
 };
@@ -51,7 +57,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct fmove_error *err, i
 		return code;
 	err->code = code;
 	err->exit = (int)fm_api_exit(code);
-	err->is_kept = false;
+	err->is_kept = err->is_full = false;
 	va_start(args, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, args);	/* cut if it is too long */
 	va_end(args);
@@ -93,31 +99,37 @@ static int fail_connect(struct fmove_error *err, int code, const char *path)
 	}
 }
 
-static int socket_connect(const char *path, struct fmove_error *err)
+static int address_of(const char *path, struct sockaddr_un *out, struct fmove_error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(out->sun_path))
+		return fail(err, -ENAMETOOLONG,
+			    "socket %s: longer than the %zu bytes a socket's path may have", path,
+			    sizeof(out->sun_path) - 1);
+	memcpy(out->sun_path, path, strlen(path) + 1);
+	return 0;
+}
+
+static int socket_connect(const struct sockaddr_un *address, struct fmove_error *err)
+{
 	int size = 2 * FM_API_MSG_MAX;
 	int fd, code;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return fail(err, -ENAMETOOLONG,
-			    "socket %s: longer than the %zu bytes a socket's path may have", path,
-			    sizeof(address.sun_path) - 1);
-	memcpy(address.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(err, -errno, "make a socket: %s", fm_err_name(errno));
 	/* as much as is granted */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return fd;
 	code = -errno;
 	(void)close(fd);	/* unused */
-	return fail_connect(err, code, path);
+	return fail_connect(err, code, address->sun_path);
 }
 
 int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_error *err)
 {
+	struct sockaddr_un address;
 	struct fmove *c;
 	int fd;
 
@@ -125,7 +137,9 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 		socket_path = getenv("FMOVE_SOCKET");
 	if (!socket_path || !*socket_path)
 		socket_path = FM_API_SOCKET;
-	fd = socket_connect(socket_path, err);
+	fd = address_of(socket_path, &address, err);
+	if (fd == 0)
+		fd = socket_connect(&address, err);
 	if (fd < 0)
 		return fd;
 	c = malloc(sizeof(*c));
@@ -134,18 +148,46 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 		return fail(err, -ENOMEM, "no memory for a connection");
 	}
 	c->fd = fd;
-	c->id = 0;
-	c->timeout_ms = 0;
+	c->address = address;
+	c->id = c->limit_ms = c->timeout_ms = 0;
+	c->again = NULL;
+	c->again_ctx = NULL;
 	*out = c;
 	return 0;
+}
+
+static void connection_drop(struct fmove *c)
+{
+	if (c->fd >= 0)
+		(void)close(c->fd);	/* what was to be heard was */
+	c->fd = -1;
+}
+
+static int connection_ready(struct fmove *c, struct fmove_error *err)
+{
+	if (c->fd < 0)
+		c->fd = socket_connect(&c->address, err);
+	return c->fd < 0 ? c->fd : 0;
+}
+
+void fmove_disconnect(struct fmove *c)
+{
+	connection_drop(c);
 }
 
 void fmove_close(struct fmove *c)
 {
 	if (!c)
 		return;
-	(void)close(c->fd);	/* every request was answered, or is to be dropped */
+	connection_drop(c);	/* every request was answered, or is to be dropped */
 	free(c);
+}
+
+void fmove_set_again(struct fmove *c, bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms),
+		     void *ctx)
+{
+	c->again = again;
+	c->again_ctx = ctx;
 }
 
 void fmove_set_timeout(struct fmove *c, uint64_t ms)
@@ -161,6 +203,7 @@ static void request_begin(struct fmove *c, struct fm_json_writer *w, const char 
 	fm_jw_object(w, NULL);
 	fm_jw_text(w, "op", op);
 	fm_jw_u64(w, "id", ++c->id);
+	c->limit_ms = 0;
 }
 
 static void request_name(struct fm_json_writer *w, const struct fmove_name *name)
@@ -182,6 +225,8 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
 	ret = fail(err, fm_api_errno(code), "%s", text);
 	if (err)
 		(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
+	if (err)
+		(void)fm_json_bool(fm_json_get(event, "full"), &err->is_full);
 	if (err && fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
 		err->exit = (int)exit_status;
 	return ret;
@@ -209,8 +254,37 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 	return ret < 0 ? ret : fail_gone(err);
 }
 
+/* What comes with a request. */
+struct parcel {
+	const int *fds;
+	unsigned count;
+	void (*passed)(void *ctx);	/* it was sent, or could not be; NULL: nobody wants to know */
+	void *ctx;
+};
+
+static struct parcel parcel_of(const int *fd)
+{
+	return (struct parcel){ .fds = fd, .count = *fd >= 0 ? 1 : 0 };
+}
+
+/* left_ms: of its timeout; UINT64_MAX: none. What was begun stays as it is, so that it can be finished again with less time. */
+static int request_finish(const struct fm_json_writer *begun, uint64_t left_ms, size_t *len, struct fmove_error *err)
+{
+	struct fm_json_writer w = *begun;
+
+	if (left_ms != UINT64_MAX)
+		fm_jw_u64(&w, "timeout_ms", left_ms);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) < 0)
+		return fail(err, -ENAMETOOLONG, "the paths and the patterns to exclude are together longer than a request may be (%u "
+					       "bytes, of which a character that must be escaped takes up to six)", REQUEST_MAX);
+	*len = w.len;
+	return 0;
+}
+
 /* Close the object and send it, descriptors beside it. */
-static int request_send_with(struct fmove *c, struct fm_json_writer *w, const int *fds, unsigned count, struct fmove_error *err)
+static int request_send_with(struct fmove *c, const struct fm_json_writer *w, uint64_t left_ms, const struct parcel *with,
+			     struct fmove_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -219,18 +293,18 @@ static int request_send_with(struct fmove *c, struct fm_json_writer *w, const in
 	struct iovec iov = { .iov_base = c->tx };
 	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
+	int ret = connection_ready(c, err);
 
-	assert(count <= FM_API_FDS_MAX);
-	fm_jw_object_end(w);
-	if (fm_jw_end(w) < 0)
-		return fail(err, -ENAMETOOLONG, "the paths and the patterns to exclude are together longer than a request may be (%u "
-					       "bytes, of which a character that must be escaped takes up to six)", REQUEST_MAX);
-	iov.iov_len = w->len;
-	if (count > 0) {
+	assert(with->count <= FM_API_FDS_MAX);
+	if (ret == 0)
+		ret = request_finish(w, left_ms, &iov.iov_len, err);
+	if (ret < 0)
+		return ret;
+	if (with->count > 0) {
 		hdr.msg_control = &control;
-		hdr.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.align = (struct cmsghdr){ CMSG_LEN(count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
+		hdr.msg_controllen = CMSG_SPACE(with->count * sizeof(int));
+		control.align = (struct cmsghdr){ CMSG_LEN(with->count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.align), with->fds, with->count * sizeof(int));
 	}
 	do {
 		n = sendmsg(c->fd, &hdr, MSG_NOSIGNAL);
@@ -244,10 +318,12 @@ static int request_send_with(struct fmove *c, struct fm_json_writer *w, const in
 		       : fail(err, -errno, "ask fmoved: %s", fm_err_name(errno));
 }
 
-/* The same with fd (or -1). */
-static int request_send(struct fmove *c, struct fm_json_writer *w, int fd, struct fmove_error *err)
+/* The same about another request, which is waited for: its own answer is not. */
+static int request_send(struct fmove *c, const struct fm_json_writer *w, struct fmove_error *err)
 {
-	return request_send_with(c, w, &fd, fd >= 0 ? 1 : 0, err);
+	static const struct parcel nothing;
+
+	return request_send_with(c, w, UINT64_MAX, &nothing, err);
 }
 
 /* One message, parsed. */
@@ -292,7 +368,7 @@ static int cancel_send(struct fmove *c, uint64_t job, bool is_kept, struct fmove
 	fm_jw_u64(&w, "job", job);
 	if (is_kept)
 		fm_jw_bool(&w, "keep", true);
-	return request_send(c, &w, -1, err);	/* its own answer is not waited for */
+	return request_send(c, &w, err);
 }
 
 /* why: it could not be given its name; NULL: it may have it, or has it. */
@@ -306,7 +382,7 @@ static int commit_send(struct fmove *c, uint64_t job, const struct fmove_error *
 		fm_jw_text(&w, "code", fm_api_errno_name(why->code));
 		fm_jw_text(&w, "text", why->text);
 	}
-	return request_send(c, &w, -1, err);	/* as above */
+	return request_send(c, &w, err);
 }
 
 static int cancel_now(struct fmove *c, struct waiting *w, bool is_kept, struct fmove_error *err)
@@ -483,25 +559,87 @@ static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json *
 	}
 }
 
-/* The same of the request sent last. opts may be NULL. */
-static int request_wait(struct fmove *c, const struct fmove_options *opts, struct fm_json **out,
-			struct fmove_error *err)
-{
-	struct waiting w = { .id = c->id, .opts = opts };
+/* ---- as often as it takes ---- */
 
-	return request_wait_for(c, &w, out, err);
+static uint64_t now_ms(void)
+{
+	return fm_clock_real.now_ns(fm_clock_real.ctx) / FM_NS_PER_MS;
+}
+
+static uint64_t left_ms(const struct fm_lib_turns *t)
+{
+	uint64_t gone_ms = now_ms() - t->since_ms;
+
+	if (t->limit_ms == 0)
+		return UINT64_MAX;
+	if (t->refused == 0)
+		return t->limit_ms;
+	return gone_ms < t->limit_ms ? t->limit_ms - gone_ms : 0;
+}
+
+bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err)
+{
+	char text[FMOVE_TEXT_MAX];
+
+	if (!err->is_full || !c->again || t->is_over)
+		return false;
+	connection_drop(c);
+	if (left_ms(t) > 0 && !c->again(c->again_ctx, err, ++t->refused, left_ms(t)))
+		return false;
+	if (left_ms(t) > 0)
+		return true;
+	memcpy(text, err->text, sizeof(text));
+	(void)fail(err, -ETIMEDOUT, "not begun within %.9g s: %s", (double)t->limit_ms / 1000, text);
+	return false;
 }
 
 /* Send what was begun, and wait. */
-static int request_do(struct fmove *c, struct fm_json_writer *w, struct fm_json **out,
-		      struct fmove_error *err)
+static int request_try(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with, struct waiting *w,
+		       struct fm_lib_turns *turns, struct fm_json **out, struct fmove_error *err)
 {
 	int ret;
 
-	ret = request_send(c, w, -1, err);
+	w->id = c->id;
+	if (turns->refused == 0) {
+		turns->limit_ms = c->limit_ms;
+		turns->since_ms = now_ms();
+	}
+	ret = request_send_with(c, begun, left_ms(turns), with, err);
+	if (with->passed)
+		with->passed(with->ctx);
 	if (ret == 0)
-		ret = request_wait(c, NULL, out, err);
+		ret = request_wait_for(c, w, out, err);
+	turns->is_over = w->is_cancelled || w->is_decided;
 	return ret;
+}
+
+/* The same until it is taken. */
+static int request_run(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with, struct waiting *w,
+		       struct fm_json **out, struct fmove_error *err)
+{
+	struct fm_lib_turns turns = { .refused = 0 };
+	struct fmove_error own;
+	int ret;
+
+	err = err ? err : &own;
+	do {
+		ret = request_try(c, begun, with, w, &turns, out, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &turns, err));
+	return ret < 0 ? err->code : ret;
+}
+
+/* The same without options, with fd (or -1). */
+static int request_run_with(struct fmove *c, const struct fm_json_writer *begun, int fd, struct fm_json **out, struct fmove_error *err)
+{
+	struct parcel with = parcel_of(&fd);
+	struct waiting w = { .opts = NULL };
+
+	return request_run(c, begun, &with, &w, out, err);
+}
+
+static int request_do(struct fmove *c, const struct fm_json_writer *begun, struct fm_json **out, struct fmove_error *err)
+{
+	return request_run_with(c, begun, -1, out, err);
 }
 
 /* The same for a request whose "done" says nothing more. */
@@ -541,8 +679,6 @@ static void transfer_options(struct fm_json_writer *w, const struct fmove_option
 		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)
 		fm_jw_u64(w, "limit", o->rate_bytes);
-	if (o->timeout_ms > 0)
-		fm_jw_u64(w, "timeout_ms", o->timeout_ms);
 	if (o->progress_ms > 0 && o->progress)
 		fm_jw_u64(w, "progress_ms", o->progress_ms);
 	if (o->is_attended)
@@ -615,13 +751,14 @@ static void result_read(const struct fm_json *done, struct fmove_result *r)
 	r->corrupt_chunks = (unsigned)corrupt;
 }
 
-/* What was sent has been answered. */
-static int transfer_wait(struct fmove *c, const struct fmove_options *opts, struct fmove_result *result,
-			 struct fmove_error *err)
+static const struct fmove_options no_options;
+
+static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with,
+			    const struct fmove_options *opts, struct fmove_result *result, struct fmove_error *err)
 {
-	static const struct fmove_options none;
+	struct waiting w = { .opts = opts ? opts : &no_options };
 	struct fm_json *done;
-	int ret = request_wait(c, opts ? opts : &none, &done, err);
+	int ret = request_run(c, begun, with, &w, &done, err);
 
 	if (ret < 0)
 		return ret;
@@ -630,13 +767,13 @@ static int transfer_wait(struct fmove *c, const struct fmove_options *opts, stru
 	return 0;
 }
 
-static int transfer_do(struct fmove *c, struct fm_json_writer *w, int fd,
+static int transfer_do(struct fmove *c, const struct fm_json_writer *begun, int fd,
 		       const struct fmove_options *opts, struct fmove_result *result,
 		       struct fmove_error *err)
 {
-	int ret = request_send(c, w, fd, err);
+	struct parcel with = parcel_of(&fd);
 
-	return ret < 0 ? ret : transfer_wait(c, opts, result, err);
+	return transfer_do_with(c, begun, &with, opts, result, err);
 }
 
 static void put_begin(struct fmove *c, struct fm_json_writer *w, const struct fmove_name *name,
@@ -645,6 +782,7 @@ static void put_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	request_begin(c, w, "put");
 	request_name(w, name);
 	transfer_options(w, opts);
+	c->limit_ms = opts ? opts->timeout_ms : 0;
 	if (opts && opts->may_replace)
 		fm_jw_bool(w, "force", true);
 	if (opts && opts->is_readback)
@@ -661,6 +799,7 @@ static void get_begin(struct fmove *c, struct fm_json_writer *w, const struct fm
 	request_begin(c, w, "get");
 	request_name(w, name);
 	transfer_options(w, opts);
+	c->limit_ms = opts ? opts->timeout_ms : 0;
 	if (opts && opts->is_attended && opts->may_replace)
 		fm_jw_bool(w, "force", true);	/* our own affair, but what it is begun again with */
 }
@@ -701,15 +840,21 @@ static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct f
 	tree_add(w, o);
 }
 
-int fm_lib_tree_do(struct fmove *c, const struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
 {
+	struct parcel with = { .fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx };
+	struct waiting waiting = { .opts = t->opts ? t->opts : &no_options };
 	struct fm_json_writer w;
+	struct fm_json *done;
 	int ret;
 
 	tree_begin(c, &w, t);
-	ret = request_send_with(c, &w, t->fds, t->fds_count, err);
-	t->passed(t->ctx);
-	return ret < 0 ? ret : transfer_wait(c, t->opts, result, err);
+	ret = request_try(c, &w, &with, &waiting, &t->turns, &done, err);
+	if (ret < 0)
+		return ret;
+	result_read(done, result);
+	fm_json_free(done);
+	return 0;
 }
 
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
@@ -727,15 +872,13 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,
 	      struct fmove_error *err)
 {
-	struct fm_json_writer w;
-
 	int fds[2] = { fd, opts ? opts->journal_fd : 0 };
-	int ret;
+	struct parcel with = { .fds = fds, .count = fds[1] > 0 ? 2 : 1 };
+	struct fm_json_writer w;
 
 	assert(fd >= 0);
 	get_begin(c, &w, name, opts);
-	ret = request_send_with(c, &w, fds, fds[1] > 0 ? 2 : 1, err);
-	return ret < 0 ? ret : transfer_wait(c, opts, result, err);
+	return transfer_do_with(c, &w, &with, opts, result, err);
 }
 
 static void own_add(struct fm_json_writer *w, const struct fmove_name *own, const struct fmove_options *opts)
@@ -804,9 +947,7 @@ static int detach(struct fmove *c, struct fm_json_writer *w, int fd, char job[FM
 	int ret;
 
 	fm_jw_bool(w, "detach", true);
-	ret = request_send(c, w, fd, err);
-	if (ret == 0)
-		ret = request_wait(c, NULL, &done, err);
+	ret = request_run_with(c, w, fd, &done, err);
 	if (ret < 0)
 		return ret;
 	text_copy(done, "job", job, FMOVE_JOB_MAX);
@@ -1017,9 +1158,7 @@ int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *e
 	int ret;
 
 	job_begin(c, &w, "resume", job);
-	ret = request_send(c, &w, fd, err);
-	if (ret == 0)
-		ret = request_wait(c, NULL, &done, err);
+	ret = request_run_with(c, &w, fd, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -1032,8 +1171,7 @@ static void store_begin(struct fmove *c, struct fm_json_writer *w, const char *o
 {
 	request_begin(c, w, op);
 	request_name(w, name);
-	if (c->timeout_ms > 0)
-		fm_jw_u64(w, "timeout_ms", c->timeout_ms);
+	c->limit_ms = c->timeout_ms;
 }
 
 static void entry_read(const struct fm_json *json, struct fmove_entry *e)
@@ -1197,6 +1335,7 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fm
 	struct fmove_verify_options o = opts ? *opts : (struct fmove_verify_options){ .ctx = NULL };
 	struct fmove_options waits = { .cancel_fd = o.cancel_fd };
 	struct waiting waiting = { .opts = &waits, .between = verify_between, .ctx = &o };
+	static const struct parcel nothing;
 	struct fm_json_writer w;
 	struct fm_json *done;
 	int ret;
@@ -1205,10 +1344,7 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fm
 	request_name(&w, name);
 	if (o.progress)
 		fm_jw_u64(&w, "progress_ms", 1000);
-	waiting.id = c->id;
-	ret = request_send(c, &w, -1, err);
-	if (ret == 0)
-		ret = request_wait_for(c, &waiting, &done, err);
+	ret = request_run(c, &w, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	verified_read(done, out);

@@ -21,7 +21,7 @@ static int fail_as(struct fmove_error *err, const struct fm_err *why)
 {
 	err->code = why->code;
 	err->exit = (int)fm_api_exit(why->code);
-	err->is_kept = false;
+	err->is_kept = err->is_full = false;
 	(void)snprintf(err->text, sizeof(err->text), "%s", why->text);	/* as long at most */
 	return why->code;
 }
@@ -74,7 +74,7 @@ static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm
 	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
 }
 
-static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_tree *tree;
 	struct fm_err why;
@@ -86,6 +86,17 @@ static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 	ret = serve(c, t, tree, result, &end, err);
 	tree->ops->close(tree);
 	return ret;
+}
+
+/* What was passed to the daemon it has closed when it refuses: each try has a tree and sockets of its own. */
+static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+{
+	int ret;
+
+	do {
+		ret = put_tree_once(c, dir_fd, t, result, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
+	return ret < 0 ? err->code : ret;
 }
 
 int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
@@ -112,18 +123,14 @@ static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t,
 	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
 }
 
-static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
-		    struct fmove_error *err)
+static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			 struct fmove_error *err)
 {
 	struct fm_tree *tree;
 	struct fm_err why;
 	struct fm_channel_end end;
 	int ret;
 
-	if (!as[0] || strchr(as, '/') || strcmp(as, ".") == 0 || strcmp(as, "..") == 0) {
-		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
-		return fail_as(err, &why);
-	}
 	if (open_sink(parent_fd, as, t, &tree, &why) < 0)
 		return fail_as(err, &why);
 	ret = serve(c, t, tree, result, &end, err);
@@ -133,6 +140,22 @@ static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_li
 		tree->ops->keep(tree);
 	tree->ops->close(tree);		/* discards what is neither published nor kept */
 	return ret;
+}
+
+static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	struct fm_err why;
+	int ret;
+
+	if (!as[0] || strchr(as, '/') || strcmp(as, ".") == 0 || strcmp(as, "..") == 0) {
+		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
+		return fail_as(err, &why);
+	}
+	do {
+		ret = get_tree_once(c, parent_fd, as, t, result, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
+	return ret < 0 ? err->code : ret;
 }
 
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,

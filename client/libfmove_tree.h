@@ -8,6 +8,14 @@
 
 #include "client/fmove.h"
 
+/* Of one request, which is asked again as long as no place is free. Zero-initialise. */
+struct fm_lib_turns {
+	unsigned refused;		/* how often */
+	bool is_over;			/* it was cancelled, or decided about: not asked again */
+	uint64_t limit_ms;		/* its timeout; 0: none */
+	uint64_t since_ms;		/* when it was asked first */
+};
+
 struct fm_lib_tree {
 	bool is_put;
 	const struct fmove_name *name;
@@ -19,9 +27,16 @@ struct fm_lib_tree {
 	unsigned fds_count;
 	void (*passed)(void *ctx);		/* they were */
 	void *ctx;
+	struct fm_lib_turns turns;
 };
 
-/* Ask for it and wait for its end. err is filled after an error, its is_kept too. */
-int fm_lib_tree_do(struct fmove *c, const struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+/* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+
+/*
+ * Whether what failed with *err is to be asked again, now: it was refused since no place is free, and the caller has waited. If
+ * not, *err may be another one now: its time is up.
+ */
+bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err);
 
 #endif

@@ -6,6 +6,8 @@
  * wakes all of them; each is done.
  * Failure modes: one fails before that: it decides, and the others end cancelled, keeping what has come for the next
  * try. A signal: each is cancelled by itself. One fails behind the decision: the others have the file; that is said.
+ * No place is free for one of them: all of them give back theirs, and all begin again later. Else two commands could each have
+ * half of what both need.
  */
 #include "client/several.h"
 
@@ -22,6 +24,7 @@
 
 #include "client/interrupt.h"
 #include "client/transfer.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 
 #define TARGET_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
@@ -44,6 +47,7 @@ struct dest {
 
 struct group {
 	struct fm_transfer *t;
+	uint64_t timeout_ms;		/* what is left of it; 0: none */
 	const struct fm_name *own;	/* NULL: a file or directory here */
 	bool is_tree;
 	struct dest *dests;
@@ -272,6 +276,7 @@ static void run_all(struct group *g, const char *src)
 		struct dest *d = &g->dests[i];
 
 		d->opts = g->t->opts;
+		d->opts.timeout_ms = g->timeout_ms;
 		d->opts.file = path[0] ? path : NULL;
 		d->opts.is_buffered = !g->own;
 		d->opts.hold_fd = g->wake[0];
@@ -286,6 +291,65 @@ static void run_all(struct group *g, const char *src)
 		if (g->dests[i].is_started)
 			(void)pthread_join(g->dests[i].thread, NULL);	/* it is ours and ends */
 	fm_transfer_end(g->t);
+}
+
+/* As if nothing had been tried. */
+static void forget(struct group *g)
+{
+	char byte;
+
+	(void)!read(g->wake[0], &byte, 1);	/* there is one */
+	g->prepared = 0;
+	g->is_decided = g->is_commit = false;
+	g->first = NULL;
+	for (unsigned i = 0; i < g->count; i++) {
+		struct dest *d = &g->dests[i];
+
+		d->bytes = 0;
+		d->result = (struct fmove_result){ .bytes = 0 };
+		d->why = (struct fmove_error){ .code = 0 };
+		d->is_started = false;
+		d->ret = 0;
+	}
+}
+
+/* Those that found no place did not find one in time. */
+static void set_late(struct group *g)
+{
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->dests[i].why.is_full)
+			g->dests[i].ret = g->dests[i].why.code = -ETIMEDOUT;
+}
+
+/* Whether a place was missing, and was waited for. */
+static bool is_again(struct group *g, unsigned refused, uint64_t since_ns)
+{
+	uint64_t limit_ms = g->t->opts.timeout_ms, gone_ms;
+
+	if (!g->first || !g->first->why.is_full || fm_is_interrupted())
+		return false;
+	if (!fm_turn_wait(&g->t->turn, &g->first->why, refused, g->timeout_ms ? g->timeout_ms : UINT64_MAX))
+		return false;
+	gone_ms = (fm_clock_real.now_ns(fm_clock_real.ctx) - since_ns) / FM_NS_PER_MS;
+	if (limit_ms > 0 && gone_ms >= limit_ms) {
+		set_late(g);
+		return false;
+	}
+	g->timeout_ms = limit_ms > 0 ? limit_ms - gone_ms : 0;
+	forget(g);
+	return true;
+}
+
+static void run_until_taken(struct group *g, const char *src)
+{
+	uint64_t since_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	unsigned refused = 0;
+
+	fmove_disconnect(g->t->conn);	/* as in client/background.c: each destination needs one */
+	g->timeout_ms = g->t->opts.timeout_ms;
+	do {
+		run_all(g, src);
+	} while (is_again(g, ++refused, since_ns));
 }
 
 /* ---- what became of it ---- */
@@ -381,7 +445,7 @@ int fm_several_put(struct fm_transfer *t, const char *src, const struct fm_name 
 	if (open_all(&g, src, &err) < 0) {
 		status = fm_several_none(t, src, targets, count, &err);
 	} else {
-		run_all(&g, src);
+		run_until_taken(&g, src);
 		status = tell(&g, src);
 	}
 	group_free(&g);

@@ -149,7 +149,8 @@ int fm_transfer_open(struct fm_transfer *t, struct fm_err *err)
 	t->opts.cancel_fd = fm_interrupt_fd();
 	t->opts.progress = fm_progress_show;
 	t->opts.ctx = &t->progress;
-	ret = fmove_connect(fm_socket_path(), &t->conn, &why);
+	fm_turn_init(&t->turn, t->outcomes.verb, t->outcomes.is_quiet);
+	ret = fm_turn_connect(&t->turn, &t->conn, &why);
 	return ret < 0 ? fm_transfer_error(err, &why) : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "client/name.h"
 #include "client/outcome.h"
 #include "client/progress.h"
+#include "client/turn.h"
 
 enum fm_transfer_key {
 	FM_TRANSFER_TRANSPORT = 1,
@@ -60,6 +61,7 @@ struct fm_transfer {
 	struct fmove_options opts;
 	struct fm_outcomes outcomes;
 	struct fm_progress progress;
+	struct fm_turn turn;
 	struct fm_dir_args dir;
 	bool is_detached;
 	struct fm_background *background;	/* this is the process that stays: background.h; else NULL */

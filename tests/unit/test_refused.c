@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_client */
 /*
- * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks.
+ * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks; and is asked whether to ask again
+ *         if, and only if, a place was missing.
  * Method: a daemon of our own that says the refusal and closes: before the request, behind it without reading it, and
- * without a word.
+ *         without a word; then others that answer the third time, refuse for another reason, or never answer.
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -89,9 +92,137 @@ static void test_without_a_word(void)
 	hears(SILENT, -ECONNRESET, "stopped or restarted");
 }
 
+/* ---- asking again ---- */
+
+#define FULL "{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":1,\"full\":true,\"text\":\"all are taken\"}"
+#define IN_USE "{\"event\":\"error\",\"id\":1,\"code\":\"EBUSY\",\"exit\":1,\"full\":false,\"text\":\"it is in use\"}"
+#define DONE "{\"event\":\"done\",\"id\":1}"
+
+struct again {
+	char path[64];
+	int listener, child;
+	struct fmove *c;
+	struct fmove_error err;
+	unsigned asked, most;		/* how often we were asked; how often we say yes */
+	useconds_t pause_us;
+};
+
+/* One connection for each answer, which comes behind the request. */
+static void answer_each(int listener, const char *const *answers)
+{
+	char request[1024];
+
+	for (; *answers; answers++) {
+		int fd = accept(listener, NULL, NULL);
+
+		(void)!read(fd, request, sizeof(request));
+		(void)!write(fd, *answers, strlen(*answers));
+		(void)close(fd);
+	}
+}
+
+static bool ask_again(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms)
+{
+	struct again *a = ctx;
+
+	a->asked++;
+	CU_ASSERT_EQUAL(refused, a->asked);
+	CU_ASSERT_TRUE(why->is_full && why->code == -EBUSY && strstr(why->text, "all are taken"));
+	CU_ASSERT_TRUE(left_ms > 0);
+	(void)usleep(a->pause_us);
+	return a->asked <= a->most;
+}
+
+static void again_up(struct again *a, unsigned most, const char *const *answers)
+{
+	*a = (struct again){ .most = most };
+	(void)snprintf(a->path, sizeof(a->path), "/tmp/fm-again.%d", (int)getpid());
+	a->listener = listen_at(a->path);
+	a->child = fork();
+	if (a->child == 0) {
+		answer_each(a->listener, answers);
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL_FATAL(fmove_connect(a->path, &a->c, &a->err), 0);
+	fmove_set_again(a->c, ask_again, a);
+}
+
+static void again_down(struct again *a)
+{
+	fmove_close(a->c);
+	(void)kill(a->child, SIGKILL);
+	(void)waitpid(a->child, NULL, 0);
+	(void)close(a->listener);
+	(void)unlink(a->path);
+}
+
+static void test_until_it_is_taken(void)
+{
+	static const char *const answers[] = { FULL, FULL, DONE, NULL };
+	struct again a;
+	char *status;
+
+	again_up(&a, 10, answers);
+	CU_ASSERT_EQUAL_FATAL(fmove_status(a.c, &status, &a.err), 0);
+	CU_ASSERT_EQUAL(a.asked, 2);
+	free(status);
+	again_down(&a);
+}
+
+static void test_another_reason_is_no_reason_to_wait(void)
+{
+	static const char *const answers[] = { IN_USE, DONE, NULL };
+	struct again a;
+	char *status;
+
+	again_up(&a, 10, answers);
+	CU_ASSERT_EQUAL(fmove_status(a.c, &status, &a.err), -EBUSY);
+	CU_ASSERT_FALSE(a.err.is_full);
+	CU_ASSERT_STRING_EQUAL(a.err.text, "it is in use");
+	CU_ASSERT_EQUAL(a.asked, 0);
+	again_down(&a);
+}
+
+static void test_until_there_is_no_more_patience(void)
+{
+	static const char *const answers[] = { FULL, FULL, FULL, NULL };
+	struct again a;
+	char *status;
+
+	again_up(&a, 1, answers);
+	CU_ASSERT_EQUAL(fmove_status(a.c, &status, &a.err), -EBUSY);
+	CU_ASSERT_TRUE(a.err.is_full);
+	CU_ASSERT_EQUAL(a.asked, 2);
+	fmove_set_again(a.c, NULL, NULL);
+	CU_ASSERT_EQUAL(fmove_status(a.c, &status, NULL), -EBUSY);	/* over a connection of its own */
+	CU_ASSERT_EQUAL(a.asked, 2);
+	again_down(&a);
+}
+
+static void test_until_the_timeout(void)
+{
+	static const char *const answers[] = { FULL, DONE, NULL };
+	static const struct fmove_name name = { "n2", "s", "f" };
+	struct fmove_entry entry;
+	struct again a;
+
+	again_up(&a, 10, answers);
+	a.pause_us = 20000;
+	fmove_set_timeout(a.c, 10);
+	CU_ASSERT_EQUAL(fmove_stat(a.c, &name, &entry, &a.err), -ETIMEDOUT);
+	CU_ASSERT_EQUAL(a.err.exit, 4);
+	CU_ASSERT_FALSE(a.err.is_full);
+	CU_ASSERT_PTR_NOT_NULL(strstr(a.err.text, "all are taken"));
+	again_down(&a);
+}
+
 static const struct fm_test tests[] = {
 	{"the refusal came before the request", test_before_it_asked},
 	{"the refusal came behind the request, which nobody read", test_behind_its_request},
 	{"nothing was said", test_without_a_word},
+	{"what finds no place is asked again until it is taken", test_until_it_is_taken},
+	{"what is busy for another reason is not asked again", test_another_reason_is_no_reason_to_wait},
+	{"it is asked again as long as the caller wants", test_until_there_is_no_more_patience},
+	{"it is asked again no longer than its timeout", test_until_the_timeout},
 };
 FM_TEST_MAIN("refused", tests)
