@@ -69,6 +69,8 @@ static void conn_break(struct fm_packet_conn *c, const char *reason)
 	c->is_broken = true;
 	c->reason = reason;
 	fm_watch_del(c->shared->loop, &c->watch);
+	fm_timer_clear(c->shared->loop, &c->again);	/* it would be watched again */
+	fm_timer_clear(c->shared->loop, &c->unread);
 	fm_loop_post(c->shared->loop, &c->breaking);
 }
 
@@ -323,6 +325,7 @@ static void conn_watch(struct fm_packet_conn *c)
 {
 	struct fm_err err;
 
+	assert(!c->is_broken);
 	c->watch.events = fm_packet_conn_is_slow(c) ? EPOLLOUT : EPOLLIN;
 	if (fm_watch_add(c->shared->loop, &c->watch, &err) < 0)
 		conn_break(c, "cannot be watched");

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: a connection that ends lets go of all it has, whatever else is just about to happen, and whatever cannot be had.
+ * Method: a real socket pair, a real holder; what is due is let come due in one pass; a pipe tells by its end who has it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/holder.h"
+#include "mover/base/loop.h"
+#include "mover/base/packet_conn.h"
+#include "tests/fm_test.h"
+
+static const struct fm_packet_limits limits = {
+	.receive_max = 1024, .send_max = 1024, .queue_max = 4096, .queue_total = { .what = "bytes", .total = 1 << 16 },
+	.unread_ms = 60000,
+};
+
+struct world {
+	struct fm_loop *loop;
+	struct fm_holders *holders;
+	struct fm_packet_shared shared;
+	struct fm_packet_conn *conn;
+	char rx[1024];
+	int peer;
+	int ours;
+	unsigned closed;
+	struct fm_timer sends;
+};
+
+static void on_message(void *ctx, const struct fm_packet *msg)
+{
+	(void)ctx;
+	fm_holder_close(msg->holder, msg->fds, msg->fd_count);
+}
+
+static void on_closed(void *ctx, const char *reason)
+{
+	struct world *w = ctx;
+
+	(void)reason;
+	w->closed++;
+	fm_packet_conn_free(w->conn);
+	w->conn = NULL;
+}
+
+static void begin(struct world *w)
+{
+	static const struct fm_packet_events events = { on_message, on_closed };
+	struct fm_loop_opts loop_opts = { 0 };
+	struct fm_holders_opts o = { .lanes = 0 };
+	struct fm_err err;
+	int fds[2];
+
+	*w = (struct world){ .closed = 0 };
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&loop_opts, &w->loop, &err), 0);
+	o.loop = w->loop;
+	CU_ASSERT_EQUAL_FATAL(fm_holders_new(&o, &w->holders, &err), 0);
+	fm_packet_shared_init(&w->shared, w->loop, &limits);
+	w->shared.rx = w->rx;
+	w->shared.holders = w->holders;
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+	w->ours = fds[0];
+	w->peer = fds[1];
+	CU_ASSERT_EQUAL_FATAL(fm_packet_conn_new(&w->shared, w->ours, 1, &events, w, &w->conn, &err), 0);
+}
+
+static void end(struct world *w)
+{
+	fm_packet_conn_free(w->conn);
+	fm_packet_shared_end(&w->shared);
+	CU_ASSERT_TRUE_FATAL(fm_holders_stop(w->holders, 60 * FM_NS_PER_S));
+	while (fm_loop_step(w->loop, 0))
+		;
+	fm_holders_free(w->holders);
+	fm_loop_free(w->loop);	/* asserts that it watches nothing and no timer is set */
+}
+
+/* A message with the writing end of a pipe beside it, which is nowhere else then. Returns the reading end. */
+static int send_pipe(int socket)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = { 0 } };
+	struct iovec iov = { "x", 1 };
+	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int fds[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
+	control.align = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.align), &fds[1], sizeof(int));
+	CU_ASSERT_EQUAL_FATAL(sendmsg(socket, &hdr, MSG_NOSIGNAL), 1);
+	(void)close(fds[1]);
+	return fds[0];
+}
+
+/* The fault is what keeps the message from its holder, so that it is tried again later. */
+static void step_until_fault(struct world *w)
+{
+	for (int i = 0; i < 1000 && !fm_fault_fired(); i++)
+		(void)fm_loop_step(w->loop, FM_NS_PER_MS);
+	CU_ASSERT_TRUE_FATAL(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+}
+
+static void send_something(struct fm_timer *timer)
+{
+	struct world *w = fm_container_of(timer, struct world, sends);
+
+	fm_packet_conn_send(w->conn, "y", 1);
+}
+
+/*
+ * Goal: when a connection breaks just before the time to look at it again, it is not looked at again.
+ * Method: the client is gone; in one pass something is sent to it, which breaks it, and the time has come. A fault that is armed
+ * where descriptors are watched tells whether that was tried.
+ */
+static void test_broken_in_the_pass_of_the_next_try(void)
+{
+	struct world w;
+	int in;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(&w);
+	fm_fault_arm("packet.receiving", 1);
+	in = send_pipe(w.peer);
+	step_until_fault(&w);
+	(void)close(w.peer);
+	w.sends.fire = send_something;
+	fm_timer_set(w.loop, &w.sends, fm_loop_now(w.loop) + FM_NS_PER_MS);
+	(void)usleep(200000);	/* both are due */
+	fm_fault_arm("loop.watch", 1);
+	for (int i = 0; i < 1000 && w.closed == 0; i++)
+		(void)fm_loop_step(w.loop, FM_NS_PER_MS);
+	CU_ASSERT_EQUAL(w.closed, 1);
+	CU_ASSERT_FALSE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	end(&w);
+	(void)close(in);
+}
+
+static const struct fm_test tests[] = {
+	{ "a connection that breaks when it was to be tried again is not watched any more", test_broken_in_the_pass_of_the_next_try },
+};
+FM_TEST_MAIN("packet_conn", tests)
