@@ -308,7 +308,7 @@ static void test_only_the_end_is_odd(void)
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &behind), -ERANGE);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &w, &whole), 0);
 	w.x->o.size = 4 * CHUNK;	/* so it was no end */
-	fm_xfer_written(w.x, &last, FM_KIND_TCP);
+	fm_xfer_written(w.x, &last, &by_tcp);
 	CU_ASSERT_EQUAL(w.x->err.code, -EPROTO);
 	world_free(&w);
 }
