@@ -23,7 +23,7 @@ const struct fm_opt fm_opts_jobs[] = {
 #define JSON_MAX (128u << 10)	/* two names of 4200 bytes and a text, each escaped as six, and the rest */
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
-static const char *const states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled" };
+static const char *const states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", "other" };
 static const char *const priorities[] = { "normal", "low", "high" };
 
 struct jobs {

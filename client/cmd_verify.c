@@ -45,7 +45,7 @@ static uint64_t now_ns(void)
 /* ---- what is found ---- */
 
 static const char *const kinds[] = { [FMOVE_CORRUPT] = "corrupt", [FMOVE_UNREADABLE] = "unreadable", [FMOVE_CHANGED] = "changed",
-				     [FMOVE_MISSING] = "missing", [FMOVE_SWAPPED] = "swapped" };
+				     [FMOVE_MISSING] = "missing", [FMOVE_SWAPPED] = "swapped", [FMOVE_FINDING_OTHER] = "other" };
 
 static void print_finding_json(const struct verifying *v, const struct fmove_finding *f)
 {
@@ -121,14 +121,14 @@ static void show_rest(const struct fmove_verified *r, char *out, size_t cap)
 
 static bool has_findings(const struct fmove_verified *r)
 {
-	return r->corrupt > 0 || r->unreadable > 0 || r->changed > 0 || r->missing > 0 || r->swapped > 0;
+	return r->corrupt > 0 || r->unreadable > 0 || r->changed > 0 || r->missing > 0 || r->swapped > 0 || r->other > 0;
 }
 
 /* "2 corrupt, 1 missing" */
 static void show_found(const struct fmove_verified *r, char *out, size_t cap)
 {
 	const uint64_t counts[] = { [FMOVE_CORRUPT] = r->corrupt, [FMOVE_UNREADABLE] = r->unreadable, [FMOVE_CHANGED] = r->changed,
-				    [FMOVE_MISSING] = r->missing, [FMOVE_SWAPPED] = r->swapped };
+				    [FMOVE_MISSING] = r->missing, [FMOVE_SWAPPED] = r->swapped, [FMOVE_FINDING_OTHER] = r->other };
 	char n[FM_SHOW_MAX];
 	int len = 0;
 
@@ -147,7 +147,7 @@ static int status_of(const struct fmove_verified *r)
 
 static void say_end(const struct verifying *v, const struct fmove_verified *r)
 {
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100], found[6 * FM_SHOW_MAX + 60] = "all as they came";
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], rest[100], found[7 * FM_SHOW_MAX + 70] = "all as they came";
 	double seconds = (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S;
 
 	show_rest(r, rest, sizeof(rest));

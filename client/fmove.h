@@ -271,7 +271,8 @@ enum fmove_job_state {
 	FMOVE_JOB_PAUSED,		/* for its file: fmove_resume(); or, is_attended, for its caller */
 	FMOVE_JOB_DONE,
 	FMOVE_JOB_FAILED,
-	FMOVE_JOB_CANCELLED
+	FMOVE_JOB_CANCELLED,
+	FMOVE_JOB_OTHER			/* a newer daemon's: not known here */
 };
 
 struct fmove_job {
@@ -392,6 +393,7 @@ struct fmove_verified {
 	uint64_t missing;
 	uint64_t swapped;
 	uint64_t without;		/* nothing was kept to compare with */
+	uint64_t other;			/* findings of kinds that are not known here; 0 from progress() */
 };
 
 enum fmove_finding_kind {
@@ -400,6 +402,7 @@ enum fmove_finding_kind {
 	FMOVE_CHANGED,			/* somebody wrote to it since */
 	FMOVE_MISSING,			/* it came with its directory, and is not there any more */
 	FMOVE_SWAPPED,			/* another file has its name */
+	FMOVE_FINDING_OTHER,		/* a newer daemon's: not known here */
 };
 
 struct fmove_finding {

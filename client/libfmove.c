@@ -990,8 +990,8 @@ int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 	return detach(c, &w, -1, job, err);
 }
 
-/* The place of the text under that key in words, 0 if it is not there. */
-static int word_read(const struct fm_json *json, const char *key, const char *const *words)
+/* The place of the text under that key in words; `other` if it is none of them, or the key is missing. */
+static int word_read(const struct fm_json *json, const char *key, const char *const *words, int other)
 {
 	const char *text = "";
 
@@ -999,7 +999,7 @@ static int word_read(const struct fm_json *json, const char *key, const char *co
 	for (int i = 0; words[i]; i++)
 		if (strcmp(words[i], text) == 0)
 			return i;
-	return 0;
+	return other;
 }
 
 /* The same of what an attended job was asked for with. */
@@ -1009,10 +1009,10 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	const struct fm_json *excludes = fm_json_get(o, "exclude");
 	size_t count = excludes ? fm_json_count(excludes) : 0, len;
 
-	j->transport = (enum fmove_transport)word_read(o, "transport", transports);
-	j->durability = (enum fmove_durability)word_read(o, "durability", durabilities);
+	j->transport = (enum fmove_transport)word_read(o, "transport", transports, FMOVE_AUTO);
+	j->durability = (enum fmove_durability)word_read(o, "durability", durabilities, FMOVE_DEFAULT);
 	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
-	j->is_readback = word_read(o, "verify", readbacks) > 0;
+	j->is_readback = word_read(o, "verify", readbacks, 0) > 0;
 	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
 	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
 	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
@@ -1045,8 +1045,8 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	(void)fm_json_bool(fm_json_get(json, "tree"), &j->is_tree);
 	if (fm_json_get(json, "options"))
 		job_options_read(json, j);
-	j->state = (enum fmove_job_state)word_read(json, "state", job_states);
-	j->priority = (enum fmove_priority)word_read(json, "priority", priorities);
+	j->state = (enum fmove_job_state)word_read(json, "state", job_states, FMOVE_JOB_OTHER);
+	j->priority = (enum fmove_priority)word_read(json, "priority", priorities, FMOVE_NORMAL);
 	text_copy(json, "phase", j->phase, sizeof(j->phase));
 	text_copy(json, "node", j->node, sizeof(j->node));
 	text_copy(json, "store", j->store, sizeof(j->store));
@@ -1310,31 +1310,44 @@ static void verified_read(const struct fm_json *json, struct fmove_verified *v)
 
 static const char *const kinds[] = { "corrupt", "unreadable", "changed", "missing", "swapped", NULL };
 
-static void verify_between(void *ctx, const char *event, const struct fm_json *json)
+struct verifying {
+	struct fmove_verify_options o;
+	uint64_t other;			/* findings whose kind is not known here, and so not what counter they are in */
+};
+
+static void finding_read(const struct fm_json *json, struct verifying *v)
 {
-	const struct fmove_verify_options *o = ctx;
 	struct fmove_finding f = { .offset = 0 };
-	struct fmove_verified so_far;
 	size_t len;
 
-	if (strcmp(event, "progress") == 0 && o->progress) {
+	f.kind = (enum fmove_finding_kind)word_read(json, "kind", kinds, FMOVE_FINDING_OTHER);
+	(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);	/* 0 if it is missing */
+	(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
+	(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
+	v->other += f.kind == FMOVE_FINDING_OTHER;
+	if (v->o.finding)
+		v->o.finding(v->o.ctx, &f);
+}
+
+static void verify_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	struct verifying *v = ctx;
+	struct fmove_verified so_far;
+
+	if (strcmp(event, "progress") == 0 && v->o.progress) {
 		verified_read(json, &so_far);
-		o->progress(o->ctx, &so_far);
-	} else if (strcmp(event, "finding") == 0 && o->finding) {
-		f.kind = (enum fmove_finding_kind)word_read(json, "kind", kinds);
-		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);	/* 0 if it is missing */
-		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
-		(void)fm_json_name(fm_json_get(json, "path"), f.path, sizeof(f.path), &len);
-		o->finding(o->ctx, &f);
+		v->o.progress(v->o.ctx, &so_far);
+	} else if (strcmp(event, "finding") == 0) {
+		finding_read(json, v);
 	}
 }
 
 int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
 		 struct fmove_verified *out, struct fmove_error *err)
 {
-	struct fmove_verify_options o = opts ? *opts : (struct fmove_verify_options){ .ctx = NULL };
-	struct fmove_options waits = { .cancel_fd = o.cancel_fd };
-	struct waiting waiting = { .opts = &waits, .between = verify_between, .ctx = &o };
+	struct verifying v = { .o = opts ? *opts : (struct fmove_verify_options){ .ctx = NULL } };
+	struct fmove_options waits = { .cancel_fd = v.o.cancel_fd };
+	struct waiting waiting = { .opts = &waits, .between = verify_between, .ctx = &v };
 	static const struct parcel nothing;
 	struct fm_json_writer w;
 	struct fm_json *done;
@@ -1342,12 +1355,13 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fm
 
 	request_begin(c, &w, "verify");
 	request_name(&w, name);
-	if (o.progress)
+	if (v.o.progress)
 		fm_jw_u64(&w, "progress_ms", 1000);
 	ret = request_run(c, &w, &nothing, &waiting, &done, err);
 	if (ret < 0)
 		return ret;
 	verified_read(done, out);
+	out->other = v.other;
 	fm_json_free(done);
 	return 0;
 }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_client */
+/*
+ * Goal:   what a newer daemon says in words that this library does not know is not taken for what it does know.
+ * Method: a daemon of our own that answers the first request with what is given.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/fmove.h"
+#include "tests/fm_test.h"
+
+static char path[64];
+static int listener;
+static pid_t child;
+
+/* The id that the request has goes in front. */
+static void answer_with(const char *const *answers)
+{
+	char request[4096], text[4096];
+	unsigned long long id = 0;
+	const char *at;
+	int fd = accept(listener, NULL, NULL);
+	ssize_t n = recv(fd, request, sizeof(request) - 1, 0);
+
+	request[n > 0 ? n : 0] = '\0';
+	at = strstr(request, "\"id\":");
+	if (!at || sscanf(at, "\"id\":%llu", &id) != 1)
+		return;
+	for (; *answers; answers++) {
+		int len = snprintf(text, sizeof(text), "{\"id\":%llu,%s}", id, *answers);
+
+		(void)!send(fd, text, (size_t)len, MSG_NOSIGNAL);
+	}
+	(void)recv(fd, request, sizeof(request), 0);	/* until it is closed */
+}
+
+static struct fmove *daemon_begin(const char *const *answers)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct fmove_error err;
+	struct fmove *c;
+
+	(void)snprintf(path, sizeof(path), "/tmp/fm-newer.%d", (int)getpid());
+	(void)unlink(path);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(listener, 1), 0);
+	child = fork();
+	if (child == 0) {
+		answer_with(answers);
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL_FATAL(fmove_connect(path, &c, &err), 0);
+	return c;
+}
+
+static void daemon_end(struct fmove *c)
+{
+	fmove_close(c);
+	(void)waitpid(child, NULL, 0);
+	(void)close(listener);
+	(void)unlink(path);
+}
+
+struct found {
+	unsigned count;
+	enum fmove_finding_kind kinds[4];
+};
+
+static void on_finding(void *ctx, const struct fmove_finding *f)
+{
+	struct found *found = ctx;
+
+	found->kinds[found->count++ % 4] = f->kind;
+}
+
+static void verify_finds(const struct fmove_verify_options *opts)
+{
+	static const char *const answers[] = {
+		"\"event\":\"finding\",\"kind\":\"bent\",\"path\":\"a\",\"offset\":0,\"length\":1",
+		"\"event\":\"finding\",\"path\":\"b\",\"offset\":0,\"length\":1",
+		"\"event\":\"finding\",\"kind\":\"corrupt\",\"path\":\"c\",\"offset\":0,\"length\":1",
+		"\"event\":\"done\",\"files\":3,\"bytes\":3,\"corrupt\":1", NULL };
+	const struct fmove_name name = { "n", "s", "" };
+	struct fmove *c = daemon_begin(answers);
+	struct fmove_verified out;
+	struct fmove_error err;
+
+	CU_ASSERT_EQUAL(fmove_verify(c, &name, opts, &out, &err), 0);
+	CU_ASSERT_EQUAL(out.corrupt, 1);
+	CU_ASSERT_EQUAL(out.other, 2);
+	daemon_end(c);
+}
+
+static void test_findings(void)
+{
+	struct found found = { .count = 0 };
+	const struct fmove_verify_options opts = { .finding = on_finding, .ctx = &found };
+
+	verify_finds(&opts);
+	CU_ASSERT_EQUAL(found.count, 3);
+	CU_ASSERT_EQUAL(found.kinds[0], FMOVE_FINDING_OTHER);
+	CU_ASSERT_EQUAL(found.kinds[1], FMOVE_FINDING_OTHER);
+	CU_ASSERT_EQUAL(found.kinds[2], FMOVE_CORRUPT);
+	verify_finds(NULL);
+}
+
+struct states {
+	unsigned count;
+	enum fmove_job_state states[2];
+};
+
+static bool on_job(void *ctx, const struct fmove_job *job)
+{
+	struct states *s = ctx;
+
+	s->states[s->count++ % 2] = job->state;
+	return true;
+}
+
+static void test_states_of_jobs(void)
+{
+	static const char *const answers[] = {
+		"\"event\":\"done\",\"jobs\":[{\"job\":\"1\",\"seq\":1,\"state\":\"dreaming\"},{\"job\":\"2\",\"seq\":2,\"state\":\"queued\"}]",
+		NULL };
+	struct fmove *c = daemon_begin(answers);
+	struct states s = { .count = 0 };
+	struct fmove_error err;
+
+	CU_ASSERT_EQUAL(fmove_jobs(c, false, on_job, &s, &err), 0);
+	CU_ASSERT_EQUAL(s.count, 2);
+	CU_ASSERT_EQUAL(s.states[0], FMOVE_JOB_OTHER);
+	CU_ASSERT_EQUAL(s.states[1], FMOVE_JOB_QUEUED);
+	daemon_end(c);
+}
+
+static const struct fm_test tests[] = {
+	{ "a finding of a kind that is not known is none that is, and counts", test_findings },
+	{ "a job in a state that is not known is in none that is", test_states_of_jobs },
+};
+FM_TEST_MAIN("newer", tests)
