@@ -117,9 +117,30 @@ static struct level *top(struct fm_scan *s)
 	return &s->levels[s->depth - 1];
 }
 
+/* What is in the version that is there, and may be nowhere else. */
+static int fail_target(const struct fm_scan *s, int code, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	const char *name = fm_path_show(s->path[0] ? s->path : ".", &shown);
+
+	if (code == -EACCES || code == -EPERM)
+		return fm_err_set(err, -EPERM, "\"%s\", which is there, cannot be read, so nobody knows what only it has: look at its "
+				  "owner and mode, or say --delete to keep nothing of it", name);
+	if (code == -ESTALE)
+		return fm_err_set(err, code, "\"%s\", which is there, changed while it was read; run it again when nothing writes there",
+				  name);
+	return fm_err_sys(err, code, "read \"%s\", which is there", name);
+}
+
 static int fail(struct fm_scan *s, int code, struct fm_err *err)
 {
-	return fm_reading_fail(err, code, s->path);
+	return s->opts.is_target ? fail_target(s, code, err) : fm_reading_fail(err, code, s->path);
+}
+
+/* What to do about a name that cannot be met. */
+static const char *way_out(const struct fm_scan *s)
+{
+	return s->opts.is_target ? "move it away, or say --delete to keep nothing of it" : "leave it out with --exclude";
 }
 
 /* ---- directories that are closed for now ---- */
@@ -232,10 +253,12 @@ static int enter(struct fm_scan *s, const char *name, struct fm_scan_met *out, s
 	if (s->depth > FM_TREE_DEPTH_MAX) {
 		struct fm_path_shown shown;
 
-		return fm_err_set(err, -ELOOP, "\"%s\": more than %d directories in one another; leave it out with "
-				  "--exclude", fm_path_show(s->path, &shown), FM_TREE_DEPTH_MAX);
+		return fm_err_set(err, -ELOOP, "\"%s\": more than %d directories in one another; %s",
+				  fm_path_show(s->path, &shown), FM_TREE_DEPTH_MAX, way_out(s));
 	}
 	fd = fm_reading_open_fd(top(s)->dir->fd, name, O_DIRECTORY, false);
+	if (fd == -ENOENT && s->opts.is_target)
+		return 0;
 	if (fd < 0)
 		return fail(s, fd, err);
 	dir = fm_scan_dir_new(fd, s->path, strlen(s->path));
@@ -300,8 +323,8 @@ static int make_path(struct fm_scan *s, const char *name, struct fm_err *err)
 	cut_path(s, dir_len);
 	if (len > NAME_LEN_MAX || dir_len + slash + len > FM_TREE_PATH_MAX)
 		return fm_err_set(err, -ENAMETOOLONG, "a name of %zu bytes in \"%s\" makes a path of %zu; names of %d "
-				  "bytes and paths of %d can be sent; leave it out with --exclude", len,
-				  fm_path_show(s->path, &shown), dir_len + slash + len, NAME_LEN_MAX, FM_TREE_PATH_MAX);
+				  "bytes and paths of %d can be moved; %s", len, fm_path_show(s->path, &shown),
+				  dir_len + slash + len, NAME_LEN_MAX, FM_TREE_PATH_MAX, way_out(s));
 	if (slash)
 		s->path[dir_len] = '/';
 	memcpy(s->path + dir_len + slash, name, len + 1);
@@ -352,13 +375,15 @@ static int meet(struct fm_scan *s, const struct dent *d, struct fm_scan_met *out
 	if (ret < 0)
 		return ret;
 	ret = type == DT_UNKNOWN || FM_FAULT("scan.unknown") ? ask_type(s, d->name, &type) : 0;
+	if (ret == -ENOENT && s->opts.is_target)
+		return 0;
 	if (ret < 0)
 		return fail(s, ret, err);
-	if (fm_exclude_matches(s->opts.exclude, s->path, d->name, type == DT_DIR))
+	if (s->opts.exclude && fm_exclude_matches(s->opts.exclude, s->path, d->name, type == DT_DIR))
 		return 0;
 	if (type == DT_DIR)
 		return enter(s, d->name, out, err);
-	if (type != DT_REG && type != DT_LNK)
+	if (type != DT_REG && type != DT_LNK && !s->opts.is_target)
 		return refuse(s, type, err);
 	*out = (struct fm_scan_met){ .dir = top(s)->dir, .name = d->name, .name_len = strlen(d->name), .type = type };
 	return 1;

@@ -11,6 +11,7 @@
 #define FM_TREE_SCAN_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "mover/tree/exclude.h"
@@ -39,13 +40,18 @@ struct fm_scan_opts {
 	struct fm_scan_dir *root;		/* a reference is taken */
 	const struct fm_exclude *exclude;	/* outlives the scan */
 	const char *skip_prefix;		/* names that begin so are not met; outlives the scan; NULL: none */
+	/*
+	 * Not of a source, but of the version that a sink has under the final name: special files are met too, a directory that
+	 * went is not, and the texts of errors say what to do there.
+	 */
+	bool is_target;
 };
 
 struct fm_scan_met {
 	struct fm_scan_dir *dir;	/* it is in, or, of a directory, itself; the scan's, valid until the next call */
 	const char *name;		/* terminated; of a directory ""; valid until the next call */
 	size_t name_len;
-	unsigned char type;		/* DT_DIR, DT_REG, DT_LNK */
+	unsigned char type;		/* DT_DIR, DT_REG, DT_LNK; is_target: any */
 };
 
 /* NULL: no memory. */

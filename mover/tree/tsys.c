@@ -175,6 +175,13 @@ int fm_tsys_set_mtime(int fd, int64_t mtime_ns)
 	return FM_FAULT("tree.set_mtime") ? -EIO : result(futimens(fd, times));
 }
 
+int fm_tsys_set_times(int fd, const struct stat *st)
+{
+	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+
+	return FM_FAULT("tree.set_mtime") ? -EIO : result(futimens(fd, times));
+}
+
 int fm_tsys_set_link(int dir, const char *name, int64_t mtime_ns)
 {
 	struct timespec times[2];
@@ -237,6 +244,16 @@ int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
 	if (!fm_is_component(from) || !fm_is_component(name))
 		return -EXDEV;
 	return FM_FAULT("tree.link") ? -EIO : result(linkat(from_dir, from, dir, name, 0));
+}
+
+int fm_tsys_is_mounted_on(int fd)
+{
+	struct statx stx;
+	int ret = FM_FAULT("tree.stat") ? -EIO : result(statx(fd, "", AT_EMPTY_PATH, 0, &stx));
+
+	if (ret < 0)
+		return ret;
+	return (stx.stx_attributes_mask & stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 int fm_tsys_unlink(int dir, const char *name, int flags)

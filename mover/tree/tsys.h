@@ -39,6 +39,7 @@ int fm_tsys_clone(int to, int from);		/* FICLONE */
 int fm_tsys_chmod(int fd, mode_t mode);
 int fm_tsys_chown(int fd, uid_t uid, gid_t gid);
 int fm_tsys_set_mtime(int fd, int64_t mtime_ns);
+int fm_tsys_set_times(int fd, const struct stat *st);	/* both, as there */
 int fm_tsys_set_xattr(int fd, const char *name, const void *value, size_t len);
 int fm_tsys_fsync(int fd);			/* 0 for a directory where there is no such thing */
 int fm_tsys_syncfs(int fd);
@@ -52,6 +53,9 @@ int fm_tsys_mkdir(int dir, const char *name);	/* 0700 */
 int fm_tsys_symlink(const char *target, int dir, const char *name);
 int fm_tsys_link(int from_dir, const char *from, int dir, const char *name);
 int fm_tsys_unlink(int dir, const char *name, int flags);
+
+/* 1: another file system, or another part of this one, is mounted on the directory. 0: not, or this kernel does not tell. */
+int fm_tsys_is_mounted_on(int fd);
 
 /* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
