@@ -95,7 +95,8 @@ struct fmove_result;
 struct fmove_options {
 	enum fmove_transport transport;
 	enum fmove_durability durability;
-	bool may_replace;		/* an existing file; not of fmove_get() */
+	/* an existing file, not of fmove_get(); a tree as a whole, or, with is_update, an entry of it of another kind */
+	bool may_replace;
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t timeout_ms;		/* for the whole transfer; 0: none */
 	enum fmove_priority priority;	/* which of those that wait is next */
@@ -175,6 +176,11 @@ struct fmove_result {
 	uint64_t reused_bytes;
 	bool is_reflinked;		/* ... by reflink, else by hard link */
 	uint64_t resumed_files;		/* were there from an earlier try */
+	/* names, compared with the version that was there; a dry run: what would be. An update that has none of the first three publishes nothing: */
+	uint64_t added;
+	uint64_t replaced;		/* with another content, kind, mode or owner */
+	uint64_t removed;		/* were only there, and went ... */
+	uint64_t kept;			/* ... or were taken over */
 	uint64_t wanted_files;		/* dry run: would be sent */
 	uint64_t wanted_bytes;
 	char note[160];			/* what was not as asked; may be empty */
@@ -213,6 +219,7 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 struct fmove_tree_options {
 	bool is_update;			/* move what differs (size, time) from the version that is replaced ... */
 	bool has_checksums;		/* ... or differs in content; implies is_update */
+	bool is_delete;			/* with is_update: what only that version has goes; else it comes into the new one */
 	bool is_dry_run;		/* say what would be moved, change nothing */
 	/* what to leave out, as in fnmatch(3): with a '/' the path below the root, else any name; NULL-terminated, or NULL */
 	const char *const *excludes;
@@ -311,6 +318,7 @@ struct fmove_job {
 	bool is_readback;
 	bool accepts_corrupt;
 	bool is_update;
+	bool is_delete;
 	bool has_checksums;
 	bool is_dry_run;
 	uint64_t rate_bytes;

@@ -714,6 +714,10 @@ static void tree_read(const struct fm_json *done, struct fmove_result *r)
 	(void)fm_json_u64(fm_json_get(done, "reused_bytes"), &r->reused_bytes);
 	(void)fm_json_bool(fm_json_get(done, "reflinked"), &r->is_reflinked);
 	(void)fm_json_u64(fm_json_get(done, "resumed_files"), &r->resumed_files);
+	(void)fm_json_u64(fm_json_get(done, "added"), &r->added);
+	(void)fm_json_u64(fm_json_get(done, "replaced"), &r->replaced);
+	(void)fm_json_u64(fm_json_get(done, "removed"), &r->removed);
+	(void)fm_json_u64(fm_json_get(done, "kept"), &r->kept);
 	(void)fm_json_u64(fm_json_get(done, "wanted_files"), &r->wanted_files);
 	(void)fm_json_u64(fm_json_get(done, "wanted_bytes"), &r->wanted_bytes);
 }
@@ -817,6 +821,8 @@ static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *
 	fm_jw_bool(w, "tree", true);
 	if (o && o->is_update)
 		fm_jw_bool(w, "update", true);
+	if (o && o->is_delete)
+		fm_jw_bool(w, "delete", true);
 	if (o && o->has_checksums)
 		fm_jw_bool(w, "checksum", true);
 	if (o && o->is_dry_run)
@@ -1015,6 +1021,7 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	j->is_readback = word_read(o, "verify", readbacks, 0) > 0;
 	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
 	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
+	(void)fm_json_bool(fm_json_get(o, "delete"), &j->is_delete);
 	(void)fm_json_bool(fm_json_get(o, "checksum"), &j->has_checksums);
 	(void)fm_json_bool(fm_json_get(o, "dry_run"), &j->is_dry_run);
 	(void)fm_json_u64(fm_json_get(o, "limit"), &j->rate_bytes);

@@ -116,7 +116,8 @@ static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t,
 	sink.is_update = o && (o->is_update || o->has_checksums);
 	sink.has_checksums = o && o->has_checksums;
 	sink.is_dry = o && o->is_dry_run;
-	sink.may_replace = (t->opts && t->opts->may_replace) || sink.is_update;
+	sink.is_delete = o && o->is_delete;
+	sink.may_replace = t->opts && t->opts->may_replace;
 	sink.has_owners = geteuid() == 0;
 	sink.is_synced = !t->opts || t->opts->durability != FMOVE_MEMORY;
 	sink.parent = dup_dir(parent_fd, err);

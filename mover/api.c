@@ -199,6 +199,8 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 	if (!ask->is_tree && (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
 		return fm_err_set(err, -EINVAL,
 				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need \"tree\": true");
+	if (ask->is_delete && (!ask->is_tree || (!ask->is_update && !ask->has_checksums)))
+		return fm_err_set(err, -EINVAL, "\"delete\" needs \"update\": true");
 	if (ask->op == FM_API_GET && ask->is_force && !ask->is_store && !ask->is_attended)
 		return fm_err_set(err, -EINVAL, "\"force\" has no meaning for get without \"local_store\"");
 	if (!ask->is_store && ask->local_path_len > 0)

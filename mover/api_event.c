@@ -140,6 +140,10 @@ static void tree_add(struct fm_json_writer *w, const struct fm_tree_count *c)
 	fm_jw_u64(w, "reused_bytes", c->reused_bytes);
 	fm_jw_bool(w, "reflinked", c->is_reflinked);
 	fm_jw_u64(w, "resumed_files", c->resumed_files);
+	fm_jw_u64(w, "added", c->added);
+	fm_jw_u64(w, "replaced", c->replaced);
+	fm_jw_u64(w, "removed", c->removed);
+	fm_jw_u64(w, "kept", c->kept);
 	fm_jw_u64(w, "wanted_files", c->wanted_files);
 	fm_jw_u64(w, "wanted_bytes", c->wanted_bytes);
 }

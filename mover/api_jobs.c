@@ -70,6 +70,7 @@ static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	if (o->retry_ns != FM_QUEUE_RETRY_ALWAYS)
 		fm_jw_u64(w, "retry_ms", o->retry_ns / FM_NS_PER_MS);
 	fm_jw_bool(w, "update", o->job.is_update);
+	fm_jw_bool(w, "delete", o->job.is_delete);
 	fm_jw_bool(w, "checksum", o->job.has_checksums);
 	fm_jw_bool(w, "dry_run", o->job.is_dry);
 	fm_jw_array(w, "exclude");

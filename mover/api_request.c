@@ -92,6 +92,7 @@ static const struct key keys[] = {
 	{ "partial", KEY_BOOL, AT(is_partial), OP(LIST), 0, 0, 0, NULL },
 	{ "tree", KEY_BOOL, AT(is_tree), TRANSFERS, 0, 0, 0, NULL },
 	{ "update", KEY_BOOL, AT(is_update), TRANSFERS, 0, 0, 0, NULL },
+	{ "delete", KEY_BOOL, AT(is_delete), TRANSFERS, 0, 0, 0, NULL },
 	{ "checksum", KEY_BOOL, AT(has_checksums), TRANSFERS, 0, 0, 0, NULL },
 	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS, 0, 0, 0, NULL },
 	{ "dev", KEY_U64, AT(dev), OP(PUT), 0, INT64_MAX, 0, NULL },

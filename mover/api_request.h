@@ -55,6 +55,7 @@ struct fm_api_request {
 	bool is_recursive;
 	bool is_partial;		/* list: unfinished transfers into it */
 	bool is_tree;			/* our end is a directory of the caller: see tree/channel.h */
+	bool is_delete;			/* tree, with is_update: what only the version there has goes */
 	bool is_update;			/* tree: send what differs ... */
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* tree: say what would be sent */

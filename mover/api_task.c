@@ -183,6 +183,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			 .is_buffered = a->is_buffered,
 			 .is_update = a->is_update || a->has_checksums,
 			 .has_checksums = a->has_checksums,
+			 .is_delete = a->is_delete,
 			 .is_dry = a->is_dry,
 			 .rate_bytes = a->rate_bytes,
 			 .timeout_ns = a->timeout_ms * FM_NS_PER_MS },

@@ -148,7 +148,7 @@ struct fm_job_opts {
 	struct fm_who who;		/* the local caller; peer is NULL */
 	enum fm_transport_want transport;
 	enum fm_durability durability;
-	bool may_replace;
+	bool may_replace;		/* a file, a tree as a whole; with is_update: an entry of another kind */
 	bool is_readback;		/* put: each chunk is read back from the far disk and compared */
 	bool is_held;			/* put: it gets its name only after fm_job_commit() */
 	bool is_buffered;		/* put of a caller's: through the page cache, since others read it at the same time */
@@ -160,6 +160,7 @@ struct fm_job_opts {
 	/* A tree (file->tree is set): */
 	bool is_update;			/* send what differs from the version that is replaced ... */
 	bool has_checksums;		/* ... by content */
+	bool is_delete;			/* ... and what only that version has goes; else it is kept */
 	bool is_dry;			/* say what would be sent, change nothing */
 	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
 };

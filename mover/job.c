@@ -666,6 +666,7 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	j->attr.type = FM_NODE_DIR;
 	j->attr.size = FM_SIZE_UNKNOWN;
 	j->is_update = o->is_update;
+	j->is_delete = o->is_delete;
 	j->has_checksums = o->has_checksums;
 	j->is_dry = o->is_dry;
 	fm_job_tree_listen(j);

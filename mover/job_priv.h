@@ -87,6 +87,7 @@ struct fm_job {
 	/* A tree. Its large files are jobs too, which have a parent. */
 	bool is_tree;
 	bool is_update;
+	bool is_delete;
 	bool has_checksums;
 	bool is_dry;
 	bool is_listening;		/* its file is there and tells us things */

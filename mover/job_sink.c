@@ -224,6 +224,7 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	j->attr.type = FM_NODE_DIR;
 	j->create.is_resumable = false;	/* the tree is told its source when it is created */
 	j->is_update = m->flags & FM_WIRE_PUT_UPDATE;
+	j->is_delete = m->flags & FM_WIRE_PUT_DELETE;
 	j->has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
 	j->is_dry = m->flags & FM_WIRE_PUT_DRY;
 	return 0;
@@ -400,6 +401,10 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	m->resumed_bytes = c->resumed_bytes;
 	m->damaged_files = c->damaged_files;
 	m->damaged_bytes = c->damaged_bytes;
+	m->added = c->added;
+	m->replaced = c->replaced;
+	m->removed = c->removed;
+	m->kept = c->kept;
 	if (j->file->note != j->note_said)
 		m->note = fm_wire_str(j->file->note ? j->file->note : "");
 	if (j->is_ours)

@@ -34,7 +34,7 @@ static uint16_t put_flags(const struct fm_job *j)
 
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
-	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) |
+	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) | (j->is_delete ? FM_WIRE_PUT_DELETE : 0) |
 			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0));
 }
 
@@ -330,6 +330,10 @@ static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 						 .resumed_bytes = m->resumed_bytes,
 						 .damaged_files = m->damaged_files,
 						 .damaged_bytes = m->damaged_bytes,
+						 .added = m->added,
+						 .replaced = m->replaced,
+						 .removed = m->removed,
+						 .kept = m->kept,
 						 .wanted_files = ours.wanted_files,
 						 .wanted_bytes = ours.wanted_bytes,
 						 .is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED };

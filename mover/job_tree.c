@@ -390,6 +390,7 @@ int fm_job_tree_create(struct fm_job *j)
 	struct fm_store *store = j->store_ref->store;
 	struct fm_create_tree how = { .may_replace = j->create.may_replace,
 				      .is_update = j->is_update,
+				      .is_delete = j->is_delete,
 				      .has_checksums = j->has_checksums,
 				      .is_dry = j->is_dry,
 				      .is_durable = j->is_durable,

@@ -77,6 +77,10 @@ static const struct field result_fields[] = {
 	{ "resumed_files", FIELD_U64, RESULT(tree.resumed_files), 0, NULL },
 	{ "tree_resumed_bytes", FIELD_U64, RESULT(tree.resumed_bytes), 0, NULL },
 	{ "tree_damaged_bytes", FIELD_U64, RESULT(tree.damaged_bytes), 0, NULL },
+	{ "added", FIELD_U64, RESULT(tree.added), 0, NULL },
+	{ "replaced", FIELD_U64, RESULT(tree.replaced), 0, NULL },
+	{ "removed", FIELD_U64, RESULT(tree.removed), 0, NULL },
+	{ "kept", FIELD_U64, RESULT(tree.kept), 0, NULL },
 	{ "reflinked", FIELD_BOOL, RESULT(tree.is_reflinked), 0, NULL },
 	{ NULL, FIELD_U64, 0, 0, NULL },
 };
@@ -97,6 +101,7 @@ static const struct field opts_fields[] = {
 	{ "timeout_ns", FIELD_U64, OPTS(job.timeout_ns), 0, NULL },
 	{ "tree", FIELD_BOOL, OPTS(is_tree), 0, NULL },
 	{ "update", FIELD_BOOL, OPTS(job.is_update), 0, NULL },
+	{ "delete", FIELD_BOOL, OPTS(job.is_delete), 0, NULL },
 	{ "checksum", FIELD_BOOL, OPTS(job.has_checksums), 0, NULL },
 	{ "dry_run", FIELD_BOOL, OPTS(job.is_dry), 0, NULL },
 	{ NULL, FIELD_U64, 0, 0, NULL },

@@ -335,6 +335,7 @@ static void open_tree(struct fm_queue_try *t)
 	const struct fm_queue_opts *o = &t->job->o;
 	const struct fm_create_tree how = { .may_replace = o->job.may_replace,
 					    .is_update = o->job.is_update,
+					    .is_delete = o->job.is_delete,
 					    .has_checksums = o->job.has_checksums,
 					    .is_dry = o->job.is_dry,
 					    .is_durable = durability_of(t) == FM_DURABILITY_DISK,

@@ -200,6 +200,7 @@ struct fm_create {
 struct fm_create_tree {
 	struct fm_identity source;	/* of its root */
 	bool may_replace;
+	bool is_delete;			/* with is_update: what only the version that is replaced has goes; else it is kept */
 	bool is_update;			/* what is unchanged comes from the version that is replaced ... */
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* answer offers, change nothing */

@@ -99,7 +99,8 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 		return fm_err_set(err, -ENOTDIR, "\"%s\" is there and is no directory: a tree does not replace it; remove it or choose another name",
 				  fm_path_show(path, &shown));
 	if (!may_replace)
-		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --force or --update replaces it", fm_path_show(path, &shown));
+		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, and a / "
+				  "at the end of the name puts it inside", fm_path_show(path, &shown));
 	return 0;
 }
 
@@ -110,8 +111,9 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.parent = parent->fd,
 		.name = parent->name,
 		.path = path,
-		.may_replace = how->may_replace || how->is_update || dir->may_replace,
+		.may_replace = how->may_replace,
 		.is_update = how->is_update,
+		.is_delete = how->is_delete,
 		.has_checksums = how->has_checksums,
 		.has_owners = dir->owner == FM_OWNER_CALLER,
 		/* What the entries say was written by the caller's own process. */
@@ -129,7 +131,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.ctx = dir,
 	};
 	struct fm_tree *tree;
-	int ret = check_target(parent, path, opts.may_replace || how->is_dry, err);
+	int ret = check_target(parent, path, how->may_replace || how->is_update, err);
 
 	if (ret < 0) {
 		close(parent->fd);

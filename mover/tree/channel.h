@@ -45,7 +45,7 @@ struct fm_err;
 struct fm_holder;
 struct fm_tree;
 
-#define FM_CHANNEL_VERSION 2
+#define FM_CHANNEL_VERSION 3
 #define FM_CHANNEL_SOCKETS_MIN 2
 #define FM_CHANNEL_SOCKETS_MAX 7		/* with the memory file, what one message of the local API can carry */
 #define FM_CHANNEL_PACK_MAX (1u << 20)		/* bytes of a pack, either way */

@@ -18,7 +18,7 @@
 #define MODE_MAX 01777u
 #define ASK_FLAGS_BEGIN (FM_CHANNEL_OFFERING | FM_CHANNEL_CHECKSUMS | FM_CHANNEL_OWNERS | FM_CHANNEL_DRY)
 #define ANSWER_FLAGS (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_REFLINKED | FM_CHANNEL_MORE | FM_CHANNEL_LOST)
-#define COUNT_FIELDS 13u
+#define COUNT_FIELDS 17u
 
 _Static_assert(16 + 20 + FM_CHANNEL_ACKS_MAX * 8 + FM_CHANNEL_NEEDS_MAX * (10 + FM_TREE_OFFERS_MAX / 8) <= FM_CHANNEL_ASK_MAX,
 	       "a full FILL fits");
@@ -366,7 +366,8 @@ static void put_count(struct fm_writer *w, const struct fm_tree_count *c)
 {
 	const uint64_t fields[COUNT_FIELDS] = { c->files, c->dirs, c->links, c->hard_links, c->bytes, c->reused_files,
 						c->reused_bytes, c->resumed_files, c->resumed_bytes, c->wanted_files,
-						c->wanted_bytes, c->damaged_files, c->damaged_bytes };
+						c->wanted_bytes, c->damaged_files, c->damaged_bytes, c->added, c->replaced,
+						c->removed, c->kept };
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		fm_put_le64(w, fields[i]);
@@ -386,7 +387,8 @@ static void get_count(struct fm_reader *r, struct fm_tree_count *c)
 {
 	uint64_t *const fields[COUNT_FIELDS] = { &c->files, &c->dirs, &c->links, &c->hard_links, &c->bytes, &c->reused_files,
 						 &c->reused_bytes, &c->resumed_files, &c->resumed_bytes, &c->wanted_files,
-						 &c->wanted_bytes, &c->damaged_files, &c->damaged_bytes };
+						 &c->wanted_bytes, &c->damaged_files, &c->damaged_bytes, &c->added, &c->replaced,
+						 &c->removed, &c->kept };
 
 	for (unsigned i = 0; i < COUNT_FIELDS; i++)
 		*fields[i] = get_number(r);

@@ -45,6 +45,14 @@ struct fm_sink_made {
 	size_t paths_cap;
 };
 
+/* What was met of the version that is replaced. */
+struct fm_sink_tally {
+	uint64_t met;			/* names that are in both */
+	uint64_t other;			/* of those, the ones that are no directories in both ... */
+	uint64_t same;			/* ... and do not differ in anything */
+	uint64_t dirs;			/* directories in both whose mode or owner differs */
+};
+
 enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISCARDED };
 
 struct fm_sink {
@@ -61,6 +69,12 @@ struct fm_sink {
 	int lock;
 	int data;			/* the tree that is being made */
 	int old;			/* the one under the final name; -1: none */
+	bool is_merging;		/* what only the old one has comes into the new one */
+	bool is_same;			/* nothing differs: it is not published */
+	pthread_mutex_t surveying;
+	bool is_surveyed;
+	uint64_t old_names;		/* of the old one, as far as that is known */
+	struct fm_err survey_err;
 	bool is_moved;			/* data has the .new name now */
 	int was[FM_SINK_WAS_MAX];	/* what earlier tries made; the last is the youngest */
 	unsigned was_count;
@@ -76,6 +90,7 @@ struct fm_sink {
 
 	pthread_mutex_t counting;
 	struct fm_tree_count total;
+	struct fm_sink_tally tally;
 
 	pthread_mutex_t journaling;
 	struct fm_journal *journal;
@@ -93,6 +108,8 @@ struct fm_sink {
 
 	struct fm_deferred deferred;
 	bool has_deferred;
+	struct fm_deferred carried;	/* directories that only the old version had */
+	bool has_carried;
 
 	struct fm_manifest manifest;
 	bool has_manifest;
@@ -118,6 +135,7 @@ struct fm_sink_call {
 	struct fm_sink_dir old;
 	struct fm_sink_dir *was;	/* was_count of them; NULL: not asked yet */
 	struct fm_tree_count count;	/* made by this call */
+	struct fm_sink_tally tally;
 };
 
 /* A name in a directory below data. */
@@ -210,6 +228,9 @@ int fm_sink_set_mode(struct fm_sink *s, int fd, const struct fm_pack_entry *e, c
 int fm_sink_set_attrs(struct fm_sink *s, int fd, const struct fm_pack_entry *e, const struct fm_digest *digest, bool is_final,
 		      struct fm_err *err);
 
+/* Whether what is open has exactly the entry's extended attributes. 1, 0, -errno. */
+int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e);
+
 /* Whether a file has exactly what the entry says: mode, owner and extended attributes, where they are kept. 1, 0, -errno. */
 int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name, const struct fm_pack_entry *e);
 
@@ -246,6 +267,47 @@ int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, 
 
 /* 1: the file was taken from the version that is replaced (dry: could be). 0: it has to come. */
 int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* ---- sink_meet.c ---- */
+
+enum fm_sink_met { FM_SINK_MET_NOTHING, FM_SINK_MET_OTHER, FM_SINK_MET_SAME };
+
+/*
+ * What has the entry's name in the version that is replaced. Of a file MET_SAME is never said: who reads it knows. Negative:
+ * it is of another kind, and may not be replaced (-EEXIST), or an error.
+ */
+int fm_sink_meet(struct fm_sink_call *call, const struct fm_pack_entry *e);
+
+/* The same in a dry run, and it is counted. is_same: of a file. */
+int fm_sink_meet_dry(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_same);
+
+/* "PATH is a directory there ...": -EEXIST. */
+int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, bool is_dir_there, struct fm_err *err);
+
+/* ---- sink_merge.c ---- */
+
+/*
+ * Before anything comes: how many names the old version has. What cannot be read of it, or is another file system, is refused
+ * if all of it is to stay. Whoever calls it second waits for the first.
+ */
+int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
+
+/* Everything came: what only the old version has is taken over, or counted if it goes. */
+int fm_sink_merge(struct fm_sink_call *call);
+
+/* The totals, and whether there is anything to publish. */
+void fm_sink_settle(struct fm_sink *s);
+
+/*
+ * The new version has the name; the replaced one that of `name`. What appeared in that one since it was looked through is taken over.
+ * 1: something was. Negative: not all could be.
+ */
+int fm_sink_merge_late(struct fm_sink *s, const char *name, struct fm_err *err);
+
+/* ---- sink_carry.c ---- */
+
+/* The directories that were taken over get what the old ones have: when nothing is made in them any more. */
+int fm_sink_finish_carried(struct fm_sink_call *call);
 
 /* ---- sink_manifest.c ---- */
 

@@ -33,8 +33,11 @@ static int meet_dir(struct fm_sink_call *call, const struct fm_sink_at *at)
 static int apply_dir(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at at;
-	int ret;
+	int ret = fm_sink_meet(call, e);
 
+	if (ret < 0)
+		return ret;
+	call->tally.dirs += ret == FM_SINK_MET_OTHER;
 	if (e->path_len == 0)
 		return defer(call, e);
 	ret = fm_sink_at(call, e->path, e->path_len, &at);
@@ -66,7 +69,8 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	char target[FM_TREE_PATH_MAX + 1];
 	struct fm_sink_at at;
-	int ret = fm_sink_at(call, e->path, e->path_len, &at);
+	int met = fm_sink_meet(call, e);
+	int ret = met < 0 ? met : fm_sink_at(call, e->path, e->path_len, &at);
 
 	if (ret < 0)
 		return ret;
@@ -78,6 +82,7 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 	if (ret < 0)
 		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len, call->err);
 	call->count.links++;
+	call->tally.same += met == FM_SINK_MET_SAME;
 	if (call->s->opts.has_owners)
 		ret = fm_tsys_own_link(at.dir, at.name, e->uid, e->gid);
 	if (ret == 0)
@@ -91,8 +96,10 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 static int apply_later(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at at;
-	int ret = fm_sink_at(call, e->path, e->path_len, &at);
+	int ret = e->type == FM_PACK_HARD ? fm_sink_meet(call, e) : 0;
 
+	if (ret >= 0)
+		ret = fm_sink_at(call, e->path, e->path_len, &at);
 	return ret < 0 ? ret : defer(call, e);
 }
 
@@ -102,7 +109,7 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 	int ret;
 
 	if (e->type != FM_PACK_FILE && call->s->opts.is_dry)
-		return 0;
+		return e->type == FM_PACK_ATTR ? 0 : fm_sink_meet_dry(call, e, false);
 	switch (e->type) {
 	case FM_PACK_FILE:
 		if (!is_offer)
@@ -163,6 +170,8 @@ int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits
 	int ret = fm_sink_enter(s, err);
 
 	*count = 0;
+	if (ret == 0)
+		ret = fm_sink_survey(s, err);
 	if (ret < 0)
 		return ret;
 	if (fm_pack_open(&r, pack, len) < 0)

@@ -152,7 +152,7 @@ static bool has_xattr(int fd, const struct fm_pack_xattr *x, char *buf)
 	return len == (ssize_t)x->value_len && memcmp(buf, x->value, x->value_len) == 0;
 }
 
-static int has_xattrs(int fd, const struct fm_pack_entry *e)
+int fm_sink_has_xattrs(int fd, const struct fm_pack_entry *e)
 {
 	char *buf = fm_tsys_alloc(FM_TREE_XATTRS_MAX);
 	struct fm_pack_xattr x;
@@ -191,7 +191,7 @@ int fm_sink_has_attrs(const struct fm_sink *s, int dir, const char *name, const 
 	fd = fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return 0;
-	ret = has_xattrs(fd, e);
+	ret = fm_sink_has_xattrs(fd, e);
 	close(fd);
 	return ret;
 }

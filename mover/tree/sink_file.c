@@ -152,11 +152,15 @@ int fm_sink_file(struct fm_sink_call *call, const struct fm_pack_entry *e)
 int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at at;
-	int ret = fm_sink_at(call, e->path, e->path_len, &at);
+	uint64_t same = call->tally.same;
+	int dry, ret = call->s->opts.is_dry ? 0 : fm_sink_meet(call, e);
 
+	if (ret >= 0)
+		ret = fm_sink_at(call, e->path, e->path_len, &at);
 	if (ret == 0 && call->s->was_count > 0)
 		ret = fm_sink_resume(call, &at, e);
 	if (ret == 0 && call->s->old >= 0 && call->s->opts.is_update)
 		ret = fm_sink_reuse(call, &at, e);
-	return ret;
+	dry = ret >= 0 && call->s->opts.is_dry ? fm_sink_meet_dry(call, e, call->tally.same > same) : 0;
+	return dry < 0 ? dry : ret;
 }

@@ -3,7 +3,8 @@
  * sink_finish - everything came: what had to wait is done, and the tree moves beside its final name.
  *
  * Order: attributes of large files, before any of them gets a second name (a file with other names may be one of the version
- * that is replaced, and is not touched). Hard links, which move the times of directories. Directories: first those that may be
+ * that is replaced, and is not touched). Hard links, which move the times of directories. What only the replaced version has
+ * (sink_merge.c). Directories: first those that may be
  * entered when they have their mode, then the others, the deepest first. The root, when the tree has been moved: its
  * mode may forbid that. Then one sync for all of it.
  */
@@ -110,7 +111,7 @@ static int take_hard(struct finish *f, const struct fm_sink_at *at)
 	return ret;
 }
 
-static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at)
+static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at, bool is_same)
 {
 	int ret = fm_tsys_link(first->dir, first->name, at->dir, at->name);
 
@@ -121,18 +122,21 @@ static int link_hard(struct finish *f, const struct fm_sink_at *first, const str
 				      "is a file that never came, but another name of it did", f->call.err);
 	if (ret < 0)
 		return fm_sink_fail(f->call.s, ret, "make the hard link", at->path, at->path_len, f->call.err);
-	return take_hard(f, at);
+	ret = take_hard(f, at);
+	f->call.tally.same += ret == 0 && is_same;
+	return ret;
 }
 
 static int finish_hard(struct finish *f, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at first, at;
-	int ret = fm_sink_at(&f->call, e->path, e->path_len, &at);
+	int met = fm_sink_meet(&f->call, e);
+	int ret = met < 0 ? met : fm_sink_at(&f->call, e->path, e->path_len, &at);
 
 	if (ret == 0)
 		ret = fm_sink_at(&f->first, e->target, e->target_len, &first);
 	if (ret == 0)
-		ret = link_hard(f, &first, &at);
+		ret = link_hard(f, &first, &at, met == FM_SINK_MET_SAME);
 	return ret < 0 ? ret : fm_sink_list(&f->call, e);
 }
 
@@ -228,6 +232,10 @@ static int finish_entries(struct finish *f)
 	if (ret == 0)
 		ret = run_pass(f, FM_PACK_HARD, finish_hard);
 	if (ret == 0)
+		ret = fm_sink_merge(&f->call);
+	if (ret == 0)
+		ret = fm_sink_finish_carried(&f->call);
+	if (ret == 0)
 		ret = run_pass(f, FM_PACK_DIR, finish_dir);
 	for (f->depth = FM_TREE_DEPTH_MAX + 1; ret == 0 && f->depth > 0; f->depth--)
 		if (f->is_deep[f->depth])
@@ -286,12 +294,18 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	if (ret == 0)
 		ret = refuse_pieces(s, &ours);
 	if (ret == 0)
+		ret = fm_sink_survey(s, &ours);
+	if (ret == 0)
 		ret = finish_entries(&f);
+	fm_sink_end(&f.call);		/* its counts are wanted now */
+	fm_sink_begin(&f.call, s, &ours);
 	if (ret == 0)
+		fm_sink_settle(s);
+	if (ret == 0 && !s->is_same)
 		ret = move_out(&f);
-	if (ret == 0)
+	if (ret == 0 && !s->is_same)
 		ret = fm_sink_place_manifest(s, &ours);
-	if (ret == 0)
+	if (ret == 0 && !s->is_same)
 		ret = is_durable ? fm_sink_sync(s, &ours) : fm_sink_may_go_on(s, &ours);
 	fm_sink_end(&f.call);
 	fm_sink_end(&f.first);

@@ -8,6 +8,7 @@
  * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
  *                         under the name: a note says so.
  * The fsync fails:        undone, and nothing is kept.
+ * Nothing differs:        an update publishes nothing; what is there stays.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,6 +33,8 @@ struct place {
 	struct fm_sink *s;
 	enum placed placed;
 	char old_name[FM_STAGING_NAME_LEN + 1];
+	bool is_kept;		/* something of the replaced version is nowhere else: */
+	struct fm_err late;	/* why */
 };
 
 /* ------------------------------------------------------------------------------------------------- names */
@@ -96,9 +99,9 @@ static int place_tree(struct place *p, struct fm_err *err)
 		is_taken = ret == 0;
 		if (is_taken && !S_ISDIR(st.st_mode))
 			return fm_err_set(err, -ENOTDIR, "\"%s\": is no directory now; a tree does not replace it", shown.text);
-		if (is_taken && !s->opts.may_replace)
-			return fm_err_set(err, -EEXIST, "\"%s\": was made by somebody else meanwhile; it is replaced only if "
-					  "asked for (--force)", shown.text);
+		if (is_taken && !s->opts.may_replace && !s->opts.is_update)
+			return fm_err_set(err, -EEXIST, "directory \"%s\" exists: somebody else made it meanwhile; --update merges into it, "
+					  "--replace puts this one in its place", shown.text);
 		ret = is_taken ? place_over(p) : place_free(p);
 		if (ret != (is_taken ? -ENOENT : -EEXIST))
 			break;
@@ -130,6 +133,17 @@ static void warn_left(const struct fm_sink *s, const char *name, int ret)
 		fm_log_warn("%s: cannot remove %s beside it, it is tried again later: %s", s->opts.path, name, fm_err_name(ret));
 }
 
+/* What of the replaced version is nowhere else stays where it is. */
+static void say_kept(const struct place *p)
+{
+	struct fm_sink *s = p->s;
+
+	fm_log_warn("%s: what appeared in the version that was replaced is not in the new one; it stays in %s: %s", s->opts.path,
+		    p->old_name, p->late.text);
+	snprintf(s->note, sizeof(s->note), "what appeared in it meanwhile could not be taken over: it is in %s beside it", p->old_name);
+	s->tree.note = s->note;
+}
+
 /* The version that was replaced. */
 static void put_old_away(struct place *p)
 {
@@ -137,7 +151,9 @@ static void put_old_away(struct place *p)
 	struct fm_tree_freed freed = fm_sink_freed(s);
 	int ret = p->placed == PLACED_EXCHANGED ? move_to_old(p, s->new_name) : 0;
 
-	if (ret == 0 && s->opts.grace_ns == 0)
+	if (p->is_kept)
+		say_kept(p);
+	else if (ret == 0 && s->opts.grace_ns == 0)
 		ret = fm_tree_remove(s->opts.parent, p->old_name, &freed);
 	warn_left(s, p->old_name, ret);
 }
@@ -160,6 +176,41 @@ static void remove_staging(struct fm_sink *s)
 	warn_left(s, s->tree_name, ret);
 }
 
+/*
+ * What appeared in the version that was replaced, while the new one was made, comes into that. It is under the .new name still, where no
+ * sweep takes it away.
+ */
+static void merge_late(struct place *p, bool is_durable)
+{
+	struct fm_sink *s = p->s;
+	int ret = fm_sink_merge_late(s, p->placed == PLACED_EXCHANGED ? s->new_name : p->old_name, &p->late);
+
+	if (ret > 0 && is_durable)
+		ret = fm_sink_sync(s, &p->late);
+	p->is_kept = ret < 0;
+}
+
+/* Nothing differs from what is under the name, if that is still what was compared. */
+static int leave_same(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct stat st, old;
+	int ret = fm_tsys_fstatat(s->opts.parent, s->opts.name, &st);
+
+	if (ret == 0)
+		ret = fm_tsys_fstat(s->old, &old);
+	if (ret == 0 && (st.st_ino != old.st_ino || st.st_dev != old.st_dev))
+		ret = -ENOENT;
+	if (ret == -ENOENT)
+		return fm_err_set(err, -ESTALE, "\"%s\": was replaced meanwhile by somebody else; run it again",
+				  fm_path_show(s->opts.path, &shown));
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
+	s->state = FM_SINK_PUBLISHED;
+	remove_staging(s);
+	return 0;
+}
+
 /* ----------------------------------------------------------------------------------------------- the table */
 
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
@@ -168,7 +219,9 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	struct place p = { .s = s };
 	int ret = fm_sink_may_go_on(s, err);
 
-	assert(s->state == FM_SINK_OPEN && s->is_moved);
+	assert(s->state == FM_SINK_OPEN && (s->is_moved || s->is_same));
+	if (ret == 0 && s->is_same)
+		return leave_same(s, err);
 	if (ret == 0)
 		ret = place_tree(&p, err);
 	if (ret < 0)
@@ -182,6 +235,8 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	s->is_moved = s->is_manifest_placed = false;
 	if (p.placed == PLACED_TWICE)
 		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
+	if (p.placed != PLACED_FREE && s->opts.is_update && !s->opts.is_delete)
+		merge_late(&p, is_durable);
 	if (p.placed != PLACED_FREE)
 		put_old_away(&p);
 	remove_staging(s);

@@ -100,8 +100,10 @@ static int open_content(struct old_file *old, const char *name)
 
 /* --------------------------------------------------------------------------------------------------- taking it */
 
-static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink)
+/* same: of the old version's, whether it differs in nothing, attributes included. */
+static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *e, bool is_reflink, bool is_same)
 {
+	call->tally.same += is_same;
 	call->count.files++;
 	call->count.bytes += e->size;
 	call->count.reused_files++;
@@ -130,6 +132,12 @@ static int fill_clone(struct fm_sink_call *call, int fd, const struct old_file *
 	}
 	digest.mtime_ns = e->mtime_ns;
 	return fm_sink_set_attrs(call->s, fd, e, is_known ? &digest : NULL, is_final, call->err);
+}
+
+/* Whether all but the content is what the entry says. */
+static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at, const struct old_file *old, const struct fm_pack_entry *e)
+{
+	return fm_tsys_mtime(&old->st) == e->mtime_ns && fm_sink_has_attrs(call->s, old->dir, at->name, e) > 0;
 }
 
 /* 1: cloned. 0: this file system cannot, or not this file. */
@@ -163,7 +171,7 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, con
 		unlinkat(at->dir, at->name, 0);
 	close(fd);
 	if (ret > 0)
-		count_reused(call, e, true);
+		count_reused(call, e, true, has_all_attrs(call, at, old, e));
 	return ret;
 }
 
@@ -181,7 +189,7 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 {
 	int ret;
 
-	if (fm_tsys_mtime(&old->st) != e->mtime_ns || fm_sink_has_attrs(call->s, old->dir, at->name, e) <= 0)
+	if (!has_all_attrs(call, at, old, e))
 		return 0;
 	ret = fm_tsys_link(old->dir, at->name, at->dir, at->name);
 	if (ret == -EEXIST)
@@ -197,7 +205,7 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 		unlinkat(at->dir, at->name, 0);
 		return ret;
 	}
-	count_reused(call, e, false);
+	count_reused(call, e, false, true);
 	return 1;
 }
 
@@ -208,10 +216,13 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 	if (ret <= 0)
 		return ret;
 	if (call->s->opts.is_dry) {
-		count_reused(call, e, false);
+		count_reused(call, e, false, has_all_attrs(call, at, old, e));
 		return 1;
 	}
-	ret = try_clone(call, at, old, e);
+	/* What has other names keeps them in a merge. */
+	ret = call->s->is_merging && old->st.st_nlink > 1 ? try_link(call, at, old, e) : 0;
+	if (ret == 0)
+		ret = try_clone(call, at, old, e);
 	return ret != 0 ? ret : try_link(call, at, old, e);
 }
 

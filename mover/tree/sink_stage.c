@@ -36,16 +36,18 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 	if (!S_ISDIR(st.st_mode))
 		return fm_err_set(err, -ENOTDIR, "\"%s\": is a %s; a tree does not replace it, remove it first", shown.text,
 				  S_ISREG(st.st_mode) ? "file" : S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
-	if (!s->opts.may_replace && !s->opts.is_dry)
-		return fm_err_set(err, -EEXIST, "\"%s\": exists; it is replaced only if asked for (--force, --update)", shown.text);
-	if (!s->opts.is_update)
-		return 0;
+	if (!s->opts.may_replace && !s->opts.is_update)
+		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, "
+				  "and a / at the end of the name puts it inside", shown.text);
 	s->old = fm_tsys_open(s->opts.parent, s->opts.name, DIR_FLAGS, 0);
-	if (s->old >= 0)
+	if (s->old >= 0) {
+		s->is_merging = s->opts.is_update && !s->opts.is_delete;
 		return 0;
+	}
 	ret = s->old;
 	s->old = -1;
-	return fm_sink_fail(s, ret, "open", NULL, 0, err);
+	/* What is replaced as a whole is opened only to be counted. */
+	return s->opts.is_update ? fm_sink_fail(s, ret, "open", NULL, 0, err) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------- earlier tries */

@@ -54,6 +54,11 @@ struct fm_tree_count {
 	uint64_t resumed_bytes;
 	uint64_t damaged_files;		/* of those that were there, small ones that were not what they should be: they come again */
 	uint64_t damaged_bytes;
+	/* sink: of all names, compared with the version that is replaced (none, and nothing is counted, if there is no such one): */
+	uint64_t added;			/* were not in it */
+	uint64_t replaced;		/* were, with another content, kind, mode or owner */
+	uint64_t removed;		/* of what only it has, what goes ... */
+	uint64_t kept;			/* ... and what was taken over */
 	uint64_t wanted_files;		/* of those that were offered, what the sink asked for */
 	uint64_t wanted_bytes;
 	bool is_reflinked;		/* reused by reflink; else by hard link */
@@ -183,8 +188,10 @@ struct fm_tree_sink_opts {
 	int parent;			/* the directory in which the tree gets its name; taken over, also on error */
 	const char *name;		/* in it; copied */
 	const char *path;		/* for messages; copied */
-	bool may_replace;		/* an existing tree */
-	bool is_update;			/* unchanged files come from the tree that is replaced */
+	/* An existing tree as a whole; with is_update: an entry of it of another kind, by what came under its name. */
+	bool may_replace;
+	bool is_update;			/* unchanged files come from the tree that is replaced, and what only it has does ... */
+	bool is_delete;			/* ... not */
 	bool has_checksums;		/* unchanged is told by the content's CRC32C, not by size and time */
 	bool has_owners;		/* apply owner, extended attributes, ACLs as sent; else they are this process's */
 	bool has_one_owner;		/* with has_owners: all belongs to uid and gid, whoever the entries name */

@@ -157,6 +157,7 @@ void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *
 	call->old.has_path = false;
 	call->was = NULL;
 	call->count = (struct fm_tree_count){ 0 };
+	call->tally = (struct fm_sink_tally){ 0 };
 }
 
 static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
@@ -174,7 +175,19 @@ static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
 	to->damaged_bytes += n->damaged_bytes;
 	to->wanted_files += n->wanted_files;
 	to->wanted_bytes += n->wanted_bytes;
+	to->added += n->added;
+	to->replaced += n->replaced;
+	to->removed += n->removed;
+	to->kept += n->kept;
 	to->is_reflinked |= n->is_reflinked;
+}
+
+static void add_tally(struct fm_sink_tally *to, const struct fm_sink_tally *n)
+{
+	to->met += n->met;
+	to->other += n->other;
+	to->same += n->same;
+	to->dirs += n->dirs;
 }
 
 void fm_sink_end(struct fm_sink_call *call)
@@ -188,6 +201,7 @@ void fm_sink_end(struct fm_sink_call *call)
 	fm_tsys_free(call->was);
 	pthread_mutex_lock(&s->counting);
 	add_count(&s->total, &call->count);
+	add_tally(&s->tally, &call->tally);
 	pthread_mutex_unlock(&s->counting);
 }
 
@@ -214,12 +228,26 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 	return ret < 0 || s->opts.is_dry ? ret : fm_sink_log(s, err);
 }
 
+/* What only the version that is there has: all of it that nothing met. */
+static void count_rest(const struct fm_sink *s, struct fm_tree_count *out)
+{
+	uint64_t rest = s->old_names > s->tally.met ? s->old_names - s->tally.met : 0;
+
+	if (s->old < 0 || !s->opts.is_dry)
+		return;
+	if (s->is_merging)
+		out->kept = rest;
+	else
+		out->removed = rest;
+}
+
 static void sink_count(struct fm_tree *t, struct fm_tree_count *out)
 {
 	struct fm_sink *s = fm_sink_of(t);
 
 	pthread_mutex_lock(&s->counting);
 	*out = s->total;
+	count_rest(s, out);
 	pthread_mutex_unlock(&s->counting);
 }
 
@@ -240,6 +268,8 @@ static void sink_free(struct fm_sink *s)
 	fm_sink_free_made(s);
 	if (s->has_deferred)
 		fm_deferred_close(&s->deferred);
+	if (s->has_carried)
+		fm_deferred_close(&s->carried);
 	if (s->has_manifest)
 		fm_manifest_close(&s->manifest);
 	fm_journal_close(s->journal);
@@ -252,6 +282,7 @@ static void sink_free(struct fm_sink *s)
 	close_if_open(s->opts.parent);
 	pthread_mutex_destroy(&s->beginning);
 	pthread_mutex_destroy(&s->counting);
+	pthread_mutex_destroy(&s->surveying);
 	pthread_mutex_destroy(&s->journaling);
 	pthread_mutex_destroy(&s->logging);
 	pthread_mutex_destroy(&s->making);
@@ -307,6 +338,7 @@ static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 	atomic_init(&s->folds, -1);
 	pthread_mutex_init(&s->beginning, NULL);
 	pthread_mutex_init(&s->counting, NULL);
+	pthread_mutex_init(&s->surveying, NULL);
 	pthread_mutex_init(&s->journaling, NULL);
 	pthread_mutex_init(&s->logging, NULL);
 	pthread_mutex_init(&s->making, NULL);

@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 4
+#define FM_WIRE_VERSION 5
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -154,14 +154,15 @@ struct fm_wire_ping {
 /* Durability asked for. */
 enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1, FM_WIRE_DURABLE_MEMORY = 2 };
 
-#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file (tree) may be replaced */
+#define FM_WIRE_PUT_REPLACE 1u		/* flags of PUT: an existing file (tree; of an update, entry of another kind) may be replaced */
 #define FM_WIRE_PUT_DENSE 2u		/* the source has no holes */
 #define FM_WIRE_PUT_TREE 4u		/* a directory; size is unknown, mode and mtime are 0 */
 #define FM_WIRE_PUT_UPDATE 8u		/* tree: send what differs from the version that is replaced ... */
 #define FM_WIRE_PUT_CHECKSUM 16u	/* ... by content, not by size and mtime */
 #define FM_WIRE_PUT_DRY 32u		/* tree: say what would be sent, change nothing */
 #define FM_WIRE_PUT_READBACK 64u	/* read every chunk back after it was written and compare */
-#define FM_WIRE_PUT_FLAGS 127u
+#define FM_WIRE_PUT_DELETE 128u		/* update of a tree: what only the version there has goes; else it is kept */
+#define FM_WIRE_PUT_FLAGS 255u
 
 /*
  * PUT
@@ -293,7 +294,8 @@ struct fm_wire_finish {
 /*
  * DONE: 4 8 xfer   then what a tree's sink made, 8 bytes each, 0 for a file: 12 files   20 dirs   28 links   36 hard_links   44 bytes
  *   52 reused_files   60 reused_bytes   68 resumed_files   76 resumed_bytes   84 damaged_files   92 damaged_bytes (were there, and were not what
- *   they should be)   100 - note (string): what was not as asked
+ *   they should be)   100 added   108 replaced   116 removed   124 kept (names, compared with what was there)
+ *   132 - note (string): what was not as asked
  */
 struct fm_wire_done {
 	uint16_t flags;
@@ -309,6 +311,10 @@ struct fm_wire_done {
 	uint64_t resumed_bytes;
 	uint64_t damaged_files;
 	uint64_t damaged_bytes;
+	uint64_t added;
+	uint64_t replaced;
+	uint64_t removed;
+	uint64_t kept;
 	struct fm_wire_str note;
 };
 

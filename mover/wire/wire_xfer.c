@@ -63,7 +63,7 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_PUT_TREE) && (p->size != FM_WIRE_SIZE_UNKNOWN || p->tree != 0))
 		return -ERANGE;
-	if (!(p->flags & FM_WIRE_PUT_TREE) && (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY)))
+	if (!(p->flags & FM_WIRE_PUT_TREE) && (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY | FM_WIRE_PUT_DELETE)))
 		return -EPROTO;
 	if (p->tree != 0)
 		return p->store.len == 0 && p->path.len > 0 && p->size != FM_WIRE_SIZE_UNKNOWN &&
@@ -308,6 +308,10 @@ static void put_done(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le64(w, d->resumed_bytes);
 	fm_put_le64(w, d->damaged_files);
 	fm_put_le64(w, d->damaged_bytes);
+	fm_put_le64(w, d->added);
+	fm_put_le64(w, d->replaced);
+	fm_put_le64(w, d->removed);
+	fm_put_le64(w, d->kept);
 	fm_wire_put_str(w, &d->note);
 }
 
@@ -327,6 +331,10 @@ static int get_done(struct fm_reader *r, struct fm_wire_msg *m)
 	d->resumed_bytes = fm_get_le64(r);
 	d->damaged_files = fm_get_le64(r);
 	d->damaged_bytes = fm_get_le64(r);
+	d->added = fm_get_le64(r);
+	d->replaced = fm_get_le64(r);
+	d->removed = fm_get_le64(r);
+	d->kept = fm_get_le64(r);
 	fm_wire_get_str(r, &d->note);
 	return 0;
 }

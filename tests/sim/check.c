@@ -96,6 +96,14 @@ static void check_entry(void *ctx, const char *path, struct sim_blob *blob)
 			 (unsigned long long)blob->size);
 }
 
+/* What is under the name when the job is done: an update keeps what only the version before it had. */
+static const struct sim_tree *tree_wanted(const struct job *j)
+{
+	bool is_merged = j->is_put && j->opts.is_update && !j->opts.is_delete;
+
+	return is_merged ? sim_tree_merged(j->sc->sim, j->tree, j->tree_old) : j->tree;
+}
+
 /* Whether some job may have left this tree under that name. */
 static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *n, const char *path, const struct sim_tree *tree)
 {
@@ -106,7 +114,7 @@ static bool may_tree_be_there(const struct scenario *sc, const struct sim_node *
 			continue;
 		if (tree == j->tree_old || tree == j->tree_source)
 			return true;
-		if (j->is_put && !j->opts.is_dry && sim_tree_is_same(tree, j->tree))
+		if (j->is_put && !j->opts.is_dry && sim_tree_is_same(tree, tree_wanted(j)))
 			return true;
 	}
 	return false;
@@ -151,7 +159,7 @@ static void check_whole_tree(const struct job *j)
 		check_dry(j);
 		return;
 	}
-	if (!got || !sim_tree_is_same(got, want))
+	if (!got || !sim_tree_is_same(got, tree_wanted(j)))
 		sim_fail(j->sc->sim, "job %u succeeded and the tree is not its source", j->index);
 	if (c->files != want->files || c->dirs != want->dirs || c->links != want->links || c->hard_links != want->hards ||
 	    c->bytes != want->bytes || r->size != want->bytes)

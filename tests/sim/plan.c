@@ -149,6 +149,7 @@ static struct job *plan_tree(struct scenario *sc, uint64_t within_ns)
 	plan_tree_source(sc, j);
 	j->opts.may_replace = sim_one_in(s, 2);
 	j->opts.is_update = sim_one_in(s, 3);
+	j->opts.is_delete = j->opts.is_update && j->index % 2 == 0;
 	j->opts.has_checksums = j->opts.is_update && sim_one_in(s, 2);
 	j->opts.is_dry = sim_one_in(s, 8);
 	return j;

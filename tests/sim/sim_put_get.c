@@ -131,6 +131,7 @@ static void open_tree(struct job *j)
 	struct fm_job_opts *o = &j->opts;
 	const struct fm_create_tree how = { .may_replace = true,
 					    .is_update = o->is_update,
+					    .is_delete = o->is_delete,
 					    .has_checksums = o->has_checksums,
 					    .is_dry = o->is_dry,
 					    .is_durable = o->durability != FM_DURABILITY_MEMORY };

@@ -222,6 +222,20 @@ struct sim_tree *sim_tree_of_entries(struct sim *s, size_t entries)
 	return t;
 }
 
+struct sim_tree *sim_tree_merged(struct sim *s, const struct sim_tree *t, const struct sim_tree *old)
+{
+	struct sim_tree *merged = sim_tree_of_entries(s, t->count + (old ? old->count : 0));
+
+	memcpy(merged->entries, t->entries, t->count * sizeof(*t->entries));
+	merged->count = t->count;
+	merged->ino = t->ino;
+	for (size_t i = 0; old && i < old->count; i++)
+		if (!find(t, old->entries[i].path))
+			merged->entries[merged->count++] = old->entries[i];
+	count(merged);
+	return merged;
+}
+
 void sim_tree_count(struct sim_tree *t)
 {
 	count(t);

@@ -39,6 +39,9 @@ struct sim_tree *sim_tree_changed(struct sim *sim, const struct sim_tree *like, 
 /* Without what matches the pattern (fnmatch() of the last component), and what is in it. */
 struct sim_tree *sim_tree_without(struct sim *sim, const struct sim_tree *t, const char *pattern);
 
+/* With what only old has; old may be NULL. */
+struct sim_tree *sim_tree_merged(struct sim *sim, const struct sim_tree *t, const struct sim_tree *old);
+
 bool sim_tree_is_same(const struct sim_tree *a, const struct sim_tree *b);
 
 /* What is under that name of the node's disk, or NULL. */

@@ -590,6 +590,8 @@ static int sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	s->count.bytes = made->bytes;
 	sim_trace(sim_of(s), "%s: published tree %s, %zu entries, %llu bytes%s", s->node->name, stage->path, made->count,
 		  (unsigned long long)made->bytes, is_durable ? "" : ", not synced");
+	if (s->how.is_update && !s->how.is_delete)
+		made = sim_tree_merged(sim_of(s), made, sim_tree_at(s->node, stage->path, stage->is_callers));
 	s->is_ended = true;
 	stage_clear(stage);
 	stage->is_used = false;

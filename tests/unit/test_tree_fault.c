@@ -116,20 +116,30 @@ static int run(const struct step *step, unsigned n)
 	return ret;
 }
 
-static bool is_new(void)
+/* What only the old version has, at some depth and of several kinds. */
+static bool has_kept(void)
 {
+	return has_content("tree/only here", 3, 10) && has_content("tree/kept/deep/x", 4, 20) && has_stat("tree/kept/deep/x", 0644, A_TIME + 4) &&
+	       is_there("tree/kept/l") && has_content("tree/d/kept", 5, 30);
+}
+
+static bool is_new(const struct step *step)
+{
+	bool is_merged = step->has_old && step->options().is_update && !step->options().is_delete;
+
 	return is_version("tree", 2) && has_content("tree/d/h", 2, 300) && has_content("tree/d/large", 9, LARGE_SIZE) &&
 	       has_stat("tree/d", 0750, A_TIME + 50) && has_stat("tree/closed", 0, A_TIME + 50) && is_there("tree/l") &&
 	       has_stat("tree/d/large", 0600, A_TIME) && has_stat("tree/f", 0644, A_TIME + 2) &&
-	       names_in(at("tree"), "") == 4 && names_in(at("tree/d"), "") == 3;
+	       (!is_merged || has_kept()) && names_in(at("tree"), "") == (is_merged ? 6 : 4) &&
+	       names_in(at("tree/d"), "") == (is_merged ? 4 : 3);
 }
 
 static bool is_old(const struct step *step)
 {
 	if (!step->has_old)
 		return !is_there("tree");
-	return has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300) && names_in(at("tree"), "") == 3 &&
-	       has_content("tree/only here", 3, 10) && has_stat("tree/f", 0644, A_TIME + 2);
+	return has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300) && names_in(at("tree"), "") == 4 &&
+	       has_kept() && has_stat("tree/f", 0644, A_TIME + 2);
 }
 
 static void make_old(void)
@@ -139,6 +149,9 @@ static void make_old(void)
 	add_file("f", 2, 5000);
 	add_file("d/g", 1, 300);
 	add_file("only here", 3, 10);
+	add_file("kept/deep/x", 4, 20);
+	add_file("d/kept", 5, 30);
+	add_link("kept/l", "x");
 	OK(apply());
 	OK(finish());
 	t->ops->close(t);
@@ -160,11 +173,11 @@ static void check(const struct step *step, int ret, unsigned n)
 {
 	bool is_removed = ret < 0 && n % 3 != 0 && !step->is_resumed;
 
-	CU_ASSERT_TRUE(ret == 0 ? is_new() : is_old(step));
+	CU_ASSERT_TRUE(ret == 0 ? is_new(step) : is_old(step));
 	CU_ASSERT_TRUE(!is_removed || left() <= 1);	/* removing may be what failed */
 	/* The same again, now that nothing fails. */
 	MUST(run(step, 0));
-	CU_ASSERT_TRUE(is_new());
+	CU_ASSERT_TRUE(is_new(step));
 	CU_ASSERT_EQUAL(left(), 0);
 }
 
@@ -177,6 +190,14 @@ static struct fm_tree_sink_opts replacing_step(void)
 }
 
 static struct fm_tree_sink_opts updating_step(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.is_update = opts.is_delete = true;
+	return opts;
+}
+
+static struct fm_tree_sink_opts merging_step(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
 
@@ -237,6 +258,8 @@ static void test_each_failure(void)
 		{ "not durable, no digests", fleeting_step, true, false, 60 },
 		{ "gone on with", replacing_step, false, true, 80 },
 		{ "gone on with, over an old one", updating_step, true, true, 80 },
+		{ "an update that merges", merging_step, true, false, 100 },
+		{ "gone on with, merged into an old one", merging_step, true, true, 100 },
 	};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
@@ -293,6 +316,57 @@ static void test_broken_sync(void)
 	t->ops->close(t);
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);	/* it covered all that there was, so nothing is kept */
 	scene_end();
+}
+
+/* ---- something appears in the old version while the new one gets its name ---- */
+
+static void make_late(void)
+{
+	write_file("tree/late", 6, 40, 0640, A_TIME + 6);
+	CU_ASSERT_EQUAL(mkdir(at("tree/kept/late"), 0700), 0);
+	write_file("tree/kept/late/x", 7, 50, 0600, A_TIME + 7);
+}
+
+static bool has_late(const char *root)
+{
+	char late[300], x[300];
+
+	snprintf(late, sizeof(late), "%s/late", root);
+	snprintf(x, sizeof(x), "%s/kept/late/x", root);
+	return has_content(late, 6, 40) && has_stat(late, 0640, A_TIME + 6) && has_content(x, 7, 50) && has_stat(x, 0600, A_TIME + 7);
+}
+
+/* It is taken over; if it cannot be, it stays in the version that was replaced. */
+static void test_late(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct fm_tree_sink_opts opts = options();
+
+		scene_begin(IN_MEMORY);
+		make_old();
+		opts.is_update = true;
+		MUST(sink_new(opts));
+		pack_begin(0);
+		add_file("new", 8, 60);
+		OK(apply());
+		OK(t->ops->prepare(t, true, &err));
+		make_late();
+		if (i == 1)
+			fm_fault_arm("scan.getdents", 1);
+		OK(t->ops->publish(t, true, &err));
+		CU_ASSERT_EQUAL(fm_fault_fired(), i == 1);
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(t->note != NULL, i == 1);
+		CU_ASSERT_TRUE(has_content("tree/new", 8, 60) && has_kept());
+		if (i == 0) {
+			CU_ASSERT_TRUE(has_late("tree") && ours(FM_STAGING_OLD)[0] == '\0');
+		} else {
+			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(ours(FM_STAGING_OLD)));
+			CU_ASSERT_PTR_NOT_NULL(strstr(t->note, ours(FM_STAGING_OLD)));
+		}
+		t->ops->close(t);
+		scene_end();
+	}
 }
 
 /* ---- the process dies between the exchange and the removal ---- */
@@ -355,6 +429,7 @@ static const struct fm_test tests[] = {
 	{ "whatever fails, a version is there whole, and the next try succeeds", test_each_failure },
 	{ "a failing sync of the directory undoes the publication", test_undo },
 	{ "nothing is published after a failed sync", test_broken_sync },
+	{ "what appears in the version that is replaced is not lost", test_late },
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
 };

@@ -664,7 +664,7 @@ static void run_update(void)
 	make_old();
 	old_ino = ino_of("tree/same");
 	held = open(at("tree"), O_RDONLY | O_DIRECTORY);
-	opts.is_update = true;
+	opts.is_update = opts.is_delete = true;
 	MUST(sink_new(opts));
 	offer_update(false);
 	CU_ASSERT_TRUE(is_needed(3));
@@ -693,7 +693,7 @@ static void run_update_attr(void)
 	struct fm_tree_sink_opts opts = replacing();
 
 	make_old();
-	opts.is_update = true;
+	opts.is_update = opts.is_delete = true;	/* something goes: it is published */
 	opts.grace_ns = 1;
 	MUST(sink_new(opts));
 	pack_begin(FM_PACK_OFFER);

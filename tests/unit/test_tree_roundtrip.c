@@ -285,7 +285,7 @@ static void test_update(void)
 		CU_ASSERT_EQUAL(unlink(at("src/sizes/9000000")), 0);
 		write_file("src/sizes/9000000", 77, 9000000, 0600, A_TIME + 99);
 		write_file("src/many3/in/new", 78, 1000, 0600, A_TIME);
-		opts.is_update = true;
+		opts.is_update = opts.is_delete = true;
 		opts.has_checksums = i == 1;
 		source_open(true, i == 1);
 		MUST(sink_new(opts));

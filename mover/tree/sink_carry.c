@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_carry - a name that only the old version has comes into the new one.
+ *
+ * Happy path: a hard link, so that it is the same file. A directory is made, and noted (in a file, so that memory does not grow
+ * with their number); when nothing is made in it any more it gets mode, owner, times and attributes of the old one.
+ * Linking is refused: for another user's file (fs.protected_hardlinks), one with too many links, by some file systems. A regular
+ * file is cloned or copied then, a symbolic link made anew; other files cannot be kept.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "mover/base/fault.h"
+#include "mover/base/show.h"
+#include "mover/tree/sink_merge.h"
+#include "mover/tree/tsys.h"
+
+#define COPY_LEN (256u << 10)
+#define CARRIED "carried"	/* in the staging directory */
+#define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
+#define MODE_WITHOUT_SET_IDS 01777u
+
+/* ------------------------------------------------------------------------------------------------ names */
+
+void fm_merge_split(struct fm_merge_at *p)
+{
+	const char *slash = memrchr(p->path, '/', p->len);
+
+	p->dir_len = slash ? (size_t)(slash - p->path) : 0;
+	p->name = slash ? slash + 1 : p->path;
+}
+
+int fm_merge_fail(const struct fm_merge *w, int ret, const char *verb, const struct fm_merge_at *p)
+{
+	return fm_sink_fail(w->call->s, ret, verb, p->path, p->len, w->call->err);
+}
+
+/* -EPERM: what only the old version has cannot be kept. */
+static int refuse(const struct fm_merge *w, const struct fm_merge_at *p, const char *why)
+{
+	const struct fm_sink *s = w->call->s;
+	char whole[3 * FM_TREE_PATH_MAX];
+	struct fm_path_shown shown;
+
+	snprintf(whole, sizeof(whole), "%s/%s", s->opts.path, p->path);
+	return fm_err_set(w->call->err, -EPERM, "\"%s\" is only there, and cannot be kept: %s; move it away, or say --delete to keep "
+			  "nothing of that", fm_path_show(whole, &shown), why);
+}
+
+int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	const struct fm_sink *s = w->call->s;
+	char whole[3 * FM_TREE_PATH_MAX];
+	struct fm_path_shown shown;
+
+	w->has_mount = true;
+	snprintf(whole, sizeof(whole), "%s/%s", s->opts.path, p->path);
+	return fm_err_set(w->call->err, -EPERM, "\"%s\": another file system is mounted there, in what is to be replaced; unmount it first",
+			  fm_path_show(whole, &shown));
+}
+
+/* ------------------------------------------------------------------------------------------ attributes */
+
+static bool is_lost(int ret)
+{
+	return ret == -EOPNOTSUPP || ret == -EPERM || ret == -EACCES || ret == -ENOSPC || ret == -EDQUOT || ret == -E2BIG ||
+	       ret == -ERANGE || ret == -EINVAL;
+}
+
+/* value: FM_TREE_XATTRS_MAX bytes. What belongs to the kernel (security.*, trusted.*) is copied as far as this user may. */
+static int copy_xattr(struct fm_sink *s, int from, int to, const char *name, char *value)
+{
+	ssize_t len = fgetxattr(from, name, value, FM_TREE_XATTRS_MAX);
+	int ret = len < 0 ? 0 : fm_tsys_set_xattr(to, name, value, (size_t)len);
+
+	if (!is_lost(ret))
+		return ret;
+	if (strncmp(name, "user.", 5) == 0 || strncmp(name, "system.posix_acl_", 17) == 0)
+		atomic_store(&s->has_lost_xattrs, true);
+	return 0;
+}
+
+static int copy_xattrs(struct fm_sink *s, int from, int to)
+{
+	char *list = fm_tsys_alloc(LIST_MAX + FM_TREE_XATTRS_MAX);
+	ssize_t len = list ? flistxattr(from, list, LIST_MAX) : -1;
+	int ret = list ? 0 : -ENOMEM;
+
+	for (const char *at = list; ret == 0 && len > 0 && at < list + len; at += strlen(at) + 1)
+		ret = copy_xattr(s, from, to, at, list + LIST_MAX);
+	fm_tsys_free(list);
+	return ret;
+}
+
+/* Owner, mode and times, in that order: to give it away takes set-id bits from it. */
+static int copy_attrs(struct fm_sink *s, int from, int to, const struct stat *st, bool must_keep_owner)
+{
+	mode_t mode = st->st_mode & 07777;
+	struct stat now;
+	int ret = copy_xattrs(s, from, to);
+
+	if (ret == 0)
+		ret = fm_tsys_fstat(to, &now);
+	if (ret == 0 && (now.st_uid != st->st_uid || now.st_gid != st->st_gid)) {
+		ret = fm_tsys_chown(to, st->st_uid, st->st_gid);
+		if (ret == -EPERM && !must_keep_owner) {
+			mode &= MODE_WITHOUT_SET_IDS;
+			ret = 0;
+		}
+	}
+	if (ret == 0)
+		ret = fm_tsys_chmod(to, mode);
+	return ret == 0 ? fm_tsys_set_times(to, st) : ret;
+}
+
+/* ------------------------------------------------------------------------------------------------ carrying */
+
+/* A name was made; what it has counts against the quota. */
+static int made(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	const struct fm_sink *s = w->call->s;
+	struct stat st;
+	int ret = 0;
+
+	if (s->opts.take && p->met->type == DT_REG && fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		ret = fm_sink_take(w->call, (uint64_t)st.st_size);
+	if (ret < 0) {
+		unlinkat(p->dir, p->name, 0);
+		return ret;
+	}
+	w->carried++;
+	return 0;
+}
+
+static bool is_zero(const char *buf, size_t len)
+{
+	return buf[0] == 0 && memcmp(buf, buf + 1, len - 1) == 0;
+}
+
+/* From *at on, to the end; zeros are left out. */
+static int copy_blocks(const struct fm_sink *s, int from, int to, char *buf, uint64_t *at)
+{
+	for (;;) {
+		ssize_t n = FM_FAULT("tree.read") ? (errno = EIO, -1) : pread(from, buf, COPY_LEN, (off_t)*at);
+		int ret = 0;
+
+		if (atomic_load(&s->is_stopped))
+			return -ECANCELED;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		if (!is_zero(buf, (size_t)n))
+			ret = fm_tsys_write_all(to, buf, (size_t)n, *at);
+		if (ret < 0)
+			return ret;
+		*at += (uint64_t)n;
+	}
+}
+
+/* Zeros become holes. */
+static int copy_content(const struct fm_sink *s, int from, int to)
+{
+	char *buf = fm_tsys_alloc(COPY_LEN);
+	uint64_t size = 0;
+	int ret = buf ? copy_blocks(s, from, to, buf, &size) : -ENOMEM;
+
+	fm_tsys_free(buf);
+	return ret == 0 ? fm_tsys_truncate(to, size) : ret;
+}
+
+static int fill_copy(struct fm_merge *w, const struct fm_merge_at *p, int from, int to)
+{
+	struct fm_sink *s = w->call->s;
+	struct stat st;
+	int ret = fm_tsys_fstat(from, &st), close_ret;
+
+	if (ret == 0 && !S_ISREG(st.st_mode))
+		ret = -ESTALE;
+	if (ret == 0)
+		ret = fm_tsys_clone(to, from);
+	if (ret < 0 && ret != -ESTALE)
+		ret = copy_content(s, from, to);
+	if (ret == 0)
+		ret = copy_attrs(s, from, to, &st, false);
+	close_ret = fm_tsys_close(to);
+	if (ret == 0)
+		ret = close_ret;
+	return ret < 0 ? fm_merge_fail(w, ret, "copy into the new version", p) : 0;
+}
+
+/* A regular file that may not be linked. */
+static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	int from = fm_tsys_open(p->met->dir->fd, p->met->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), to, ret;
+
+	if (from == -EACCES || from == -EPERM)
+		return refuse(w, p, "it is another user's, and may be neither linked nor read");
+	if (from < 0)
+		return from == -ENOENT ? 0 : fm_merge_fail(w, from, "read", p);
+	to = fm_tsys_open(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (to < 0) {
+		close(from);
+		return to == -EEXIST ? 0 : fm_merge_fail(w, to, "create", p);
+	}
+	ret = fill_copy(w, p, from, to);
+	close(from);
+	if (ret < 0)
+		unlinkat(p->dir, p->name, 0);
+	return ret < 0 ? ret : made(w, p);
+}
+
+/* A symbolic link that may not be linked. */
+static int copy_link(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	char target[FM_TREE_PATH_MAX + 1];
+	struct stat st, now;
+	ssize_t len = readlinkat(p->met->dir->fd, p->met->name, target, sizeof(target) - 1);
+	int ret = len < 0 ? -errno : fm_tsys_fstatat(p->met->dir->fd, p->met->name, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : fm_merge_fail(w, ret, "read", p);
+	target[len] = '\0';
+	ret = fm_tsys_symlink(target, p->dir, p->name);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(p->dir, p->name, &now);
+	if (ret == 0 && (now.st_uid != st.st_uid || now.st_gid != st.st_gid))
+		ret = fm_tsys_own_link(p->dir, p->name, st.st_uid, st.st_gid);
+	if (ret == -EPERM) {
+		unlinkat(p->dir, p->name, 0);
+		return refuse(w, p, "it is another user's, and may not be linked");
+	}
+	if (ret == 0)
+		ret = fm_tsys_set_link(p->dir, p->name, fm_tsys_mtime(&st));
+	return ret < 0 ? fm_merge_fail(w, ret, "make the symbolic link", p) : made(w, p);
+}
+
+static int carry_by_copy(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	switch (p->met->type) {
+	case DT_REG:
+		return copy_file(w, p);
+	case DT_LNK:
+		return copy_link(w, p);
+	default:
+		return refuse(w, p, "it is a special file, and may not be linked");
+	}
+}
+
+static int carry_file(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	int ret = fm_tsys_link(p->met->dir->fd, p->met->name, p->dir, p->name);
+
+	switch (ret) {
+	case 0:
+		return made(w, p);
+	case -ENOENT:	/* it went meanwhile */
+	case -EEXIST:
+		return 0;
+	case -EXDEV:
+		return fm_merge_refuse_mount(w, p);
+	case -EPERM:
+	case -EACCES:
+	case -EMLINK:
+	case -EOPNOTSUPP:
+	case -ENOSYS:
+	case -EINVAL:
+		return carry_by_copy(w, p);
+	default:
+		return fm_merge_fail(w, ret, "link into the new version", p);
+	}
+}
+
+static int open_carried(struct fm_sink *s)
+{
+	int fd, ret;
+
+	if (s->has_carried)
+		return 0;
+	fd = fm_tsys_open(s->stage, CARRIED, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	ret = fd < 0 ? fd : fm_deferred_open(&s->carried, fd);
+	s->has_carried = ret == 0;
+	return ret;
+}
+
+static int carry_dir(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	const struct fm_pack_entry e = { .type = FM_PACK_DIR, .mode = 0700, .path = p->path, .path_len = p->len };
+	struct fm_sink *s = w->call->s;
+	int ret = fm_tsys_mkdir(p->dir, p->name);
+
+	if (ret < 0)
+		return ret == -EEXIST ? 0 : fm_merge_fail(w, ret, "make the directory", p);
+	w->carried++;
+	ret = open_carried(s);
+	if (ret == 0)
+		ret = fm_deferred_add(&s->carried, &e);
+	return ret < 0 ? fm_merge_fail(w, ret, "note", p) : 0;
+}
+
+/* A file that keeps its digest is listed with it. Of others it is not known whether they ever came through here. */
+static int list_carried(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	const struct fm_sink *s = w->call->s;
+	struct fm_pack_entry e = { .type = FM_PACK_FILE, .path = p->path, .path_len = p->len };
+	struct fm_digest digest;
+	struct stat st;
+	int fd, ret = 0;
+
+	if (!s->has_manifest || w->is_late || p->met->type != DT_REG)
+		return 0;
+	fd = fm_tsys_open(p->dir, p->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fm_digest_of(fd, &st, &digest) > 0) {
+		e.size = (uint64_t)st.st_size;
+		e.mtime_ns = fm_tsys_mtime(&st);
+		ret = fm_sink_list_file(w->call, &e, &digest.crc);
+	}
+	close(fd);
+	return ret;
+}
+
+int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	uint64_t before = w->carried;
+	int ret = p->met->type == DT_DIR ? carry_dir(w, p) : carry_file(w, p);
+
+	return ret < 0 || w->carried == before ? ret : list_carried(w, p);
+}
+
+/* A directory of the new tree gets what the old one of that name has. */
+static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_dir)
+{
+	int from = fm_tsys_open(old_dir, p->name, O_RDONLY | O_DIRECTORY, 0), to, ret;
+	struct stat st;
+
+	if (from < 0)
+		return from == -ENOENT ? 0 : fm_merge_fail(w, from, "open", p);
+	to = fm_tsys_open(p->dir, p->name, O_RDONLY | O_DIRECTORY, 0);
+	ret = to < 0 ? to : fm_tsys_fstat(from, &st);
+	if (ret == 0)
+		ret = copy_attrs(w->call->s, from, to, &st, true);
+	if (to >= 0)
+		close(to);
+	close(from);
+	if (ret == -EPERM)
+		return refuse(w, p, "it is another user's directory, which only root can make anew for him");
+	return ret < 0 ? fm_merge_fail(w, ret, "set mode, owner and times of", p) : 0;
+}
+
+static int finish_one(void *ctx, const struct fm_pack_entry *e)
+{
+	struct fm_merge *w = ctx;
+	struct fm_merge_at p;
+	int old_dir, ret = fm_sink_may_go_on(w->call->s, w->call->err);
+
+	if (ret < 0)
+		return ret;
+	memcpy(p.path, e->path, e->path_len);
+	p.path[e->path_len] = '\0';
+	p.len = e->path_len;
+	fm_merge_split(&p);
+	p.dir = fm_sink_dir_find(&w->call->data, p.path, p.dir_len);
+	old_dir = fm_sink_dir_find(&w->call->old, p.path, p.dir_len);
+	if (p.dir < 0)
+		return fm_merge_fail(w, p.dir, "look for", &p);
+	return old_dir < 0 ? 0 : finish_dir(w, &p, old_dir);
+}
+
+int fm_sink_finish_carried(struct fm_sink_call *call)
+{
+	struct fm_sink *s = call->s;
+	struct fm_merge w = { .call = call };
+	int ret;
+
+	if (!s->has_carried)
+		return 0;
+	fm_err_clear(call->err);
+	ret = fm_deferred_each(&s->carried, finish_one, &w);
+	if (ret < 0 && call->err->code == 0)
+		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, call->err);
+	return ret;
+}
+

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_merge - an update keeps what only the version that is there has: it comes into the new version.
+ *
+ * Happy path: the old version is walked before anything comes (survey), since what could not be kept is better refused then. When
+ * everything came it is walked again: each name that is not in the new tree is taken over (sink_carry.c). After the exchange it
+ * is walked once more, for what appeared in it meanwhile.
+ * An error: it names the path, and nothing is published. After the exchange: the replaced version stays as it is, beside the
+ * new one.
+ *
+ * Nothing is held but the way from the root to where the walk is (scan.h). With is_delete, or where the old version is replaced
+ * as a whole, the same walk only counts what goes.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "mover/base/show.h"
+#include "mover/tree/scan.h"
+#include "mover/tree/sink_merge.h"
+#include "mover/tree/tsys.h"
+
+/* ------------------------------------------------------------------------------------------------- walking */
+
+static void find_place(const struct fm_scan_met *met, struct fm_merge_at *p)
+{
+	p->met = met;
+	p->len = (size_t)snprintf(p->path, sizeof(p->path), "%s%s%s", met->dir->path, met->name_len > 0 && met->dir->path_len > 0 ? "/" : "",
+				  met->name);
+	fm_merge_split(p);
+	p->dir = -1;
+}
+
+static struct fm_scan *scan_of(int root, const struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_scan_opts opts = { .skip_prefix = FM_STAGING_PREFIX, .is_target = true };
+	int fd = fm_tsys_open(root, ".", O_RDONLY | O_DIRECTORY, 0);
+	struct fm_scan *scan;
+
+	if (fd < 0) {
+		(void)fm_sink_fail(s, fd, "read", NULL, 0, err);
+		return NULL;
+	}
+	opts.root = fm_scan_dir_new(fd, "", 0);
+	scan = opts.root ? fm_scan_new(&opts) : NULL;
+	fm_scan_dir_put(opts.root);
+	if (!scan)
+		(void)fm_err_set(err, -ENOMEM, "out of memory");
+	return scan;
+}
+
+/* visit() for each name below root but its own. */
+static int walk(struct fm_merge *w, int (*visit)(struct fm_merge *w, const struct fm_scan_met *met))
+{
+	struct fm_sink *s = w->call->s;
+	struct fm_err *err = w->call->err;
+	struct fm_path_shown shown;
+	struct fm_scan_met met;
+	struct fm_scan *scan;
+	int ret = 1;
+
+	fm_err_clear(err);
+	scan = scan_of(w->old, s, err);
+	if (!scan)
+		return err->code;
+	while (ret > 0) {
+		ret = fm_sink_may_go_on(s, err);
+		if (ret < 0)
+			break;
+		ret = fm_scan_next(scan, &met, err);
+		if (ret < 0) {
+			(void)fm_err_wrap(err, "\"%s\"", fm_path_show(s->opts.path, &shown));
+			break;
+		}
+		if (ret > 0 && (met.name_len > 0 || met.dir->path_len > 0)) {
+			int visited = visit(w, &met);
+
+			ret = visited < 0 ? visited : ret;
+		}
+	}
+	fm_scan_free(scan);
+	return ret;
+}
+
+/* What is mounted in the old version would be on nothing, and would be removed with it. */
+static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	struct fm_merge_at p;
+	int ret = met->type == DT_DIR ? fm_tsys_is_mounted_on(met->dir->fd) : 0;
+
+	if (ret == 0)
+		return 0;
+	find_place(met, &p);
+	return ret < 0 ? fm_merge_fail(w, ret, "look at", &p) : fm_merge_refuse_mount(w, &p);
+}
+
+/* -------------------------------------------------------------------------------------------------- survey */
+
+static int count_name(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	w->call->s->old_names++;
+	return check_mount(w, met);
+}
+
+static void survey(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_sink_call call;
+	struct fm_merge w = { .call = &call, .old = s->old };
+	int ret;
+
+	fm_sink_begin(&call, s, err);
+	ret = walk(&w, count_name);
+	fm_sink_end(&call);
+	/* What goes anyway need not be read. */
+	if (ret < 0 && ret != -ECANCELED && !s->is_merging && !w.has_mount)
+		fm_err_clear(err);
+}
+
+int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
+{
+	int ret;
+
+	if (s->old < 0 || !(s->is_merging || s->opts.is_dry))
+		return 0;
+	pthread_mutex_lock(&s->surveying);
+	if (!s->is_surveyed)
+		survey(s, &s->survey_err);
+	s->is_surveyed = true;
+	ret = s->survey_err.code;
+	if (ret < 0)
+		fm_err_set(err, ret, "%s", s->survey_err.text);
+	pthread_mutex_unlock(&s->surveying);
+	return ret;
+}
+
+/* --------------------------------------------------------------------------------------------------- merging */
+
+static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st)
+{
+	const struct fm_sink *s = w->call->s;
+	bool is_dir = p->met->type == DT_DIR, is_dir_now = S_ISDIR(st->st_mode);
+
+	w->call->tally.met++;
+	w->call->tally.other += !is_dir || !is_dir_now;
+	if (is_dir != is_dir_now && s->is_merging && !s->opts.may_replace && !w->is_late)
+		return fm_sink_refuse_kind(s, p->path, p->len, is_dir, w->call->err);
+	return 0;
+}
+
+static int visit_old(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	const struct fm_sink *s = w->call->s;
+	struct stat st;
+	struct fm_merge_at p;
+	int ret = check_mount(w, met);
+
+	if (ret < 0)
+		return ret;
+	find_place(met, &p);
+	p.dir = fm_sink_dir_find(&w->call->data, p.path, p.dir_len);
+	ret = p.dir < 0 ? p.dir : fm_tsys_fstatat(p.dir, p.name, &st);
+	if (ret == 0)
+		return meet(w, &p, &st);
+	if (ret != -ENOENT && ret != -ENOTDIR && ret != -ELOOP)
+		return fm_merge_fail(w, ret, "look for", &p);
+	/* Without a directory for it in the new tree, what came took that one's place. */
+	if (p.dir >= 0 && (s->is_merging || w->is_late))
+		return fm_merge_carry(w, &p);
+	w->call->count.removed++;
+	return 0;
+}
+
+int fm_sink_merge(struct fm_sink_call *call)
+{
+	struct fm_sink *s = call->s;
+	struct fm_merge w = { .call = call, .old = s->old };
+	int ret;
+
+	if (s->old < 0)
+		return 0;
+	ret = walk(&w, visit_old);
+	call->count.kept += w.carried;
+	if (ret < 0 && ret != -ECANCELED && !s->is_merging && !w.has_mount) {
+		fm_err_clear(call->err);	/* what goes anyway need not be read, but something does go */
+		call->count.removed += call->count.removed == 0;
+		ret = fm_sink_may_go_on(s, call->err);
+	}
+	return ret;
+}
+
+void fm_sink_settle(struct fm_sink *s)
+{
+	const struct fm_sink_tally *t = &s->tally;
+	struct fm_tree_count *n = &s->total;
+	uint64_t came;
+
+	pthread_mutex_lock(&s->counting);
+	came = n->files + n->dirs + n->links + n->hard_links + (s->old < 0);	/* the root, if it is new */
+	n->added = came > t->met ? came - t->met : 0;
+	n->replaced = (t->other > t->same ? t->other - t->same : 0) + t->dirs;
+	s->is_same = s->old >= 0 && s->opts.is_update && n->added == 0 && n->replaced == 0 && n->removed == 0;
+	pthread_mutex_unlock(&s->counting);
+}
+
+/* ------------------------------------------------------------------------------------------ after the exchange */
+
+int fm_sink_merge_late(struct fm_sink *s, const char *name, struct fm_err *err)
+{
+	struct fm_sink_call call;
+	struct fm_merge w = { .call = &call, .is_late = true };
+	int ret;
+
+	if (!s->opts.is_update || s->opts.is_delete)
+		return 0;
+	w.old = fm_tsys_open(s->opts.parent, name, O_RDONLY | O_DIRECTORY, 0);
+	if (w.old < 0)
+		return fm_sink_fail(s, w.old, "open", NULL, 0, err);
+	fm_sink_begin(&call, s, err);
+	call.old.root = w.old;
+	ret = walk(&w, visit_old);
+	if (ret == 0 && w.carried > 0)
+		ret = fm_sink_finish_carried(&call);
+	call.count.kept += w.carried;
+	call.count.removed = 0;
+	fm_sink_end(&call);
+	close(w.old);
+	return ret < 0 ? ret : w.carried > 0;
+}

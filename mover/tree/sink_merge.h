@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_merge - what the two halves of a merge share: sink_merge.c walks the old version, sink_carry.c takes a name of it over.
+ */
+#ifndef FM_TREE_SINK_MERGE_H
+#define FM_TREE_SINK_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/tree/scan.h"
+#include "mover/tree/sink.h"
+
+/* One walk. */
+struct fm_merge {
+	struct fm_sink_call *call;
+	int old;		/* the root of what is walked */
+	bool is_late;		/* after the exchange */
+	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
+	uint64_t carried;
+};
+
+/* Where a name of the old version is, and would be in the new one. */
+struct fm_merge_at {
+	const struct fm_scan_met *met;
+	char path[FM_TREE_PATH_MAX + FM_SINK_NAME_MAX + 2];
+	size_t len;
+	size_t dir_len;		/* of the path of what it is in */
+	const char *name;	/* the last component of it */
+	int dir;		/* in the new tree; the call's */
+};
+
+/* Of a path that was set: its directory and its last component. */
+void fm_merge_split(struct fm_merge_at *p);
+
+int fm_merge_fail(const struct fm_merge *w, int ret, const char *verb, const struct fm_merge_at *p);
+
+/* -EPERM: something is mounted there. */
+int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p);
+
+/*
+ * Into p->dir, where nothing has the name. 0 too if it went meanwhile. A directory is made empty; fm_sink_finish_carried() gives it
+ * the rest.
+ */
+int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
+
+#endif
