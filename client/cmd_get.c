@@ -200,6 +200,7 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	if (ret < 0)
 		return ret;
 	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, ret > 0);
 	own_parts = fm_name_parts(own);
 	fm_transfer_begin(t, source->path);
 	if (t->is_detached)
@@ -208,6 +209,8 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 		ret = fmove_get_store(t->conn, &parts, &own_parts, &t->opts, &one->result, &why);
 	fm_transfer_end(t);
 	one->is_handed_over = t->is_detached;
+	if (t->opts.tree && !one->is_handed_over)
+		fm_dir_outcome(&t->dir, one);
 	if (ret == 0)
 		return 0;
 	return fm_transfer_fail(one, one->source, &why);

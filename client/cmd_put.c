@@ -135,6 +135,7 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 
 	source_path(s, path);
 	t->opts.file = path[0] ? path : NULL;
+	fm_transfer_set_kind(t, false);
 	fm_transfer_begin(t, s->label);
 	t->turn.is_off = s->pump || !S_ISREG(s->st.st_mode);
 	if (t->is_detached)
@@ -208,6 +209,7 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 	if (ret < 0)
 		return ret;
 	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, ret > 0);
 	fm_transfer_begin(t, one->source);
 	if (t->is_detached)
 		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job, &why);
@@ -215,6 +217,8 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 		ret = fmove_put_store(t->conn, &own_parts, &parts, &t->opts, &one->result, &why);
 	fm_transfer_end(t);
 	one->is_handed_over = t->is_detached;
+	if (t->opts.tree && !one->is_handed_over)
+		fm_dir_outcome(&t->dir, one);
 	if (ret == 0)
 		return 0;
 	return fm_transfer_fail(one, one->source, &why);

@@ -80,7 +80,8 @@ static void transfer_of(const struct fmove_job *j, struct fmove *c, struct fm_tr
 					  .rate_bytes = j->rate_bytes, .timeout_ms = j->timeout_ms, .retry_ms = j->retry_ms,
 					  .priority = j->priority, .is_readback = j->is_readback,
 					  .accepts_corrupt = j->accepts_corrupt, .again = j->id };
-	t->dir.tree = (struct fmove_tree_options){ .is_update = j->is_update, .has_checksums = j->has_checksums,
+	t->dir.replaces = t->is_forced = j->may_replace;	/* whichever of them it was */
+	t->dir.tree = (struct fmove_tree_options){ .is_update = j->is_update, .has_checksums = j->has_checksums, .is_delete = j->is_delete,
 						   .is_dry_run = j->is_dry_run };
 	for (unsigned i = 0; i < j->excludes_count; i++)
 		t->dir.excludes[i] = j->excludes[i];

@@ -47,6 +47,12 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 	case FM_DIR_UPDATE:
 		dir->tree.is_update = true;
 		break;
+	case FM_DIR_DELETE:
+		dir->tree.is_delete = true;
+		break;
+	case FM_DIR_REPLACE:
+		dir->replaces = true;
+		break;
 	}
 	return 0;
 }
@@ -54,10 +60,14 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args)
 {
 	dir->tree.excludes = dir->count > 0 ? dir->excludes : NULL;
+	if (dir->tree.is_delete && !dir->tree.is_update)
+		return fm_usage(args, "--delete needs --update: of what only the target has, it removes all");
+	if (dir->replaces && dir->tree.is_update)
+		return fm_usage(args, "--replace and --update exclude each other: one removes what is there, the other merges into it");
 	if (dir->is_recursive)
 		return 0;
-	if (dir->count > 0 || dir->tree.is_dry_run || dir->tree.is_update)
-		return fm_usage(args, "--exclude, --dry-run, --update and --checksum need --recursive (-r)");
+	if (dir->count > 0 || dir->tree.is_dry_run || dir->tree.is_update || dir->replaces)
+		return fm_usage(args, "--exclude, --dry-run, --update, --checksum and --replace need --recursive (-r)");
 	return 0;
 }
 
@@ -73,14 +83,20 @@ void fm_dir_allow_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);		/* as many as there were will do for most trees */
 }
 
-static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_error *why, const char *label, struct fm_outcome *one)
+void fm_dir_outcome(const struct fm_dir_args *dir, struct fm_outcome *one)
 {
-	fm_transfer_end(t);
-	one->is_dry = t->dir.tree.is_dry_run;
+	one->is_dry = dir->tree.is_dry_run;
+	one->is_update = dir->tree.is_update;
 	if (one->is_dry) {	/* what is there stays as it is: the others would come */
 		one->result.files += one->result.wanted_files;
 		one->result.bytes += one->result.wanted_bytes;
 	}
+}
+
+static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_error *why, const char *label, struct fm_outcome *one)
+{
+	fm_transfer_end(t);
+	fm_dir_outcome(&t->dir, one);
 	if (ret == 0)
 		return 0;
 	return fm_transfer_fail(one, label, why);
@@ -104,6 +120,7 @@ static int put_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	if (fd < 0)
 		return fm_err_sys(&one->err, -errno, "%s", put->label);
 	fm_dir_allow_descriptors();
+	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, put->label);
 	ret = fmove_put_tree(t->conn, fd, &parts, &t->opts, &t->dir.tree, &one->result, &why);
 	if (put->fd < 0)
@@ -183,6 +200,7 @@ static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	if (parent < 0)
 		return parent;
 	fm_dir_allow_descriptors();
+	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, one->source);
 	ret = fmove_get_tree(t->conn, parent, fm_name_last(get->path), &parts, &t->opts, &t->dir.tree, &one->result, &why);
 	(void)close(parent);	/* only read */
@@ -194,8 +212,9 @@ static int get_later(struct fm_transfer *t, struct dir_get *get, struct fm_outco
 {
 	struct stat st;
 
-	if (!t->opts.may_replace && !t->dir.tree.is_dry_run && lstat(get->path, &st) == 0)
-		return fm_err_set(&one->err, -EEXIST, "%s exists; it is replaced only if asked for (--force, --update)", get->path);
+	if (!t->dir.replaces && !t->dir.tree.is_update && lstat(get->path, &st) == 0)
+		return fm_err_set(&one->err, -EEXIST, "%s exists; --update merges into it, --replace puts this one in its place, and a / at the end "
+				  "of the name puts it inside", get->path);
 	return fm_background_run(t, get->path, true, get_now, get, one);
 }
 

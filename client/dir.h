@@ -17,21 +17,24 @@ struct fm_outcome;
 struct fm_transfer;
 
 /* Keys of options, above those of client/transfer.h. */
-enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR_UPDATE, FM_DIR_CHECKSUM };
+enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR_UPDATE, FM_DIR_CHECKSUM, FM_DIR_DELETE, FM_DIR_REPLACE };
 
 /* clang-format off */
 #define FM_DIR_OPTS														\
 	{ "recursive", 'r', FM_DIR_RECURSIVE, NULL, "directories too, with all that is in them", NULL },			\
 	{ "exclude", 0, FM_DIR_EXCLUDE, "PATTERN",										\
 	  "with -r: leave out names (with a / in it: paths below the directory) that match; may be said several times", NULL },	\
-	{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL, "with -r: say what would be sent, change nothing", NULL },			\
+	{ "dry-run", 'n', FM_DIR_DRY_RUN, NULL, "with -r: say what would be sent, replaced and removed, change nothing", NULL },			\
 	{ "update", 0, FM_DIR_UPDATE, NULL,											\
-	  "with -r: send only what differs from what is there in size or time; implies --force", NULL },			\
-	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", NULL }
+	  "with -r: send only what differs in size or time, and merge it into the directory that is there", NULL },		\
+	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", NULL },			\
+	{ "delete", 0, FM_DIR_DELETE, NULL, "with --update: remove what the source has not", NULL },				\
+	{ "replace", 0, FM_DIR_REPLACE, NULL, "with -r: replace a directory that exists, with all that is in it", NULL }
 /* clang-format on */
 
 struct fm_dir_args {
 	bool is_recursive;
+	bool replaces;			/* --replace */
 	struct fmove_tree_options tree;	/* its excludes are set last */
 	unsigned count;
 	const char *excludes[FMOVE_EXCLUDES_MAX + 1];
@@ -68,6 +71,9 @@ int fm_dir_get(struct fm_transfer *t, const struct fm_name *source, const char *
  * is to be moved. there: what has its name at the target, or NULL.
  */
 int fm_dir_file(const struct fm_dir_args *dir, const struct fmove_entry *file, const struct fmove_entry *there, struct fm_outcome *one);
+
+/* A directory was moved, or would be: what the options make of its result. */
+void fm_dir_outcome(const struct fm_dir_args *dir, struct fm_outcome *one);
 
 /* What fstat() says, as an entry. */
 struct fmove_entry fm_dir_entry(const struct stat *st);

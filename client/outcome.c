@@ -44,6 +44,10 @@ static void json_tree(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_u64(w, "reused_bytes", r->reused_bytes);
 	fm_jw_bool(w, "reflinked", r->is_reflinked);
 	fm_jw_u64(w, "resumed_files", r->resumed_files);
+	fm_jw_u64(w, "added", r->added);
+	fm_jw_u64(w, "replaced", r->replaced);
+	fm_jw_u64(w, "removed", r->removed);
+	fm_jw_u64(w, "kept", r->kept);
 	if (one->is_dry) {
 		fm_jw_u64(w, "wanted_files", r->wanted_files);
 		fm_jw_u64(w, "wanted_bytes", r->wanted_bytes);
@@ -113,14 +117,48 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* An update that finds nothing to send, replace or remove publishes nothing. */
+static bool is_unchanged(const struct fm_outcome *one)
+{
+	const struct fmove_result *r = &one->result;
+
+	return one->is_same || (one->is_update && r->added == 0 && r->replaced == 0 && r->removed == 0);
+}
+
+/* Behind a list; nothing where only the source had names. Returns out. */
+static const char *show_kept(const struct fmove_result *r, char *out, size_t cap)
+{
+	char kept[FM_SHOW_MAX];
+
+	out[0] = '\0';
+	if (r->kept > 0)
+		(void)snprintf(out, cap, ", %s only there kept", fm_show_count(r->kept, kept));
+	return out;
+}
+
+/* How the target differs from what it was; nothing where there was none. Returns out. */
+static const char *show_difference(const struct fm_outcome *one, char *out, size_t cap)
+{
+	const struct fmove_result *r = &one->result;
+	char added[FM_SHOW_MAX], replaced[FM_SHOW_MAX], removed[FM_SHOW_MAX], kept[64];
+
+	out[0] = '\0';
+	if (one->is_update || r->replaced > 0 || r->removed > 0)
+		(void)snprintf(out, cap, "; %s added, %s replaced, %s removed%s", fm_show_count(r->added, added),
+			       fm_show_count(r->replaced, replaced), fm_show_count(r->removed, removed),
+			       show_kept(r, kept, sizeof(kept)));
+	return out;
+}
+
 static void say_dry(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
+	char difference[200];
 	char wanted[FM_SHOW_MAX], files[FM_SHOW_MAX], wanted_bytes[FM_SHOW_MAX], bytes[FM_SHOW_MAX];
 
-	fm_say("%s -> %s: would send %s of %s file%s, %s of %s", one->source, one->target, fm_show_count(r->wanted_files, wanted),
+	fm_say("%s -> %s: would send %s of %s file%s, %s of %s%s", one->source, one->target, fm_show_count(r->wanted_files, wanted),
 	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->wanted_bytes, wanted_bytes),
-	       fm_show_bytes(r->bytes, bytes));
+	       fm_show_bytes(r->bytes, bytes), show_difference(one, difference, sizeof(difference)));
 }
 
 /* "tcp with TLS", "plain tcp". RDMA is never encrypted: there is nothing to say of it. */
@@ -174,16 +212,18 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160];
+	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
 
-	if (one->is_same) {
-		fm_say("%s -> %s: unchanged", one->source, one->target);
+	if (is_unchanged(one)) {
+		fm_say("%s -> %s: unchanged, %s file%s, %s; nothing was published%s", one->source, one->target, fm_show_count(r->files, files),
+		       plural(r->files), fm_show_bytes(r->bytes, bytes), show_kept(r, difference, sizeof(difference)));
 		return;
 	}
 	show_spared(r, spared, sizeof(spared));
-	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s", one->source, one->target,
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s", one->source, one->target,
 	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
-	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared);
+	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared,
+	       show_difference(one, difference, sizeof(difference)));
 }
 
 /* ", resumed at 61 %"; or nothing. */

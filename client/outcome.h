@@ -22,6 +22,7 @@ struct fm_outcome {
 	struct fmove_result result;
 	char job[FMOVE_JOB_MAX];	/* "": of no job that is told */
 	bool is_dry;			/* only said what would be done */
+	bool is_update;			/* of a tree: its counts say what differed */
 	bool is_same;			/* a file that was not moved: it is the same already */
 	bool is_handed_over;		/* to the daemon, as that job: there is no result yet */
 	bool is_kept;			/* failed, and the same again goes on with what came */

@@ -271,6 +271,7 @@ static void run_all(struct group *g, const char *src)
 
 	if (g->own || !realpath(src, path))
 		path[0] = '\0';
+	fm_transfer_set_kind(g->t, g->is_tree || g->t->opts.tree);
 	fm_transfer_begin(g->t, src);
 	for (unsigned i = 0; i < g->count; i++) {
 		struct dest *d = &g->dests[i];
@@ -362,11 +363,9 @@ static bool is_aside(const struct group *g, const struct dest *d)
 
 static void dest_outcome(const struct group *g, const struct dest *d, const char *src, struct fm_outcome *one)
 {
-	*one = (struct fm_outcome){ .source = src, .target = d->text, .result = d->result, .is_dry = g->t->dir.tree.is_dry_run };
-	if (one->is_dry) {	/* as of one destination: see client/dir.c */
-		one->result.files += one->result.wanted_files;
-		one->result.bytes += one->result.wanted_bytes;
-	}
+	*one = (struct fm_outcome){ .source = src, .target = d->text, .result = d->result };
+	if (g->is_tree || g->t->opts.tree)
+		fm_dir_outcome(&g->t->dir, one);
 	if (d->ret == 0)
 		return;
 	one->is_kept = d->why.is_kept;

@@ -97,7 +97,7 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 		t->is_detached = true;
 		break;
 	case FM_TRANSFER_FORCE:
-		t->opts.may_replace = true;
+		t->is_forced = true;
 		break;
 	case FM_TRANSFER_KEEP:
 		t->opts.keep_partial = true;
@@ -120,6 +120,14 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	return ret;
 }
 
+void fm_transfer_set_kind(struct fm_transfer *t, bool is_tree)
+{
+	if (is_tree)
+		t->opts.may_replace = t->dir.tree.is_update ? t->is_forced : t->dir.replaces;
+	else
+		t->opts.may_replace = t->is_forced || t->dir.tree.is_update;
+}
+
 int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int max)
 {
 	int key;
@@ -134,7 +142,7 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	args->status = fm_dir_check(&t->dir, args);
 	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
 		args->status = fm_usage(args, "--dry-run says at once what would be done: leave out --detach");
-	t->opts.may_replace |= t->dir.tree.is_update;
+	fm_transfer_set_kind(t, false);
 	return args->status != 0 ? -1 : 0;
 }
 

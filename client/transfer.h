@@ -36,7 +36,7 @@ enum fm_transfer_key {
 	  "how the bytes travel (auto: RDMA where it works, else TCP)", "auto rdma tcp" },					\
 	{ "durability", 0, FM_TRANSFER_DURABILITY, "disk|memory",								\
 	  "when it is done: on disk, or checked and written without a flush (as the store says, else disk)", "disk memory" },	\
-	{ "force", 'f', FM_TRANSFER_FORCE, NULL, "replace a file that exists", NULL },						\
+	{ "force", 'f', FM_TRANSFER_FORCE, NULL, "replace a file that exists; with --update also by a directory, or the other way", NULL },						\
 	{ "limit", 0, FM_TRANSFER_LIMIT, "RATE", "no faster than this, for example 500MB/s or 10Gbit/s", NULL },		\
 	{ "timeout", 0, FM_TRANSFER_TIMEOUT, "TIME", "give up a file after this long, for example 30s or 5min", NULL },		\
 	{ "retry", 0, FM_TRANSFER_RETRY, "TIME",										\
@@ -64,6 +64,7 @@ struct fm_transfer {
 	struct fm_turn turn;
 	struct fm_dir_args dir;
 	bool is_detached;
+	bool is_forced;				/* --force */
 	struct fm_background *background;	/* this is the process that stays: background.h; else NULL */
 	char node[FM_NAME_PART_MAX + 1];	/* our own; "": not asked for yet */
 };
@@ -94,6 +95,12 @@ int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struc
  * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an error.
  */
 int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one);
+
+/*
+ * What is sent or received next: opts.may_replace says what that may replace. A file with --force, or where --update sends it; a
+ * directory as a whole with --replace, and of an update entries of another kind with --force.
+ */
+void fm_transfer_set_kind(struct fm_transfer *t, bool is_tree);
 
 /* Around each file. */
 void fm_transfer_begin(struct fm_transfer *t, const char *label);

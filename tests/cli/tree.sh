@@ -133,13 +133,13 @@ exec 9<"$(store 2)/x/small/f"
 echo 22 >small/f
 echo new >small/g
 no 6 'exists' fmove put -r small n2:s/x/small
-ok fmove put -r --force small n2:s/x/small
+ok fmove put -r --replace small n2:s/x/small
 same_tree small "$(store 2)/x/small"
 [ "$(cat <&9)" = 1 ] || bad "the old version changed under its reader"
 rm small/g
-ok fmove get -r --force n2:s/x/small got
-[ -e got/g ] || bad "get -r --force did not bring the new version"
-ok fmove put -r --force small n2:s/x/small
+ok fmove get -r --replace n2:s/x/small got
+[ -e got/g ] || bad "get -r --replace did not bring the new version"
+ok fmove put -r --replace small n2:s/x/small
 [ -e "$(store 2)/x/small/g" ] && bad "what was removed is still there"
 chmod 755 "$(store 2)"/*/empty b/empty a/empty whole/*/empty
 no_trees

@@ -57,15 +57,15 @@ ok fmove get -r n2:s/loops loops
 same_tree bad loops
 
 # What is there already.
-no 6 'exists.*--force' fmove put -r good n2:s/there
+no 6 'exists.*--replace' fmove put -r good n2:s/there
 ok fmove put good/f n2:s/file
-no 1 'file' fmove put -r --force good n2:s/file
+no 1 'file' fmove put -r --replace good n2:s/file
 [ -f "$(store 2)/file" ] || bad "a file was replaced by a directory"
 echo mine >mine
-no 1 'mine' fmove get -r --force n2:s/there mine
+no 1 'mine' fmove get -r --replace n2:s/there mine
 [ "$(cat mine)" = mine ] || bad "a file was replaced by a directory"
 ok fmove get -r n2:s/there got
-no 6 'got.*exists.*--force' fmove get -r n2:s/there got
+no 6 'got.*exists.*--replace' fmove get -r n2:s/there got
 no 1 'should be a directory' fmove put -r good n2:s/file/sub
 no 1 'No such file' fmove get -r n2:s/there no/such/dir
 no 1 'nothing|No such' fmove get -r n2:s/nothing x

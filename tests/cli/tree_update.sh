@@ -33,12 +33,12 @@ random 3000 a/new/f
 random 6000000 a/sub/large
 rm a/link
 mkdir a/link
-ok fmove put -r -n --update a n2:s/a
+ok fmove put -r -n --update --delete a n2:s/a
 grep -Eq 'would send [34] of 102 files' err || bad "a dry run: $(cat err)"
 [ "$(cat "$(store 2)/a/f1" | wc -c)" -eq 5000 ] || bad "a dry run changed something"
 no_trees
 exec 9<"$(store 2)/a/f1"
-ok fmove put -r --json --update a n2:s/a
+ok fmove put -r --json --update --delete a n2:s/a
 [ "$(json reused_files out)" -ge 98 ] || bad "an update: $(cat out)"
 [ "$(json data_bytes out)" -lt 6200000 ] || bad "an update sent $(json data_bytes out) bytes"
 same_tree a "$(store 2)/a"

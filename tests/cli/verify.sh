@@ -137,7 +137,7 @@ rm "$s/deep/two/x"
 found deep 'missing: deep/two/x, 3,000 bytes'
 mv "$s/deep/two" "$s/deep/one"
 rm one/y
-ok fmove put -r --force one n2:s/deep/one
+ok fmove put -r --replace one n2:s/deep/one
 ok fmove verify n2:s/deep
 grep -q '1 file,' err || bad "a smaller version: $(cat err)"
 random 3000 one/y
@@ -149,7 +149,7 @@ found deep 'missing: deep/one/x, 3,000 bytes'
 # A tree that was put into another one is its own.
 ok fmove put -r one n2:s/deep/one/inner
 random 4000 one/x
-ok fmove put -r --force one n2:s/deep/one/inner
+ok fmove put -r --replace one n2:s/deep/one/inner
 found deep 'missing: deep/one/x, 3,000 bytes'
 rm "$s/deep/one/inner/x"
 found deep/one/inner 'missing: deep/one/inner/x, 4,000 bytes'

@@ -87,9 +87,9 @@ is_version() {
 
 # set_command VERSION [OPTION...]: sets `command` for taking it to where the other one is, and `place`.
 set_command() {
-	local flags=(--force --quiet --json --transport "$transport" "${@:2}")
+	local flags=(--quiet --json --transport "$transport" "${@:2}")
 
-	[ "$kind" = file ] || flags+=(-r)
+	if [ "$kind" = file ]; then flags+=(--force); else flags+=(-r --replace); fi
 	case $op in
 	put)	command=("$FMOVE_BIN/fmove" --socket "$dir/n1/sock" put "${flags[@]}" "$dir/src/$1" n2:s/there)
 		place=$dir/n2/s/there ;;

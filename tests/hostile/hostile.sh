@@ -144,7 +144,7 @@ honest_round() {
 	cmp "$base/honest.file" "$base/honest.back" || die "it came back as another one in round $round"
 	fm n2 put --quiet --force "$base/honest.file" n1:own/honest/two || die "a put of n2 failed in round $round"
 	cmp "$base/honest.file" "$dir/n1/own/honest/two" || die "it arrived as another one in round $round"
-	fm n2 put -r --quiet --force "$base/honest.tree" n1:own/honest/tree || die "a put of a tree failed in round $round"
+	fm n2 put -r --quiet --replace "$base/honest.tree" n1:own/honest/tree || die "a put of a tree failed in round $round"
 	diff -r "$base/honest.tree" "$dir/n1/own/honest/tree" || die "the tree arrived as another one in round $round"
 	fm n1 status > "$base/status" || die "no status in round $round"
 	fm n1 status --json > "$base/status.json" || die "no status in round $round"

@@ -42,6 +42,7 @@ static const struct key keys[] = {
 	{"buffered", BOOL, "p", false},
 	{"hold", BOOL, "p", false},
 	{"update", BOOL, "pg", false},
+	{"delete", BOOL, "pg", false},
 	{"checksum", BOOL, "pg", false},
 	{"dry_run", BOOL, "pg", false},
 	{"dev", NUMBER, "p", false},

@@ -279,7 +279,7 @@ lose_sync() {
 	where="$fs, a sync that fails once, of $1"
 	cases=$((cases + 1))
 	echo "--- $where"
-	fmn put -r --force --quiet --limit 1MiB/s "$1" n2:b/$2 > $D/out 2> $D/err &
+	fmn put -r --replace --quiet --limit 1MiB/s "$1" n2:b/$2 > $D/out 2> $D/err &
 	pid=$!
 	wait_for is_under_way
 	break_writes
@@ -288,7 +288,7 @@ lose_sync() {
 	mend_dest
 	still_up
 	wait_for no_partial /mnt/dest/b 2> /dev/null
-	fmn put -r --force --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
+	fmn put -r --replace --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
 	! grep -qE '"resumed_bytes": ?[1-9]' $D/out || fail "$where: it went on with what the sync lost: $(cat $D/out)"
 	echo 3 > /proc/sys/vm/drop_caches
 	diff -r "$1" /mnt/dest/b/$2 || fail "$where: what is there is not what was sent"

@@ -70,7 +70,7 @@ make_version() {
 put_version() {
 	check fmn put --quiet --limit 4MB/s "$D/file.$1" "n2:d/dir/file.$1"
 	check fmn put --quiet --force --limit 4MB/s "$D/replaced.$1" n2:d/replaced
-	check fmn put --quiet -r --force "$D/tree.$1" n2:d/tree
+	check fmn put --quiet -r --replace "$D/tree.$1" n2:d/tree
 }
 
 write_all() {

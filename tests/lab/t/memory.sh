@@ -114,7 +114,7 @@ many_files() {
 	for i in {a..j}/f{1..100}; do
 		echo "$i" > "$D/tree/$i"
 	done
-	check fmn put --quiet -r --force --timeout ${HANG_S}s $D/tree n2:s/tree
+	check fmn put --quiet -r --replace --timeout ${HANG_S}s $D/tree n2:s/tree
 	check diff -r $D/tree $D/n2/s/tree
 }
 
