@@ -130,10 +130,12 @@ struct fm_conn_info {
 	const char *note;		/* "RoCE v2", "RoCE v1", "TCP" */
 };
 
-/* Whether both join the same two addresses, by the same kind of connection. */
+/* Whether both are of one kind and leave through the same port of ours: by different addresses, perhaps, but over the same cable. */
 static inline bool fm_conn_is_same_way(const struct fm_conn_info *a, const struct fm_conn_info *b)
 {
-	return a->kind == b->kind && strcmp(a->local_addr, b->local_addr) == 0 && strcmp(a->remote_addr, b->remote_addr) == 0;
+	if (a->kind != b->kind)
+		return false;
+	return a->local[0] ? strcmp(a->local, b->local) == 0 : strcmp(a->local_addr, b->local_addr) == 0;
 }
 
 struct fm_conn_ops {

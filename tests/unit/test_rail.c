@@ -249,7 +249,7 @@ static void dial_end(struct dial *d)
 	c->info.kind = FM_KIND_RDMA;
 	c->info.note = "test";
 	c->port = (unsigned)(dial.local.name[4] - '0');
-	(void)snprintf(c->info.local_addr, sizeof(c->info.local_addr), "10.0.%u.1", c->port);
+	(void)snprintf(c->info.local, sizeof(c->info.local), "roce%u", c->port);
 	CU_ASSERT_PTR_NULL(up[c->port]);
 	up[c->port] = c;
 	dial.done(dial.ctx, 0, &c->conn, &err);
