@@ -332,6 +332,11 @@ static int client_new(struct fm_api *api, int fd, const struct ucred *who, struc
 	return 0;
 }
 
+static bool client_may_come(void *ctx)
+{
+	return fm_packet_may_take(&((struct fm_api *)ctx)->shared);
+}
+
 static void client_accepted(void *ctx, int fd, const struct ucred *who)
 {
 	struct fm_api *api = ctx;
@@ -357,7 +362,7 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 {
 	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
 						     .backlog = FM_API_CONNS_MAX, .daemon = "fmoved",
-						     .accepted = client_accepted };
+						     .may_take = client_may_come, .accepted = client_accepted };
 	struct fm_api *api;
 	int ret = -ENOMEM;
 

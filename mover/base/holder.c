@@ -65,6 +65,7 @@ struct fm_holders {
 	struct fm_list list;
 	unsigned count;
 	struct fm_timer tick;
+	struct fm_log_limit lines;	/* of those that could not be made */
 };
 
 /* ---- there ---- */
@@ -176,7 +177,8 @@ static struct fm_holder *holder_new(struct fm_holders *all, uid_t uid)
 	atomic_init(&h->refs, 0);
 	pthread_mutex_init(&h->pass_lock, NULL);
 	if (holder_fill(h, &err) < 0) {
-		fm_log_warn("files of user %u have to wait: %s", (unsigned)uid, err.text);
+		if (fm_log_may(&all->lines, fm_loop_now(all->o.loop)))
+			fm_log_warn("files of user %u have to wait: %s", (unsigned)uid, err.text);
 		holder_free(h);
 		return NULL;
 	}

@@ -45,6 +45,7 @@ struct fm_packet_conn {
 	struct fm_timer unread;		/* fires when the client has read nothing for too long */
 	struct fm_timer again;		/* when a holder could not be had */
 	struct receiving *receiving;	/* the holder of its user reads a message */
+	struct fm_packet_shut *shut;	/* what closing may need: to end takes no memory; NULL: there are no holders */
 	struct fm_task breaking;	/* says closed(); posted once */
 	const char *reason;
 	bool is_broken;
@@ -280,7 +281,8 @@ static enum head look(int fd)
 
 /* ---- closing: in what was not read there may be descriptors ---- */
 
-void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
+/* *room may be used up. */
+static void socket_close(struct fm_packet_shared *shared, int fd, uid_t uid, struct fm_packet_shut **room)
 {
 	enum head head = HEAD_END;
 	char byte;
@@ -292,9 +294,14 @@ void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
 			(void)!recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);	/* its length does not matter */
 	}
 	if (head == HEAD_FDS)
-		fm_packet_shut(shared, fd, uid);
+		fm_packet_shut(shared, fd, uid, room);
 	else
 		(void)close(fd);	/* every message was sent or given up */
+}
+
+void fm_packet_close(struct fm_packet_shared *shared, int fd, uid_t uid)
+{
+	socket_close(shared, fd, uid, &shared->spare);
 }
 
 /* ---- a message with descriptors: the holder of its user receives it ---- */
@@ -484,13 +491,18 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const
 	c->again.fire = conn_again;
 	c->breaking.run = conn_break_run;
 	fm_list_init(&c->unsent);
-	if (shared->holders)
+	if (shared->holders) {
 		set_passcred(fd);
+		assert(shared->spare);	/* fm_packet_may_take() */
+		c->shut = shared->spare;
+		shared->spare = NULL;
+	}
 	/* As much as the system grants; it is only about how soon we have to wait. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	ret = fm_watch_add(shared->loop, &c->watch, err);
 	if (ret < 0) {
-		fm_packet_close(shared, fd, uid);
+		socket_close(shared, fd, uid, &c->shut);
+		free(c->shut);
 		free(c);
 		return ret;
 	}
@@ -514,10 +526,11 @@ void fm_packet_conn_free(struct fm_packet_conn *conn)
 	if (conn->receiving) {
 		/* Two may not read at once: what is left is for the holder, too. */
 		conn->receiving->conn = NULL;
-		fm_packet_shut(shared, conn->watch.fd, conn->uid);
+		fm_packet_shut(shared, conn->watch.fd, conn->uid, &conn->shut);
 	} else {
-		fm_packet_close(shared, conn->watch.fd, conn->uid);
+		socket_close(shared, conn->watch.fd, conn->uid, &conn->shut);
 	}
+	free(conn->shut);
 	conn->is_freed = true;
 	if (!conn->breaking.is_posted)
 		free(conn);

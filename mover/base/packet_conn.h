@@ -23,6 +23,7 @@ struct fm_err;
 struct fm_holder;
 struct fm_holders;
 struct fm_packet_conn;
+struct fm_packet_shut;
 
 #define FM_PACKET_FDS_MAX 8		/* descriptors beside one message */
 #define FM_PACKET_PASS_BYTES_MAX (64u << 10)
@@ -49,6 +50,7 @@ struct fm_packet_shared {
 	struct fm_holders *holders;
 	uint64_t pass_ns;		/* the pass that pass_bytes belongs to */
 	size_t pass_bytes;
+	struct fm_packet_shut *spare;	/* for closing the socket that is taken next */
 	struct fm_list shut;		/* packet_shut.c's: sockets that cannot be closed yet */
 	struct fm_list closers;		/* ... and processes that close some */
 	struct fm_timer shut_timer;
@@ -71,6 +73,12 @@ struct fm_packet_events {
 };
 
 void fm_packet_shared_init(struct fm_packet_shared *shared, struct fm_loop *loop, const struct fm_packet_limits *limits);
+
+/*
+ * Whether one more socket may be taken. To close one may need memory where there are holders: it is had before the socket is. Before each
+ * that is handed to fm_packet_conn_new() or, without having been, to fm_packet_close(). False: there is no memory; later again.
+ */
+bool fm_packet_may_take(struct fm_packet_shared *shared);
 
 /* fd is taken over, also on error. uid: whose it is. */
 int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid, const struct fm_packet_events *events, void *ctx,

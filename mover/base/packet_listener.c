@@ -30,24 +30,40 @@ static void accept_one(struct fm_packet_listener *l, int fd)
 		l->accepted(l->ctx, fd, &who);
 }
 
+static bool may_take(const struct fm_packet_listener *l)
+{
+	return !l->may_take || l->may_take(l->ctx);
+}
+
+/* What waits there would wake us in every pass. */
+static void listener_pause(struct fm_packet_listener *l, int error)
+{
+	if (fm_log_may(&l->lines, fm_loop_now(l->loop)))
+		fm_log_warn("local API: accept: %s", fm_err_name(error));
+	fm_watch_mod(l->loop, &l->watch, 0);
+	fm_timer_set(l->loop, &l->again, fm_loop_now(l->loop) + ACCEPT_RETRY_NS);
+}
+
 static void watch_ready(struct fm_watch *watch, uint32_t events)
 {
 	struct fm_packet_listener *l = fm_container_of(watch, struct fm_packet_listener, watch);
 
 	(void)events;
 	for (unsigned i = 0; i < ACCEPT_PASS_MAX; i++) {
-		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd;
 
+		if (!may_take(l)) {
+			listener_pause(l, ENOMEM);
+			return;
+		}
+		fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
 			accept_one(l, fd);
 			continue;
 		}
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		/* What waits there would wake us in every pass. */
-		fm_log_warn("local API: accept: %s", fm_err_name(errno));
-		fm_watch_mod(l->loop, watch, 0);
-		fm_timer_set(l->loop, &l->again, fm_loop_now(l->loop) + ACCEPT_RETRY_NS);
+		listener_pause(l, errno);
 		return;
 	}
 }
@@ -120,7 +136,7 @@ int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop, 
 	size_t len = strlen(path);
 	int fd, ret;
 
-	*l = (struct fm_packet_listener){ .loop = loop, .accepted = opts->accepted, .ctx = opts->ctx,
+	*l = (struct fm_packet_listener){ .loop = loop, .may_take = opts->may_take, .accepted = opts->accepted, .ctx = opts->ctx,
 					  .again.fire = watch_again, .address.sun_family = AF_UNIX };
 	if (len == 0 || len >= sizeof(l->address.sun_path))
 		return fm_err_set(err, -ENAMETOOLONG, "socket %s: a path of 1 to %zu bytes is needed", path,
@@ -152,14 +168,22 @@ close_fd:
 	return ret;
 }
 
-/* Who knocked already may have sent something: closing that is for who knows how (packet_conn.h). */
-static void accept_rest(struct fm_packet_listener *l)
+/*
+ * Who knocked already may have sent something: closing that is for who knows how (packet_conn.h). False: some are left, for which there
+ * is no memory.
+ */
+static bool accept_rest(struct fm_packet_listener *l)
 {
 	int fd;
 
 	(void)shutdown(l->watch.fd, SHUT_RDWR);		/* nobody else gets in */
-	while ((fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+	while (may_take(l)) {
+		fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return true;
 		accept_one(l, fd);
+	}
+	return false;
 }
 
 void fm_packet_listener_close(struct fm_packet_listener *l)
@@ -167,6 +191,6 @@ void fm_packet_listener_close(struct fm_packet_listener *l)
 	(void)unlink(l->address.sun_path);	/* somebody may have been there before us */
 	fm_timer_clear(l->loop, &l->again);
 	fm_watch_del(l->loop, &l->watch);
-	accept_rest(l);
-	(void)close(l->watch.fd);		/* nothing is written to it */
+	if (accept_rest(l))
+		(void)close(l->watch.fd);	/* nothing is written to it; else it is open until the process ends */
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 
 struct fm_err;
@@ -21,6 +22,7 @@ struct fm_packet_listener_opts {
 	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
 	int backlog;
 	const char *daemon;		/* for an error: "fmoved" */
+	bool (*may_take)(void *ctx);	/* false: nobody is let in now; NULL: always */
 	/* fd is the callee's, not blocking. From the loop only. */
 	void (*accepted)(void *ctx, int fd, const struct ucred *who);
 	void *ctx;
@@ -29,10 +31,12 @@ struct fm_packet_listener_opts {
 /* All of it is the listener's. */
 struct fm_packet_listener {
 	struct fm_loop *loop;
+	bool (*may_take)(void *ctx);
 	void (*accepted)(void *ctx, int fd, const struct ucred *who);
 	void *ctx;
 	struct fm_watch watch;
 	struct fm_timer again;
+	struct fm_log_limit lines;	/* of failures: clients may use up what is missing */
 	struct sockaddr_un address;
 };
 

@@ -9,6 +9,7 @@
  */
 #include "mover/base/packet_shut.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,13 +18,13 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
-#include "mover/base/log.h"
 #include "mover/base/packet_conn.h"
 #include "mover/base/worker.h"
 
 #define TICK_NS (100 * FM_NS_PER_MS)
+#define END_NS FM_NS_PER_S	/* for all closers to end, of those in which nothing hangs */
 
-struct shut {
+struct fm_packet_shut {
 	struct fm_work work;
 	struct fm_list at;		/* of those that wait */
 	struct fm_holder *holder;
@@ -44,7 +45,7 @@ struct closer {
 
 static void shut_run(struct fm_work *work)
 {
-	struct shut *s = fm_container_of(work, struct shut, work);
+	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
 	int fd = fm_holder_passed(s->holder, &s->passed);
 
 	if (fd >= 0)
@@ -53,14 +54,14 @@ static void shut_run(struct fm_work *work)
 
 static void shut_done(struct fm_work *work)
 {
-	struct shut *s = fm_container_of(work, struct shut, work);
+	struct fm_packet_shut *s = fm_container_of(work, struct fm_packet_shut, work);
 
 	fm_holder_put(s->holder);
 	free(s);
 }
 
 /* Whether the holder has it, and closes it. */
-static bool shut_there(struct fm_packet_shared *shared, struct shut *s)
+static bool shut_there(struct fm_packet_shared *shared, struct fm_packet_shut *s)
 {
 	s->holder = fm_holder_get(shared->holders, s->uid);
 	if (!s->holder)
@@ -100,6 +101,17 @@ static void free_closers(struct fm_packet_shared *shared)
 	}
 }
 
+static void await_closers(struct fm_packet_shared *shared)
+{
+	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + END_NS;
+
+	fm_list_each(at, next, &shared->closers) {
+		uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+
+		(void)fm_apart_wait(fm_container_of(at, struct closer, at)->apart, now_ns < end_ns ? end_ns - now_ns : 0);	/* looked at behind */
+	}
+}
+
 static unsigned closers_of(const struct fm_packet_shared *shared, uid_t uid)
 {
 	unsigned count = 0;
@@ -114,7 +126,7 @@ static unsigned waiting_of(const struct fm_packet_shared *shared, uid_t uid)
 	unsigned count = 0;
 
 	fm_list_each(at, next, &shared->shut)
-		count += fm_container_of(at, struct shut, at)->uid == uid;
+		count += fm_container_of(at, struct fm_packet_shut, at)->uid == uid;
 	return count;
 }
 
@@ -122,7 +134,7 @@ static unsigned waiting_of(const struct fm_packet_shared *shared, uid_t uid)
 static void drop_waiting(struct fm_packet_shared *shared, uid_t uid)
 {
 	fm_list_each(at, next, &shared->shut) {
-		struct shut *s = fm_container_of(at, struct shut, at);
+		struct fm_packet_shut *s = fm_container_of(at, struct fm_packet_shut, at);
 
 		if (s->uid != uid)
 			continue;
@@ -144,7 +156,7 @@ static bool closer_new(struct fm_packet_shared *shared, uid_t uid)
 		return false;
 	c->uid = uid;
 	fm_list_each(at, next, &shared->shut) {
-		const struct shut *s = fm_container_of(at, struct shut, at);
+		const struct fm_packet_shut *s = fm_container_of(at, struct fm_packet_shut, at);
 
 		if (s->uid == uid)
 			c->fds[c->count++] = s->fd;
@@ -174,7 +186,7 @@ static bool close_some(struct fm_packet_shared *shared, bool is_end)
 	uid_t looked_at = (uid_t)-1;	/* nobody's */
 
 	fm_list_each(at, next, &shared->shut) {
-		uid_t uid = fm_container_of(at, struct shut, at)->uid;
+		uid_t uid = fm_container_of(at, struct fm_packet_shut, at)->uid;
 
 		if (is_end || (uid != looked_at && is_too_many(shared, uid)))
 			return closer_new(shared, uid);
@@ -191,7 +203,7 @@ static void tick(struct fm_timer *timer)
 
 	fm_list_each(at, next, &shared->shut) {
 		fm_list_del(at);
-		if (!shut_there(shared, fm_container_of(at, struct shut, at)))
+		if (!shut_there(shared, fm_container_of(at, struct fm_packet_shut, at)))
 			fm_list_append(next, at);	/* before the next: where it was */
 	}
 	free_closers(shared);
@@ -208,14 +220,19 @@ void fm_packet_shut_init(struct fm_packet_shared *shared)
 	shared->shut_timer.fire = tick;
 }
 
-void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid)
+bool fm_packet_may_take(struct fm_packet_shared *shared)
 {
-	struct shut *s = FM_FAULT("packet.shut") ? NULL : calloc(1, sizeof(*s));
+	if (shared->holders && !shared->spare)
+		shared->spare = FM_FAULT("packet.spare") ? NULL : calloc(1, sizeof(*shared->spare));
+	return !shared->holders || shared->spare;
+}
 
-	if (!s) {
-		fm_log_warn("no memory to close a connection of user %u: it stays open", (unsigned)uid);
-		return;
-	}
+void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid, struct fm_packet_shut **room)
+{
+	struct fm_packet_shut *s = *room;
+
+	assert(s);
+	*room = NULL;
 	fm_list_init(&s->at);
 	s->fd = fd;
 	s->uid = uid;
@@ -233,9 +250,12 @@ void fm_packet_shared_end(struct fm_packet_shared *shared)
 	fm_timer_clear(shared->loop, &shared->shut_timer);
 	while (close_some(shared, true))
 		;
+	await_closers(shared);
 	free_closers(shared);
 	/* Without a process for them they end with ours. */
 	while ((at = fm_list_pop(&shared->shut)))
-		free(fm_container_of(at, struct shut, at));
+		free(fm_container_of(at, struct fm_packet_shut, at));
 	fm_list_init(&shared->closers);
+	free(shared->spare);
+	shared->spare = NULL;
 }

@@ -18,10 +18,11 @@
 #define FM_PACKET_SHUT_DOUBLED_MAX 6u	/* ... of so many */
 
 struct fm_packet_shared;
+struct fm_packet_shut;
 
 void fm_packet_shut_init(struct fm_packet_shared *shared);
 
-/* fd is taken over. */
-void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid);
+/* fd is taken over. *room is what fm_packet_may_take() found, and used up: NULL. */
+void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid, struct fm_packet_shut **room);
 
 #endif

@@ -624,6 +624,11 @@ static int client_new(struct fm_nvmed_api *api, int fd, uid_t uid, struct fm_err
 	return 0;
 }
 
+static bool client_may_come(void *ctx)
+{
+	return fm_packet_may_take(&((struct fm_nvmed_api *)ctx)->shared);
+}
+
 static void client_accepted(void *ctx, int fd, const struct ucred *who)
 {
 	static const char full[] = "{\"event\":\"error\",\"code\":\"EBUSY\",\"text\":\"too many connections to fmove-nvmed: try again\"}";
@@ -645,7 +650,7 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 {
 	struct fm_packet_listener_opts listening = { .path = opts->socket_path, .mode = opts->mode, .gid = opts->gid,
 						     .backlog = FM_NVMED_CONNS_MAX, .daemon = "fmove-nvmed",
-						     .accepted = client_accepted };
+						     .may_take = client_may_come, .accepted = client_accepted };
 	struct fm_holders_opts holding = { .loop = opts->loop };
 	struct fm_nvmed_api *api = FM_FAULT("nvmed.alloc") ? NULL : calloc(1, sizeof(*api));
 	int ret = -ENOMEM;

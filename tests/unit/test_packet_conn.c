@@ -69,6 +69,7 @@ static void begin(struct world *w)
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	w->ours = fds[0];
 	w->peer = fds[1];
+	CU_ASSERT_TRUE_FATAL(fm_packet_may_take(&w->shared));
 	CU_ASSERT_EQUAL_FATAL(fm_packet_conn_new(&w->shared, w->ours, 1, &events, w, &w->conn, &err), 0);
 }
 
@@ -148,7 +149,103 @@ static void test_broken_in_the_pass_of_the_next_try(void)
 	(void)close(in);
 }
 
+/* Nobody has the writing end any more. */
+static bool has_ended(int in)
+{
+	struct pollfd p = { .fd = in };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
+static void step_until_ended(struct world *w, int in)
+{
+	for (int i = 0; i < 6000 && !has_ended(in); i++)
+		(void)fm_loop_step(w->loop, 10 * FM_NS_PER_MS);
+	CU_ASSERT_TRUE(has_ended(in));
+}
+
+/* Goal: a connection is closed with what was sent to it, though there is no memory for anything. */
+static void test_closed_without_memory(void)
+{
+	struct world w;
+	int in;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(&w);
+	in = send_pipe(w.peer);
+	fm_fault_arm("packet.spare", 1);
+	CU_ASSERT_FALSE(fm_packet_may_take(&w.shared));	/* what it has was had before */
+	fm_packet_conn_free(w.conn);
+	w.conn = NULL;
+	step_until_ended(&w, in);
+	fm_fault_arm(NULL, 0);
+	end(&w);
+	(void)close(w.peer);
+	(void)close(in);
+}
+
+/* Goal: a socket that nobody may be had to close is closed later, and at the end at the latest. */
+static void closed_at_last(bool is_at_end)
+{
+	struct world w;
+	int in;
+
+	begin(&w);
+	in = send_pipe(w.peer);
+	fm_fault_arm("holder.new", 1);
+	fm_packet_conn_free(w.conn);
+	w.conn = NULL;
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_FALSE(has_ended(in));
+	if (is_at_end)
+		fm_packet_shared_end(&w.shared);
+	step_until_ended(&w, in);
+	CU_ASSERT_TRUE(fm_list_is_empty(&w.shared.shut));
+	fm_fault_arm(NULL, 0);
+	end(&w);
+	(void)close(w.peer);
+	(void)close(in);
+}
+
+static void test_closed_at_last(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	closed_at_last(false);
+	closed_at_last(true);
+}
+
+/* Goal: if not even then, nothing is left but the socket itself, for the end of the process. */
+static void test_left_open(void)
+{
+	struct world w;
+	int in;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(&w);
+	in = send_pipe(w.peer);
+	fm_fault_arm("holder.new", 1);
+	fm_packet_conn_free(w.conn);
+	w.conn = NULL;
+	fm_fault_arm("packet.closer", 1);
+	fm_packet_shared_end(&w.shared);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(fm_list_is_empty(&w.shared.shut));
+	CU_ASSERT_FALSE(has_ended(in));
+	(void)close(w.ours);
+	CU_ASSERT_TRUE(has_ended(in));
+	end(&w);
+	(void)close(w.peer);
+	(void)close(in);
+}
+
 static const struct fm_test tests[] = {
 	{ "a connection that breaks when it was to be tried again is not watched any more", test_broken_in_the_pass_of_the_next_try },
+	{ "a connection is closed with what was sent to it when there is no memory", test_closed_without_memory },
+	{ "what could not be closed is closed later, at the end too", test_closed_at_last },
+	{ "what cannot be closed at the end either is left to the end of the process, alone", test_left_open },
 };
 FM_TEST_MAIN("packet_conn", tests)
