@@ -16,8 +16,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -35,6 +37,7 @@
 
 #define TEMP_TRIES_MAX 8
 #define RESUME_MIN (UINT64_C(1) << 20)	/* bytes: what is smaller is sent again faster than it is looked up */
+#define FOLLOWED_MAX 4		/* directories, one in the place of the other */
 #define WAITING_MAX 2u		/* sinks of a store that wait for locks: the others' workers are not to be taken */
 
 enum sink_state { SINK_OPEN, SINK_PREPARED, SINK_PUBLISHED, SINK_KEPT, SINK_DISCARDED };
@@ -177,6 +180,7 @@ static struct fm_sync *sink_sync(struct sink *s, bool is_durable)
 static struct fm_place sink_place(struct sink *s, bool is_durable)
 {
 	return (struct fm_place){
+		.from = s->parent.fd,
 		.dir = s->parent.fd,
 		.temp = s->partial.name,
 		.name = s->parent.name,
@@ -214,6 +218,76 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 	return ret;
 }
 
+/* 1: the path leads into another directory by now, which is *fd. */
+static int find_other_dir(const struct sink *s, int held, int *fd)
+{
+	struct fm_path_parent now;
+	struct stat was, is;
+
+	/* Without one there the file is where its directory went. */
+	if (fm_path_open_parent(s->dir->root, s->path, NULL, &now, NULL) < 0)
+		return 0;
+	*fd = now.fd;
+	if (fm_sys_fstat(held, &was) < 0 || fm_sys_fstat(now.fd, &is) < 0 || (was.st_dev == is.st_dev && was.st_ino == is.st_ino)) {
+		close(now.fd);
+		return 0;
+	}
+	return 1;
+}
+
+/* Whether it is in that directory too: what replaced ours took it over. */
+static bool is_taken_over(const struct sink *s, int dir)
+{
+	struct stat file, there;
+
+	return fm_sys_fstat(s->io.fd, &file) == 0 && fm_sys_fstatat(dir, s->parent.name, &there) == 0 &&
+	       file.st_dev == there.st_dev && file.st_ino == there.st_ino;
+}
+
+/* From `held`, where it has its name, to `dir`. */
+static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm_err *err)
+{
+	struct fm_place place = sink_place(s, is_durable);
+	uint64_t old_bytes = 0;
+	int ret;
+
+	if (is_taken_over(s, dir))
+		return 0;
+	ret = place.sync ? fm_sync_note(place.sync, fm_path_sync_up(s->dir->root, dir, s->path, err)) : 0;
+	if (ret < 0)
+		return ret;
+	place.from = held;
+	place.temp = s->parent.name;
+	place.dir = dir;
+	place.journal = NULL;
+	ret = fm_place(&place, &old_bytes, err);
+	if (ret == -EEXIST && is_taken_over(s, dir))
+		return 0;
+	fm_usage_sub(&s->dir->usage, ret == 0 ? old_bytes : 0);
+	return ret;
+}
+
+/*
+ * A directory can be replaced by a new version of it while a file is sent there. The file has its name in the old version then, which
+ * nobody finds and which goes: it moves on to where its path leads.
+ */
+static int follow(struct sink *s, bool is_durable, struct fm_err *err)
+{
+	int held = s->parent.fd, dir, ret = 0;
+
+	for (int i = 0; ret == 0 && i < FOLLOWED_MAX && find_other_dir(s, held, &dir) > 0; i++) {
+		ret = move_on(s, held, dir, is_durable, err);
+		if (ret < 0 && renameat2(held, s->parent.name, s->parent.fd, s->partial.name, RENAME_NOREPLACE) < 0)
+			fm_log_error("%s: cannot undo its publication: %s", s->path, fm_err_name(errno));
+		if (held != s->parent.fd)
+			close(held);
+		held = dir;
+	}
+	if (held != s->parent.fd)
+		close(held);
+	return ret;
+}
+
 static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
 {
@@ -229,6 +303,8 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 		return sink_fail(s, fm_err_sys(err, ret, "go on after a failed sync"), "write", err);
 	assert(s->state == SINK_PREPARED);
 	ret = fm_place(&place, &old_bytes, err);
+	if (ret == 0)
+		ret = follow(s, is_durable, err);
 	if (ret < 0) {
 		fm_err_wrap(err, "store %s", s->dir->store.name);
 		return ret;

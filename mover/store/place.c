@@ -89,13 +89,13 @@ static bool is_unsupported(int ret)
 /* A name that was free. */
 static int install_new(const struct fm_place *place, enum placed *out)
 {
-	int ret = fm_sys_rename(place->dir, place->temp, place->name, RENAME_NOREPLACE);
+	int ret = fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_NOREPLACE);
 
 	*out = PLACED_MOVED;
 	if (!is_unsupported(ret))
 		return ret;
 	*out = PLACED_LINKED;
-	return fm_sys_link(place->dir, place->temp, place->name);
+	return fm_sys_link(place->from, place->temp, place->dir, place->name);
 }
 
 /* A name that was taken by a regular file. */
@@ -105,11 +105,11 @@ static int install_over(const struct fm_place *place, enum placed *out)
 
 	*out = PLACED_EXCHANGED;
 	if (place->sync)
-		ret = fm_sys_rename(place->dir, place->temp, place->name, RENAME_EXCHANGE);
+		ret = fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_EXCHANGE);
 	if (!is_unsupported(ret))
 		return ret;
 	*out = PLACED_OVER;
-	return fm_sys_rename(place->dir, place->temp, place->name, 0);
+	return fm_sys_rename(place->from, place->temp, place->dir, place->name, 0);
 }
 
 /* Look, then rename, until both agree on whether the name is taken. */
@@ -144,13 +144,13 @@ static void place_undo(const struct fm_place *place, enum placed placed)
 
 	switch (placed) {
 	case PLACED_MOVED:
-		ret = renameat2(place->dir, place->name, place->dir, place->temp, RENAME_NOREPLACE);
+		ret = renameat2(place->dir, place->name, place->from, place->temp, RENAME_NOREPLACE);
 		break;
 	case PLACED_LINKED:
 		ret = unlinkat(place->dir, place->name, 0);
 		break;
 	case PLACED_EXCHANGED:
-		ret = renameat2(place->dir, place->temp, place->dir, place->name, RENAME_EXCHANGE);
+		ret = renameat2(place->from, place->temp, place->dir, place->name, RENAME_EXCHANGE);
 		break;
 	case PLACED_OVER:
 		break;
@@ -171,11 +171,11 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 		place_undo(place, placed);
 		return fm_path_fail(err, ret, "sync the directory of", place->path);
 	}
-	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) && unlinkat(place->dir, place->temp, 0) < 0)
+	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) && unlinkat(place->from, place->temp, 0) < 0)
 		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
 			    fm_err_name(errno));
 	/* Last: who finds none takes the partial name for free. Left alone it does no harm, and is swept. */
 	if (place->journal)
-		(void)unlinkat(place->dir, place->journal, 0);
+		(void)unlinkat(place->from, place->journal, 0);
 	return 0;
 }

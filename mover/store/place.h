@@ -13,7 +13,8 @@ struct fm_err;
 struct fm_sync;
 
 struct fm_place {
-	int dir;			/* where both names are */
+	int from;			/* where the partial name is, and the journal */
+	int dir;			/* where the final name is; mostly the same */
 	const char *temp;		/* the partial file's name */
 	const char *name;		/* the final name */
 	const char *path;		/* for messages */

@@ -156,21 +156,21 @@ int fm_sys_unlinkat(int dir, const char *name, int flags)
 	return FM_FAULT("store.unlink") ? -EIO : sys_result(unlinkat(dir, name, flags));
 }
 
-int fm_sys_rename(int dir, const char *from, const char *to, unsigned flags)
+int fm_sys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
 {
-	if (!fm_is_component(from) || !fm_is_component(to))
+	if (!fm_is_component(from) || !fm_is_component(name))
 		return -EXDEV;
 	if (FM_FAULT("store.rename"))
 		return -EIO;
 	/* For the fallbacks of file systems that know no flags. */
 	if (flags && FM_FAULT("store.rename_flags"))
 		return -EINVAL;
-	return sys_result(renameat2(dir, from, dir, to, flags));
+	return sys_result(renameat2(from_dir, from, dir, name, flags));
 }
 
-int fm_sys_link(int dir, const char *from, const char *to)
+int fm_sys_link(int from_dir, const char *from, int dir, const char *name)
 {
-	if (!fm_is_component(from) || !fm_is_component(to))
+	if (!fm_is_component(from) || !fm_is_component(name))
 		return -EXDEV;
-	return FM_FAULT("store.link") ? -EIO : sys_result(linkat(dir, from, dir, to, 0));
+	return FM_FAULT("store.link") ? -EIO : sys_result(linkat(from_dir, from, dir, name, 0));
 }

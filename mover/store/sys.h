@@ -47,7 +47,7 @@ int fm_sys_unlinkat(int dir, const char *name, int flags);
  * Within one directory. flags: 0, RENAME_NOREPLACE, RENAME_EXCHANGE. -EINVAL or -ENOSYS: the flag is not
  * supported there.
  */
-int fm_sys_rename(int dir, const char *from, const char *to, unsigned flags);
-int fm_sys_link(int dir, const char *from, const char *to);
+int fm_sys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
+int fm_sys_link(int from_dir, const char *from, int dir, const char *name);
 
 #endif

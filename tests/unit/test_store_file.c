@@ -317,6 +317,43 @@ static void test_target_changes(void)
 	}
 }
 
+/* Goal: a file whose directory is replaced by a new version of it comes into that one. */
+static void test_dir_replaced(void)
+{
+	static const struct {
+		bool is_there, may_replace, is_durable;
+		int ret;
+	} cases[] = { { false, false, true, 0 }, { false, true, false, 0 }, { true, true, true, 0 }, { true, false, true, -EEXIST } };
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_file *file;
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fm_create how = { .size = 4096, .may_replace = cases[i / 2].may_replace };
+		size_t c = i / 2;
+		unsigned fds;
+		int ret;
+
+		begin(bases[i % 2], false);
+		fds = fds_open();
+		CU_ASSERT_EQUAL(mkdir(at("d"), 0755) + mkdir(at("next"), 0755), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+		pattern(buffer(), 5, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		if (cases[c].is_there)
+			CU_ASSERT_EQUAL(put("next/f", 77, 1, false), 0);
+		CU_ASSERT_EQUAL(rename(at("d"), at("before")) + rename(at("next"), at("d")), 0);
+		ret = file->ops->publish(file, 4096, &attr, cases[c].is_durable, &err);
+		CU_ASSERT_EQUAL(ret, cases[c].ret);
+		if (ret < 0)
+			file->ops->discard(file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "d/f", ret < 0 ? 77 : 4096, ret < 0 ? 1 : 5), 0);
+		CU_ASSERT_EQUAL(dir_count(at("before"), "") + dir_count(at("d"), ""), 2 + 2 + 1);
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		end();
+	}
+}
+
 /* Goal: what is neither file nor free is refused before anything is begun, with or without leave. */
 static void test_bad_targets(void)
 {
@@ -645,6 +682,7 @@ static const struct fm_test tests[] = {
 	{ "an existing file is replaced with leave only", test_replace },
 	{ "the store's leave to replace is enough", test_store_replaces },
 	{ "a target that changes meanwhile counts as it is at the end", test_target_changes },
+	{ "a file follows its directory's name", test_dir_replaced },
 	{ "directories, links, pipes and sockets are never replaced", test_bad_targets },
 	{ "each operation refuses each path that leaves the store", test_refused_paths },
 	{ "names with any other bytes work", test_odd_names },
