@@ -144,7 +144,8 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 
 	w->call->tally.met++;
 	w->call->tally.other += !is_dir || !is_dir_now;
-	if (is_dir != is_dir_now && s->is_merging && !s->opts.may_replace && !w->is_late)
+	/* Late: what is in a directory that appeared under the name of a file is nowhere else. */
+	if (is_dir != is_dir_now && (s->is_merging || w->is_late) && !s->opts.may_replace)
 		return fm_sink_refuse_kind(s, p->path, p->len, is_dir, w->call->err);
 	return 0;
 }

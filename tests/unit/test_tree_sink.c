@@ -517,6 +517,42 @@ static void test_meanwhile(void)
 	each_base(run_meanwhile);
 }
 
+/* `count` names in the one version that is kept aside, or none is. */
+static unsigned names_aside(const char *below)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", at(ours(FM_STAGING_OLD)), below);
+	return ours(FM_STAGING_OLD)[0] ? names_in(path, "") : 0;
+}
+
+/* A directory appears in the old version under the name of a file that came. */
+static void run_kind_meanwhile(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.is_update = true;
+	put_version(options(), 1);
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("new", 2, 10);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	CU_ASSERT_EQUAL(mkdir(at("tree/new"), 0755), 0);
+	write_file("tree/new/theirs", 9, 9, 0644, 9);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_PTR_NOT_NULL(t->note);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/new", 2, 10) && is_version("tree", 1));
+	CU_ASSERT_EQUAL(names_aside("new"), 1);
+}
+
+static void test_kind_meanwhile(void)
+{
+	each_base(run_kind_meanwhile);
+}
+
 static void test_busy(void)
 {
 	struct fm_tree_sink_opts opts = options();
@@ -1053,6 +1089,7 @@ static const struct fm_test tests[] = {
 	{ "what a tree may not replace", test_names },
 	{ "a version is replaced at once, and stays for who has it open", test_replacing },
 	{ "a name that somebody else takes meanwhile", test_meanwhile },
+	{ "a directory that appears in the place of a file is kept aside", test_kind_meanwhile },
 	{ "one transfer to a name at a time", test_busy },
 	{ "a name that is in use is waited for", test_patience },
 	{ "one that is just ending is waited for", test_just_ending },
