@@ -22,6 +22,7 @@
 
 #define COPY_LEN (256u << 10)
 #define CARRIED "carried"	/* in the staging directory */
+#define MADE "made"		/* there too */
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 #define MODE_WITHOUT_SET_IDS 01777u
 
@@ -288,15 +289,46 @@ static int open_carried(struct fm_sink *s)
 	return ret;
 }
 
+/* Made in the staging directory, where nobody else is, and its owner's before it has a name that he can reach. */
+static int make_late_dir(struct fm_merge *w, const struct fm_merge_at *p, struct stat *st)
+{
+	const struct fm_sink *s = w->call->s;
+	struct stat old;
+	int ret;
+
+	(void)unlinkat(s->stage, MADE, AT_REMOVEDIR);	/* of a try that was killed */
+	ret = fm_tsys_mkdir(s->stage, MADE);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(s->stage, MADE, st);
+	if (ret == 0)
+		ret = fm_tsys_fstat(p->met->dir->fd, &old);
+	if (ret == 0 && s->opts.has_owners)
+		ret = fm_tsys_own_link(s->stage, MADE, old.st_uid, old.st_gid);
+	return ret < 0 ? ret : fm_tsys_rename_free(s->stage, MADE, p->dir, p->name);
+}
+
+/* Which one it is tells it later from others that may have its name then. */
+static int make_dir(struct fm_merge *w, const struct fm_merge_at *p, struct stat *st)
+{
+	int ret;
+
+	if (w->is_late)
+		return make_late_dir(w, p, st);
+	ret = fm_tsys_mkdir(p->dir, p->name);
+	return ret < 0 ? ret : fm_tsys_fstatat(p->dir, p->name, st);
+}
+
 static int carry_dir(struct fm_merge *w, const struct fm_merge_at *p)
 {
-	const struct fm_pack_entry e = { .type = FM_PACK_DIR, .mode = 0700, .path = p->path, .path_len = p->len };
+	struct fm_pack_entry e = { .type = FM_PACK_DIR, .mode = 0700, .path = p->path, .path_len = p->len };
 	struct fm_sink *s = w->call->s;
-	int ret = fm_tsys_mkdir(p->dir, p->name);
+	struct stat st;
+	int ret = make_dir(w, p, &st);
 
 	if (ret < 0)
 		return ret == -EEXIST ? 0 : fm_merge_fail(w, ret, "make the directory", p);
 	w->carried++;
+	e.mtime_ns = (int64_t)st.st_ino;	/* it has no time of its own */
 	ret = open_carried(s);
 	if (ret == 0)
 		ret = fm_deferred_add(&s->carried, &e);
@@ -334,16 +366,23 @@ int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p)
 	return ret < 0 || w->carried == before ? ret : list_carried(w, p);
 }
 
-/* A directory of the new tree gets what the old one of that name has. */
-static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_dir)
+/*
+ * A directory of the new tree gets what the old one of that name has: the one that was made here. Once the tree has its name its
+ * owners can have put another's there.
+ */
+static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_dir, uint64_t ino)
 {
 	int from = fm_tsys_open(old_dir, p->name, O_RDONLY | O_DIRECTORY, 0), to, ret;
-	struct stat st;
+	struct stat st, made;
 
 	if (from < 0)
 		return from == -ENOENT ? 0 : fm_merge_fail(w, from, "open", p);
 	to = fm_tsys_open(p->dir, p->name, O_RDONLY | O_DIRECTORY, 0);
 	ret = to < 0 ? to : fm_tsys_fstat(from, &st);
+	if (ret == 0)
+		ret = fm_tsys_fstat(to, &made);
+	if (ret == 0 && made.st_ino != ino)
+		ret = -ESTALE;
 	if (ret == 0)
 		ret = copy_attrs(w->call->s, from, to, &st, true);
 	if (to >= 0)
@@ -370,7 +409,7 @@ static int finish_one(void *ctx, const struct fm_pack_entry *e)
 	old_dir = fm_sink_dir_find(&w->call->old, p.path, p.dir_len);
 	if (p.dir < 0)
 		return fm_merge_fail(w, p.dir, "look for", &p);
-	return old_dir < 0 ? 0 : finish_dir(w, &p, old_dir);
+	return old_dir < 0 ? 0 : finish_dir(w, &p, old_dir, (uint64_t)e->mtime_ns);
 }
 
 int fm_sink_finish_carried(struct fm_sink_call *call)

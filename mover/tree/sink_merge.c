@@ -150,6 +150,24 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 	return 0;
 }
 
+/*
+ * The new version has its name, so its owners can move directories in it: nothing is put into one that is not of the owner who has
+ * what it comes from.
+ */
+static int check_owner(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	struct stat from, to;
+	int ret = fm_tsys_fstat(p->met->dir->fd, &from);
+
+	if (!w->is_late || !w->call->s->opts.has_owners || p->met->type == DT_DIR)
+		return 0;
+	if (ret == 0)
+		ret = fm_tsys_fstat(p->dir, &to);
+	if (ret == 0 && (from.st_uid != to.st_uid || from.st_gid != to.st_gid))
+		ret = -ESTALE;
+	return ret < 0 ? fm_merge_fail(w, ret, "find the directory of", p) : 0;
+}
+
 static int visit_old(struct fm_merge *w, const struct fm_scan_met *met)
 {
 	const struct fm_sink *s = w->call->s;
@@ -167,8 +185,10 @@ static int visit_old(struct fm_merge *w, const struct fm_scan_met *met)
 	if (ret != -ENOENT && ret != -ENOTDIR && ret != -ELOOP)
 		return fm_merge_fail(w, ret, "look for", &p);
 	/* Without a directory for it in the new tree, what came took that one's place. */
-	if (p.dir >= 0 && (s->is_merging || w->is_late))
-		return fm_merge_carry(w, &p);
+	if (p.dir >= 0 && (s->is_merging || w->is_late)) {
+		ret = check_owner(w, &p);
+		return ret < 0 ? ret : fm_merge_carry(w, &p);
+	}
 	w->call->count.removed++;
 	return 0;
 }

@@ -553,6 +553,95 @@ static void test_kind_meanwhile(void)
 	each_base(run_kind_meanwhile);
 }
 
+static bool is_owned(const char *path, uid_t uid, mode_t mode)
+{
+	struct stat st;
+
+	return lstat(at(path), &st) == 0 && st.st_uid == uid && (st.st_mode & 07777) == mode;
+}
+
+/* is_into: what appears is in a directory; else beside it. */
+static void run_swap(bool is_into)
+{
+	struct fm_tree_sink_opts opts = options();
+	char path[512], other[512];
+
+	opts.is_update = opts.has_owners = true;
+	put_version(options(), 1);
+	CU_ASSERT_EQUAL(mkdir(at("tree/his"), 0777) + mkdir(at("tree/another's"), 0700), 0);
+	CU_ASSERT_EQUAL(chown(at("tree/his"), 601, 601) + chmod(at("tree/his"), 0777), 0);
+	CU_ASSERT_EQUAL(chown(at("tree/another's"), 602, 602), 0);
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("new", 2, 10);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	write_file(is_into ? "tree/his/late" : "tree/late", 9, 9, 0644, 9);
+	snprintf(path, sizeof(path), "%s/his", at(ours(FM_STAGING_NEW)));
+	snprintf(other, sizeof(other), "%s/another's", at(ours(FM_STAGING_NEW)));
+	CU_ASSERT_EQUAL(renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE), 0);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_PTR_NOT_NULL(t->note);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_owned("tree/his", 602, 0700) && names_in(at("tree/his"), "") == 0);
+	CU_ASSERT_TRUE(is_owned("tree/another's", 601, 0777));
+}
+
+static void run_swap_beside(void)
+{
+	run_swap(false);
+}
+
+static void run_swap_into(void)
+{
+	run_swap(true);
+}
+
+/* Goal: who can move directories in the new version, when it has its name, gets nobody's. */
+static void test_swap(void)
+{
+	if (geteuid() != 0) {
+		printf("SKIP: not root; ");
+		return;
+	}
+	each_base(run_swap_beside);
+	each_base(run_swap_into);
+}
+
+/* Whole directories that appear late come with all that they have. */
+static void run_late(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.is_update = true;
+	opts.has_owners = geteuid() == 0;
+	put_version(options(), 1);
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("new", 2, 10);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	CU_ASSERT_EQUAL(mkdir(at("tree/late"), 0700) + mkdir(at("tree/late/in"), 0700), 0);
+	write_file("tree/late/in/f", 9, 9, 0644, 9);
+	write_file("tree/d/late", 8, 9, 0644, 9);
+	if (opts.has_owners)
+		CU_ASSERT_EQUAL(chown(at("tree/late"), 601, 601) + chown(at("tree/late/in"), 602, 602), 0);
+	CU_ASSERT_EQUAL(chmod(at("tree/late/in"), 0751), 0);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_PTR_NULL(t->note);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/late/in/f", 9, 9) && has_content("tree/d/late", 8, 9) && is_version("tree", 1));
+	CU_ASSERT_TRUE(is_owned("tree/late/in", opts.has_owners ? 602 : geteuid(), 0751));
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
+}
+
+static void test_late(void)
+{
+	each_base(run_late);
+}
+
 static void test_busy(void)
 {
 	struct fm_tree_sink_opts opts = options();
@@ -1090,6 +1179,8 @@ static const struct fm_test tests[] = {
 	{ "a version is replaced at once, and stays for who has it open", test_replacing },
 	{ "a name that somebody else takes meanwhile", test_meanwhile },
 	{ "a directory that appears in the place of a file is kept aside", test_kind_meanwhile },
+	{ "what appears in the version that was replaced comes along", test_late },
+	{ "directories that are moved in the new version stay whose they are", test_swap },
 	{ "one transfer to a name at a time", test_busy },
 	{ "a name that is in use is waited for", test_patience },
 	{ "one that is just ending is waited for", test_just_ending },
