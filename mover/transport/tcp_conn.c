@@ -47,6 +47,7 @@
 #define PASS_BYTES_MAX (4u << 20) /* each way in one pass, so that a lane's other connections have their turn */
 #define PAYLOAD_MAX (1u << 30)
 #define IDLE_PATIENCE 3u	/* a lossy network loses a keepalive now and then, and there is only one a second */
+#define RTT_PATIENCE 4u		/* round trips: of a retransmission, with its time-out */
 #define OFFSET_BITS 40				/* of `remote` */
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 
@@ -625,20 +626,24 @@ static void tcp_close(struct fm_conn *conn)
 }
 
 /*
- * An idle connection has its keepalive (tcp.c), and one that sends has acknowledgements. A far end that takes nothing just
- * now (its window is shut) is asked ever more rarely, which says nothing of the network.
+ * An idle connection has its keepalive (tcp.c), and one that sends has acknowledgements. One over which data comes has neither: the
+ * kernel counts no acknowledgement that says nothing new, and does not probe. A far end that takes nothing just now (its window is
+ * shut) is asked ever more rarely, which says nothing of the network. A slow network answers late, and later after a loss.
  */
 static bool tcp_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 {
 	const struct tcp_conn *c = fm_container_of(conn, const struct tcp_conn, base);
 	struct tcp_info info;
 	socklen_t len = sizeof(info);
+	uint64_t silent_ms;
 
 	if (c->state != CONN_OPEN || getsockopt(c->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return false;
 	if (info.tcpi_unacked == 0)
 		for_ns *= IDLE_PATIENCE;
-	return info.tcpi_last_ack_recv * FM_NS_PER_MS >= for_ns && info.tcpi_snd_wnd > 0;
+	for_ns += (uint64_t)info.tcpi_rtt * 1000 * RTT_PATIENCE;
+	silent_ms = info.tcpi_last_data_recv < info.tcpi_last_ack_recv ? info.tcpi_last_data_recv : info.tcpi_last_ack_recv;
+	return silent_ms * FM_NS_PER_MS >= for_ns && info.tcpi_snd_wnd > 0;
 }
 
 static const struct fm_conn_info *tcp_info(const struct fm_conn *conn)
