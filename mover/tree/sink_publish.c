@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,13 +145,30 @@ static void say_kept(const struct place *p)
 	s->tree.note = s->note;
 }
 
+/* Under a name that is not swept before what people left unfinished is. */
+static int keep_aside(struct place *p)
+{
+	int dir = p->s->opts.parent, ret;
+	char kept[FM_STAGING_NAME_LEN + 1];
+	const char *from = p->placed == PLACED_EXCHANGED ? p->s->new_name : p->old_name;
+
+	fm_staging_name(FM_STAGING_KEPT, "", kept);
+	ret = fm_tsys_rename(dir, from, dir, kept, 0);
+	memcpy(p->old_name, ret == 0 ? kept : from, strlen(ret == 0 ? kept : from) + 1);
+	return ret;
+}
+
 /* The version that was replaced. */
 static void put_old_away(struct place *p)
 {
 	struct fm_sink *s = p->s;
 	struct fm_tree_freed freed = fm_sink_freed(s);
-	int ret = p->placed == PLACED_EXCHANGED ? move_to_old(p, s->new_name) : 0;
+	int ret = 0;
 
+	if (p->is_kept)
+		ret = keep_aside(p);
+	else if (p->placed == PLACED_EXCHANGED)
+		ret = move_to_old(p, s->new_name);
 	if (p->is_kept)
 		say_kept(p);
 	else if (ret == 0 && s->opts.grace_ns == 0)

@@ -34,6 +34,7 @@ static const struct {
 	{ FM_STAGING_TREE, ".tree" },
 	{ FM_STAGING_NEW, ".new" },
 	{ FM_STAGING_OLD, ".old" },
+	{ FM_STAGING_KEPT, ".kept" },
 };
 
 enum fm_staging_kind fm_staging_kind(const char *name)
@@ -53,7 +54,7 @@ void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_S
 	const char *suffix = suffixes[0].suffix;
 	uint64_t hex;
 
-	if (kind == FM_STAGING_OLD)
+	if (kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT)
 		fm_random_real.fill(fm_random_real.ctx, &hex, sizeof(hex));
 	else
 		hex = fm_partial_hash(final);
@@ -214,6 +215,7 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 {
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
+	case FM_STAGING_KEPT:
 		return age->is_old(age->ctx, parent, name) ? fm_tree_remove(parent, name, freed) : -EAGAIN;
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:

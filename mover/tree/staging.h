@@ -34,11 +34,12 @@ enum fm_staging_kind {
 	FM_STAGING_TREE,
 	FM_STAGING_NEW,
 	FM_STAGING_OLD,
+	FM_STAGING_KEPT,	/* a replaced version of which something is nowhere else */
 };
 
 enum fm_staging_kind fm_staging_kind(const char *name);
 
-/* The name of that kind for a final name; for FM_STAGING_OLD a new one each time, whatever `final` is. */
+/* The name of that kind for a final name; for FM_STAGING_OLD and _KEPT a new one each time, whatever `final` is. */
 void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1]);
 
 /*

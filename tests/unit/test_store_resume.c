@@ -939,6 +939,23 @@ static void test_swept(void)
 	end();
 }
 
+/* Goal: a replaced version of which something is nowhere else stays as long as what is unfinished does. */
+static void test_swept_kept(void)
+{
+	static const char *const dirs[] = { ".fmove.0123456789abcdef.kept", ".fmove.fedcba9876543210.old" };
+
+	begin(ON_DISK, false);
+	for (size_t i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(mkdir(at(dirs[i]), 0755), 0);
+	usleep(50000);	/* times of files are those of the last tick */
+	sweep(UINT64_C(3600) * NS_PER_S);
+	CU_ASSERT_EQUAL(access(at(dirs[0]), F_OK), 0);
+	CU_ASSERT_NOT_EQUAL(access(at(dirs[1]), F_OK), 0);
+	sweep(1);
+	CU_ASSERT_NOT_EQUAL(access(at(dirs[0]), F_OK), 0);
+	end();
+}
+
 /* A pair of name `f` as a crash leaves it behind the exchange: an older version in place of the file. */
 static void leave_replaced(bool has_head)
 {
@@ -1167,6 +1184,7 @@ static const struct fm_test tests[] = {
 	{ "what a caller passes is looked at", test_caller_refused },
 	{ "unfinished transfers are listed", test_listed },
 	{ "what is left for too long is swept", test_swept },
+	{ "a version that has what is nowhere else is kept longer", test_swept_kept },
 	{ "what a power cut leaves is swept at the next start", test_swept_at_boot },
 	{ "what a stream left is swept when the machine starts", test_streams_swept_at_boot },
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },

@@ -29,7 +29,8 @@ static unsigned left(void)
 
 	while (d && (entry = readdir(d)))
 		count += strcmp(entry->d_name, "tree") != 0 && entry->d_name[0] == '.' && entry->d_name[1] == 'f' &&
-			 fm_staging_kind(entry->d_name) != FM_STAGING_OLD && !fm_manifest_is_name(entry->d_name);
+			 fm_staging_kind(entry->d_name) != FM_STAGING_OLD && fm_staging_kind(entry->d_name) != FM_STAGING_KEPT &&
+			 !fm_manifest_is_name(entry->d_name);
 	if (d)
 		closedir(d);
 	return count;
@@ -361,8 +362,8 @@ static void test_late(void)
 		if (i == 0) {
 			CU_ASSERT_TRUE(has_late("tree") && ours(FM_STAGING_OLD)[0] == '\0');
 		} else {
-			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(ours(FM_STAGING_OLD)));
-			CU_ASSERT_PTR_NOT_NULL(strstr(t->note, ours(FM_STAGING_OLD)));
+			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(ours(FM_STAGING_KEPT)));
+			CU_ASSERT_PTR_NOT_NULL(strstr(t->note, ours(FM_STAGING_KEPT)));
 		}
 		t->ops->close(t);
 		scene_end();

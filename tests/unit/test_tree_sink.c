@@ -522,8 +522,8 @@ static unsigned names_aside(const char *below)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/%s", at(ours(FM_STAGING_OLD)), below);
-	return ours(FM_STAGING_OLD)[0] ? names_in(path, "") : 0;
+	snprintf(path, sizeof(path), "%s/%s", at(ours(FM_STAGING_KEPT)), below);
+	return ours(FM_STAGING_KEPT)[0] ? names_in(path, "") : 0;
 }
 
 /* A directory appears in the old version under the name of a file that came. */
