@@ -21,35 +21,9 @@ bench_tcp() {
 	node_stop "$memory/tcp/n2"
 }
 
-# CPU seconds that processes have used, in hundredths (clock ticks).
-cpu_ticks() {
-	local pid total=0 fields
-
-	for pid in "$@"; do
-		fields=$(sed 's/.*) //' "/proc/$pid/stat")
-		total=$((total + $(awk '{ print $12 + $13 }' <<< "$fields")))
-	done
-	echo $total
-}
-
-# gbps SECONDS
-gbps() {
-	calc "$gib * 1.073741824 / $1"
-}
-
-# One put: GB/s and CPU seconds of both daemons and the command. What counts is the wall clock of the command.
 tcp_fmove() {
-	local pids before start seconds TIMEFORMAT='%R %U+%S' cli
-
-	pids="$(cat "$memory/tcp/n1/pid") $(cat "$memory/tcp/n2/pid")"
 	rm -f "$tcp_target"/*
-	# shellcheck disable=SC2086
-	before=$(cpu_ticks $pids)
-	cli=$({ time "$FMOVE_BIN/fmove" --socket "$memory/tcp/n1/sock" put --quiet --transport tcp --durability memory \
-		"$tcp_source" n2:s/target; } 2>&1) || { echo "$cli" >&2; return 1; }
-	seconds=${cli%% *}
-	# shellcheck disable=SC2086
-	echo "$(gbps "$seconds") $(calc "($(cpu_ticks $pids) - $before) / $(getconf CLK_TCK) + ${cli#* }")"
+	put_cost "$memory/tcp" "$work/result" "$tcp_source" n2:s/target || return 1
 	rm -f "$tcp_target"/*
 }
 

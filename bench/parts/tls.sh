@@ -64,31 +64,13 @@ tls_nodes() {
 	node_wait "$memory/$name/n1" tcp 1 4
 }
 
-# tls_put PAIR: GB/s and CPU seconds of both daemons and the command.
+# tls_put PAIR: as put_cost; the put is of the kind that the pair is named for.
 tls_put() {
-	local at=$memory/$1 pids before result seconds TIMEFORMAT='%R %U+%S' cli is
+	local is
 
-	pids="$(cat "$at/n1/pid") $(cat "$at/n2/pid")"
-	# shellcheck disable=SC2086
-	before=$(tls_ticks $pids)
-	cli=$({ time "$FMOVE_BIN/fmove" --socket "$at/n1/sock" put --quiet --force --json --transport tcp --durability memory \
-		"$tls_source" n2:s/target > "$work/result"; } 2>&1) || { echo "$cli" >&2; return 1; }
-	seconds=${cli%% *}
+	put_cost "$memory/$1" "$work/result" --force --json "$tls_source" n2:s/target || return 1
 	is=$(json encryption < "$work/result")
 	[ "${is/ktls/tls}" = "$1" ] || die "a put that should be $1 is $is"
-	# shellcheck disable=SC2086
-	echo "$(calc "$gib * 1.073741824 / $seconds") $(calc "($(tls_ticks $pids) - $before) / $(getconf CLK_TCK) + ${cli#* }")"
-}
-
-# CPU time that processes have used, in hundredths (clock ticks).
-tls_ticks() {
-	local pid total=0 fields
-
-	for pid in "$@"; do
-		fields=$(sed 's/.*) //' "/proc/$pid/stat")
-		total=$((total + $(awk '{ print $12 + $13 }' <<< "$fields")))
-	done
-	echo $total
 }
 
 tls_put_tls() {
