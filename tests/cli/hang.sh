@@ -3,10 +3,8 @@
 #         daemon is killed meanwhile.
 # Method: a file system that stops answering (hang_fs, FUSE) in the midst of 16 puts of one user and as many gets.
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else, and to mount"
-id nobody >/dev/null 2>&1 || skip "there is no user nobody"
+need_nobody
 hang_fs=$FM_BUILD/bin/hang_fs
-group=$(id -gn nobody)
 files=16
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
 
@@ -28,10 +26,6 @@ descriptors() {
 	find "/proc/$pid/fd" -mindepth 1 | wc -l
 }
 
-as() {
-	setpriv --reuid nobody --regid "$group" --clear-groups "$@"
-}
-
 up 2
 trap 'status=$?; end_fs; (exit $status); down' EXIT
 pid=$(cat "$dir/c/n1/pid")
@@ -43,11 +37,11 @@ random 3000000 file
 slow 1
 puts=
 for i in $(seq 0 $((files - 1))); do
-	as fmove put "$hung/$i" "n2:s/hung$i" >/dev/null 2>&1 &
+	as_nobody fmove put "$hung/$i" "n2:s/hung$i" >/dev/null 2>&1 &
 	puts="$puts $!"
 done
 await sh -c 'fmove status --json | grep -q "\"path\":\"hung"' || bad "no put of $hung begins"
-as "$FMOVE_BIN/hold" "$FMOVE_SOCKET" -3000 0 '{"op":"ping","id":1}' "$hung/0" "$PWD/go" >left &
+as_nobody "$FMOVE_BIN/hold" "$FMOVE_SOCKET" -3000 0 '{"op":"ping","id":1}' "$hung/0" "$PWD/go" >left &
 await grep -q open left || bad "no file of $hung is opened"
 before=$(descriptors)
 kill -USR1 "$fs_pid"
@@ -63,7 +57,7 @@ others() {
 	same file "$(store 1)/$1-theirs"
 	ok fmove --socket "$dir/c/n2/fmoved.sock" get "n1:s/$1-theirs" "$1-got"
 	# Who has taken all his connections waits for himself.
-	[ "$1" = leaving ] || ok as fmove status
+	[ "$1" = leaving ] || ok as_nobody fmove status
 }
 others reading
 

@@ -214,6 +214,17 @@ same() {
 	cmp "$1" "$2" || bad "$1 and $2 differ"
 }
 
+# need_nobody: this is root, and can be nobody.
+need_nobody() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
+	id nobody >/dev/null 2>&1 || skip "there is no user nobody"
+}
+
+# as_nobody COMMAND...
+as_nobody() {
+	setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups "$@"
+}
+
 # random BYTES FILE
 random() {
 	head -c "$1" /dev/urandom >"$2"

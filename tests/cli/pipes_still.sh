@@ -3,9 +3,7 @@
 # Method: one connection, so that all share it; a dozen pipes of nobody's stand still, and files in memory of another user get past them
 #         both ways. Several files: only what comes after the first one could be kept waiting.
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
-id nobody >/dev/null 2>&1 || skip "there is no user nobody"
-group=$(id -gn nobody)
+need_nobody
 memory=$(mktemp -d /dev/shm/fm-cli.XXXXXX) || skip "no files in memory: /dev/shm"
 export FM_CLUSTER_CONF='mover = { tcp_conns = 1; };'
 STILL=12
@@ -27,7 +25,7 @@ stand_still() {
 
 	pids=()
 	for ((i = 0; i < STILL; i++)); do
-		setpriv --reuid nobody --regid "$group" --clear-groups "${@//%/$i}" <&0 9<&- 2>/dev/null &
+		setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups "${@//%/$i}" <&0 9<&- 2>/dev/null &
 		pids+=($!)
 	done
 	await are_copying $STILL || bad "not all of $STILL are under way: $(fmove status)"

@@ -4,20 +4,14 @@
 # Method: as root, become another user; files, links and directories of root in what that user updates.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
-id nobody >/dev/null 2>&1 || skip "there is no user nobody"
-group=$(id -gn nobody)
+need_nobody
 export FM_CLUSTER_STORE='owner = "caller"; old_keep = "0s";'
 up 2
-as() {
-	setpriv --reuid nobody --regid "$group" --clear-groups "$@"
-}
-
 chmod 666 "$dir"/c/n1/fmoved.sock
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
 : >out && : >err && chmod 666 out err
 mkdir theirs && chown nobody theirs
-ok as fmove put /etc/hostname n2:s/first
+ok as_nobody fmove put /etc/hostname n2:s/first
 mkdir -p theirs/source/sub && echo 1 >theirs/source/f && chown -R nobody theirs/source
 
 looks() {
@@ -26,7 +20,7 @@ looks() {
 }
 
 # In a store the daemon links whatever there is, and it stays whose it is.
-ok as fmove put -r theirs/source n2:s/t
+ok as_nobody fmove put -r theirs/source n2:s/t
 t=$(store 2)/t
 mkdir "$t/rootdir" && echo secret >"$t/rootdir/secret" && chmod 600 "$t/rootdir/secret" && chmod 711 "$t/rootdir"
 echo root >"$t/sub/root" && chmod 600 "$t/sub/root"
@@ -35,7 +29,7 @@ mkfifo "$t/sub/fifo"
 touch -d @1500000000 "$t/rootdir"
 (cd "$t" && find rootdir sub/root sub/link sub/fifo -printf '%y %m %u %T@ %i %l %p\n' | grep -v '^d') >before
 echo new >theirs/source/new && chown nobody theirs/source/new
-ok as fmove put -r --json --update theirs/source n2:s/t
+ok as_nobody fmove put -r --json --update theirs/source n2:s/t
 [ "$(json kept out)" -eq 5 ] || bad "kept in a store: $(cat out)"
 (cd "$t" && find rootdir sub/root sub/link sub/fifo -printf '%y %m %u %T@ %i %l %p\n' | grep -v '^d') | diff before - >diff.out ||
 	bad "what is root's is another now: $(cat diff.out)"
@@ -47,27 +41,27 @@ mkdir "$(store 2)/src" && echo 1 >"$(store 2)/src/f" && echo 2 >"$(store 2)/src/
 mkdir theirs/t && echo 000 >theirs/t/f && chown -R nobody theirs/t
 echo readable >theirs/t/readable && chmod 644 theirs/t/readable && touch -d @1500000000 theirs/t/readable
 looks theirs/t >looks.before
-ok as fmove get -r --update n2:s/src theirs/t
+ok as_nobody fmove get -r --update n2:s/src theirs/t
 [ "$(cat theirs/t/readable)" = readable ] && [ "$(stat -c %Y theirs/t/readable)" = 1500000000 ] && [ "$(cat theirs/t/f)" = 1 ] ||
 	bad "a file that may be read was not copied: $(ls -l theirs/t)"
 echo 3 >"$(store 2)/src/g"
 echo secret >theirs/t/secret && chmod 600 theirs/t/secret
 looks theirs/t >looks.before
 if [ "$(cat /proc/sys/fs/protected_hardlinks)" = 1 ]; then
-	no 6 'theirs/t/secret|t/secret.*another user' as fmove get -r --update n2:s/src theirs/t
+	no 6 'theirs/t/secret|t/secret.*another user' as_nobody fmove get -r --update n2:s/src theirs/t
 	looks theirs/t | diff looks.before - >diff.out || bad "a refused update changed something: $(cat diff.out)"
 fi
-ok as fmove get -r -n --json --update n2:s/src theirs/t
+ok as_nobody fmove get -r -n --json --update n2:s/src theirs/t
 rm theirs/t/secret
 # A directory that cannot be read is refused before anything comes: nobody knows what is in it.
 mkdir -m 700 theirs/t/closed && echo secret >theirs/t/closed/secret
 looks theirs/t >looks.before
-no 6 'closed.*cannot be read' as fmove get -r --update n2:s/src theirs/t
-no 6 'closed.*cannot be read' as fmove get -r -n --update n2:s/src theirs/t
+no 6 'closed.*cannot be read' as_nobody fmove get -r --update n2:s/src theirs/t
+no 6 'closed.*cannot be read' as_nobody fmove get -r -n --update n2:s/src theirs/t
 looks theirs/t | diff looks.before - >diff.out || bad "a refused update changed something: $(cat diff.out)"
 # Another user's directory he could only make his own.
 chmod 755 theirs/t/closed
-no 6 'closed.*another user.s directory' as fmove get -r --update n2:s/src theirs/t
+no 6 'closed.*another user.s directory' as_nobody fmove get -r --update n2:s/src theirs/t
 looks theirs/t | diff looks.before - >/dev/null && bad "the test looks at nothing"
 # Root can do all of that.
 ok fmove get -r --update n2:s/src theirs/t
@@ -78,18 +72,18 @@ no_trees theirs
 if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	echo there >"$t/mounted/f"
 	echo more >theirs/source/more && chown nobody theirs/source/more
-	no 6 't/mounted.*mounted' as fmove put -r --update theirs/source n2:s/t
-	no 6 't/mounted.*mounted' as fmove put -r --update --delete theirs/source n2:s/t
-	no 6 't/mounted.*mounted' as fmove put -r --replace theirs/source n2:s/t
+	no 6 't/mounted.*mounted' as_nobody fmove put -r --update theirs/source n2:s/t
+	no 6 't/mounted.*mounted' as_nobody fmove put -r --update --delete theirs/source n2:s/t
+	no 6 't/mounted.*mounted' as_nobody fmove put -r --replace theirs/source n2:s/t
 	[ "$(cat "$t/mounted/f")" = there ] || bad "what is mounted in the target is gone"
 	[ -e "$t/more" ] && bad "it was published all the same"
 	umount "$t/mounted"
 	mkdir bound && echo there >bound/f
 	mount --bind bound "$t/mounted"
-	no 6 't/mounted.*mounted' as fmove put -r --update theirs/source n2:s/t
+	no 6 't/mounted.*mounted' as_nobody fmove put -r --update theirs/source n2:s/t
 	umount "$t/mounted"
 	[ "$(cat bound/f)" = there ] || bad "what was bound into the target is gone"
-	ok as fmove put -r --update theirs/source n2:s/t
+	ok as_nobody fmove put -r --update theirs/source n2:s/t
 else
 	echo "SKIP: nothing can be mounted: that part is not tested"
 fi

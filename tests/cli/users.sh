@@ -2,15 +2,9 @@
 # Goal:   local files are touched with the caller's rights only: two users who may not read each other's files stay apart.
 # Method: as root, become another user; files that only root can read, directories that only root can write.
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
-id nobody >/dev/null 2>&1 || skip "there is no user nobody"
-group=$(id -gn nobody)
+need_nobody
 export FM_CLUSTER_STORE='owner = "caller";'
 up 2
-as() {
-	setpriv --reuid nobody --regid "$group" --clear-groups "$@"
-}
-
 mkdir theirs && chown nobody theirs
 random 50000 secret && chmod 600 secret
 random 50000 theirs/file && chown nobody theirs/file && chmod 600 theirs/file
@@ -20,28 +14,28 @@ chmod 666 "$dir"/c/n1/fmoved.sock
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
 : >out && : >err && chmod 666 out err
 
-no 6 'secret: Permission denied' as fmove put secret n2:s/secret
+no 6 'secret: Permission denied' as_nobody fmove put secret n2:s/secret
 [ -e "$(store 2)/secret" ] && bad "another user's file was sent"
-ok as fmove put theirs/file n2:s/file
+ok as_nobody fmove put theirs/file n2:s/file
 same theirs/file "$(store 2)/file"
-ok as fmove get n2:s/file theirs/back
+ok as_nobody fmove get n2:s/file theirs/back
 same theirs/file theirs/back
 [ "$(stat -c %U theirs/back)" = nobody ] || bad "what was received belongs to $(stat -c %U theirs/back)"
-no 6 'ermission denied' as fmove get n2:s/file ./x
+no 6 'ermission denied' as_nobody fmove get n2:s/file ./x
 [ -e x ] && bad "something was made in a directory that is not the caller's"
 
 # Directories: what in them cannot be read is named; what is received belongs to who received it, and the daemon could read none of it.
 mkdir -p theirs/tree/sub && random 9000 theirs/tree/sub/f && random 5000000 theirs/tree/large && chown -R nobody theirs/tree
 chmod 700 theirs theirs/tree theirs/tree/sub && chmod 600 theirs/tree/large
 random 100 theirs/tree/sub/secret && chmod 600 theirs/tree/sub/secret
-no 6 'sub/secret.*ermission denied' as fmove put -r theirs/tree n2:s/tree
+no 6 'sub/secret.*ermission denied' as_nobody fmove put -r theirs/tree n2:s/tree
 [ -e "$(store 2)/tree" ] && bad "a tree with another user's file in it was published"
-ok as fmove put -r --exclude secret theirs/tree n2:s/tree
-ok as fmove get -r n2:s/tree theirs/tree2
+ok as_nobody fmove put -r --exclude secret theirs/tree n2:s/tree
+ok as_nobody fmove get -r n2:s/tree theirs/tree2
 rm theirs/tree/sub/secret
 diff -r theirs/tree theirs/tree2 || bad "a tree came back as another one"
 [ "$(find theirs/tree2 ! -user nobody)" = '' ] || bad "not all that was received belongs to its receiver"
-no 6 'may not' as fmove get -r n2:s/tree ./x
+no 6 'may not' as_nobody fmove get -r n2:s/tree ./x
 [ -e x ] && bad "something was made in a directory that is not the caller's"
 
 # In a store that keeps owners all belongs to who sent it, whatever his process says of the entries; only root's trees keep theirs.
@@ -50,11 +44,11 @@ theirs() {
 }
 mkdir theirs/mixed && random 9000 theirs/mixed/roots && ln -s x theirs/mixed/link && random 5000000 theirs/mixed/large && chmod 644 theirs/mixed/*[es]
 mkdir theirs/mixed/dir && random 100 theirs/mixed/dir/theirs && chown nobody theirs/mixed/dir/theirs
-ok as fmove put theirs/file n2:s/a/b/file
+ok as_nobody fmove put theirs/file n2:s/a/b/file
 [ "$(theirs a)" = '' ] || bad "not his: $(theirs a)"
-ok as fmove mkdir n2:s/made
+ok as_nobody fmove mkdir n2:s/made
 [ "$(theirs made)" = '' ] || bad "not his: $(theirs made)"
-ok as fmove put -r theirs/mixed n2:s/mixed
+ok as_nobody fmove put -r theirs/mixed n2:s/mixed
 [ "$(theirs mixed)" = '' ] || bad "not his: $(theirs mixed)"
 ok fmove put -r theirs/mixed n2:s/roots
 [ "$(cd "$(store 2)/roots" && find . -user nobody)" = ./dir/theirs ] || bad "root's tree lost its owners: $(ls -lR "$(store 2)/roots")"
@@ -66,7 +60,7 @@ for what in common common.bin; do
 	recursive=
 	[ ! -d $what ] || recursive=-r
 	# shellcheck disable=SC2086
-	setpriv --reuid nobody --regid "$group" --clear-groups env --default-signal=INT \
+	setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups env --default-signal=INT \
 		fmove put $recursive --keep-partial --limit 4MB/s $what n2:s/$what >/dev/null 2>err.left &
 	moved $what 8000000
 	kill -INT $!
@@ -82,4 +76,4 @@ done
 
 # A socket that is not for everybody.
 chmod 600 "$dir"/c/n1/fmoved.sock
-no 6 'may not be used by you: join the group' as fmove status
+no 6 'may not be used by you: join the group' as_nobody fmove status
