@@ -173,7 +173,7 @@ static int do_remove(struct units *u)
 static int do_write(struct units *u, const char *config, bool is_stdout)
 {
 	struct fm_config *cfg;
-	int ret = fm_config_load(config, &cfg, &u->err);
+	int ret = fm_config_load_alone(config, &cfg, &u->err);
 
 	if (ret < 0)
 		return ret;

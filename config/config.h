@@ -172,6 +172,12 @@ struct fm_config {
 /* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where and what to do. */
 int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err);
 
+/*
+ * The same without peers.d, which is not even looked at: it belongs to the user of fmoved, who thus can neither show root a file
+ * nor keep from its work what needs no peer.
+ */
+int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err *err);
+
 /* The same for text in memory, called `file` in errors; no peers.d. Not necessarily terminated. */
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err);
 

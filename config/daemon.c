@@ -82,7 +82,7 @@ void fm_daemon_block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-int fm_daemon_load(struct fm_daemon_args *args, struct fm_config **out)
+int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args, struct fm_config **out)
 {
 	struct fm_err err = { 0 };
 
@@ -90,7 +90,7 @@ int fm_daemon_load(struct fm_daemon_args *args, struct fm_config **out)
 		fm_err_sys(&err, -errno, "%s", args->config);
 		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
 	}
-	if (fm_config_load(args->file, out, &err) < 0)
+	if (program->load(args->file, out, &err) < 0)
 		return fm_daemon_fail(&err, err.code == -ENOMEM ? EXIT_FAILURE : FM_DAEMON_EXIT_CONFIG);
 	fm_log_set_level((enum fm_log_level)(args->log_level < 0 ? (int)(*out)->node.log_level : args->log_level));
 	return 0;

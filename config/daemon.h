@@ -18,6 +18,8 @@ struct fm_daemon_program {
 	const char *usage;		/* --help prints it, then help_more() if there is one */
 	void (*help_more)(void);
 	const char *hidden;		/* a flag that stands in no help; NULL: there is none */
+	/* fm_config_load() or fm_config_load_alone() */
+	int (*load)(const char *file, struct fm_config **out, struct fm_err *err);
 };
 
 struct fm_daemon_args {
@@ -35,7 +37,7 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 void fm_daemon_block_signals(void);
 
 /* Reads it and sets the log's level. 0: *out is to be fm_config_free()d; else the exit status, and the error is logged. */
-int fm_daemon_load(struct fm_daemon_args *args, struct fm_config **out);
+int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args, struct fm_config **out);
 
 /* Logs the error; returns status. */
 int fm_daemon_fail(const struct fm_err *err, int status);

@@ -4,7 +4,8 @@
  *
  * The text is hostile: it is looked over before libconfig sees it (size, NUL, nesting, @include, which could name
  * /dev/zero), and every setting must be one the table knows. peers.d adds one peer per file, so that adding or
- * removing a peer never edits a file that a person wrote.
+ * removing a peer never edits a file that a person wrote. It is the daemon's user's, and who reads it may be root: links
+ * are not followed there, and no error quotes what a file says at a place where anything may stand.
  */
 #include "config/config.h"
 
@@ -431,22 +432,18 @@ static int look_over(const struct load *l, const char *text)
 	return 0;
 }
 
-/* A syntax error quotes its line: libconfig's own words say little. */
-static int fail_syntax(const struct load *l, const config_t *c, const char *text)
+/* libconfig's own words say little. The line is not quoted: this may be no configuration, but something secret. */
+static int fail_syntax(const struct load *l, const config_t *c)
 {
 	unsigned line = config_error_line(c) > 0 ? (unsigned)config_error_line(c) : 1;
 	const char *what = config_error_text(c) ? config_error_text(c) : "syntax error";
 	bool is_duplicate = strcmp(what, "duplicate setting name") == 0;
 
-	for (unsigned i = 1; i < line && strchr(text, '\n'); i++)
-		text = strchr(text, '\n') + 1;
-	text += strspn(text, " \t");
 	if (is_duplicate)
 		what = "said twice; remove one";
 	else if (strcmp(what, "syntax error") == 0)
 		what = "syntax error here or in the line before; settings are key = value; and strings stand in quotes";
-	return fail(l, line, "%s: \"%.*s\"", what, (int)strcspn(text, "\r\n") > 60 ? 60 : (int)strcspn(text, "\r\n"),
-		    text);
+	return fail(l, line, "%s", what);
 }
 
 /*
@@ -481,7 +478,7 @@ static int parse(struct load *l, const char *text, int (*apply)(struct load *, c
 	if (read_string(&c, text))
 		ret = apply(l, config_root_setting(&c));
 	else
-		ret = fail_syntax(l, &c, text);
+		ret = fail_syntax(l, &c);
 	config_destroy(&c);
 	return ret;
 }
@@ -545,13 +542,18 @@ static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_s
 	return ret;
 }
 
-static int parse_file(struct load *l, int (*apply)(struct load *, config_setting_t *))
+/* flags: beside those of every file. */
+static int parse_file(struct load *l, int flags, int (*apply)(struct load *, config_setting_t *))
 {
-	int fd = FM_FAULT("config.open") ? -1 : open(l->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = FM_FAULT("config.open") ? (errno = EIO, -1) :
+					   open(l->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
 	int ret;
 
+	if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW))
+		return fm_err_set(l->err, -EINVAL, "%.200s: a symbolic link, which is not followed here; put the file itself there",
+				  l->file);
 	if (fd < 0)
-		return fm_err_sys(l->err, errno ? -errno : -EIO, "%.200s", l->file);
+		return fm_err_sys(l->err, -errno, "%.200s", l->file);
 	ret = parse_fd(l, fd, apply);
 	close(fd);
 	return ret;
@@ -570,7 +572,7 @@ static int is_peer_file(const struct dirent *e)
 static int load_named_peer_file(struct load *l, const char *name)
 {
 	const struct fm_config_peer *peer;
-	int ret = parse_file(l, load_peer_file);
+	int ret = parse_file(l, O_NOFOLLOW, load_peer_file);
 
 	if (ret < 0)
 		return ret;
@@ -648,7 +650,7 @@ static int load_end(struct load *l, int ret, struct fm_config **out)
 	return 0;
 }
 
-int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
+static int load_files(const char *file, bool has_peers, struct fm_config **out, struct fm_err *err)
 {
 	struct load l;
 	int ret;
@@ -656,10 +658,20 @@ int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
 	assert(file && out);
 	ret = load_new(&l, file, err);
 	if (ret == 0)
-		ret = parse_file(&l, load_main);
-	if (ret == 0)
+		ret = parse_file(&l, 0, load_main);
+	if (ret == 0 && has_peers)
 		ret = load_peers_dir(&l);
 	return load_end(&l, ret, out);
+}
+
+int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err)
+{
+	return load_files(file, true, out, err);
+}
+
+int fm_config_load_alone(const char *file, struct fm_config **out, struct fm_err *err)
+{
+	return load_files(file, false, out, err);
 }
 
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out, struct fm_err *err)

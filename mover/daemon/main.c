@@ -46,6 +46,7 @@ static const struct fm_daemon_program program = {
 	.usage = usage,
 	.help_more = print_options,
 	.hidden = "measure-unchecked",
+	.load = fm_config_load,
 };
 
 /* Everything that a start would trip over and that takes no port, thread or memory. */
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
 	fm_fault_arm_from_env();
 	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
 	fm_daemon_block_signals();
-	ret = fm_daemon_load(&args, &cfg);
+	ret = fm_daemon_load(&program, &args, &cfg);
 	if (ret != 0)
 		return ret;
 	if (args.is_check) {

@@ -33,7 +33,8 @@ static const char usage[] =
 	"SIGTERM and SIGINT stop it and leave volumes as they are, SIGHUP makes it read\n"
 	"its configuration again.\n";
 
-static const struct fm_daemon_program program = { .name = "fmove-nvmed", .usage = usage };
+/* What fmoved's user may write is none of its business: see service.c for the reload. */
+static const struct fm_daemon_program program = { .name = "fmove-nvmed", .usage = usage, .load = fm_config_load_alone };
 
 /* Else a pipe to a helper could become one of them. */
 static void open_standard(void)
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
 	fm_daemon_block_signals();
 	/* Whoever started it may ignore it; then no helper's end would be heard of. */
 	signal(SIGCHLD, SIG_DFL);
-	ret = fm_daemon_load(&args, &cfg);
+	ret = fm_daemon_load(&program, &args, &cfg);
 	if (ret != 0)
 		return ret;
 	if (args.is_check) {

@@ -111,7 +111,7 @@ static void say_restarts(const struct fm_nvmed *n, const struct fm_config *cfg)
 static int reload(struct fm_nvmed *n, struct fm_err *err)
 {
 	struct fm_config *cfg;
-	int ret = fm_config_load(n->opts.config_file, &cfg, err);
+	int ret = fm_config_load_alone(n->opts.config_file, &cfg, err);
 
 	if (ret < 0)
 		return ret;

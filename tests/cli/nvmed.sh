@@ -58,6 +58,20 @@ wrong "gen-hostnqn" --config bad --check
 conf $HOSTID >conf
 fmove-nvmed --config conf --check || bad "--check of a good configuration"
 
+# --- peers.d is another user's: from here on it holds a link to a secret and other nonsense, and nobody looks at it ---
+
+mkdir peers.d
+echo "the word is hunter2" >secret
+ln -s ../secret peers.d/link.conf
+mkfifo peers.d/pipe.conf
+echo "hunter2 = ;" >peers.d/broken.conf
+fmove-nvmed --config conf --check >out 2>&1 || bad "--check with nonsense in peers.d: $(cat out)"
+[ -s out ] && bad "--check says something of peers.d: $(cat out)"
+fmove nvme units --config conf --stdout >out 2>&1
+grep -q -e hunter2 -e peers.d out && bad "units looks into peers.d: $(cat out)"
+fmove config check conf >out 2>&1 && bad "nobody says that peers.d holds nonsense: $(cat out)"
+grep -q hunter2 out && bad "the error shows what stands in a file: $(cat out)"
+
 # --- for root ---
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -94,7 +108,14 @@ fmove nvme up none >out 2>err && bad "a volume that is not configured goes up"
 grep -q 'no volume "none" is configured' err || bad "an unknown volume: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] || bad "an unknown volume: not one line: $(cat err)"
 fmove nvme down data >out 2>err || bad "down: $(cat err)"
+# reloaded: it has said what became of the configuration, or has ended.
+reloaded() {
+	kill -0 $pid 2>/dev/null || return 0
+	grep -q reload log
+}
 kill -HUP $pid
+await reloaded
+grep -q -e hunter2 -e peers.d -e "nothing is changed" log && bad "it reads peers.d: $(cat log)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
 [ -e run/sock ] && bad "its socket is still there"

@@ -564,6 +564,47 @@ static void test_peers_directory(void)
 	remove_dir();
 }
 
+static void peers_are(const char *what)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	CU_ASSERT_EQUAL(load_dir(&cfg, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, what));
+	CU_ASSERT_PTR_NULL(strstr(err.text, "hunter2"));
+}
+
+/* Whoever may write there could have root show him any file, or wait for a writer that never comes. */
+static void test_hostile_peers_directory(void)
+{
+	char conf[PATH_MAX], path[PATH_MAX], secret[PATH_MAX];
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	strcpy(strrchr(dir, '.'), ".XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(conf, sizeof(conf), "%s/fmove.conf", dir);
+	snprintf(secret, sizeof(secret), "%s/secret", dir);
+	snprintf(path, sizeof(path), "%s/peers.d/n9.conf", dir);
+	put_file("fmove.conf", NODE);
+	put_file("secret", "password hunter2\n");
+	snprintf(path, sizeof(path), "%s/peers.d", dir);
+	CU_ASSERT_EQUAL_FATAL(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/peers.d/n9.conf", dir);
+	CU_ASSERT_EQUAL_FATAL(symlink(secret, path), 0);
+	peers_are("peers.d/n9.conf: a symbolic link");
+	CU_ASSERT_EQUAL_FATAL(unlink(path), 0);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0644), 0);
+	peers_are("peers.d/n9.conf: not a regular file");
+	CU_ASSERT_EQUAL_FATAL(unlink(path), 0);
+	put_file("peers.d/n9.conf", "password hunter2\n");
+	peers_are("peers.d/n9.conf:1: syntax error");
+	CU_ASSERT_EQUAL_FATAL(fm_config_load_alone(conf, &cfg, &err), 0);
+	CU_ASSERT_EQUAL(cfg->peer_count, 0);
+	fm_config_free(cfg);
+	remove_dir();
+}
+
 static void test_unreadable_files(void)
 {
 	struct fm_err err = { 0 };
@@ -766,6 +807,7 @@ static const struct fm_test tests[] = {
 	{ "lists have a limit", test_too_many },
 	{ "the n-th failure leaves nothing behind", test_nth_failure },
 	{ "a file in peers.d is a peer, and removing it revokes", test_peers_directory },
+	{ "peers.d shows nobody another file, and is not needed by who needs no peers", test_hostile_peers_directory },
 	{ "files that are none are named", test_unreadable_files },
 	{ "sizes, times, rates, addresses, names", test_values },
 	{ "the example file is what the table prints, and loads", test_example_is_current },
