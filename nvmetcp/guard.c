@@ -169,6 +169,9 @@ static bool is_file_system_wrong(const struct fm_guard_facts *f, struct fm_guard
 	if (!is[0] && !wanted[0])
 		return refuse(answer, "no known file system is on %s; make one on the writer (mkfs), or say which it is with type",
 			      f->ns->name);
+	if (!is[0] && fm_superblock_knows(wanted))
+		return refuse(answer, "the configuration says %s, and no known file system is on %s: it may be another device, or its beginning "
+			      "is overwritten; look at it on the writer (wipefs /dev/%s)", wanted, f->ns->name, f->ns->name);
 	if (is[0] && wanted[0] && strcmp(is, wanted) != 0 && !(is_ext(is) && strcmp(wanted, "ext4") == 0))
 		return refuse(answer, "%s is on %s, the configuration says %s", is, f->ns->name, wanted);
 	if (f->sb->has_errors)
@@ -198,6 +201,10 @@ static bool is_writing_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 			      "it was set so here (blockdev --setrw /dev/%s)", f->ns->name, f->ns->name, f->ns->name);
 	if (strcmp(type, "squashfs") == 0 || strcmp(type, "erofs") == 0)
 		return refuse(answer, "%s is on %s, which nobody can write; say mode = \"read-only\"", type, f->ns->name);
+	if (!type[0] && is_reached_by_several(f))
+		return refuse(answer, "the configuration says %s, which cannot be told to be on %s: where several nodes may reach a volume, "
+			      "that is mounted read-only alone; say mode = \"read-only\", or take ext4 or XFS", f->volume->fs_type,
+			      f->ns->name);
 	if (is_ext(type) && !f->sb->has_mmp && is_reached_by_several(f))
 		return refuse(answer, "%s without multiple mount protection on a volume that several nodes may reach; once, "
 			      "unmounted everywhere: tune2fs -O mmp /dev/%s", type, f->ns->name);

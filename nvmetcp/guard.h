@@ -5,6 +5,10 @@
  * A namespace is mounted read-write by one node only: the writer that the configuration of every node names. This rule
  * alone decides, so that a partition cannot make two writers. What peers say and what the file system says can only
  * refuse. Any thread.
+ *
+ * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
+ * f2fs or btrfs for instance, nobody can say whether it is there: such a one is mounted read-only, or read-write where the
+ * mode is exclusive and no peer that answers knows the volume.
  */
 #ifndef FM_NVMETCP_GUARD_H
 #define FM_NVMETCP_GUARD_H

@@ -187,6 +187,19 @@ static bool parse_magic(const uint8_t *bytes, struct fm_superblock *out)
 	return false;
 }
 
+bool fm_superblock_knows(const char *type)
+{
+	static const char *const parsed[] = { "ext2", "ext3", "ext4", "jbd", "xfs", "erofs" };
+
+	for (size_t i = 0; i < sizeof(parsed) / sizeof(parsed[0]); i++)
+		if (strcmp(parsed[i], type) == 0)
+			return true;
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+		if (strcmp(magics[i].type, type) == 0)
+			return true;
+	return false;
+}
+
 int fm_superblock_parse(const uint8_t *bytes, size_t len, struct fm_superblock *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -196,5 +209,6 @@ int fm_superblock_parse(const uint8_t *bytes, size_t len, struct fm_superblock *
 	/* A partition table may be left from before: what is at its own place goes before it. */
 	if (!parse_xfs(bytes, out) && !parse_ext(bytes, out) && !parse_erofs(bytes, out))
 		(void)parse_magic(bytes, out);
+	assert(!out->type[0] || fm_superblock_knows(out->type));
 	return 0;
 }

@@ -25,7 +25,7 @@ enum fm_superblock_clean {
 struct fm_superblock {
 	/*
 	 * "ext4", "ext3", "ext2", "xfs", "squashfs", "erofs"; no file system: "jbd" (a journal of its own),
-	 * "LVM2_member", "crypto_LUKS", "swap", "gpt" (a partition table); ""
+	 * "LVM2_member", "crypto_LUKS", "swap", "gpt" (a partition table); "". See fm_superblock_knows().
 	 */
 	char type[16];
 	char uuid[37];			/* of the file system, lower case with hyphens; "" if it has none */
@@ -37,5 +37,8 @@ struct fm_superblock {
 
 /* -EINVAL if there are fewer bytes. What nobody knows has type "" and is no error. */
 int fm_superblock_parse(const uint8_t *bytes, size_t len, struct fm_superblock *out);
+
+/* Whether it is one of these types: where that is on a device, the device is told to have it. */
+bool fm_superblock_knows(const char *type);
 
 #endif

@@ -96,6 +96,16 @@ static void damaged(struct scene *s) { s->sb.has_errors = true; }
 static void damaged_reader(struct scene *s) { reader(s); s->sb.has_errors = true; }
 static void blank(struct scene *s) { file_system(s, "", FM_CLEAN_UNKNOWN); }
 static void blank_but_named(struct scene *s) { blank(s); s->volume.fs_type = "f2fs"; }
+static void unknown_read_only(struct scene *s) { read_only(s); blank_but_named(s); }
+static void unknown_shared(struct scene *s) { blank_but_named(s); shared(s); }
+static void unknown_reader(struct scene *s) { reader(s); blank_but_named(s); }
+static void unknown_known_to_peer(struct scene *s) { blank_but_named(s); peer(s, "n2", "n1", ""); }
+static void unknown_beside_silent(struct scene *s) { blank_but_named(s); peer(s, "n2", "", ""); }
+static void not_the_ext4(struct scene *s) { blank(s); s->volume.fs_type = "ext4"; }
+static void not_the_xfs(struct scene *s) { blank(s); s->volume.fs_type = "xfs"; }
+static void not_the_squashfs(struct scene *s) { read_only(s); blank(s); s->volume.fs_type = "squashfs"; }
+static void not_the_erofs(struct scene *s) { read_only(s); blank(s); s->volume.fs_type = "erofs"; }
+static void not_the_ext4_reader(struct scene *s) { reader(s); not_the_ext4(s); }
 static void another_type(struct scene *s) { s->volume.fs_type = "xfs"; }
 static void ext3_by_ext4(struct scene *s) { s->volume.fs_type = "ext4"; file_system(s, "ext3", FM_CLEAN); }
 static void protected_device(struct scene *s) { s->ns.is_read_only = true; }
@@ -169,6 +179,16 @@ static const struct situation {
 	{ "marked as damaged, for a reader", damaged_reader, FM_GUARD_REFUSED, "e2fsck" },
 	{ "nothing known on it", blank, FM_GUARD_REFUSED, "no known file system" },
 	{ "nothing known on it, but the type was said", blank_but_named, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same, read-only", unknown_read_only, FM_GUARD_READ_ONLY, "ro" },
+	{ "the same, a reader of what is sealed", unknown_reader, FM_GUARD_READ_ONLY, "ro" },
+	{ "the same on a shared volume", unknown_shared, FM_GUARD_REFUSED, "says f2fs, which cannot be told to be on nvme0n1" },
+	{ "the same with a peer that knows the volume", unknown_known_to_peer, FM_GUARD_REFUSED, "says f2fs, which cannot be told" },
+	{ "the same with a peer that does not know it", unknown_beside_silent, FM_GUARD_READ_WRITE, "rw" },
+	{ "nothing known where ext4 was said", not_the_ext4, FM_GUARD_REFUSED, "says ext4, and no known file system is on nvme0n1" },
+	{ "nothing known where XFS was said", not_the_xfs, FM_GUARD_REFUSED, "says xfs, and no known file system is on nvme0n1" },
+	{ "nothing known where squashfs was said", not_the_squashfs, FM_GUARD_REFUSED, "says squashfs, and no known" },
+	{ "nothing known where erofs was said", not_the_erofs, FM_GUARD_REFUSED, "says erofs, and no known" },
+	{ "nothing known where a reader expects ext4", not_the_ext4_reader, FM_GUARD_REFUSED, "says ext4, and no known" },
 	{ "another file system than was said", another_type, FM_GUARD_REFUSED, "ext4 is on nvme0n1, the configuration says xfs" },
 	{ "ext3 where ext4 was said", ext3_by_ext4, FM_GUARD_READ_WRITE, "rw" },
 	/* the device */

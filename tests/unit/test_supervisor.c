@@ -461,9 +461,16 @@ static unsigned minor_asked(const struct call *c)
 	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
 }
 
+/* An ext4 that was cleanly unmounted, with multiple mount protection. */
+static const uint8_t ext4[FM_SUPERBLOCK_BYTES] = {
+	[1024 + 0x38] = 0x53, [1024 + 0x39] = 0xef,	/* magic */
+	[1024 + 0x3a] = 1,				/* valid */
+	[1024 + 0x4c] = 1,				/* revision: with features */
+	[1024 + 0x61] = 1,				/* mmp */
+};
+
 static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 {
-	static const uint8_t nothing[FM_SUPERBLOCK_BYTES];
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)], uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
 	unsigned volume = volume_of_key(c->key);
 
@@ -472,7 +479,7 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 	for (char *at = uuid; *at; at++)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
-	fm_base64_encode(FM_BASE64, nothing, sizeof(nothing), text);
+	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
 	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
 						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
 						 is_device_read_only(volume)));
