@@ -367,6 +367,14 @@ static int watch_process(struct fm_helper_run *run, struct fm_err *err)
 	return ret;
 }
 
+bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key)
+{
+	for (const struct fm_list *at = helpers->runs.next; at != &helpers->runs; at = at->next)
+		if (strncmp(fm_container_of(at, struct fm_helper_run, link)->key, key, strlen(key)) == 0)
+			return true;
+	return false;
+}
+
 static int check_key(const struct fm_helpers *helpers, const char *key, struct fm_err *err)
 {
 	if (strlen(key) >= KEY_MAX)

@@ -64,6 +64,9 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 /* Its deadline is now; done() follows, not from inside this call. Nothing happens if it is not under way. */
 void fm_helper_give_up(struct fm_helpers *helpers, struct fm_helper *helper);
 
+/* Whether there is one whose key begins so: under way, or stuck. Its owner may have been told long ago that it is over. */
+bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key);
+
 /* How many have not died of their SIGKILL. */
 unsigned fm_helpers_stuck(const struct fm_helpers *helpers);
 

@@ -515,13 +515,15 @@ static void free_volume(struct fm_supervised *v)
 
 static bool is_forgettable(const struct fm_supervised *v)
 {
-	return v->is_retired && v->call == FM_CALL_NONE && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
+	/* What a helper that hangs may mount yet would be nobody's. */
+	return v->is_retired && v->call == FM_CALL_NONE && !v->is_announced && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
 }
 
 static uint64_t look_at(struct fm_supervised *v)
 {
 	uint64_t where_ns = fm_supervised_where_ask(v);
 
+	fm_supervised_settle_word(v);
 	make_plan(v);
 	watch_device(v);
 	note_loss(v);
@@ -562,6 +564,7 @@ static void look(struct fm_supervisor *sup)
 			continue;
 		fm_log_info("volume %s: taken down, as it is no longer configured like that", v->volume->name);
 		free_volume(v);
+		sup->is_published = false;	/* peers may have been told of it */
 		next = now;	/* what waited for it */
 	}
 	fm_supervisor_publish(sup);

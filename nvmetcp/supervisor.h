@@ -44,6 +44,8 @@ struct fm_supervisor_world {
 	int (*start)(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err);
 	/* As fm_helper_give_up(). */
 	void (*give_up)(void *ctx, struct fm_helper *helper);
+	/* As fm_helper_is_any(). */
+	bool (*has_helper)(void *ctx, const char *key);
 	/* -EINVAL: this kernel does not know that policy. */
 	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
 	/* As fm_connection_rescan(). */

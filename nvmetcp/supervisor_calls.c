@@ -56,9 +56,18 @@ static int begin(struct fm_supervised *v, enum fm_supervised_call call, const ch
 	return ret;
 }
 
+void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size)
+{
+	(void)snprintf(key, size, "%s: device ", v->volume->name);
+}
+
 static void key_of_device(const struct fm_supervised *v, dev_t dev, char key[static KEY_MAX])
 {
-	(void)snprintf(key, KEY_MAX, "%s: device %u:%u", v->volume->name, major(dev), minor(dev));
+	size_t len;
+
+	fm_supervised_device_keys(v, key, KEY_MAX);
+	len = strlen(key);
+	(void)snprintf(key + len, KEY_MAX - len, "%u:%u", major(dev), minor(dev));
 }
 
 /* ---- connect ---- */
@@ -540,7 +549,6 @@ void fm_supervised_peers_asked(struct fm_supervised *v)
 	v->call = FM_CALL_NONE;
 	if (is_still_wanted(v))
 		decide(v, true);
-	v->is_announced = v->call != FM_CALL_NONE;
 	fm_supervisor_look_soon(v->sup);
 }
 
@@ -791,6 +799,5 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 	case FM_CALL_NONE:
 		break;
 	}
-	v->is_announced = v->is_announced && v->call != FM_CALL_NONE;
 	fm_supervisor_look_soon(v->sup);
 }

@@ -3,7 +3,8 @@
  * What nodes say to each other of one namespace, and sealing.
  *
  * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
- * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. Who does
+ * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. What it has
+ * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. Who does
  * not answer changes nothing; the configuration's writer alone decides then.
  *
  * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the epoch is one more, written down, DONE ->
@@ -85,7 +86,7 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 	const struct fm_mount *m = NULL;
 
 	word->is_mounted = v->is_announced;
-	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED);
+	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write);
 	if (!ns)
 		return;
 	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {
@@ -97,7 +98,7 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 static void word_of(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
 	memset(word, 0, sizeof(*word));		/* it is compared byte by byte */
-	if (v->is_retired && !v->plan.is_mounted)
+	if (v->is_retired && !v->plan.is_mounted && !v->is_announced)
 		return;
 	word->is_said = true;
 	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE;
@@ -203,15 +204,32 @@ void fm_supervisor_ask(struct fm_supervisor *sup)
 		fm_timer_set(sup->loop, &sup->ask_timer, fm_loop_now(sup->loop));
 }
 
+/*
+ * The end of a call is not the end of what it began: a helper that hangs in mount() past its deadline, and past SIGKILL, may come
+ * through at any time. The calls that mount are named after the device.
+ */
+void fm_supervised_settle_word(struct fm_supervised *v)
+{
+	const struct fm_supervisor_world *world = v->sup->world;
+	char key[FM_SUPERVISED_WHY_MAX];
+
+	if (!v->is_announced || v->call != FM_CALL_NONE)
+		return;
+	fm_supervised_device_keys(v, key, sizeof(key));
+	v->is_announced = world->has_helper(world->ctx, key);
+	v->is_left_read_write = v->is_announced && (v->is_left_read_write || v->how.verdict == FM_GUARD_READ_WRITE);
+}
+
 /* One that is under way may have been answered before what was announced could be seen. */
 int fm_supervised_ask(struct fm_supervised *v)
 {
+	bool was_announced = v->is_announced;
 	int ret;
 
 	v->is_announced = true;
 	ret = fm_supervisor_publish(v->sup);
 	if (ret < 0) {
-		v->is_announced = false;
+		v->is_announced = was_announced;
 		return ret;
 	}
 	v->call = FM_CALL_PEERS;

@@ -131,7 +131,8 @@ struct fm_supervised {
 
 	/* Of supervisor_peers.c: */
 	struct fm_supervised_word word;
-	bool is_announced;		/* peers are told that it is about to be mounted */
+	bool is_announced;		/* peers are told that it is about to be mounted, or may be by a helper that hangs */
+	bool is_left_read_write;	/* by one that hangs: so that it can be written to */
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
 	uint64_t epoch;
@@ -235,6 +236,9 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 
+/* How the keys of all calls begin that are about a device of this volume. */
+void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size);
+
 /* FM_CALL_PEERS has ended. */
 void fm_supervised_peers_asked(struct fm_supervised *v);
 
@@ -254,6 +258,9 @@ void fm_supervisor_ask(struct fm_supervisor *sup);
 
 /* Says that it is about to be mounted, then asks: FM_CALL_PEERS. */
 int fm_supervised_ask(struct fm_supervised *v);
+
+/* In each look: what was announced is taken back once that look would see it if it were mounted, and no helper is left to do it. */
+void fm_supervised_settle_word(struct fm_supervised *v);
 
 /* After each look: sealed, and mounted read-write all the same. */
 void fm_supervised_watch_seal(struct fm_supervised *v);

@@ -50,6 +50,11 @@ static void give_up(void *ctx, struct fm_helper *helper)
 	fm_helper_give_up(((struct fm_world *)ctx)->helpers, helper);
 }
 
+static bool has_helper(void *ctx, const char *key)
+{
+	return fm_helper_is_any(((struct fm_world *)ctx)->helpers, key);
+}
+
 static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
 {
 	struct fm_sysfs_dir sys;
@@ -155,7 +160,7 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 	free(boot);
 	world->table = (struct fm_supervisor_world){
 		.read_inventory = read_inventory, .read_settings = read_settings, .read_mounts = read_mounts, .start = start,
-		.give_up = give_up, .set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
+		.give_up = give_up, .has_helper = has_helper, .set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
 		.ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
 	};
 }

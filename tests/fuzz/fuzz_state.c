@@ -137,6 +137,13 @@ static int save(void *ctx, const char *name, const char *text, bool is_durable, 
 	return 0;
 }
 
+static bool no_helper(void *ctx, const char *key)
+{
+	(void)ctx;
+	(void)key;
+	return false;
+}
+
 static int publish(void *ctx, const char *text, struct fm_err *err)
 {
 	(void)ctx;
@@ -164,8 +171,8 @@ static void try_supervisor(char *text)
 	const struct fm_loop_opts loop_opts = { .clock = &clock, .is_simulated = true };
 	const struct fm_supervisor_world world = {
 		.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-		.give_up = no_give_up, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save, .publish = publish,
-		.ask_peers = no_peers, .wall_ms = now, .boot = BOOT, .ctx = text,
+		.give_up = no_give_up, .has_helper = no_helper, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save,
+		.publish = publish, .ask_peers = no_peers, .wall_ms = now, .boot = BOOT, .ctx = text,
 	};
 	const struct fm_supervisor_config config = { .node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1 };
 	struct fm_supervisor_opts opts = { .world = &world, .random = &chance };

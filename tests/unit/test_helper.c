@@ -270,10 +270,14 @@ static void test_deadline(void)
 	struct call c;
 
 	set_up(stub_main);
+	CU_ASSERT_FALSE(fm_helper_is_any(helpers, "k"));
 	CU_ASSERT_EQUAL_FATAL(start_call(&c, "k", "hang", SHORT_NS), 0);
+	CU_ASSERT_TRUE(fm_helper_is_any(helpers, "k"));
+	CU_ASSERT_FALSE(fm_helper_is_any(helpers, "k:"));
 	wait_done(&c);
 	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
 	CU_ASSERT_EQUAL(c.done, 1);
+	CU_ASSERT_FALSE(fm_helper_is_any(helpers, "k"));
 	run_call(&c, "error");			/* the key is free again */
 	json_decref(c.answer);
 	tear_down();
@@ -387,6 +391,7 @@ static void test_stuck(void)
 	CU_ASSERT_EQUAL(c.code, -ETIMEDOUT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "hangs in the kernel"));
 	CU_ASSERT_EQUAL(fm_helpers_stuck(helpers), 1);
+	CU_ASSERT_TRUE(fm_helper_is_any(helpers, "k"));
 	CU_ASSERT_EQUAL(start_call(&second, "k", "error", LONG_NS), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "hangs in the kernel"));
 	pid = only_child();

@@ -72,6 +72,8 @@ struct mood {
 	bool hangs_sync;		/* unmounts that write out first */
 	bool hangs_unmount;		/* those that are not lazy */
 	bool fails_mount;
+	bool hangs_mount;		/* and does not die at its deadline, but ends five minutes later */
+	bool is_mounting_late;		/* then it has mounted all the same */
 	bool is_written;		/* somebody else's unmount is still writing: disconnects that ask are told */
 	unsigned hang_percent, fail_percent;
 };
@@ -383,6 +385,10 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	is_hanging = is_hanging || (is_call(c, "unmount") && !is_lazy && sim.mood.hangs_unmount);
 	c->due_ns = is_hanging ? FM_NEVER : sim.now_ns + (1 + chance() % 200) * MS;
 	c->stuck_ns = is_hanging && is_one_in(50) ? c->deadline_ns + chance() % (60 * S) : 0;
+	if (is_call(c, "mount") && sim.mood.hangs_mount) {
+		c->due_ns = FM_NEVER;
+		c->stuck_ns = c->deadline_ns + 300 * S;
+	}
 	sim.syncs += is_syncing;
 	if (is_call(c, "connect")) {
 		if (sim.connects < 512)
@@ -403,6 +409,15 @@ static void world_give_up(void *ctx, struct fm_helper *helper)
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (sim.call[i].helper == helper && sim.call[i].deadline_ns > sim.now_ns)
 			sim.call[i].deadline_ns = sim.now_ns;
+}
+
+static bool world_has_helper(void *ctx, const char *key)
+{
+	(void)ctx;
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].request && strncmp(sim.call[i].key, key, strlen(key)) == 0)
+			return true;
+	return false;
 }
 
 static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
@@ -687,6 +702,16 @@ static void end_call(struct call *c)
 	json_decref(answer);
 }
 
+/* The kernel has let go of it. */
+static void end_stuck(struct call *c)
+{
+	struct fm_err err;
+
+	if (is_call(c, "mount") && sim.mood.is_mounting_late)
+		CU_ASSERT_EQUAL(do_mount(c, &err), 0);
+	drop_call(c);
+}
+
 static uint64_t when_call(const struct call *c)
 {
 	if (!c->helper)
@@ -797,7 +822,7 @@ static uint64_t world_wall(void *ctx)
 
 static const struct fm_supervisor_world world = {
 	.read_inventory = world_inventory, .read_settings = world_settings, .read_mounts = world_mounts, .start = world_start,
-	.give_up = world_give_up, .set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
+	.give_up = world_give_up, .has_helper = world_has_helper, .set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
 	.publish = world_publish, .ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
 };
 
@@ -836,7 +861,7 @@ static void run_for(uint64_t ns)
 		else if (first && first->helper)
 			end_call(first);
 		else if (first)
-			drop_call(first);
+			end_stuck(first);
 	}
 	sim.now_ns = end;
 	settle();
@@ -2270,6 +2295,65 @@ static void test_reader(void)
 	end();
 }
 
+/* What peers hear of a volume: "rw", "ro" or "" if it is not mounted nor about to be, "none" if they hear nothing of it. */
+static const char *told(unsigned v)
+{
+	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	const char *is = "none";
+	size_t i;
+
+	json_array_foreach(json_object_get(said, "volumes"), i, at)
+		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
+			is = json_is_false(json_object_get(at, "mounted")) ? "" : json_is_true(json_object_get(at, "read_write")) ? "rw" : "ro";
+	json_decref(said);
+	return is;
+}
+
+/* The helper that mounts hangs past its deadline; until the kernel lets go of it, it may mount. */
+static void begin_stuck_mount(void)
+{
+	begin(1);
+	sim.mood.hangs_mount = true;
+	start_supervisor();
+	run_until("mount");
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(200 * S);
+	CU_ASSERT_FALSE(is_under_way("mount"));
+	is_state(0, "waiting");
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+}
+
+static void test_stuck_mount(void)
+{
+	begin_stuck_mount();
+	sim.mood.is_mounting_late = true;	/* which looks whether it is still announced */
+	run_for(300 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	end();
+
+	/* Taken down, and given to another node to write: what hangs would write all the same. */
+	begin_stuck_mount();
+	wish(0, FM_WANT_DOWN, false);
+	sim.volume[0].writer = "n2";
+	set_config();
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(300 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+
+	begin_stuck_mount();
+	sim.volume_count = 0;
+	set_config();
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(300 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "none");
+	end();
+}
+
 static void test_other_writer(void)
 {
 	begin(1);
@@ -2355,7 +2439,8 @@ int main(void)
 		{ "what somebody else has protected or reserved stays so", test_target_of_others },
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
-		{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
+		{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
+	{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 	};
 
