@@ -69,6 +69,12 @@ int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
 int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
+ * "keep": {"device", "rdev", "target", ["wwid"]}: "target" of "prepare", of a device that is mounted and whose target may have lost
+ * what it kept. One that is to be protected is set read-only here as well. Answers what "prepare" does of that; -EBADE as there.
+ */
+int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err);
+
+/*
  * "restore": {"device", "rdev", ["read_write_device", "release_as"]}: of a device that was prepared and is not mounted. -EBUSY
  * as above. Answers {}.
  */

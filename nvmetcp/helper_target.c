@@ -123,3 +123,31 @@ int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct 
 		ret = reserve(device, host_id, answer, err);
 	return ret;
 }
+
+/* Until now its target alone may have made it read-only here. */
+static int set_read_only(int device, const char *path, struct fm_err *err)
+{
+	int is_ro = 1;
+
+	return ioctl(device, BLKROSET, &is_ro) < 0 ? fm_err_sys(err, -errno, "set %s read-only", path) : 0;
+}
+
+int fm_helper_keep(json_t *request, json_t *answer, struct fm_err *err)
+{
+	const char *path, *wwid = NULL;
+	json_t *rdev, *target;
+	int device, ret = fm_helper_unpack(request, err, "{s:s, s:o, s:o, s?s}", "device", &path, "rdev", &rdev, "target", &target, "wwid",
+					   &wwid);
+
+	if (ret < 0)
+		return ret;
+	device = fm_helper_open_device(path, rdev, wwid, 0, err);
+	if (device < 0)
+		return device;
+	if (json_is_true(json_object_get(target, "write_protect")))
+		ret = set_read_only(device, path, err);
+	if (ret == 0)
+		ret = fm_helper_target_prepare(device, target, answer, err);
+	close(device);
+	return ret;
+}

@@ -70,7 +70,7 @@ static void release_holds(struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->path_count; i++)
 		v->path[i].hold = (struct fm_hold){ 0 };
-	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->where.hold = (struct fm_hold){ 0 };
+	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold = v->where.hold = (struct fm_hold){ 0 };
 	v->is_refused = false;
 	v->is_iopolicy_refused = false;
 	v->hung_unmounts = 0;
@@ -298,6 +298,10 @@ static void take_step(struct fm_supervised *v)
 		fm_supervised_release(v, fm_supervised_ns(v));
 		return;
 	}
+	if (fm_supervised_is_keep_due(v)) {
+		fm_supervised_keep(v, fm_supervised_ns(v));
+		return;
+	}
 	switch (plan->step) {
 	case FM_STEP_NONE:
 	case FM_STEP_WAIT:
@@ -444,7 +448,7 @@ static void watch_device(struct fm_supervised *v)
 		return;
 	watch_size(v, ns);
 	/* Writable again, or made anew: then it is not by us, should it ever be read-only. */
-	if (v->call != FM_CALL_PREPARE && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
+	if (v->call != FM_CALL_PREPARE && fm_supervised_is_kept(v) && !ns->is_read_only && strcmp(v->read_only_wwid, ns->wwid) == 0)
 		fm_supervised_note_read_only(v, "");
 	fm_supervised_watch_seal(v);
 }
@@ -502,6 +506,7 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 	at = sooner(sup, &v->mount_hold, at);
 	at = sooner(sup, &v->unmount_hold, at);
 	at = sooner(sup, &v->blind_hold, at);
+	at = sooner(sup, &v->keep_hold, at);
 	return sooner(sup, &v->disconnect_hold, at);
 }
 
@@ -525,6 +530,7 @@ static uint64_t look_at(struct fm_supervised *v)
 
 	fm_supervised_settle_word(v);
 	make_plan(v);
+	fm_supervised_note_live(v);
 	watch_device(v);
 	note_loss(v);
 	give_up_hopeless(v);

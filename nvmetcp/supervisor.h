@@ -91,6 +91,12 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 void fm_supervisor_wake(struct fm_supervisor *sup);
 
 /*
+ * This controller ("nvme3") has connected, for the first time or again; NULL: some may have. Between two looks it may have lost its
+ * target, which may have lost what it kept for us.
+ */
+void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller);
+
+/*
  * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even what is in use. -ENOENT; what
  * cannot be written down is an error, and in force all the same.
  */

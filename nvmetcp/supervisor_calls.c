@@ -26,6 +26,7 @@
 #define XFS_STATE_NS (60 * FM_NS_PER_S)
 #define PREPARE_NS (60 * FM_NS_PER_S)
 #define RESTORE_NS (20 * FM_NS_PER_S)
+#define KEEP_NS (20 * FM_NS_PER_S)
 #define MOUNT_NS (180 * FM_NS_PER_S)		/* a journal may be replayed */
 #define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
 #define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
@@ -668,6 +669,68 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 	fm_hold_worked(v->sup, &v->mount_hold);
 }
 
+/* ---- while it is mounted ---- */
+
+static json_t *keep_request(const struct fm_supervised *v)
+{
+	json_t *request = device_request(&v->ns, "keep", true);
+	json_t *target = v->is_reservation_asked ? json_pack("{s:s}", "reserve_as", v->sup->host_id) : json_pack("{s:b}", "write_protect", 1);
+
+	if (request && json_object_set_new(request, "target", target) == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	char key[KEY_MAX];
+
+	v->ns = *ns;
+	v->is_reservation_asked = v->plan.is_read_write;
+	key_of_device(v, ns->dev, key);
+	if (begin(v, FM_CALL_KEEP, key, keep_request(v), KEEP_NS) < 0)
+		fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
+	else
+		v->is_keep_due = false;		/* unless it is lost again meanwhile */
+}
+
+static void keep_failed(struct fm_supervised *v, const char *text)
+{
+	char line[FM_SUPERVISED_WHY_MAX];
+
+	(void)snprintf(line, sizeof(line), "mounted, but the target was away and %s: %s",
+		       v->is_reservation_asked ? "does not keep it for this host now" : "does not protect what is sealed now", text);
+	fm_supervised_error(v, line);
+	v->is_keep_due = true;
+	fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
+}
+
+static void keep_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
+{
+	const char *why = json_string_value(json_object_get(answer, "unprotected"));
+	bool is_kept = json_is_true(json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
+
+	if (code < 0 || why) {
+		keep_failed(v, code < 0 ? text : why);
+		return;
+	}
+	if (v->keep_hold.failures > 0)
+		fm_supervised_worked(v);
+	v->keep_hold = (struct fm_hold){ 0 };
+	if (is_kept)
+		fm_log_info("volume %s: the target %s (asked again, since it may have been away)", v->volume->name,
+			    v->is_reservation_asked ? "keeps it for this host" : "protects what is sealed");
+	else
+		fm_log_warn("volume %s: the target offers no %s any more", v->volume->name,
+			    v->is_reservation_asked ? "reservations" : "write protection");
+	if (v->is_reservation_asked)
+		v->is_reserved = is_kept;
+	else
+		v->is_write_protected = v->is_protect_confirmed = is_kept;
+	(void)fm_supervisor_save_mounted(v->sup, v);
+}
+
 /* ---- unmount ---- */
 
 /* NULL: it is gone. */
@@ -794,6 +857,9 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 		break;
 	case FM_CALL_UNMOUNT:
 		unmount_done(v, code, text, answer);
+		break;
+	case FM_CALL_KEEP:
+		keep_done(v, code, text, answer);
 		break;
 	case FM_CALL_PEERS:
 	case FM_CALL_NONE:

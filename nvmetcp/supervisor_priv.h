@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
- * them out, supervisor_where.c knows where volumes are, supervisor_state.c keeps files, supervisor_show.c tells.
+ * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -41,6 +41,7 @@ enum fm_supervised_call {
 	FM_CALL_MOUNT,
 	FM_CALL_RESTORE,		/* after a mount that came to nothing */
 	FM_CALL_UNMOUNT,
+	FM_CALL_KEEP,			/* of what is mounted */
 };
 
 /* Where a volume is, asked by a helper beside its steps. */
@@ -90,6 +91,12 @@ enum fm_seal {
 	FM_SEAL_DONE,
 };
 
+/* A controller that a look found live. */
+struct fm_supervised_live {
+	uint64_t id;
+	int cntlid;			/* the target gives it anew with each connection, often the same again */
+};
+
 struct fm_supervised {
 	struct fm_list link;
 	struct fm_supervisor *sup;
@@ -123,6 +130,11 @@ struct fm_supervised {
 	struct fm_hold mount_hold, unmount_hold, disconnect_hold;
 	struct fm_hold blind_hold;	/* until the kernel is told to look for its namespace (again) */
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
+	struct fm_supervised_live live[FM_INV_PATHS_MAX];	/* of its namespace, at the last look */
+	unsigned live_count;
+	bool is_keep_due;		/* what the target keeps for us is to be taken again */
+	bool is_reservation_asked;	/* FM_CALL_KEEP: that; else write protection */
+	struct fm_hold keep_hold;
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */
 	struct fm_supervised_facts refused_facts;
@@ -235,12 +247,24 @@ void fm_supervised_disconnect(struct fm_supervised *v, const struct fm_inv_contr
 void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
+void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 
 /* How the keys of all calls begin that are about a device of this volume. */
 void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size);
 
 /* FM_CALL_PEERS has ended. */
 void fm_supervised_peers_asked(struct fm_supervised *v);
+
+/* ---- supervisor_keep.c ---- */
+
+/* In each look, with its plan: whether a controller is live that was not at the last one. */
+void fm_supervised_note_live(struct fm_supervised *v);
+
+/* Whether the target is to be asked now to keep it, again. */
+bool fm_supervised_is_keep_due(const struct fm_supervised *v);
+
+/* Whether it does so, as far as is known. */
+bool fm_supervised_is_kept(const struct fm_supervised *v);
 
 /* ---- supervisor_peers.c ---- */
 

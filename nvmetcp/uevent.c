@@ -22,8 +22,7 @@
 struct fm_uevent {
 	struct fm_loop *loop;
 	struct fm_watch watch;
-	void (*changed)(void *ctx);
-	void *ctx;
+	struct fm_uevent_heard heard;
 };
 
 static bool is_key(const char *at, size_t len, const char *key, const char *prefix)
@@ -49,18 +48,47 @@ bool fm_uevent_is_nvme(const char *text, size_t len)
 	return is_block && is_named;
 }
 
-/* 1: about NVMe, or some were lost; 0: not; -1: no more. */
-static int take_one(int fd)
+bool fm_uevent_is_connected(const char *text, size_t len, char controller[static FM_UEVENT_NAME_MAX])
 {
+	static const char name[] = "DEVNAME=";
+	bool is_nvme = false, is_connected = false;
+
+	controller[0] = '\0';
+	for (size_t at = 0; at < len;) {
+		size_t left = strnlen(text + at, len - at);
+
+		is_nvme = is_nvme || (is_key(text + at, left, "SUBSYSTEM=", "nvme") && left == strlen("SUBSYSTEM=nvme"));
+		is_connected = is_connected || is_key(text + at, left, "NVME_EVENT=", "connected");
+		if (is_key(text + at, left, name, "nvme") && left - strlen(name) < FM_UEVENT_NAME_MAX) {
+			memcpy(controller, text + at + strlen(name), left - strlen(name));
+			controller[left - strlen(name)] = '\0';
+		}
+		at += left + 1;
+	}
+	return is_nvme && is_connected && controller[0];
+}
+
+/* 1: about NVMe, or some were lost; 0: not; -1: no more. */
+static int take_one(const struct fm_uevent *u)
+{
+	char controller[FM_UEVENT_NAME_MAX];
 	char text[MESSAGE_MAX];
 	struct sockaddr_nl from = { 0 };
 	socklen_t from_len = sizeof(from);
-	ssize_t len = recvfrom(fd, text, sizeof(text), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+	ssize_t len = recvfrom(u->watch.fd, text, sizeof(text), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
 
+	if (len < 0 && errno == ENOBUFS) {
+		u->heard.connected(u->heard.ctx, NULL);
+		return 1;
+	}
 	if (len < 0)
-		return errno == ENOBUFS ? 1 : errno == EINTR ? 0 : -1;
+		return errno == EINTR ? 0 : -1;
 	/* Only the kernel's own: anybody may send to a group that we listen to. */
-	return from_len == sizeof(from) && from.nl_pid == 0 && fm_uevent_is_nvme(text, (size_t)len);
+	if (from_len != sizeof(from) || from.nl_pid != 0)
+		return 0;
+	if (fm_uevent_is_connected(text, (size_t)len, controller))
+		u->heard.connected(u->heard.ctx, controller);
+	return fm_uevent_is_nvme(text, (size_t)len);
 }
 
 static void ready(struct fm_watch *watch, uint32_t events)
@@ -71,11 +99,11 @@ static void ready(struct fm_watch *watch, uint32_t events)
 
 	(void)events;
 	for (unsigned i = 0; i < PASS_MAX && ret >= 0; i++) {
-		ret = take_one(watch->fd);
+		ret = take_one(u);
 		has_changed = has_changed || ret > 0;
 	}
 	if (has_changed)
-		u->changed(u->ctx);
+		u->heard.changed(u->heard.ctx);
 }
 
 static int open_socket(struct fm_err *err)
@@ -96,14 +124,14 @@ static int open_socket(struct fm_err *err)
 	return ret;
 }
 
-int fm_uevent_new(struct fm_loop *loop, void (*changed)(void *ctx), void *ctx, struct fm_uevent **out, struct fm_err *err)
+int fm_uevent_new(struct fm_loop *loop, const struct fm_uevent_heard *heard, struct fm_uevent **out, struct fm_err *err)
 {
 	struct fm_uevent *u = FM_FAULT("uevent.alloc") ? NULL : calloc(1, sizeof(*u));
 	int ret;
 
 	if (!u)
 		return fm_err_set(err, -ENOMEM, "no memory to listen to the kernel's events");
-	*u = (struct fm_uevent){ .loop = loop, .changed = changed, .ctx = ctx };
+	*u = (struct fm_uevent){ .loop = loop, .heard = *heard };
 	ret = open_socket(err);
 	if (ret < 0)
 		goto free_u;

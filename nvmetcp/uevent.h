@@ -13,13 +13,25 @@ struct fm_err;
 struct fm_loop;
 struct fm_uevent;
 
-/* changed() is called from the loop, once for any number of events. */
-int fm_uevent_new(struct fm_loop *loop, void (*changed)(void *ctx), void *ctx, struct fm_uevent **out, struct fm_err *err);
+#define FM_UEVENT_NAME_MAX 32
+
+/* Called from the loop. */
+struct fm_uevent_heard {
+	void (*changed)(void *ctx);		/* once for any number of events */
+	/* Before that, for each controller that has connected, for the first time or again; NULL: some may have, events were lost. */
+	void (*connected)(void *ctx, const char *controller);
+	void *ctx;
+};
+
+int fm_uevent_new(struct fm_loop *loop, const struct fm_uevent_heard *heard, struct fm_uevent **out, struct fm_err *err);
 
 /* NULL is allowed. */
 void fm_uevent_free(struct fm_uevent *uevent);
 
 /* Whether a message of the kernel's ("add@/devices/...", then KEY=VALUE, each ended by a NUL) is about NVMe. */
 bool fm_uevent_is_nvme(const char *text, size_t len);
+
+/* Whether it says that a controller has connected, and which. */
+bool fm_uevent_is_connected(const char *text, size_t len, char controller[static FM_UEVENT_NAME_MAX]);
 
 #endif

@@ -73,6 +73,11 @@ static void kernel_changed(void *ctx)
 	fm_supervisor_wake(((struct fm_nvmed *)ctx)->sup);
 }
 
+static void controller_connected(void *ctx, const char *controller)
+{
+	fm_supervisor_connected(((struct fm_nvmed *)ctx)->sup, controller);
+}
+
 static void watchdog_fire(struct fm_timer *timer)
 {
 	struct fm_nvmed *n = fm_container_of(timer, struct fm_nvmed, watchdog);
@@ -241,13 +246,14 @@ static int start_supervisor(struct fm_nvmed *n, struct fm_err *err)
 {
 	struct fm_supervisor_opts opts = { .loop = n->loop, .world = &n->world.table, .random = &fm_random_real,
 					   .changed = supervisor_changed, .ctx = n };
+	const struct fm_uevent_heard heard = { kernel_changed, controller_connected, n };
 	struct fm_err why = { 0 };
 	int ret = fm_supervisor_new(&opts, &n->sup, err);
 
 	if (ret < 0)
 		return ret;
 	fm_nvmed_api_set_supervisor(n->api, n->sup);
-	if (fm_uevent_new(n->loop, kernel_changed, n, &n->uevent, &why) < 0)
+	if (fm_uevent_new(n->loop, &heard, &n->uevent, &why) < 0)
 		fm_log_warn("%s; what happens is seen every 10 s only", why.text);
 	return apply_config(n, n->cfg, err);
 }

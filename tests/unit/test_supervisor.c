@@ -593,6 +593,24 @@ static void make_writable(const struct call *c, unsigned volume)
 	sim.read_only_dev[volume] = 0;
 }
 
+/* Of what is mounted. */
+static int do_keep(const struct call *c, json_t *answer, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key);
+	json_t *target = json_object_get(c->request, "target");
+	bool is_mounted = false;
+
+	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] || is_one_in(sim.mood.fail_percent))
+		return fm_err_set(err, -ESTALE, "another device");
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		if (sim.mounted[i].is_there && sim.mounted[i].point == volume)
+			is_mounted = sim.mounted[i].is_read_only == json_is_true(json_object_get(target, "write_protect"));
+	CU_ASSERT_TRUE(is_mounted);
+	if (json_is_true(json_object_get(target, "write_protect")))
+		sim.read_only_dev[volume] = sim.dev[volume];
+	return do_prepare_target(volume, target, answer, err);
+}
+
 static int do_restore(const struct call *c, struct fm_err *err)
 {
 	unsigned volume = volume_of_key(c->key);
@@ -669,6 +687,8 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 		return do_probe(c, answer, err);
 	if (is_call(c, "prepare"))
 		return do_prepare(c, answer, err);
+	if (is_call(c, "keep"))
+		return do_keep(c, answer, err);
 	if (is_call(c, "restore"))
 		return do_restore(c, err);
 	if (is_call(c, "mount"))
@@ -2164,6 +2184,96 @@ static void test_target(void)
 	end();
 }
 
+static void lose_what_target_keeps(void)
+{
+	sim.is_protected[0] = false;
+	sim.reserved_for[0][0] = '\0';
+}
+
+/* The target comes back and has forgotten what it kept in memory. */
+static void test_target_restarts(void)
+{
+	begin_shared("n1", "n1");
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	set_target(0, false);
+	run_for(15 * S);
+	is_state(0, "degraded");
+	lose_what_target_keeps();
+	set_target(0, true);
+	run_for(12 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), true);
+	/* Faster than anybody looks: the kernel says that it has connected. */
+	lose_what_target_keeps();
+	fm_supervisor_connected(sim.sup, "nvme7");
+	run_for(S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	fm_supervisor_connected(sim.sup, "nvme0");
+	run_for(S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	/* While the supervisor was not there. */
+	kill_supervisor(false);
+	lose_what_target_keeps();
+	start_supervisor();
+	run_for(2 * S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	/* What is sealed. */
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	lose_what_target_keeps();
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_TRUE(sim.is_protected[0] && number(0, "is_write_protected"));
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_FALSE(sim.is_protected[0]);
+	end();
+}
+
+static void test_target_restarts_with_another(void)
+{
+	begin(1);
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	set_target(0, false);
+	run_for(15 * S);
+	strcpy(sim.reserved_for[0], "another host");
+	set_target(0, true);
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "does not keep it for this host now: reserved for another host"));
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "another host");
+	/* Tried again, until it is there. */
+	lose_what_target_keeps();
+	run_for(70 * S);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), true);
+	/* It offers that no more. */
+	set_target(0, false);
+	run_for(15 * S);
+	lose_what_target_keeps();
+	sim.is_target_able = false;
+	set_target(0, true);
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
+	end();
+}
+
 /* Nobody is told that the target protects what it did not say that it does; what it may do all the same is asked to end. */
 static void test_target_refuses(void)
 {
@@ -2435,6 +2545,8 @@ int main(void)
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 		{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
+		{ "what a target forgot that was away is taken again", test_target_restarts },
+		{ "what another host has reserved meanwhile is an error, and tried again", test_target_restarts_with_another },
 		{ "what the target refused to protect is not said to be protected", test_target_refuses },
 		{ "what somebody else has protected or reserved stays so", test_target_of_others },
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the target keeps for this node, a reservation or write protection, when the target was away. Linux's (nvmet) has both in
+ * memory and comes back without them, and a mount does not notice. So they are taken again whenever a controller of what is
+ * mounted is live and was not, or has connected again between two looks, and once after a start of the supervisor.
+ *
+ * Taken by a helper (FM_CALL_KEEP). What cannot be taken, because another host has it by now for instance, is an error of the
+ * volume, and tried again.
+ */
+#include <string.h>
+
+#include "nvmetcp/supervisor_priv.h"
+
+/* Of what is mounted, as it is mounted: whether the target is to keep anything for us. */
+static bool has_kept(const struct fm_supervised *v)
+{
+	if (!v->plan.is_mounted || !fm_guard_is_writer(v->volume, v->sup->node))
+		return false;
+	return v->plan.is_read_write ? v->is_reserved && fm_supervised_is_writable(v) :
+				       v->is_write_protected && v->seal == FM_SEAL_DONE;
+}
+
+static bool was_live(const struct fm_supervised *v, const struct fm_supervised_live *one)
+{
+	for (unsigned i = 0; i < v->live_count; i++)
+		if (v->live[i].id == one->id && v->live[i].cntlid == one->cntlid)
+			return true;
+	return false;
+}
+
+void fm_supervised_note_live(struct fm_supervised *v)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+	struct fm_supervised_live now[FM_INV_PATHS_MAX];
+	unsigned count = 0;
+	bool is_anew = false;
+
+	for (unsigned i = 0; ns && i < ns->path_count; i++) {
+		const struct fm_inv_controller *c = &v->sup->inv->controllers[ns->path[i].controller];
+
+		if (strcmp(c->state, "live") != 0)
+			continue;
+		now[count] = (struct fm_supervised_live){ .id = c->id, .cntlid = c->cntlid };
+		is_anew = is_anew || !was_live(v, &now[count]);
+		count++;
+	}
+	memcpy(v->live, now, count * sizeof(now[0]));
+	v->live_count = count;
+	v->is_keep_due = has_kept(v) && (v->is_keep_due || is_anew);
+}
+
+bool fm_supervised_is_kept(const struct fm_supervised *v)
+{
+	return !v->is_keep_due && v->call != FM_CALL_KEEP;
+}
+
+bool fm_supervised_is_keep_due(const struct fm_supervised *v)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+	return v->is_keep_due && fm_supervised_want(v) == FM_WANT_UP && v->plan.step != FM_STEP_UNMOUNT && ns &&
+	       fm_inventory_is_live(v->sup->inv, ns) && !fm_hold_is_on(v->sup, &v->keep_hold);
+}
+
+/* As if none had been live. */
+void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+		const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+
+		for (unsigned i = 0; ns && i < ns->path_count; i++)
+			if (!controller || strcmp(sup->inv->controllers[ns->path[i].controller].name, controller) == 0)
+				v->live_count = 0;
+	}
+	fm_supervisor_wake(sup);
+}
