@@ -105,17 +105,34 @@ static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard
 	return f->volume->mode == FM_VOLUME_SHARED_READ && strcmp(p->node, f->volume->writer) == 0;
 }
 
+/* It may have it still, for all that is known, and nobody here can find out. */
+static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
+{
+	static const char way_out[] = "if that machine is off for good, take it out of this node's peers";
+
+	if (p->is_mounted && p->is_read_write)
+		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; %s", p->node,
+			      way_out);
+	if (p->is_mounted && is_writable(f))
+		return refuse(answer, "%s had it mounted read-only when it answered last, and does not answer now: it would not see what is "
+			      "written, but a mixture of old and new; wait for it, say fmove nvme unseal --force %s if nobody reads there, "
+			      "or, %s", p->node, f->volume->name, way_out);
+	return false;
+}
+
 static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
 {
 	const struct fm_volume *v = f->volume;
 	const char *writer = v->mode == FM_VOLUME_READ_ONLY ? "" : v->writer;
 
-	if (strcmp(p->node, f->node) == 0)
+	if (strcmp(p->node, f->node) == 0 && !p->is_silent)
 		return refuse(answer, "another node calls itself %s too: both would be the writer; give each its own node.name",
 			      f->node);
 	if (p->writer[0] && strcmp(p->writer, writer) != 0)
 		return refuse(answer, "the configuration of %s names \"%s\" as the writer of \"%s\", this one \"%s\"; make them "
 			      "agree", p->node, p->writer, v->name, writer);
+	if (p->is_silent)
+		return is_silent_peer_against(f, p, answer);
 	if (p->is_mounted && p->is_read_write && is_waiting_for(f, p))
 		return refuse(answer, "%s has it mounted read-write; there, when it has written: fmove nvme seal %s", p->node, v->name);
 	if (p->is_mounted && p->is_read_write)

@@ -4,11 +4,11 @@
  *
  * A namespace is mounted read-write by one node only: the writer that the configuration of every node names. This rule
  * alone decides, so that a partition cannot make two writers. What peers say and what the file system says can only
- * refuse. Any thread.
+ * refuse, and what a peer said refuses until that peer says otherwise. Any thread.
  *
  * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
  * f2fs or btrfs for instance, nobody can say whether it is there: such a one is mounted read-only, or read-write where the
- * mode is exclusive and no peer that answers knows the volume.
+ * mode is exclusive and no peer knows the volume.
  */
 #ifndef FM_NVMETCP_GUARD_H
 #define FM_NVMETCP_GUARD_H
@@ -30,6 +30,7 @@ struct fm_guard_peer {
 	const char *writer;		/* whom its configuration names; "" if it does not know the volume */
 	bool is_mounted;
 	bool is_read_write;
+	bool is_silent;			/* it does not answer now: this is what it said last */
 };
 
 struct fm_guard_facts {
@@ -42,7 +43,7 @@ struct fm_guard_facts {
 	const struct fm_mounts *mounts;		/* of this node */
 	const char *last_wwid;		/* which namespace was mounted for this volume the last time; NULL: not known */
 	uint64_t last_size_bytes;	/* of this namespace when it was mounted the last time; 0: not known */
-	const struct fm_guard_peer *peers;	/* those who answered */
+	const struct fm_guard_peer *peers;	/* what each said last */
 	unsigned peer_count;
 };
 

@@ -145,6 +145,59 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
 	return ret;
 }
 
+/* ---- over a restart ---- */
+
+static int write_volume(json_t *all, const struct fm_peer_volume *v)
+{
+	json_t *event = json_object_get(all, v->node);
+
+	if (!event) {
+		event = json_pack("{s:s, s:[]}", "node", v->node, "volumes");
+		if (json_object_set_new(all, v->node, event) < 0)
+			return -ENOMEM;
+	}
+	return json_array_append_new(json_object_get(event, "volumes"),
+				     json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", v->name, "subsystem", v->subsystem, "wwid",
+					       v->wwid, "writer", v->writer, "mounted", v->is_mounted, "read_write", v->is_read_write,
+					       "sealed", v->is_sealed, "epoch", (json_int_t)v->epoch));
+}
+
+json_t *fm_peers_write(const struct fm_peers *peers)
+{
+	json_t *all = FM_FAULT("peers.write") ? NULL : json_object();
+
+	for (unsigned i = 0; all && i < peers->volume_count; i++)
+		if (write_volume(all, &peers->volumes[i]) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	return all;
+}
+
+int fm_peers_read(struct fm_peers *peers, const json_t *kept)
+{
+	struct fm_peers read = { 0 };
+	const char *node;
+	json_t *event;
+	int ret = 0;
+
+	json_object_foreach((json_t *)kept, node, event) {
+		int one = fm_peers_add(&read, event);
+
+		ret = one < 0 ? one : ret;
+	}
+	for (unsigned i = 0; i < read.volume_count; i++) {
+		struct fm_peer_volume v = read.volumes[i];
+		int one;
+
+		v.is_stale = true;
+		one = add_volume(peers, &v);
+		ret = one < 0 ? one : ret;
+	}
+	fm_peers_clear(&read);
+	return ret;
+}
+
 static bool is_same_volume(const struct fm_peer_volume *a, const struct fm_peer_volume *b)
 {
 	return strcmp(a->node, b->node) == 0 && strcmp(a->name, b->name) == 0 && strcmp(a->subsystem, b->subsystem) == 0 &&

@@ -52,6 +52,13 @@ int fm_peers_add(struct fm_peers *peers, const json_t *event);
 /* Of nodes that do not answer now, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
+/*
+ * All that was said, as an object with an event for each node, for a file; NULL: no memory. And what such a file has: said
+ * before, so all of it is stale, and no node is listed. -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
+ */
+json_t *fm_peers_write(const struct fm_peers *peers);
+int fm_peers_read(struct fm_peers *peers, const json_t *kept);
+
 /* Whether nothing is known of the node but that it does not answer, or not even that because fmoved does not. */
 bool fm_peers_are_silent(const struct fm_peers *peers, const char *node);
 

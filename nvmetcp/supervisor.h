@@ -32,6 +32,7 @@ struct fm_supervisor;
 #define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
 #define FM_SUPERVISOR_WISHES "wishes.json"
 #define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
+#define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
 #define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
 
 /* All that it knows of the machine. */

@@ -4,8 +4,9 @@
  *
  * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
  * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. What it has
- * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. Who does
- * not answer changes nothing; the configuration's writer alone decides then.
+ * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. What a node said
+ * it has forbids until that node says otherwise, over silence and restarts of ours. Who was never heard forbids nothing;
+ * the configuration's writer alone decides then.
  *
  * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the epoch is one more, written down, DONE ->
  * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN: the readers hear of it
@@ -70,9 +71,9 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (!p->is_stale && fm_supervised_is_meant(v, p))
+		if (fm_supervised_is_meant(v, p))
 			(*out)[(*count)++] = (struct fm_guard_peer){ .node = p->node, .writer = p->writer, .is_mounted = p->is_mounted,
-								     .is_read_write = p->is_read_write };
+								     .is_read_write = p->is_read_write, .is_silent = p->is_stale };
 	}
 	return 0;
 }
@@ -328,6 +329,7 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	fm_peers_clear(&sup->peers);
 	sup->peers = *peers;
 	*peers = (struct fm_peers){ 0 };
+	fm_supervisor_save_heard(sup);
 	/* Also what is not new may be so to a volume that was configured meanwhile. */
 	fm_list_each(at, next, &sup->volumes) {
 		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
@@ -445,6 +447,18 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 	return 0;
 }
 
+/* A person says that nobody reads there. That somebody writes there no force takes back. */
+static void forgive_silent_readers(struct fm_supervised *v)
+{
+	struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (peers->volumes[i].is_stale && !peers->volumes[i].is_read_write && fm_supervised_is_meant(v, &peers->volumes[i]))
+			peers->volumes[i].is_mounted = false;
+	v->sup->peers_version++;
+	fm_supervisor_save_heard(v->sup);
+}
+
 int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
@@ -454,6 +468,8 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	if (!v || v->is_retired)
 		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
 	ret = check_seal(v, is_sealed, is_forced, err);
+	if (ret == 0 && !is_sealed && is_forced)
+		forgive_silent_readers(v);
 	before = v->seal;
 	if (ret < 0 || is_sealed == (before != FM_SEAL_OPEN))
 		return ret;

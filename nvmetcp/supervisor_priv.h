@@ -183,7 +183,7 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
-	struct fm_state_file wishes, mounted, sealed;
+	struct fm_state_file wishes, mounted, sealed, heard;
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
@@ -274,7 +274,7 @@ bool fm_supervised_is_writable(const struct fm_supervised *v);
 /* Whether that is the same namespace. */
 bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p);
 
-/* What those who answer say of it; *out is to be free()d and borrows. -ENOMEM. */
+/* What each said of it last; *out is to be free()d and borrows. -ENOMEM. */
 int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count);
 
 /* Begins to ask the peers again and again, unless it has. */
@@ -319,6 +319,8 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup);
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+/* What peers said last. */
+void fm_supervisor_save_heard(struct fm_supervisor *sup);
 /* The record that we set a device read-only, written down before it is done and gone when it is writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Wish and last mount, from what the files say. */

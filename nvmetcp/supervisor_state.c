@@ -43,6 +43,16 @@ static void load_file(struct fm_supervisor *sup, struct fm_state_file *file, con
 	*file = (struct fm_state_file){ .name = name, .entries = object ? object : json_object() };
 }
 
+/* What of it makes no sense forbids nothing, so it is said. */
+static int recall_heard(struct fm_supervisor *sup)
+{
+	int ret = fm_peers_read(&sup->peers, sup->heard.entries);
+
+	if (ret < 0 && ret != -ENOMEM)
+		fm_log_warn("state: " FM_SUPERVISOR_HEARD " makes no sense: what some peers said before is not known");
+	return ret == -ENOMEM ? ret : 0;
+}
+
 int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 {
 	struct fm_err why = { 0 };
@@ -52,11 +62,12 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 
 	load_file(sup, &sup->wishes, FM_SUPERVISOR_WISHES, &is_lost);
 	load_file(sup, &sup->mounted, FM_SUPERVISOR_MOUNTED, &is_lost);
+	load_file(sup, &sup->heard, FM_SUPERVISOR_HEARD, &is_lost);
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
-	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries)
+	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries || !sup->heard.entries || recall_heard(sup) < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
@@ -72,6 +83,7 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 	json_decref(sup->wishes.entries);
 	json_decref(sup->mounted.entries);
 	json_decref(sup->sealed.entries);
+	json_decref(sup->heard.entries);
 	free(sup->owned_text);
 }
 
@@ -103,6 +115,27 @@ static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file
 
 	free(text);
 	return ret;
+}
+
+void fm_supervisor_save_heard(struct fm_supervisor *sup)
+{
+	json_t *now = fm_peers_write(&sup->peers);
+	bool was_in_doubt = sup->heard.is_in_doubt;
+	struct fm_err err = { 0 };
+	int ret;
+
+	if (now && json_equal(now, sup->heard.entries) && !was_in_doubt) {
+		json_decref(now);
+		return;
+	}
+	if (now) {
+		json_decref(sup->heard.entries);
+		sup->heard.entries = now;
+	}
+	ret = now ? save_file(sup, &sup->heard, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
+	sup->heard.is_in_doubt = ret < 0;
+	if (ret < 0 && !was_in_doubt)
+		fm_log_warn("state: what peers said of their volumes is not written down, a restart would forget it: %s", err.text);
 }
 
 /*

@@ -101,7 +101,7 @@ static struct sim {
 	struct mounted mounted[MOUNTS_MAX];
 	struct call call[CALLS_MAX];
 	struct mood mood;
-	char *file[4];
+	char *file[5];
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
@@ -743,9 +743,10 @@ static uint64_t when_call(const struct call *c)
 
 static unsigned file_number(const char *name)
 {
-	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED };
+	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
+					     FM_SUPERVISOR_HEARD };
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 5; i++)
 		if (strcmp(files[i], name) == 0)
 			return i;
 	abort();
@@ -965,7 +966,7 @@ static void end(void)
 {
 	kill_supervisor(false);
 	fm_loop_free(sim.loop);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 5; i++)
 		free(sim.file[i]);
 	free(sim.published);
 }
@@ -1825,6 +1826,7 @@ static void test_bad_files(void)
 		begin(1);
 		for (unsigned f = 0; f < 3; f++)
 			sim.file[f] = strdup(bad[i]);
+		sim.file[file_number(FM_SUPERVISOR_HEARD)] = strdup(bad[i]);
 		start_supervisor();
 		run_for(5 * S);
 		is_state(0, "mounted");
@@ -2473,8 +2475,17 @@ static void test_other_writer(void)
 	is_state(0, "refused");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "configuration of n2 names \"n2\""));
 	CU_ASSERT_EQUAL(sim.mounts, 0);
-	/* What is not said refuses nothing. */
+	/* Silence takes nothing back, also over a restart; the peer itself does. */
 	sim.is_silent = true;
+	run_for(30 * S);
+	is_state(0, "refused");
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	sim.is_silent = false;
+	sim.peer[0].writer = "n1";
 	run_for(30 * S);
 	is_state(0, "mounted");
 	wish(0, FM_WANT_DOWN, false);
@@ -2485,6 +2496,48 @@ static void test_other_writer(void)
 	run_for(30 * S);
 	is_state(0, "refused");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has it mounted read-write"));
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-write when it answered last"));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+	/* One that was never heard refuses nothing. */
+	begin(1);
+	sim.is_silent = true;
+	start_supervisor();
+	run_for(30 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/* It said nothing when it was asked to leave, with files open there: what it has is in use until it says otherwise. */
+static void test_silent_reader(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	n2_says(true, false, 1);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-only when it answered last"));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "refused");
+	/* A person says that nobody reads there; also when the unseal was accepted long ago. */
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	run_for(30 * S);
+	is_mounted_as(true, 0);
 	end();
 }
 
@@ -2552,7 +2605,8 @@ int main(void)
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 		{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
-	{ "a peer that names another writer, or writes, refuses; one that is silent does not", test_other_writer },
+		{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },
+		{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 	};
 

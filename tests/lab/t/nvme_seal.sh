@@ -268,6 +268,13 @@ race() {
 	[ $writers = "${1/mmp/1}" ] || fail "round $round: $writers writers: $2"
 }
 
+# As on a new machine.
+forget_heard() {
+	nvmed_end TERM
+	check rm -f $N/state/peers.json
+	nvmed_start $N
+}
+
 refusals() {
 	both configure exclusive n1
 	wait_for is_read_write
@@ -288,15 +295,19 @@ races() {
 		race 1 "configurations agree"
 		cut_wire
 		race 1 "configurations agree, no network"
-		# Neither can hear of the other: what is left is the file system's own protection.
+		# n2 heard before that n1 writes, which its own configuration does not take back.
 		down_both
 		peer configure exclusive n2
-		race mmp "configurations do not agree, no network"
+		race 1 "configurations do not agree, no network"
+		# Neither has ever heard of the other: what is left is the file system's own protection.
+		down_both
+		both forget_heard
+		race mmp "configurations do not agree, nobody was ever heard"
 		down_both
 		mend_wire
 		race 0 "configurations do not agree"
 	done
-	say "$((4 * ROUNDS)) races: never two writers"
+	say "$((5 * ROUNDS)) races: never two writers"
 }
 
 driver() {
