@@ -63,7 +63,6 @@ struct fm_tx {
 	bool is_there;			/* sent, and not answered */
 	bool is_acked;
 	bool is_corrupt;		/* to be sent again as soon as the send has ended */
-	bool is_cancelled;		/* a read that may wait for ever was given up */
 	struct fm_list wait_at;
 };
 

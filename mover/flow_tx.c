@@ -2,6 +2,7 @@
 /* flow_tx - the sending half of a flow: claim a chunk, read it, send it, wait for its acknowledgement. See flow.h. */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
@@ -55,8 +56,6 @@ static void *slot_memory(struct fm_flow *f, int slot)
 /* Where the file has that chunk: packs go by number. */
 static uint64_t place_of(const struct fm_file *file, const struct fm_chunk *c)
 {
-	if (file->is_stream)
-		return FM_IO_STREAM;
 	return file->tree ? c->seq : c->offset;
 }
 
@@ -191,7 +190,7 @@ static bool take_read(struct fm_tx *t, bool *is_uncounted)
 	bool is_over;
 
 	lock(t->flow);
-	is_over = t->is_cancelled || x->is_removed || x->err.code;
+	is_over = x->is_removed || x->err.code;
 	unlock(t->flow);
 	if (is_over)
 		return false;
@@ -204,19 +203,36 @@ static bool take_read(struct fm_tx *t, bool *is_uncounted)
 		*is_uncounted = is_over;
 		return !is_over;
 	}
-	if (x->o.file->is_stream && res >= 0) {
-		lock(t->flow);
-		fm_xfer_stream_read(x, &t->chunk, (uint32_t)res);
-		unlock(t->flow);
-		/* fm_xfer_stream_read() took the chunk that does not exist out of the count. */
-		*is_uncounted = res == 0;
-		return res > 0;
-	}
 	if (res < (int64_t)t->chunk.len) {
 		fail_read(t, res);
 		return false;
 	}
 	return true;
+}
+
+/* Its bytes are in our slot. */
+static void tx_filled(struct fm_tx *t)
+{
+	struct fm_flow *f = t->flow;
+
+	if (!f->lane->is_unchecked)
+		t->chunk.crc = fm_crc32c(0, slot_memory(f, t->slot), t->chunk.len);
+	if (f->grant_generation != 0)
+		tx_send(t);
+	else
+		set_held(t, true);
+	fm_flow_wake(f);
+}
+
+/* A stream's were read beforehand. */
+static void tx_copy(struct fm_tx *t)
+{
+	memcpy(slot_memory(t->flow, t->slot), t->x->fill.memory, t->chunk.len);
+	lock(t->flow);
+	fm_xfer_emptied(t->x);
+	unlock(t->flow);
+	t->is_acked = false;
+	tx_filled(t);
 }
 
 static void read_done(struct fm_io *io)
@@ -238,13 +254,7 @@ static void read_done(struct fm_io *io)
 			tx_drop(t);
 		return;
 	}
-	if (!f->lane->is_unchecked)
-		t->chunk.crc = fm_crc32c(0, io->buf, t->chunk.len);
-	if (f->grant_generation != 0)
-		tx_send(t);
-	else
-		set_held(t, true);
-	fm_flow_wake(f);
+	tx_filled(t);
 }
 
 static void tx_read(struct fm_tx *t)
@@ -252,11 +262,10 @@ static void tx_read(struct fm_tx *t)
 	struct fm_flow *f = t->flow;
 	struct fm_file *file = t->x->o.file;
 	/* A direct read wants whole blocks; what lies behind the end of the file is not read. */
-	uint32_t len = file->is_stream ? t->chunk.len : (t->chunk.len + 4095u) & ~4095u;
+	uint32_t len = (t->chunk.len + 4095u) & ~4095u;
 
 	t->is_reading = true;
 	t->is_acked = false;	/* what the slot carried before was */
-	t->is_cancelled = false;
 	f->io_count++;
 	t->io = (struct fm_io){
 		.done = read_done,
@@ -352,7 +361,10 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 		take_slot(t);
 		f->tx_lease.used_ns = now_ns;
 		f->is_source_instant = x->o.file->is_instant;
-		tx_read(t);
+		if (x->o.file->is_stream)
+			tx_copy(t);
+		else
+			tx_read(t);
 		if (f->is_source_instant)
 			return;		/* its end is a pass away, and wakes us */
 	}
@@ -463,6 +475,15 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
+/* Streams are read without a slot. */
+static void fill_streams(struct fm_flow *f)
+{
+	struct fm_fill *fill;
+
+	while ((fill = fm_link_fill(f->link, f, f->kind, f->lane)))
+		fm_fill_start(fill);
+}
+
 void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->orphans_ns)
@@ -472,6 +493,7 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 		read_waiting(f);
 	if (f->is_closing)
 		return;
+	fill_streams(f);
 	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
 		if (f->grant_generation == 0 && !f->is_want_sent) {
 			f->is_want_sent = true;
@@ -629,20 +651,10 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
 		struct fm_tx *t = &f->tx[i];
-		bool is_removed;
 
 		if (f->orphans_ns == 0 && is_orphan(f, t))
 			f->orphans_ns = fm_loop_now(f->lane->io.loop);
 		drop_held(t);
-		if (!t->x || !t->is_reading || t->is_cancelled || !t->x->o.file->ops->cancel)
-			continue;
-		lock(f);
-		is_removed = t->x->is_removed || f->is_closing;
-		unlock(f);
-		if (!is_removed)
-			continue;
-		t->is_cancelled = true;
-		t->x->o.file->ops->cancel(t->x->o.file, &f->lane->io, &t->io);
 	}
 }
 

@@ -404,15 +404,18 @@ static void xfer_drained(struct fm_task *task)
 }
 
 /*
- * Whose end may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each
- * tree.
+ * Whose end may stand still: that of a caller, all of whose transfers count as one, and those into his pipes, which do so most, as
+ * another; a peer's get may go to one; and each tree. A pipe from which we read is none of these: it has a slot only when its
+ * bytes are there (fill.h), or two ends of a pipeline could wait for each other.
  */
 static uint64_t share_of(const struct fm_job *j)
 {
-	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62;
+	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62, is_pipes = UINT64_C(1) << 61;
 
 	if (!(j->parent ? j->parent : j)->is_ours)
-		return is_users | is_peers | j->who.uid;
+		return is_users | is_peers | (j->is_ordered ? is_pipes : 0) | j->who.uid;
+	if (j->file->is_stream)
+		return 0;
 	if (fm_job_holder(j))
 		return is_users | j->who.uid;
 	return j->is_tree ? j->id + 1 : 0;
@@ -429,6 +432,7 @@ int fm_job_make_xfer(struct fm_job *j)
 				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
 				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
 				  .share = j->is_source ? share_of(j) : 0,
+				  .who = whose(j),
 				  .rate_bytes = j->rate_bytes,
 				  .weight = j->weight,
 				  .rate_of = j->parent ? j->parent->x : NULL,

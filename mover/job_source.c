@@ -15,6 +15,8 @@
  * the write.
  */
 #define TCP_CHUNK_MAX (256u << 10)
+/* One of each stream is held while its pipe is waited for (fill.h); a pipe is read in smaller pieces anyway. */
+#define STREAM_CHUNK_MAX (256u << 10)
 #define CHUNKS_OF(size, chunk) ((size) == FM_SIZE_UNKNOWN ? UINT64_MAX : (size) / (chunk) + 1)
 
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
@@ -68,6 +70,8 @@ void fm_job_source_copy(struct fm_job *j)
 	j->deadline_ns = 0;
 	if (fm_job_kinds(j) == 1u << FM_KIND_TCP && j->chunk > TCP_CHUNK_MAX)
 		j->chunk = TCP_CHUNK_MAX;
+	if (j->file->is_stream && j->chunk > STREAM_CHUNK_MAX)
+		j->chunk = STREAM_CHUNK_MAX;
 	if (fm_job_make_xfer(j) < 0)
 		return;
 	fm_session_wake(j->session, j->x->o.kinds, CHUNKS_OF(j->attr.size, j->chunk));

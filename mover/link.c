@@ -111,6 +111,7 @@ void fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 	fm_list_del(&x->source_at);
 	if (!x->o.is_source)
 		l->sinks--;
+	fm_fill_cancel(&x->fill);
 	if (!is_needed(l, use))
 		stop_waiting(l, use);
 	atomic_fetch_add(&l->stops, 1);
@@ -239,6 +240,25 @@ struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, s
 	if (found)
 		node_rate_take(l, out->len, claim->now_ns);
 	return found;
+}
+
+struct fm_fill *fm_link_fill(struct fm_link *l, const void *who, unsigned kind, struct fm_lane *lane)
+{
+	struct fm_fill *fill = NULL;
+
+	pthread_mutex_lock(&l->lock);
+	fm_list_each(at, next, &l->sources) {
+		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
+
+		if (!fm_xfer_fill(x, who, kind))
+			continue;
+		fm_xfer_ref(x);
+		fill = &x->fill;
+		fill->lane = lane;
+		break;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return fill;
 }
 
 bool fm_link_has_work(struct fm_link *l, const void *who, unsigned kind)

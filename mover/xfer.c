@@ -78,6 +78,7 @@ static void seen_free(struct fm_xfer *x)
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
 {
 	struct fm_xfer *x = FM_FAULT("xfer.new") ? NULL : fm_budget_alloc(sizeof(*x));
+	int ret;
 
 	if (!x)
 		return fm_err_sys(err, -ENOMEM, "allocate the transfer");
@@ -98,6 +99,12 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 		fm_budget_free(x->log);
 		fm_budget_free(x);
 		return -ENOMEM;
+	}
+	ret = opts->is_source && opts->file->is_stream ? fm_fill_init(&x->fill, x, opts->who, err) : 0;
+	if (ret < 0) {
+		fm_budget_free(x->log);
+		fm_budget_free(x);
+		return ret;
 	}
 	if (opts->is_source && opts->size == 0)
 		x->is_at_end = true;
@@ -135,6 +142,7 @@ void fm_xfer_free(struct fm_xfer *x)
 	fm_ranges_free(&x->damaged);
 	fm_ranges_free(&x->wanted);
 	seen_free(x);
+	fm_fill_fini(&x->fill);
 	fm_budget_free(x->log);
 	fm_budget_free(x);
 }
@@ -304,10 +312,12 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 	uint64_t grid_end;
 
 	if (x->o.file->is_stream) {
-		if (x->is_reading || x->is_at_end)
+		if (x->fill.state != FM_FILL_FULL)
 			return false;
-		x->is_reading = true;
-		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
+		x->fill.state = FM_FILL_TAKEN;
+		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->fill.len };
+		x->next_offset += out->len;
+		x->is_at_end = out->len < x->o.chunk_bytes;
 		return true;
 	}
 	if (x->o.file->tree) {
@@ -351,16 +361,21 @@ static bool may_bind(const struct fm_xfer *x, const void *who)
 	return !is_bound_kind(x) || !x->bound_to || x->bound_to == who || is_bound_in_vain(x);
 }
 
-/* The first connection that asks gets it. */
-static bool bind_to(struct fm_xfer *x, const void *who, unsigned kind)
+/* The first connection that gets a chunk of it gets all of them. */
+static void bind_to(struct fm_xfer *x, const void *who, unsigned kind)
 {
-	if (!may_bind(x, who))
-		return false;
-	if (is_bound_kind(x)) {
-		x->bound_to = who;
-		x->bound_kind = kind;
-	}
-	return true;
+	if (!is_bound_kind(x))
+		return;
+	x->bound_to = who;
+	x->bound_kind = kind;
+}
+
+/* Whether there is a next chunk, of packs: whether there may be. */
+static bool has_next(const struct fm_xfer *x)
+{
+	if (x->o.file->is_stream)
+		return x->fill.state == FM_FILL_FULL;
+	return !x->is_starved && (x->later || !x->is_at_end);
 }
 
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
@@ -369,7 +384,7 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
 		return false;
 	if (!may_bind(x, who))
 		return false;
-	return x->again || x->wanted.count > 0 || (!x->is_starved && (x->later || (!x->is_at_end && !x->is_reading)));
+	return x->again || x->wanted.count > 0 || has_next(x);
 }
 
 /*
@@ -432,7 +447,7 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	uint64_t when;
 
 	assert(x->o.is_source);
-	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !bind_to(x, c->who, c->kind))
+	if (x->err.code || !(x->o.kinds & 1u << c->kind) || !may_bind(x, c->who))
 		return false;
 	if (x->o.share && c->has_share && !c->has_share(c->who, x))
 		return false;
@@ -451,24 +466,46 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 		out->len = x->o.chunk_bytes;	/* one that is made again may come out longer */
 		out->fed = x->fed;
 	}
+	bind_to(x, c->who, c->kind);
 	fm_rate_take(rate_of(x), out->len, c->now_ns);
 	x->under_way++;
 	return true;
 }
 
-void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len)
+bool fm_xfer_fill(struct fm_xfer *x, const void *who, unsigned kind)
 {
-	assert(x->is_reading && len <= chunk->len);
-	x->is_reading = false;
-	if (len < chunk->len)
+	if (!x->o.file->is_stream || x->fill.state != FM_FILL_EMPTY || x->is_at_end || x->err.code)
+		return false;
+	/* It is not bound by that: the first connection that has room for the chunk gets it. */
+	if (!(x->o.kinds & 1u << kind) || !may_bind(x, who))
+		return false;
+	x->fill.state = FM_FILL_READING;
+	x->fill.who = who;
+	x->fill.kind = kind;
+	return true;
+}
+
+void fm_xfer_filled(struct fm_xfer *x, int64_t res)
+{
+	assert(x->fill.state == FM_FILL_READING && res <= (int64_t)x->o.chunk_bytes);
+	x->fill.state = FM_FILL_EMPTY;
+	if (x->is_removed || x->err.code)
+		return;
+	if (res > 0) {
+		x->fill.state = FM_FILL_FULL;
+		x->fill.len = (uint32_t)res;
+	} else if (res == 0) {
 		x->is_at_end = true;
-	chunk->len = len;
-	x->next_offset += len;
-	if (len == 0) {
-		x->next_seq--;
-		x->under_way--;
 		notify_if_sent(x);
+	} else {
+		fm_xfer_fail(x, (int)res, "read the source at byte %llu: %s", (unsigned long long)x->next_offset, fm_err_name((int)res));
 	}
+}
+
+void fm_xfer_emptied(struct fm_xfer *x)
+{
+	assert(x->fill.state == FM_FILL_TAKEN);
+	x->fill.state = FM_FILL_EMPTY;
 }
 
 void fm_xfer_feed(struct fm_xfer *x)
@@ -544,7 +581,6 @@ void fm_xfer_dropped(struct fm_xfer *x)
 {
 	assert(x->under_way > 0);
 	x->under_way--;
-	x->is_reading = false;
 }
 
 static bool is_seen(const struct fm_xfer *x, uint64_t seq)

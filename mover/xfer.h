@@ -23,6 +23,8 @@
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 #include "mover/base/ranges.h"
+#include "mover/base/share.h"
+#include "mover/fill.h"
 #include "mover/rate.h"
 #include "mover/transport/transport.h"
 #include "mover/tree/digest.h"
@@ -63,6 +65,7 @@ struct fm_xfer_opts {
 	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
 	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
 	uint64_t share;			/* source: not 0: an end of it may stand still: all of this number leave room for others */
+	struct fm_share_id who;		/* source that is a stream: whose memory its next chunk takes */
 	uint64_t rate_bytes;
 	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
 	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
@@ -98,7 +101,7 @@ struct fm_xfer {
 	uint64_t looked_to;
 	uint64_t next_seq;
 	bool is_at_end;
-	bool is_reading;		/* a stream is read by one chunk at a time */
+	struct fm_fill fill;		/* of a stream: its next chunk */
 	unsigned under_way;		/* chunks handed out and not acknowledged; sink that is a stream: accepted and not dealt with */
 	struct fm_again *again;
 	struct fm_again *later;		/* packs: numbers for which there was nothing yet */
@@ -198,8 +201,14 @@ struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count);
 /* Source: whether a claim would find a chunk, rate limits aside. */
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
 
-/* Source, stream: the read of a claimed chunk ended with len bytes (0: end, the chunk does not exist). */
-void fm_xfer_stream_read(struct fm_xfer *x, struct fm_chunk *chunk, uint32_t len);
+/* Source, stream: whether connection `who` may see to it that its next chunk is read; then it is being read. */
+bool fm_xfer_fill(struct fm_xfer *x, const void *who, unsigned kind);
+
+/* ... the read ended with res: bytes, 0 at the end, an error. */
+void fm_xfer_filled(struct fm_xfer *x, int64_t res);
+
+/* ... the claimed chunk was copied: the next one may be read. */
+void fm_xfer_emptied(struct fm_xfer *x);
 
 /*
  * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist, there are no more.

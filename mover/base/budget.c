@@ -16,8 +16,8 @@ struct head {
 
 static uint64_t limit = UINT64_MAX;
 static _Atomic uint64_t used;
-static pthread_mutex_t trees_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fm_share trees;		/* under the lock */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fm_share waiting;		/* under the lock */
 static atomic_bool is_said;		/* until there is room again: once is enough */
 
 void fm_budget_set(uint64_t bytes)
@@ -53,43 +53,43 @@ bool fm_budget_take(uint64_t bytes)
 }
 
 /* Under the lock: the limit may be another one now. */
-static void trees_ready(void)
+static void waiting_ready(void)
 {
-	if (trees.used == 0)
-		fm_share_init(&trees, &(struct fm_share_limits){ "bytes of memory for directories", limit / 2, limit / 16, 0, 1 });
+	if (waiting.used == 0)
+		fm_share_init(&waiting, &(struct fm_share_limits){ "bytes of memory for directories and pipes", limit / 2, limit / 16, 0, 1 });
 }
 
-bool fm_budget_could_tree(struct fm_share_id who, uint64_t bytes)
+bool fm_budget_could_waiting(struct fm_share_id who, uint64_t bytes)
 {
 	bool could;
 
-	pthread_mutex_lock(&trees_lock);
-	trees_ready();
-	could = fm_share_could(&trees, who, bytes);
-	pthread_mutex_unlock(&trees_lock);
+	pthread_mutex_lock(&waiting_lock);
+	waiting_ready();
+	could = fm_share_could(&waiting, who, bytes);
+	pthread_mutex_unlock(&waiting_lock);
 	return could;
 }
 
-bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held)
+bool fm_budget_take_waiting(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held)
 {
 	bool has;
 
-	pthread_mutex_lock(&trees_lock);
-	trees_ready();
-	has = fm_share_take(&trees, who, bytes, held, NULL) == 0;
+	pthread_mutex_lock(&waiting_lock);
+	waiting_ready();
+	has = fm_share_take(&waiting, who, bytes, held, NULL) == 0;
 	if (has && !fm_budget_take(bytes)) {
 		fm_share_give(held, bytes);
 		has = false;
 	}
-	pthread_mutex_unlock(&trees_lock);
+	pthread_mutex_unlock(&waiting_lock);
 	return has;
 }
 
-void fm_budget_give_tree(uint64_t bytes, struct fm_share_held *held)
+void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held)
 {
-	pthread_mutex_lock(&trees_lock);
+	pthread_mutex_lock(&waiting_lock);
 	fm_share_give(held, bytes);
-	pthread_mutex_unlock(&trees_lock);
+	pthread_mutex_unlock(&waiting_lock);
 	fm_budget_give(bytes);
 }
 

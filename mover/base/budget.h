@@ -27,13 +27,13 @@ bool fm_budget_take(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
 
 /*
- * Half of it at most for trees, which hold theirs as long as they wait for somebody; and of that half each user and each peer
- * has a share. *held has so much more, and all of it is of the same one.
+ * Half of it at most for what is held as long as somebody is waited for: trees, the next chunk of a pipe; and of that half each user and
+ * each peer has a share. *held has so much more, and all of it is of the same one.
  */
-bool fm_budget_take_tree(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
+bool fm_budget_take_waiting(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
 /* Whether so much could be had if nobody had any: then it may be later. */
-bool fm_budget_could_tree(struct fm_share_id who, uint64_t bytes);
-void fm_budget_give_tree(uint64_t bytes, struct fm_share_held *held);
+bool fm_budget_could_waiting(struct fm_share_id who, uint64_t bytes);
+void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held);
 
 /* Zeroed. NULL: over the budget, or no memory. */
 void *fm_budget_alloc(size_t len);

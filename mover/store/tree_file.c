@@ -158,7 +158,7 @@ static bool is_stopped(struct tree_file *f)
 
 static bool memory_take(struct tree_file *f, uint64_t bytes)
 {
-	return fm_budget_take_tree(f->o.who, bytes, &f->memory);
+	return fm_budget_take_waiting(f->o.who, bytes, &f->memory);
 }
 
 /* With the lock. */
@@ -169,7 +169,7 @@ static void copy_free(struct tree_file *f, struct copy *c)
 	if (c->is_of_all)
 		fm_budget_give(bytes);
 	else
-		fm_budget_give_tree(bytes, &f->memory);
+		fm_budget_give_waiting(bytes, &f->memory);
 	free(c);
 }
 
@@ -189,7 +189,7 @@ static struct copy *copy_new(struct tree_file *f, size_t cap, bool is_only)
 		if (is_only)
 			fm_budget_give(bytes);
 		else
-			fm_budget_give_tree(bytes, &f->memory);
+			fm_budget_give_waiting(bytes, &f->memory);
 		return NULL;
 	}
 	fm_list_init(&c->link);
@@ -574,7 +574,7 @@ static bool take_threads(struct tree_file *f)
 
 static void give_threads(struct tree_file *f)
 {
-	fm_budget_give_tree(threads_bytes(f), &f->memory);
+	fm_budget_give_waiting(threads_bytes(f), &f->memory);
 }
 
 static void take_who(struct tree_file *f, const struct fm_tree_file_opts *opts)
@@ -633,7 +633,7 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 		take_who(f, opts);
 	has_threads = f && take_threads(f);
 	if (!has_threads) {
-		could = f && fm_budget_could_tree(f->o.who, threads_bytes(f));
+		could = f && fm_budget_could_waiting(f->o.who, threads_bytes(f));
 		tree->ops->close(tree);
 		free(f);
 		return could ? fm_err_full(err, "all memory for directories is taken, or too much of it by others of yours") :

@@ -34,10 +34,10 @@ static void test_what_is_over_it_is_refused(void)
 	CU_ASSERT_EQUAL(grown[99], 'y');
 	CU_ASSERT_FALSE(fm_budget_take(2000));
 	CU_ASSERT_TRUE(fm_budget_take(500));
-	CU_ASSERT_FALSE(fm_budget_take_tree(fm_share_user(1), 500, &held));
-	CU_ASSERT_TRUE(fm_budget_could_tree(fm_share_user(1), 500));
-	CU_ASSERT_FALSE(fm_budget_could_tree(fm_share_user(1), LIMIT / 2));
-	CU_ASSERT_TRUE(fm_budget_could_tree(fm_share_user(0), LIMIT / 2));
+	CU_ASSERT_FALSE(fm_budget_take_waiting(fm_share_user(1), 500, &held));
+	CU_ASSERT_TRUE(fm_budget_could_waiting(fm_share_user(1), 500));
+	CU_ASSERT_FALSE(fm_budget_could_waiting(fm_share_user(1), LIMIT / 2));
+	CU_ASSERT_TRUE(fm_budget_could_waiting(fm_share_user(0), LIMIT / 2));
 	CU_ASSERT_PTR_NULL(fm_budget_alloc(1000));
 	b = fm_budget_alloc_link(1000);		/* sessions go on */
 	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
@@ -100,18 +100,18 @@ static void test_memory_of_trees_is_shared(void)
 	unsigned n = 0, m = 0;
 
 	fm_budget_set(64u << 20);
-	while (n < 64 && fm_budget_take_tree(fm_share_name("n2"), 1u << 20, &a[n]))
+	while (n < 64 && fm_budget_take_waiting(fm_share_name("n2"), 1u << 20, &a[n]))
 		n++;
-	while (m < 64 && fm_budget_take_tree(fm_share_name("n3"), 1u << 20, &b[m]))
+	while (m < 64 && fm_budget_take_waiting(fm_share_name("n3"), 1u << 20, &b[m]))
 		m++;
 	CU_ASSERT_EQUAL(n, 14);		/* of 32 MiB 4 are root's */
 	CU_ASSERT_EQUAL(m, 7);
-	CU_ASSERT_TRUE(fm_budget_take_tree(fm_share_user(1000), 4u << 20, &c));
-	fm_budget_give_tree(4u << 20, &c);
+	CU_ASSERT_TRUE(fm_budget_take_waiting(fm_share_user(1000), 4u << 20, &c));
+	fm_budget_give_waiting(4u << 20, &c);
 	while (n > 0)
-		fm_budget_give_tree(1u << 20, &a[--n]);
+		fm_budget_give_waiting(1u << 20, &a[--n]);
 	while (m > 0)
-		fm_budget_give_tree(1u << 20, &b[--m]);
+		fm_budget_give_waiting(1u << 20, &b[--m]);
 	CU_ASSERT_EQUAL(fm_budget_used(), 0);
 }
 

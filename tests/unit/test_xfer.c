@@ -66,6 +66,8 @@ static void on_drained(struct fm_task *task)
 	drained++;
 }
 
+static const struct fm_file_ops stream_ops;
+
 static void world_new(struct world *w, bool is_source, uint64_t size, const struct fm_file_ops *ops)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
@@ -77,6 +79,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 	for (size_t i = 0; i < sizeof(content); i++)
 		content[i] = (uint8_t)(i * 7 + i / 255);
 	w->file.ops = ops;
+	w->file.is_stream = ops == &stream_ops;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
 	pthread_mutex_init(&w->shared.lock, NULL);
@@ -383,29 +386,67 @@ static void test_what_each_kind_carried(void)
 	world_free(&w);
 }
 
+static void fill(struct world *w, const void *who, int64_t res)
+{
+	struct fm_fill *got = fm_link_fill(w->link, who, FM_KIND_TCP, NULL);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+	CU_ASSERT_PTR_NULL(fm_link_fill(w->link, who, FM_KIND_TCP, NULL));	/* one read at a time */
+	pthread_mutex_lock(&w->link->lock);
+	fm_xfer_filled(w->x, res);
+	pthread_mutex_unlock(&w->link->lock);
+	fm_xfer_unref(w->x);
+}
+
+static void copied(struct world *w)
+{
+	pthread_mutex_lock(&w->link->lock);
+	fm_xfer_emptied(w->x);
+	pthread_mutex_unlock(&w->link->lock);
+}
+
+/* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read while it is sent; all over one connection. */
 static void test_stream(void)
 {
-	struct fm_chunk c, none;
+	struct fm_chunk c, last, none;
 	struct world w;
 	int one, two;
 
-	world_new(&w, true, FM_SIZE_UNKNOWN, &plain_ops);
-	w.file.is_stream = true;
-	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
-	CU_ASSERT_FALSE(claim(&w, &one, &none));		/* read by one at a time */
-	pthread_mutex_lock(&w.link->lock);
-	fm_xfer_stream_read(w.x, &c, CHUNK);
-	pthread_mutex_unlock(&w.link->lock);
-	CU_ASSERT_FALSE(claim(&w, &two, &none));		/* and over one connection */
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	CU_ASSERT_FALSE(claim(&w, &one, &none));
+	CU_ASSERT_FALSE(fm_link_has_work(w.link, &one, FM_KIND_TCP));
+	fill(&w, &two, CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));		/* whoever has room first */
+	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &one, FM_KIND_TCP, NULL));	/* its memory is in use */
+	copied(&w);
+	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &two, FM_KIND_TCP, NULL));
+	fill(&w, &one, 100);
+	CU_ASSERT_FALSE(claim(&w, &two, &none));
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &last));
+	copied(&w);
+	CU_ASSERT_TRUE(last.offset == CHUNK && last.len == 100);
+	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &one, FM_KIND_TCP, NULL));	/* a short one was the last */
 	acked(&w, &c);
-	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
-	CU_ASSERT_EQUAL(c.offset, CHUNK);
-	pthread_mutex_lock(&w.link->lock);
-	fm_xfer_stream_read(w.x, &c, 0);
-	pthread_mutex_unlock(&w.link->lock);
-	fm_xfer_unref(w.x);
+	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
+	acked(&w, &last);
 	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
-	CU_ASSERT_EQUAL(w.x->chunks, 1);
+	CU_ASSERT_EQUAL(w.x->chunks, 2);
+	world_free(&w);
+}
+
+/* Goal: a stream whose length is a whole number of chunks, or 0, ends; one that cannot be read fails. */
+static void test_stream_ends(void)
+{
+	struct world w;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	fill(&w, &w, 0);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	fill(&w, &w, -EIO);
+	CU_ASSERT_EQUAL(w.x->err.code, -EIO);
 	world_free(&w);
 }
 
@@ -615,7 +656,8 @@ static const struct fm_test tests[] = {
 	{ "a chunk that came three times counts once, in the CRC too", test_repetition_counts_once },
 	{ "no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks },
 	{ "what each kind of connection carried is known", test_what_each_kind_carried },
-	{ "a stream is read by one chunk at a time, over one connection, and may end with nothing", test_stream },
+	{ "a stream's chunk is read before it is claimed; all go over one connection", test_stream },
+	{ "a stream ends with nothing, or cannot be read", test_stream_ends },
 	{ "of a short file no connection takes more than its share while there are others", test_share },
 	{ "transfers take turns, by their weight", test_weights },
 	{ "a transfer that was removed is found no more and drains when the last lane lets go", test_removed_is_not_found },
