@@ -132,7 +132,11 @@ struct fm_queue_opts {
 	bool is_attended;		/* is_detached too; a get of FM_QUEUE_FD, or FM_QUEUE_FILE of a directory; file is set */
 	const char *again;		/* is_attended: the id of the paused or ended job that this is; NULL or "": none */
 	enum fm_queue_priority priority;
-	uint64_t retry_ns;		/* tried again for so long after a failure that may pass; 0: not; FM_QUEUE_RETRY_ALWAYS */
+	/*
+	 * After a failure that may pass, tried again until so long has passed since a byte came, or else since it was first tried; the
+	 * last try begins when that time is up. 0: not; FM_QUEUE_RETRY_ALWAYS.
+	 */
+	uint64_t retry_ns;
 };
 
 struct fm_queue_watch;

@@ -107,7 +107,9 @@ struct fm_queue_job {
 	int64_t created_ms;
 	int64_t ended_ms;		/* of an abandoned one: since when */
 	uint64_t deadline_ns;		/* 0: none */
-	uint64_t failing_ns;		/* since when; 0: not */
+	uint64_t started_ns;		/* the try that runs, or ran last */
+	uint64_t failing_ns;		/* since when it does not get on; 0: not */
+	unsigned failing_tries;		/* begun since then */
 	uint64_t backoff_ns;
 	uint64_t again_ns;		/* WAITING */
 	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */

@@ -543,6 +543,7 @@ static void start(struct fm_queue_job *j)
 
 	fm_list_del(&j->pending_at);
 	j->state = FM_QUEUE_RUNNING;
+	j->started_ns = fm_loop_now(j->queue->c.loop);
 	j->tries++;
 	set_timer(j);
 	place_take(j);
@@ -674,29 +675,71 @@ static uint64_t next_backoff(struct fm_queue_job *j)
 	return j->backoff_ns - range / 2 + range / UINT16_MAX * r;
 }
 
+/* Whoever gets on, however slowly, starts to count anew; who never did counts from when it was first tried. */
+static void count_failure(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	bool has_got_on = r->data_bytes > r->bytes_resumed;
+
+	if (!j->failing_ns || has_got_on) {
+		j->failing_ns = has_got_on ? fm_loop_now(j->queue->c.loop) : j->started_ns;
+		j->failing_tries = 0;
+		j->backoff_ns = 0;
+	}
+	j->failing_tries++;
+}
+
+/* How long it may still be tried; 0: no more. */
+static uint64_t retry_left(const struct fm_queue_job *j, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - j->failing_ns;
+
+	if (j->o.retry_ns == FM_QUEUE_RETRY_ALWAYS)
+		return FM_QUEUE_RETRY_ALWAYS;
+	return passed_ns < j->o.retry_ns ? j->o.retry_ns - passed_ns : 0;
+}
+
+static bool is_retried(const struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && may_pass(r->code);
+}
+
+/* It may pass, but it has been tried for long enough. */
+static void give_up(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	uint64_t tried_ns = fm_loop_now(j->queue->c.loop) - j->failing_ns;
+	struct fm_job_result told = *r;
+
+	(void)fm_err_wrap(&told.err, "gave up after %.1f s without progress, %u %s", (double)tried_ns / (double)FM_NS_PER_S, j->failing_tries,
+			  j->failing_tries == 1 ? "try" : "tries");
+	fm_queue_end(j, FM_QUEUE_FAILED, &told);
+}
+
 /* Whether it goes on by itself; then it waits. */
 static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	uint64_t now_ns = fm_loop_now(j->queue->c.loop), delay_ns;
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop), delay_ns, left_ns;
 
-	if (j->o.retry_ns == 0 || j->is_prompt || j->o.end == FM_QUEUE_FILE || !may_pass(r->code))
-		return false;
 	if (j->deadline_ns && now_ns >= j->deadline_ns)
 		return false;
-	/* Whoever gets on, however slowly, starts to count anew. */
-	if (!j->failing_ns || r->data_bytes > r->bytes_resumed) {
-		j->failing_ns = now_ns;
-		j->backoff_ns = 0;
-	}
-	delay_ns = next_backoff(j);
-	if (j->o.retry_ns != FM_QUEUE_RETRY_ALWAYS && now_ns + delay_ns > j->failing_ns + j->o.retry_ns)
+	left_ns = retry_left(j, now_ns);
+	if (left_ns == 0)
 		return false;
+	delay_ns = next_backoff(j);
+	if (delay_ns > left_ns)
+		delay_ns = left_ns;	/* the last try is when its time is up, not before */
 	j->has_gone_far |= r->conns > 0 || j->is_found;	/* it was asked for there */
 	fm_queue_set_why(j, r->code, r->err.text);
 	j->again_ns = now_ns + delay_ns;
 	j->state = FM_QUEUE_WAITING;
 	set_timer(j);
 	return true;
+}
+
+static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
+{
+	count_failure(j, r);
+	if (!wait_for_next(j, r))
+		give_up(j, r);
 }
 
 /* The next daemon goes on with it. */
@@ -725,8 +768,10 @@ static void settle(struct fm_queue_job *j, const struct fm_job_result *r)
 		j->state = FM_QUEUE_QUEUED;
 	else if (fm_queue_has_lost_client(j, r->code))
 		fm_queue_end(j, FM_QUEUE_CANCELLED, r);
-	else if (j->end_code || !wait_for_next(j, r))
+	else if (j->end_code || !is_retried(j, r))
 		fm_queue_end(j, j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, r);
+	else
+		try_again(j, r);
 }
 
 /* ---- "exists": perhaps by us ---- */

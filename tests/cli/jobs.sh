@@ -373,6 +373,13 @@ start n2
 fast 1
 wait $fg || bad "put --retry: $(cat fg.err)"
 same big "$(store 2)/retry"
+# Nobody comes back: it is tried for as long as was asked, not only as long as the next step fits into that; and it says so.
+crash n2
+from=$SECONDS
+no 4 'gave up after ([89]|[0-9]{2,})\.[0-9] s without progress, [0-9]+ tries: ' fmove put --retry 8s f n2:s/nobody
+[ $((SECONDS - from)) -ge 7 ] || bad "put --retry 8s ended after $((SECONDS - from)) s"
+start n2
+reachable 2
 
 # ---- mistakes
 

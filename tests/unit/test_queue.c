@@ -407,10 +407,10 @@ static unsigned running_count(void)
 	return n;
 }
 
-static void end(const char *path, int code)
+static void end_after(const char *path, int code, uint64_t data_bytes)
 {
 	struct fm_job *j = running(path);
-	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = code ? 0 : 1000, .conns = 1, .crc = 77 };
+	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = data_bytes, .conns = 1, .crc = 77 };
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
 	if (code)
@@ -419,6 +419,11 @@ static void end(const char *path, int code)
 	j->is_over = true;
 	j->events.done(j->ctx, &r);
 	run();
+}
+
+static void end(const char *path, int code)
+{
+	end_after(path, code, code ? 0 : 1000);
 }
 
 static enum fm_queue_state state_of(const char *id)
@@ -752,6 +757,74 @@ static void test_a_caller_who_waits_says_how_long(void)
 	}
 	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECONNRESET);
 	CU_ASSERT_TRUE(started_count >= 3);
+	scene_down();
+}
+
+/* Each try of "a" fails at once, step by step, until the clock shows `until_ns` or nothing more is tried. */
+static void fail_until(uint64_t until_ns, const struct caller *c)
+{
+	while (!c->is_done && now_ns < until_ns) {
+		if (running("a"))
+			end("a", -ECONNRESET);
+		pass(FM_NS_PER_S / 4);
+	}
+}
+
+/*
+ * Goal:   --retry 30s is 30 s, neither 13 nor 60, whatever the steps between tries are.
+ * Method: every try fails at once. A last one begins when the time is up, and only its failure ends the job, which says how long
+ *         and how often it was tried; if it goes well instead, the job is done.
+ */
+static void test_it_is_tried_for_as_long_as_was_asked(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+	uint64_t begin_ns;
+
+	for (unsigned is_back = 0; is_back < 2; is_back++) {
+		scene_up(1);
+		o = store_put("a", ALICE);
+		o.retry_ns = 30 * FM_NS_PER_S;
+		begin_ns = now_ns;
+		submitted(&o, &c);
+		fail_until(begin_ns + 30 * FM_NS_PER_S, &c);
+		CU_ASSERT_FALSE_FATAL(c.is_done);
+		pass(FM_NS_PER_S / 4);
+		end("a", is_back ? 0 : -ECONNRESET);
+		CU_ASSERT_TRUE_FATAL(c.is_done);
+		CU_ASSERT_EQUAL(c.result.code, is_back ? 0 : -ECONNRESET);
+		if (!is_back) {
+			CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "gave up after 30."));
+			CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "tries: it ended so"));
+		}
+		scene_down();
+	}
+}
+
+/* Goal: who gets on starts to count anew; one try that takes longer than that is the only one. */
+static void test_time_counts_from_the_last_progress(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+	uint64_t begin_ns;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.retry_ns = 10 * FM_NS_PER_S;
+	begin_ns = now_ns;
+	submitted(&o, &c);
+	fail_until(begin_ns + 9 * FM_NS_PER_S, &c);
+	pass(FM_NS_PER_S);
+	end_after("a", -ECONNRESET, 10);
+	fail_until(begin_ns + 19 * FM_NS_PER_S, &c);
+	CU_ASSERT_FALSE(c.is_done);
+	fail_until(FM_NEVER, &c);
+	CU_ASSERT_TRUE(now_ns >= begin_ns + 20 * FM_NS_PER_S);
+	submitted(&o, &c);
+	pass(11 * FM_NS_PER_S);
+	end("a", -ETIMEDOUT);
+	CU_ASSERT_TRUE_FATAL(c.is_done);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "gave up after 11.0 s without progress, 1 try: "));
 	scene_down();
 }
 
@@ -1668,6 +1741,8 @@ static const struct fm_test tests[] = {
 	{ "a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again },
 	{ "other failures are final", test_other_failures_are_final },
 	{ "a caller who waits says how long", test_a_caller_who_waits_says_how_long },
+	{ "it is tried for as long as was asked", test_it_is_tried_for_as_long_as_was_asked },
+	{ "time counts from the last progress", test_time_counts_from_the_last_progress },
 	{ "the timeout counts from the beginning", test_the_timeout_counts_from_the_beginning },
 	{ "a target that an earlier try made is done", test_a_target_that_an_earlier_try_made_is_done },
 	{ "a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state },
