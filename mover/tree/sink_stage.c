@@ -22,6 +22,22 @@
 
 /* --------------------------------------------------------------------------------------- final name */
 
+/* What something is mounted on cannot be renamed, and that would come out at the end only. */
+static int refuse_mount(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int fd = fm_tsys_open(s->opts.parent, s->opts.name, O_PATH | O_DIRECTORY, 0);
+	int ret = fd < 0 ? fd : fm_tsys_is_mounted_on(fd);
+
+	if (fd >= 0)
+		close(fd);
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
+	return ret == 0 ? 0 : fm_err_set(err, -EPERM, "\"%s\": another file system is mounted there, so it cannot be replaced by one rename; put the "
+					 "directory into it (a / at the end of the name), or unmount it first",
+					 fm_path_show(s->opts.path, &shown));
+}
+
 int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_path_shown shown;
@@ -39,6 +55,9 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 	if (!s->opts.may_replace && !s->opts.is_update)
 		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, "
 				  "and a / at the end of the name puts it inside", shown.text);
+	ret = refuse_mount(s, err);
+	if (ret < 0)
+		return ret;
 	s->old = fm_tsys_open(s->opts.parent, s->opts.name, DIR_FLAGS, 0);
 	if (s->old >= 0) {
 		s->is_merging = s->opts.is_update && !s->opts.is_delete;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   an update keeps what is another user's in the target as well, or refuses by name; in a store that keeps owners, and in a user's
-#         directory. What is mounted in the target is refused before anything is sent.
+#         directory. What is mounted in the target, or on it, is refused before anything is sent.
 # Method: as root, become another user; files, links and directories of root in what that user updates.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
@@ -84,6 +84,24 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	umount "$t/mounted"
 	[ "$(cat bound/f)" = there ] || bad "what was bound into the target is gone"
 	ok as_nobody fmove put -r --update theirs/source n2:s/t
+	# The target itself: nothing takes its name. Said before anything comes, so that nothing is left beside it.
+	mount -t tmpfs none "$t" && echo there >"$t/f"
+	mkdir mountpoint && mount -t tmpfs none mountpoint && echo there >mountpoint/f
+	for how in --update '--update --delete' --replace '--update -n'; do
+		# shellcheck disable=SC2086
+		no 6 '"t".*mounted there' fmove put -r $how theirs/source n2:s/t
+		# shellcheck disable=SC2086
+		no 6 'mountpoint".*mounted there' fmove get -r $how n2:s/src mountpoint
+	done
+	[ -z "$(find . "$(store 2)" -maxdepth 1 -name '.fmove*' ! -name '*.manifest')" ] ||
+		bad "refused, but something is left: $(find . "$(store 2)" -maxdepth 1 -name '.fmove*')"
+	[ "$(cat "$t/f" mountpoint/f)" = "there
+there" ] || bad "what is mounted was touched: $(ls -l "$t" mountpoint)"
+	ok fmove put -r --update theirs/source n2:s/t/
+	ok fmove get -r n2:s/src mountpoint/
+	[ "$(cat "$t/source/more" mountpoint/src/g)" = "more
+3" ] || bad "into what is mounted: $(ls -lR "$t" mountpoint)"
+	umount "$t" mountpoint
 else
 	echo "SKIP: nothing can be mounted: that part is not tested"
 fi
