@@ -196,7 +196,7 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 		return err->code;
 	if (ask->op == FM_API_PUT && ask->excludes_count > 0 && !ask->is_store && !ask->is_attended)
 		return fm_err_set(err, -EINVAL, "\"exclude\" has no meaning for put without \"local_store\": leave them out");
-	if (!ask->is_tree && (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
+	if (fm_api_op_is_transfer(ask->op) && !ask->is_tree && (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
 		return fm_err_set(err, -EINVAL,
 				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need \"tree\": true");
 	if (ask->is_delete && (!ask->is_tree || (!ask->is_update && !ask->has_checksums)))

@@ -274,6 +274,60 @@ int fm_api_event_stat(char *buf, size_t cap, uint64_t id, const struct fm_reques
 	return event_end(&w);
 }
 
+static void bytes_add(struct fm_json_writer *w, const char *key, uint64_t bytes)
+{
+	if (bytes >= FM_SIZE_LIMIT)
+		fm_jw_null(w, key);
+	else
+		fm_jw_u64(w, key, bytes);
+}
+
+int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	const struct fm_store_space *s = &r->page->space;
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	if (r->store[0]) {
+		fm_jw_text(&w, "store", r->store);
+		bytes_add(&w, "size", s->size);
+		bytes_add(&w, "free", s->free);
+		bytes_add(&w, "used", s->used);
+		if (s->quota > 0)
+			bytes_add(&w, "quota", s->quota);
+		else
+			fm_jw_null(&w, "quota");
+		bytes_add(&w, "promised", s->promised);
+		bytes_add(&w, "aside", s->aside);
+		fm_jw_u64(&w, "aside_trees", s->trees);
+		fm_jw_bool(&w, "counting", s->is_counting);
+	}
+	return event_end(&w);
+}
+
+#define ASIDE_TEXT_MAX (FM_PATH_LEN_MAX * 6 + 200)
+_Static_assert(ASIDE_TEXT_MAX * FM_SPACE_ASIDE_MAX + 200 <= FM_API_MSG_MAX, "a full page does not fit a message");
+
+int fm_api_event_purged(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
+{
+	struct fm_json_writer w;
+
+	event_begin(&w, buf, cap, id, "done");
+	fm_jw_array(&w, "aside");
+	for (size_t i = 0; i < r->page->count; i++) {
+		const struct fm_aside *a = &r->page->aside[i];
+
+		fm_jw_object(&w, NULL);
+		fm_jw_name(&w, "path", a->path, strlen(a->path));
+		bytes_add(&w, "bytes", a->bytes);
+		fm_jw_i64(&w, "since_ns", a->since_ns);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
+	fm_jw_bool(&w, "more", r->is_more);
+	return event_end(&w);
+}
+
 int fm_api_event_list(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r)
 {
 	struct fm_json_writer w;

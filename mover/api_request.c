@@ -19,7 +19,7 @@ static const char *const op_names[] = {
 	[FM_API_MKDIR] = "mkdir",   [FM_API_STATUS] = "status",	  [FM_API_CANCEL] = "cancel",
 	[FM_API_JOBS] = "jobs",	    [FM_API_WAIT] = "wait",	  [FM_API_RESUME] = "resume",
 	[FM_API_VERIFY] = "verify", [FM_API_COMMIT] = "commit",
-	[FM_API_VOLUMES] = "volumes",
+	[FM_API_VOLUMES] = "volumes", [FM_API_SPACE] = "space",	  [FM_API_PURGE] = "purge",
 };
 _Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
 	       "an operation has no name");
@@ -38,7 +38,7 @@ _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURAB
 #define OP(x) (1u << FM_API_##x)
 #define ALL ((1u << FM_API_OP_COUNT) - 1)
 #define TRANSFERS (OP(PUT) | OP(GET))
-#define REQUESTS (OP(STAT) | OP(LIST) | OP(REMOVE) | OP(MKDIR))
+#define REQUESTS (OP(STAT) | OP(LIST) | OP(REMOVE) | OP(MKDIR) | OP(SPACE) | OP(PURGE))
 
 #define NAMED (TRANSFERS | REQUESTS | OP(VERIFY))
 #define BY_JOB (OP(CANCEL) | OP(WAIT) | OP(RESUME) | OP(COMMIT))
@@ -87,14 +87,14 @@ static const struct key keys[] = {
 	{ "local_path", KEY_NAME, AT(local_path), TRANSFERS, 0, FM_PATH_LEN_MAX, AT(local_path_len),
 	  NULL },
 	{ "file", KEY_NAME, AT(file), TRANSFERS, 0, FM_QUEUE_FILE_PATH_MAX, AT(file_len), NULL },
-	{ "after", KEY_NAME, AT(after), OP(LIST), 0, FM_NAME_LEN_MAX, AT(after_len), NULL },
+	{ "after", KEY_NAME, AT(after), OP(LIST) | OP(SPACE), 0, FM_NAME_LEN_MAX, AT(after_len), NULL },
 	{ "recursive", KEY_BOOL, AT(is_recursive), OP(REMOVE), 0, 0, 0, NULL },
 	{ "partial", KEY_BOOL, AT(is_partial), OP(LIST), 0, 0, 0, NULL },
 	{ "tree", KEY_BOOL, AT(is_tree), TRANSFERS, 0, 0, 0, NULL },
 	{ "update", KEY_BOOL, AT(is_update), TRANSFERS, 0, 0, 0, NULL },
 	{ "delete", KEY_BOOL, AT(is_delete), TRANSFERS, 0, 0, 0, NULL },
 	{ "checksum", KEY_BOOL, AT(has_checksums), TRANSFERS, 0, 0, 0, NULL },
-	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS, 0, 0, 0, NULL },
+	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS | OP(PURGE), 0, 0, 0, NULL },
 	{ "dev", KEY_U64, AT(dev), OP(PUT), 0, INT64_MAX, 0, NULL },
 	{ "ino", KEY_U64, AT(ino), OP(PUT), 0, INT64_MAX, 0, NULL },
 	{ "exclude", KEY_EXCLUDES, AT(excludes), TRANSFERS, 0, FM_TREE_EXCLUDE_LEN_MAX, 0, NULL },

@@ -372,6 +372,10 @@ static void task_request_done(void *ctx, const struct fm_request_result *result)
 		task_send(t, fm_api_event_stat(tx, FM_API_MSG_MAX, id, result));
 	else if (t->op == FM_API_LIST)
 		task_send(t, fm_api_event_list(tx, FM_API_MSG_MAX, id, result));
+	else if (t->op == FM_API_SPACE)
+		task_send(t, fm_api_event_space(tx, FM_API_MSG_MAX, id, result));
+	else if (t->op == FM_API_PURGE)
+		task_send(t, fm_api_event_purged(tx, FM_API_MSG_MAX, id, result));
 	else
 		task_send(t, fm_api_event_done(tx, FM_API_MSG_MAX, id));
 	task_free(t);
@@ -386,6 +390,10 @@ static enum fm_verb verb_of(const struct fm_api_request *a)
 		return a->is_partial ? FM_VERB_PARTIALS : FM_VERB_LIST;
 	case FM_API_REMOVE:
 		return FM_VERB_REMOVE;
+	case FM_API_SPACE:
+		return FM_VERB_FREE;
+	case FM_API_PURGE:
+		return FM_VERB_PURGE;
 	default:
 		assert(a->op == FM_API_MKDIR);
 		return FM_VERB_MKDIR;
@@ -402,6 +410,7 @@ static int task_start_request(struct fm_api_task *t, const struct fm_api_request
 		.path_len = a->path_len,
 		.after = a->after,
 		.is_recursive = a->is_recursive,
+		.is_dry = a->is_dry,
 		.who = t->owner->who,
 		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
 	};

@@ -234,16 +234,18 @@ void fm_job_progress(struct fm_job *job, struct fm_job_progress *out);
 
 /* ---- requests about stores, ours (node NULL or our name) or a peer's ---- */
 
-enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4, FM_VERB_PARTIALS = 5 };
+enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4, FM_VERB_PARTIALS = 5,
+	       FM_VERB_FREE = 6, FM_VERB_PURGE = 7 };
 
 struct fm_request_opts {
 	enum fm_verb verb;
 	const char *node;
-	const char *store;
-	const char *path;
+	const char *store;		/* FREE: "": the first one behind `after` that the caller may read */
+	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
 	size_t path_len;
 	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
 	bool is_recursive;		/* REMOVE */
+	bool is_dry;			/* PURGE */
 	struct fm_who who;
 	uint64_t timeout_ns;		/* 0: 30 s */
 };
@@ -254,6 +256,8 @@ struct fm_request_result {
 	const struct fm_entry *entries;	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
 	size_t count;
 	bool is_more;
+	const struct fm_space_page *page;	/* FREE: space, PURGE: aside; valid during the call */
+	const char *store;		/* FREE: which it is; "": there is no further one */
 };
 
 /* done() exactly once, unless an error is returned. */

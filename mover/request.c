@@ -12,6 +12,8 @@
 #include "mover/base/fault.h"
 #include "mover/session.h"
 
+_Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message");
+
 #define TIMEOUT_NS (30 * FM_NS_PER_S)
 
 /*
@@ -31,6 +33,8 @@ struct request {
 	uint64_t deadline_ns;
 	enum fm_verb verb;
 	bool is_recursive;
+	bool is_dry;
+	bool is_any_store;		/* FREE: the next one that may be read */
 	char store[FM_WIRE_NAME_MAX + 1];
 	char *path;
 	size_t path_len;
@@ -50,8 +54,16 @@ struct request {
 	struct fm_err err;
 	size_t count;
 	bool is_more;
-	struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
+	union {
+		struct fm_entry entries[FM_WIRE_ENTRIES_MAX];
+		struct fm_space_page page;	/* FREE, PURGE */
+	};
 };
+
+static bool is_about_space(const struct request *r)
+{
+	return r->verb == FM_VERB_FREE || r->verb == FM_VERB_PURGE;
+}
 
 static void free_run(struct fm_task *task)
 {
@@ -82,11 +94,37 @@ static void report_run(struct fm_task *task)
 	/* After a failure the worker may still be filling the entries. */
 	if (r->code)
 		result.err = r->err;
+	else if (is_about_space(r))
+		result = (struct fm_request_result){ .page = &r->page, .is_more = r->page.is_more, .store = r->store };
 	else
 		result = (struct fm_request_result){ .entries = r->entries, .count = r->count, .is_more = r->is_more };
 	r->is_reported = true;
 	r->done(r->ctx, &result);
 	free_later(r);
+}
+
+static void fill_space(const struct request *r, struct fm_wire_msg *m)
+{
+	const struct fm_space_page *p = &r->page;
+	bool is_purge = r->verb == FM_VERB_PURGE;
+
+	m->type = FM_WIRE_SPACE;
+	m->space = (struct fm_wire_space){ .flags = (uint16_t)((is_purge && p->is_more ? FM_WIRE_SPACE_MORE : 0) |
+							       (p->space.is_counting ? FM_WIRE_SPACE_COUNTING : 0)),
+					   .id = r->id,
+					   .size = p->space.size,
+					   .free = p->space.free,
+					   .used = p->space.used,
+					   .quota = p->space.quota,
+					   .promised = p->space.promised,
+					   .aside = p->space.aside,
+					   .trees = p->space.trees,
+					   .count = (uint16_t)(is_purge ? p->count : 0),
+					   .store = fm_wire_str(r->store) };
+	for (size_t i = 0; i < m->space.count; i++)
+		m->space.tree[i] = (struct fm_wire_aside){ .bytes = p->aside[i].bytes,
+							   .since_ns = p->aside[i].since_ns,
+							   .path = fm_wire_str(p->aside[i].path) };
 }
 
 static void send_reply(struct request *r)
@@ -95,6 +133,12 @@ static void send_reply(struct request *r)
 
 	if (!m)
 		return;		/* the asker's own deadline tells it */
+	if (r->code == 0 && is_about_space(r)) {
+		fill_space(r, m);
+		fm_session_send(r->session, m);
+		free(m);
+		return;
+	}
 	m->type = FM_WIRE_REPLY;
 	m->reply = (struct fm_wire_reply){ .flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE : 0,
 					   .id = r->id,
@@ -154,6 +198,17 @@ static int list_run(struct request *r, struct fm_store *s)
 	return ret;
 }
 
+/* A store that has no end has no numbers. */
+static int space_run(struct request *r, struct fm_store *s)
+{
+	struct fm_space_page *p = &r->page;
+
+	*p = (struct fm_space_page){ .space = { .size = FM_SIZE_UNKNOWN, .free = FM_SIZE_UNKNOWN } };
+	if (r->verb == FM_VERB_FREE)
+		return s->ops->space ? s->ops->space(s, &r->who, &p->space, &r->work_err) : 0;
+	return s->ops->purge ? s->ops->purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
+}
+
 static void work_run(struct fm_work *work)
 {
 	struct request *r = fm_container_of(work, struct request, work);
@@ -175,8 +230,14 @@ static void work_run(struct fm_work *work)
 	case FM_VERB_MKDIR:
 		r->work_ret = s->ops->mkdir(s, r->path, &r->who, &r->work_err);
 		break;
+	case FM_VERB_FREE:
+	case FM_VERB_PURGE:
+		r->work_ret = space_run(r, s);
+		break;
 	}
 }
+
+static void start_next_store(struct request *r);
 
 static void work_done(struct fm_work *work)
 {
@@ -185,6 +246,10 @@ static void work_done(struct fm_work *work)
 	r->is_working = false;
 	if (r->is_over) {	/* given up meanwhile */
 		free_later(r);
+		return;
+	}
+	if (r->is_any_store && r->work_ret == -EACCES) {
+		start_next_store(r);
 		return;
 	}
 	r->code = r->work_ret;
@@ -200,6 +265,33 @@ static void start_work(struct request *r)
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
+}
+
+/* The first store behind r->after; none: the answer is that there is none. */
+static void start_next_store(struct request *r)
+{
+	struct fm_store_ref *best = NULL;
+
+	if (r->store_ref)
+		fm_engine_store_put(r->store_ref);
+	r->store_ref = NULL;
+	fm_list_each(at, next, &r->engine->stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (strcmp(ref->store->name, r->after) > 0 && (!best || strcmp(ref->store->name, best->store->name) < 0))
+			best = ref;
+	}
+	r->store[0] = '\0';
+	if (best)
+		r->store_ref = fm_engine_store_get(r->engine, best->store->name, strlen(best->store->name));
+	if (!r->store_ref) {
+		r->page = (struct fm_space_page){ .count = 0 };
+		finish(r);
+		return;
+	}
+	(void)snprintf(r->store, sizeof(r->store), "%.*s", FM_WIRE_NAME_MAX, r->store_ref->store->name);
+	(void)snprintf(r->after, sizeof(r->after), "%s", r->store);
+	start_work(r);
 }
 
 /* ---- beginning ---- */
@@ -258,9 +350,16 @@ void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
 	r->id = m->id;
 	r->verb = (enum fm_verb)m->verb;
 	r->is_recursive = m->flags & FM_WIRE_REQUEST_RECURSIVE;
+	r->is_dry = m->flags & FM_WIRE_REQUEST_DRY;
 	(void)snprintf(r->after, sizeof(r->after), "%.*s", (int)m->after.len, m->after.at);
 	(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", s->name);
 	r->who = (struct fm_who){ .peer = r->who_peer, .uid = m->uid, .gid = m->gid };
+	if (m->store.len == 0) {
+		r->is_any_store = true;
+		start_next_store(r);
+		return;
+	}
+	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
 	r->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
 	if (r->store_ref) {
 		start_work(r);
@@ -278,7 +377,8 @@ static void send_request(struct request *r, struct fm_session *s)
 	r->session = s;
 	r->peer = NULL;
 	r->id = fm_session_new_id(s);
-	m.request = (struct fm_wire_request){ .flags = r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0,
+	m.request = (struct fm_wire_request){ .flags = (uint16_t)((r->is_recursive ? FM_WIRE_REQUEST_RECURSIVE : 0) |
+									   (r->is_dry ? FM_WIRE_REQUEST_DRY : 0)),
 					      .id = r->id,
 					      .verb = (uint8_t)r->verb,
 					      .uid = r->who.uid,
@@ -295,7 +395,7 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (!is_local && !fm_engine_peer(e, o->node))
 		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
-	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
+	if (!fm_wire_is_good_name(o->store, strlen(o->store)) && (o->verb != FM_VERB_FREE || o->store[0]))
 		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
 	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))
 		return fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes", FM_PATH_LEN_MAX);
@@ -303,16 +403,19 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	if (o->after && strchr(o->after, '/'))
 		return fm_err_set(err, -EINVAL, "'%s' is no name in a directory", o->after);
-	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST && o->verb != FM_VERB_PARTIALS) ||
+	if ((o->after && o->after[0] && o->verb != FM_VERB_LIST && o->verb != FM_VERB_PARTIALS &&
+	     (o->verb != FM_VERB_FREE || o->store[0] || strlen(o->after) > FM_WIRE_NAME_MAX)) ||
 	    (o->is_recursive && o->verb != FM_VERB_REMOVE))
-		return fm_err_set(err, -EINVAL, "`after` is for LIST and PARTIALS, `is_recursive` for REMOVE");
+		return fm_err_set(err, -EINVAL, "`after` is for LIST, PARTIALS and FREE of every store, `is_recursive` for REMOVE");
+	if ((o->is_dry && o->verb != FM_VERB_PURGE) || (o->path_len > 0 && (o->verb == FM_VERB_FREE || (o->verb == FM_VERB_PURGE && !o->is_dry))))
+		return fm_err_set(err, -EINVAL, "`is_dry` is for PURGE; FREE and PURGE have no path");
 	return 0;
 }
 
 int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void (*done)(void *ctx, const struct fm_request_result *result),
 		     void *ctx, struct fm_err *err)
 {
-	bool is_local = !o->node || strcmp(o->node, e->name) == 0;
+	bool is_local = !o->node || strcmp(o->node, e->name) == 0, is_any_store = o->store[0] == '\0';
 	struct fm_share_held place = { 0 };
 	struct fm_store_ref *ref = NULL;
 	struct request *r = NULL;
@@ -320,7 +423,7 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 
 	if (ret < 0)
 		return ret;
-	if (is_local) {
+	if (is_local && !is_any_store) {
 		ref = fm_engine_store_get(e, o->store, strlen(o->store));
 		if (!ref)
 			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
@@ -338,6 +441,7 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 	r->is_ours = true;
 	r->verb = o->verb;
 	r->is_recursive = o->is_recursive;
+	r->is_dry = o->is_dry;
 	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
 	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
 	r->who = o->who;
@@ -346,6 +450,11 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 	r->ctx = ctx;
 	if (o->timeout_ns)
 		r->deadline_ns = fm_engine_now(e) + o->timeout_ns;
+	if (is_local && is_any_store) {
+		r->is_any_store = true;
+		start_next_store(r);
+		return 0;
+	}
 	if (is_local) {
 		r->store_ref = ref;
 		start_work(r);
@@ -383,12 +492,61 @@ void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m)
 		r->code = -(int)m->code;
 		if (m->code)
 			(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
-		else if (r->verb == FM_VERB_STAT && m->count != 1)
+		else if ((r->verb == FM_VERB_STAT && m->count != 1) || is_about_space(r))
 			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for", s->name);
 		r->count = m->count;
 		for (unsigned i = 0; i < m->count; i++)
 			r->entries[i] = entry_of(&m->entry[i]);
 		r->is_more = m->flags & FM_WIRE_REPLY_MORE;
+		finish(r);
+		return;
+	}
+}
+
+/* Of every store, those behind the last one only: else a peer could name stores without end. */
+static bool is_space_asked(const struct request *r, const struct fm_wire_space *m)
+{
+	char name[FM_WIRE_NAME_MAX + 1];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)m->store.len, m->store.at);
+	if (!is_about_space(r))
+		return false;
+	return r->store[0] ? strcmp(name, r->store) == 0 : !name[0] || strcmp(name, r->after) > 0;
+}
+
+static void take_space(struct request *r, const struct fm_wire_space *m)
+{
+	struct fm_space_page *p = &r->page;
+
+	*p = (struct fm_space_page){ .space = { .size = m->size,
+						.free = m->free,
+						.used = m->used,
+						.quota = m->quota,
+						.promised = m->promised,
+						.aside = m->aside,
+						.trees = m->trees,
+						.is_counting = m->flags & FM_WIRE_SPACE_COUNTING },
+				     .count = m->count,
+				     .is_more = m->flags & FM_WIRE_SPACE_MORE };
+	for (unsigned i = 0; i < m->count; i++) {
+		p->aside[i].bytes = m->tree[i].bytes;
+		p->aside[i].since_ns = m->tree[i].since_ns;
+		(void)snprintf(p->aside[i].path, sizeof(p->aside[i].path), "%.*s", (int)m->tree[i].path.len, m->tree[i].path.at);
+	}
+	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
+}
+
+void fm_request_space(struct fm_session *s, const struct fm_wire_space *m)
+{
+	fm_list_each(at, next, &s->engine->requests) {
+		struct request *r = fm_container_of(at, struct request, at);
+
+		if (!r->is_ours || r->is_over || r->session != s || r->id != m->id)
+			continue;
+		if (is_space_asked(r, m))
+			take_space(r, m);
+		else
+			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer to what was not asked", s->name);
 		finish(r);
 		return;
 	}

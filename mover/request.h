@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * request - ls, stat, rm, mkdir: asked of a peer, answered for a peer, or done on our own stores. One REQUEST, one
- * REPLY.
+ * request - ls, stat, rm, mkdir, df, purge: asked of a peer, answered for a peer, or done on our own stores. One REQUEST, one
+ * REPLY or SPACE.
  */
 #ifndef FM_REQUEST_H
 #define FM_REQUEST_H
@@ -11,6 +11,7 @@
 struct fm_session;
 
 void fm_request_message(struct fm_session *s, const struct fm_wire_request *m);
+void fm_request_space(struct fm_session *s, const struct fm_wire_space *m);
 void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m);
 /* Whether one is under way there. */
 bool fm_request_is_on(const struct fm_session *s);

@@ -296,6 +296,9 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 	case FM_WIRE_REPLY:
 		fm_request_reply(s, &m->reply);
 		break;
+	case FM_WIRE_SPACE:
+		fm_request_space(s, &m->space);
+		break;
 	}
 }
 

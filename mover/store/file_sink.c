@@ -31,7 +31,7 @@
 #include "mover/store/place.h"
 #include "mover/store/resume.h"
 #include "mover/store/seal.h"
-#include "mover/store/space.h"
+#include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 
@@ -81,7 +81,7 @@ static int sink_grow(struct sink *s, uint64_t end, struct fm_err *err)
 		if (end <= old)
 			return 0;
 	} while (!atomic_compare_exchange_weak(&s->reserved, &old, end));
-	ret = err ? fm_usage_ask(usage, s->dir->root, end - old, err) : fm_usage_reserve(usage, end - old);
+	ret = err ? fm_room_ask(s->dir, end - old, err) : fm_usage_reserve(usage, end - old);
 	/* What was not granted must not be given back by release(): other lanes may have moved it on meanwhile. */
 	if (ret < 0)
 		atomic_fetch_sub(&s->reserved, end - old);
@@ -132,7 +132,7 @@ static int sink_begin(struct fm_file *file, const struct fm_identity *source, st
 		file->resume_note = s->resume.note;
 	/* Not earlier: it makes the file longer, and its length is what the journal is checked against. */
 	if (ret == 0 && file->has_partial && s->is_dense)
-		ret = fm_space_reserve(s->io.fd, s->size, err);
+		ret = fm_room_reserve(s->dir, s->io.fd, s->size, err);
 	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
 }
 
@@ -488,14 +488,14 @@ static int sink_ask_room(struct sink *s, struct fm_err *err)
 		return fm_path_fail(err, ret, "look at the partial file of", s->path);
 	there = (uint64_t)st.st_blocks * 512;
 	if (s->is_dense && there < s->size)
-		ret = fm_space_check(s->parent.fd, s->size - there, err);
+		ret = fm_room_check(s->dir, s->parent.fd, s->size - there, err);
 	if (ret < 0)
 		return ret;
 	s->counted = (uint64_t)st.st_size;
 	wanted = s->file.has_fixed_size ? s->size : s->counted;
 	fm_usage_sub(&s->dir->usage, s->counted);
 	if (wanted > 0)
-		ret = fm_usage_ask(&s->dir->usage, s->dir->root, wanted, err);
+		ret = fm_room_ask(s->dir, wanted, err);
 	if (ret == 0)
 		atomic_store(&s->reserved, wanted);
 	return ret;
@@ -540,7 +540,7 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 	if (ret == 0)
 		ret = sink_try_owner(s, err);
 	if (ret == 0 && s->is_dense && !s->file.has_partial)
-		ret = fm_space_reserve(s->io.fd, s->size, err);
+		ret = fm_room_reserve(s->dir, s->io.fd, s->size, err);
 	return ret;
 }
 

@@ -225,6 +225,34 @@ struct fm_entry {
 	uint64_t whole;			/* partials(): bytes it will have; FM_SIZE_UNKNOWN; else 0 */
 };
 
+/* What a store has room for. Bytes. */
+struct fm_store_space {
+	uint64_t size;			/* of its file system; UINT64_MAX: no limit */
+	uint64_t free;			/* what may still come: of the file system, and of the quota */
+	uint64_t used;			/* against the quota; without one: of the file system */
+	uint64_t quota;			/* 0: none */
+	uint64_t promised;		/* to transfers that run, and not there yet */
+	uint64_t aside;			/* goes with the directories that were replaced and are kept for a while ... */
+	uint32_t trees;			/* ... which are so many */
+	bool is_counting;		/* the store was not looked through yet: there may be more of them */
+};
+
+#define FM_SPACE_ASIDE_MAX 8u		/* of one page: FM_WIRE_ASIDE_MAX */
+
+/* A directory that was replaced. */
+struct fm_aside {
+	uint64_t bytes;			/* that go with it */
+	int64_t since_ns;		/* since 1970 */
+	char path[FM_PATH_LEN_MAX + 1];	/* below the store */
+};
+
+struct fm_space_page {
+	struct fm_store_space space;
+	struct fm_aside aside[FM_SPACE_ASIDE_MAX];
+	size_t count;
+	bool is_more;
+};
+
 /*
  * Worker, all of them. Paths are below the store, without leading slash; "" is the store itself. Errors: see
  * store/README.md.
@@ -258,6 +286,13 @@ struct fm_store_ops {
 	 */
 	void (*sweep)(struct fm_store *s, const atomic_bool *is_over);
 	int (*remove)(struct fm_store *s, const char *path, const struct fm_who *who, bool is_recursive, struct fm_err *err);
+	/* NULL: it has no end. */
+	int (*space)(struct fm_store *s, const struct fm_who *who, struct fm_store_space *out, struct fm_err *err);
+	/*
+	 * A page of what was replaced and is kept aside, the oldest first: it goes, and is told; is_dry: told only, those behind the path `after`.
+	 * NULL: nothing is ever kept.
+	 */
+	int (*purge)(struct fm_store *s, const char *after, const struct fm_who *who, bool is_dry, struct fm_space_page *out, struct fm_err *err);
 	int (*mkdir)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_err *err);
 	/* A thread of its own: it may take hours. Read all below path again; see verify.h. NULL: nothing is kept to compare with. */
 	int (*verify)(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "mover/store/aside.h"
 #include "mover/store/path.h"
 #include "mover/store/store.h"
 #include "mover/store/usage.h"
@@ -29,6 +30,7 @@ struct fm_store_dir {
 	struct fm_access *read;
 	struct fm_access *write;
 	struct fm_usage usage;
+	struct fm_aside_index aside;
 };
 
 /* One more user; give it back with put. */

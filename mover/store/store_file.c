@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/store/access.h"
 #include "mover/store/file_source.h"
+#include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/store_null.h"
 #include "mover/store/sys.h"
@@ -41,6 +42,7 @@ void fm_store_dir_put(struct fm_store_dir *dir)
 {
 	if (atomic_fetch_sub(&dir->users, 1) > 1)
 		return;
+	fm_aside_free(&dir->aside);
 	fm_access_free(dir->write);
 	fm_access_free(dir->read);
 	if (dir->root >= 0)
@@ -280,6 +282,27 @@ static int store_file_verify(struct fm_store *store, const char *path, const str
 	return store_result(dir, ret, err);
 }
 
+static int store_file_space(struct fm_store *store, const struct fm_who *who, struct fm_store_space *out, struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_read(dir, "", who, err);
+
+	if (ret == 0)
+		ret = fm_room_look(dir, out, err);
+	return store_result(dir, ret, err);
+}
+
+static int store_file_purge(struct fm_store *store, const char *after, const struct fm_who *who, bool is_dry, struct fm_space_page *out,
+			    struct fm_err *err)
+{
+	struct fm_store_dir *dir = dir_of(store);
+	int ret = may_write(dir, "", who, err);
+
+	if (ret == 0)
+		ret = fm_aside_page(dir, after, is_dry, out, err);
+	return store_result(dir, ret, err);
+}
+
 static const struct fm_store_ops store_file_ops = {
 	.open_source = store_file_open_source,
 	.create = store_file_create,
@@ -290,6 +313,8 @@ static const struct fm_store_ops store_file_ops = {
 	.partials = store_file_partials,
 	.sweep = store_file_sweep,
 	.remove = store_file_remove,
+	.space = store_file_space,
+	.purge = store_file_purge,
 	.mkdir = store_file_mkdir,
 	.verify = store_file_verify,
 	.free = store_file_free,
@@ -349,6 +374,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
 	dir->old_keep_ns = opts->old_keep_ns;
 	dir->lock_wait_ms = LOCK_WAIT_MS;
+	fm_aside_init(&dir->aside);
 	ret = read_rules(dir, opts, err);
 	if (ret == 0)
 		ret = open_root(dir, opts->directory, err);

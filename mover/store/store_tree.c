@@ -7,12 +7,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/store/file_source.h"
+#include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
@@ -81,7 +84,19 @@ static int tree_take(void *ctx, uint64_t bytes, struct fm_err *err)
 {
 	struct fm_store_dir *dir = ctx;
 
-	return fm_usage_take(&dir->usage, dir->root, bytes, err);
+	fm_room_ahead(dir, bytes);
+	return fm_room_take(dir, bytes, err);
+}
+
+/* What a tree replaced is beside it now, under that name. */
+static void tree_put_aside(void *ctx, const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	char aside[FM_PATH_LEN_MAX + 1];
+	int len = snprintf(aside, sizeof(aside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+
+	if (len > 0 && (size_t)len < sizeof(aside))
+		fm_aside_add(ctx, aside);
 }
 
 /* What is at the final name now may be replaced by a tree. */
@@ -128,6 +143,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.source = how->source,
 		.take = tree_take,
 		.used = tree_used,
+		.put_aside = tree_put_aside,
 		.ctx = dir,
 	};
 	struct fm_tree *tree;

@@ -26,6 +26,7 @@
 
 #define SWEEP_NS_MAX (60 * FM_NS_PER_S)
 #define SWEEP_ENTRIES_MAX 10000000
+#define YOUNG_NS (60 * FM_NS_PER_S)
 
 struct sweep {
 	struct fm_store_dir *sd;
@@ -191,15 +192,29 @@ static bool is_old_tree(const void *ctx, int dir, const char *name)
 	return kind != FM_STAGING_TREE || !look(dir, journal, &st) || is_older(sw, &st, sw->sd->partial_keep_ns);
 }
 
+/*
+ * A replaced directory that stays for now. Not one of the last minute that was put there since the store was opened: where the file system cannot
+ * exchange names the transfer that did may still read in it, and tells of it when it is through.
+ */
+static void note_aside(const struct sweep *sw, int dir, const char *name, const char *path)
+{
+	struct stat st;
+
+	if (look(dir, name, &st) && (changed_at(&st) < sw->sd->aside.opened_ns || is_older(sw, &st, YOUNG_NS)))
+		fm_aside_add(sw->sd, path);
+}
+
 /* Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
-static void sweep_tree(struct sweep *sw, int dir, const char *name)
+static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
 	const struct fm_staging_age age = { .is_old = is_old_tree, .ctx = sw };
 	int ret;
 
-	if (!is_old_tree(sw, dir, name))
+	if (!is_old_tree(sw, dir, name)) {
+		note_aside(sw, dir, name, path);
 		return;
+	}
 	ret = fm_staging_sweep(dir, name, &age, &told);
 	if (ret == 0)
 		sw->removed++;
@@ -217,11 +232,14 @@ static void sweep_manifest(struct sweep *sw, int dir, const char *name)
 
 static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
 {
+	char path[FM_PATH_LEN_MAX + 1] = "";
 	uint64_t hash;
 
 	if (at->is_dir && fm_staging_kind(at->name) != FM_STAGING_NONE) {
+		if (fm_walk_path(walk, at, path, sizeof(path)) < 0)
+			path[0] = '\0';
 		fm_walk_skip(walk);	/* what is in there is that transfer's */
-		sweep_tree(sw, at->dir, at->name);
+		sweep_tree(sw, at->dir, at->name, path);
 	} else if (!at->is_dir && fm_manifest_is_name(at->name)) {
 		sweep_manifest(sw, at->dir, at->name);
 	} else if (!at->is_dir) {
@@ -254,6 +272,8 @@ static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 		ret = fm_walk_next(walk, &at);
 		if (is_passed_over(ret))
 			continue;
+		if (ret == 0)
+			fm_aside_complete(sw->sd);
 		if (ret <= 0 || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns)
 			return;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))

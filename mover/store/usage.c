@@ -103,8 +103,10 @@ int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes)
 	uint64_t reserved = atomic_load(&usage->reserved);
 	uint64_t used;
 
-	if (usage->quota == 0)
+	if (usage->quota == 0) {
+		atomic_fetch_add(&usage->reserved, bytes);
 		return 0;
+	}
 	do {
 		used = atomic_load(&usage->used);
 		if (used > usage->quota || reserved > usage->quota - used || bytes > usage->quota - used - reserved)
@@ -124,8 +126,7 @@ static void lower(_Atomic uint64_t *value, uint64_t bytes)
 
 void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes)
 {
-	if (usage->quota > 0)
-		lower(&usage->reserved, bytes);
+	lower(&usage->reserved, bytes);
 }
 
 void fm_usage_add(struct fm_usage *usage, uint64_t bytes)

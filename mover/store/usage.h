@@ -22,7 +22,7 @@ struct fm_err;
 struct fm_usage {
 	uint64_t quota;			/* 0: none, and nothing is counted */
 	_Atomic uint64_t used;
-	_Atomic uint64_t reserved;
+	_Atomic uint64_t reserved;	/* counted without a quota, too: people ask what is promised */
 	_Atomic uint64_t added;		/* ever */
 	_Atomic uint64_t counted_ns;
 };

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,6 +60,22 @@ void fm_walk_skip(struct fm_walk *walk)
 {
 	assert(walk->depth > 1);
 	walk_pop(walk);
+}
+
+int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *out, size_t cap)
+{
+	size_t len = 0;
+
+	/* A directory that was met is the innermost level already. */
+	for (unsigned i = 1; i <= walk->depth; i++) {
+		const char *name = i < walk->depth ? walk->names[i] : at->is_dir ? "" : at->name;
+		int add = snprintf(out + len, cap - len, "%s%s", len > 0 && name[0] ? "/" : "", name);
+
+		if (add < 0 || (size_t)add >= cap - len)
+			return -ENAMETOOLONG;
+		len += (size_t)add;
+	}
+	return 0;
 }
 
 void fm_walk_end(struct fm_walk *walk)

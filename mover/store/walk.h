@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define FM_WALK_DEPTH_MAX 1024
 
@@ -36,6 +37,9 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
 
 /* The directory that was met last, before its entries: pass over them. It is not met again. */
 void fm_walk_skip(struct fm_walk *walk);
+
+/* The path of what was met last, not left, below where the walk started; before fm_walk_skip(). -ENAMETOOLONG. */
+int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *out, size_t cap);
 
 void fm_walk_end(struct fm_walk *walk);
 

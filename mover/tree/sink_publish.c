@@ -173,6 +173,8 @@ static void put_old_away(struct place *p)
 		say_kept(p);
 	else if (ret == 0 && s->opts.grace_ns == 0)
 		ret = fm_tree_remove(s->opts.parent, p->old_name, &freed);
+	else if (ret == 0 && !p->is_kept && s->opts.put_aside)
+		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
 	warn_left(s, p->old_name, ret);
 }
 

@@ -215,6 +215,8 @@ struct fm_tree_sink_opts {
 	 */
 	int (*take)(void *ctx, uint64_t bytes, struct fm_err *err);
 	void (*used)(void *ctx, int64_t bytes);
+	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
+	void (*put_aside)(void *ctx, const char *path, const char *name);
 	void *ctx;
 };
 

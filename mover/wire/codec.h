@@ -55,6 +55,7 @@ extern const struct fm_wire_codec fm_wire_codec_kept;
 /* wire_request.c */
 extern const struct fm_wire_codec fm_wire_codec_request;
 extern const struct fm_wire_codec fm_wire_codec_reply;
+extern const struct fm_wire_codec fm_wire_codec_space;
 
 /* wire_verify.c */
 extern const struct fm_wire_codec fm_wire_codec_verify;

@@ -33,6 +33,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_VOLUMES_ASK] = &fm_wire_codec_volumes_ask,
 	[FM_WIRE_VOLUMES] = &fm_wire_codec_volumes,
 	[FM_WIRE_KEPT] = &fm_wire_codec_kept,
+	[FM_WIRE_SPACE] = &fm_wire_codec_space,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -64,6 +65,8 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->request.flags;
 	case FM_WIRE_REPLY:
 		return &m->reply.flags;
+	case FM_WIRE_SPACE:
+		return &m->space.flags;
 	case FM_WIRE_VERIFIED:
 		return &m->verified.flags;
 	case FM_WIRE_VOLUMES:

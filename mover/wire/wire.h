@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 4. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 6. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 5
+#define FM_WIRE_VERSION 6
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -63,6 +63,7 @@
 #define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
 #define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_ASIDE_MAX 8			/* of one SPACE: 8 * (4095 + 18) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_VOLUMES_MAX 64			/* of one VOLUMES: 64 * 530 < FM_WIRE_MSG_MAX */
 #define FM_WIRE_SUBSYSTEM_MAX 223		/* an NQN, or whatever a target calls its subsystem */
 #define FM_WIRE_WWID_MAX 159
@@ -93,6 +94,7 @@ enum fm_wire_type {
 	FM_WIRE_VOLUMES_ASK = 21,
 	FM_WIRE_VOLUMES = 22,
 	FM_WIRE_KEPT = 23,
+	FM_WIRE_SPACE = 24,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -413,14 +415,19 @@ struct fm_wire_verified {
 	struct fm_wire_found_bad finding[FM_WIRE_FINDINGS_MAX];
 };
 
-enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4, FM_WIRE_PARTIALS = 5 };
+enum fm_wire_verb { FM_WIRE_STAT = 1, FM_WIRE_LIST = 2, FM_WIRE_REMOVE = 3, FM_WIRE_MKDIR = 4, FM_WIRE_PARTIALS = 5,
+		    FM_WIRE_FREE = 6, FM_WIRE_PURGE = 7 };
 
 #define FM_WIRE_REQUEST_RECURSIVE 1u	/* flags of REQUEST, REMOVE only */
-#define FM_WIRE_REQUEST_FLAGS 1u
+#define FM_WIRE_REQUEST_DRY 2u		/* PURGE only: nothing goes */
+#define FM_WIRE_REQUEST_FLAGS 3u
 
 /*
  * REQUEST: 4 8 id   12 1 verb   13 3 zero   16 4 uid   20 4 gid   24 - store   - path   - after (LIST, PARTIALS: names behind
  * it; else empty). PARTIALS: unfinished transfers into that directory, by the names they would get; size: what is there of them.
+ * FREE: what the store has room for; with an empty store that of the first one, in the order of the names' bytes, behind the name `after` that the asker may
+ * read. PURGE: what was replaced and is kept aside goes, path is empty; DRY: it is only told, path: what is behind that one.
+ * The answer to these two is SPACE, or REPLY with a code.
  */
 struct fm_wire_request {
 	uint16_t flags;
@@ -458,6 +465,38 @@ struct fm_wire_reply {
 	uint16_t count;
 	struct fm_wire_str text;
 	struct fm_wire_entry entry[FM_WIRE_ENTRIES_MAX];
+};
+
+#define FM_WIRE_SPACE_MORE 1u		/* flags of SPACE: PURGE did not come to all of them; ask again; needs one */
+#define FM_WIRE_SPACE_COUNTING 2u	/* the store was not looked through yet: aside may be more */
+#define FM_WIRE_SPACE_FLAGS 3u
+
+/*
+ * SPACE: the answer to FREE and PURGE that went well.
+ *   4 8 id   12 8 size   20 8 free   28 8 used   36 8 quota (0: none)   44 8 promised   52 8 aside   60 4 trees   64 2 count   66 2 zero
+ *   68 - store (string; empty: there is no further one)   - per directory that was replaced (PURGE): +0 8 bytes   +8 8 since_ns (since 1970)
+ *   +16 - path (string, 1 .. FM_WIRE_PATH_MAX)
+ * All bytes; size and free: SIZE_UNKNOWN where there is no limit. aside goes with the `trees` directories that were replaced and are kept for a while.
+ */
+struct fm_wire_aside {
+	uint64_t bytes;
+	int64_t since_ns;
+	struct fm_wire_str path;
+};
+
+struct fm_wire_space {
+	uint16_t flags;
+	uint64_t id;
+	uint64_t size;
+	uint64_t free;
+	uint64_t used;
+	uint64_t quota;
+	uint64_t promised;
+	uint64_t aside;
+	uint32_t trees;
+	uint16_t count;
+	struct fm_wire_str store;
+	struct fm_wire_aside tree[FM_WIRE_ASIDE_MAX];
 };
 
 /* VOLUMES_ASK: 4 8 id: which shared volumes has that node, and how? */
@@ -519,6 +558,7 @@ struct fm_wire_msg {
 		struct fm_wire_abort abort;
 		struct fm_wire_request request;
 		struct fm_wire_reply reply;
+		struct fm_wire_space space;
 		struct fm_wire_bye bye;
 		struct fm_wire_need need;
 		struct fm_wire_commit commit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_request - the messages about stores: REQUEST, REPLY.
+ * wire_request - the messages about stores: REQUEST, REPLY, SPACE.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,17 +41,35 @@ static int get_request(struct fm_reader *r, struct fm_wire_msg *m)
 	return ret;
 }
 
+static size_t after_max(const struct fm_wire_request *q)
+{
+	switch (q->verb) {
+	case FM_WIRE_LIST:
+	case FM_WIRE_PARTIALS:
+		return FM_WIRE_ENTRY_NAME_MAX;
+	case FM_WIRE_FREE:
+		return q->store.len == 0 ? FM_WIRE_NAME_MAX : 0;
+	default:
+		return 0;
+	}
+}
+
 static int check_request(const struct fm_wire_msg *m)
 {
 	const struct fm_wire_request *q = &m->request;
+	bool is_purge = q->verb == FM_WIRE_PURGE, is_free = q->verb == FM_WIRE_FREE;
 
-	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PARTIALS)
+	if (q->verb < FM_WIRE_STAT || q->verb > FM_WIRE_PURGE)
 		return -ERANGE;
 	if ((q->flags & FM_WIRE_REQUEST_RECURSIVE) && q->verb != FM_WIRE_REMOVE)
 		return -EPROTO;
-	if (!fm_wire_is_name(&q->store, 1, FM_WIRE_NAME_MAX) || !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
+	if ((q->flags & FM_WIRE_REQUEST_DRY) && !is_purge)
+		return -EPROTO;
+	if (!fm_wire_is_name(&q->store, is_free ? 0 : 1, FM_WIRE_NAME_MAX) || !fm_wire_is_text(&q->path, FM_WIRE_PATH_MAX))
 		return -ERANGE;
-	return fm_wire_is_name(&q->after, 0, q->verb == FM_WIRE_LIST || q->verb == FM_WIRE_PARTIALS ? FM_WIRE_ENTRY_NAME_MAX : 0) ? 0 : -ERANGE;
+	if (q->path.len > 0 && (is_free || (is_purge && !(q->flags & FM_WIRE_REQUEST_DRY))))
+		return -ERANGE;
+	return fm_wire_is_name(&q->after, 0, after_max(q)) ? 0 : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_request = {
@@ -149,4 +167,75 @@ const struct fm_wire_codec fm_wire_codec_reply = {
 	.put = put_reply,
 	.get = get_reply,
 	.check = check_reply,
+};
+
+static void put_space(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	const struct fm_wire_space *p = &m->space;
+
+	fm_put_le64(w, p->id);
+	fm_put_le64(w, p->size);
+	fm_put_le64(w, p->free);
+	fm_put_le64(w, p->used);
+	fm_put_le64(w, p->quota);
+	fm_put_le64(w, p->promised);
+	fm_put_le64(w, p->aside);
+	fm_put_le32(w, p->trees);
+	fm_put_le16(w, p->count);
+	fm_wire_put_zeros(w, 2);
+	fm_wire_put_str(w, &p->store);
+	for (unsigned i = 0; i < p->count; i++) {
+		fm_put_le64(w, p->tree[i].bytes);
+		fm_put_le64(w, (uint64_t)p->tree[i].since_ns);
+		fm_wire_put_str(w, &p->tree[i].path);
+	}
+}
+
+static int get_space(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	struct fm_wire_space *p = &m->space;
+	int ret;
+
+	p->id = fm_get_le64(r);
+	p->size = fm_get_le64(r);
+	p->free = fm_get_le64(r);
+	p->used = fm_get_le64(r);
+	p->quota = fm_get_le64(r);
+	p->promised = fm_get_le64(r);
+	p->aside = fm_get_le64(r);
+	p->trees = fm_get_le32(r);
+	p->count = fm_get_le16(r);
+	if (p->count > FM_WIRE_ASIDE_MAX)
+		return -ERANGE;
+	ret = fm_wire_get_zeros(r, 2);
+	fm_wire_get_str(r, &p->store);
+	for (unsigned i = 0; i < p->count; i++) {
+		p->tree[i].bytes = fm_get_le64(r);
+		p->tree[i].since_ns = (int64_t)fm_get_le64(r);
+		fm_wire_get_str(r, &p->tree[i].path);
+	}
+	return ret;
+}
+
+/* MORE without one would have the other side ask the same again for ever. */
+static int check_space(const struct fm_wire_msg *m)
+{
+	const struct fm_wire_space *p = &m->space;
+
+	if (p->count > FM_WIRE_ASIDE_MAX || !fm_wire_is_name(&p->store, 0, FM_WIRE_NAME_MAX))
+		return -ERANGE;
+	if ((p->flags & FM_WIRE_SPACE_MORE) && p->count == 0)
+		return -EPROTO;
+	for (unsigned i = 0; i < p->count; i++)
+		if (p->tree[i].path.len == 0 || !fm_wire_is_text(&p->tree[i].path, FM_WIRE_PATH_MAX))
+			return -ERANGE;
+	return 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_space = {
+	.name = "SPACE",
+	.flags = FM_WIRE_SPACE_FLAGS,
+	.put = put_space,
+	.get = get_space,
+	.check = check_space,
 };

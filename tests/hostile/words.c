@@ -269,7 +269,7 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 	struct odds *o = &p->odds;
 
 	*m = (struct fm_wire_request){.id = any_id(p) | 1,
-				      .verb = 1 + (uint8_t)below(o, 5),
+				      .verb = 1 + (uint8_t)below(o, 7),
 				      .uid = any_user(o),
 				      .gid = any_user(o),
 				      .store = any_store(o),
@@ -281,8 +281,35 @@ static void make_request_word(struct peer *p, struct fm_wire_request *m)
 		m->flags = (uint16_t)below(o, 2);
 	if ((m->verb == FM_WIRE_LIST || m->verb == FM_WIRE_PARTIALS) && one_in(o, 3))
 		m->after = fm_wire_str("hstl2");
-	if (m->verb == FM_WIRE_LIST && one_in(o, 2))
+	if ((m->verb == FM_WIRE_LIST && one_in(o, 2)) || m->verb == FM_WIRE_FREE)
 		m->path = fm_wire_str("");
+	if (m->verb == FM_WIRE_FREE && one_in(o, 2)) {
+		m->store = fm_wire_str("");
+		m->after = any_store(o);
+	}
+	if (m->verb == FM_WIRE_PURGE && one_in(o, 2))
+		m->flags = FM_WIRE_REQUEST_DRY;
+	else if (m->verb == FM_WIRE_PURGE)
+		m->path = fm_wire_str("");
+}
+
+static void make_space(struct peer *p, struct fm_wire_space *m)
+{
+	struct odds *o = &p->odds;
+
+	*m = (struct fm_wire_space){.id = any_id(p),
+				    .flags = (uint16_t)(2 * below(o, 2)),
+				    .size = any_number(o),
+				    .free = any_number(o),
+				    .used = any_number(o),
+				    .aside = any_number(o),
+				    .trees = (uint32_t)below(o, 9),
+				    .count = (uint16_t)below(o, FM_WIRE_ASIDE_MAX + 1),
+				    .store = one_in(o, 3) ? fm_wire_str("") : any_store(o)};
+	for (unsigned i = 0; i < m->count; i++)
+		m->tree[i] = (struct fm_wire_aside){.bytes = any_number(o), .since_ns = (int64_t)any_number(o), .path = fm_wire_str("\033[31ma/../b")};
+	if (m->count > 0 && one_in(o, 3))
+		m->flags |= FM_WIRE_SPACE_MORE;
 }
 
 static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
@@ -336,7 +363,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_KEPT));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_SPACE));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
@@ -373,6 +400,9 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_VERIFIED:
 		make_verified(p, &m->verified);
+		break;
+	case FM_WIRE_SPACE:
+		make_space(p, &m->space);
 		break;
 	case FM_WIRE_VOLUMES_ASK:
 		m->volumes_ask.id = any_id(p);

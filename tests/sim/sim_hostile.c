@@ -244,6 +244,11 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 	case FM_WIRE_VERIFIED:
 		m->verified = (struct fm_wire_verified){ .flags = (uint16_t)below(h, 2), .id = id, .files = below(h, 9), .text = fm_wire_str("") };
 		break;
+	case FM_WIRE_SPACE:
+		m->space = (struct fm_wire_space){ .id = id, .free = size, .count = (uint16_t)one_in(h, 2), .store = fm_wire_str(one_in(h, 2) ? "s" : "") };
+		m->space.tree[0] = (struct fm_wire_aside){ .bytes = size, .path = fm_wire_str("a") };
+		m->space.flags = m->space.count > 0 ? FM_WIRE_SPACE_MORE : 0;
+		break;
 	case FM_WIRE_VOLUMES_ASK:
 		m->volumes_ask.id = id;
 		break;
@@ -312,7 +317,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_KEPT));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_SPACE));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

@@ -249,7 +249,7 @@ static void test_other_version(void)
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
 	CU_ASSERT_TRUE(ctl.is_closed);
-	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 6 to 7, a speaks 5: install the same fmove on both"));
+	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 7 to 8, a speaks 6: install the same fmove on both"));
 	end();
 }
 

@@ -266,6 +266,24 @@ static void make_kept(struct fm_wire_msg *m)
 	};
 }
 
+static void make_space(struct fm_wire_msg *m)
+{
+	m->space = (struct fm_wire_space){
+		.flags = FM_WIRE_SPACE_MORE | FM_WIRE_SPACE_COUNTING,
+		.id = 16,
+		.size = 1,
+		.free = 2,
+		.used = 3,
+		.quota = 4,
+		.promised = 5,
+		.aside = 6,
+		.trees = 7,
+		.count = 1,
+		.store = fm_wire_str("s"),
+		.tree = { { .bytes = 8, .since_ns = -1, .path = fm_wire_str("a/b") } },
+	};
+}
+
 static void make_bye(struct fm_wire_msg *m)
 {
 	m->bye.text = fm_wire_str("version 1 only");
@@ -321,6 +339,9 @@ static const struct golden goldens[] = {
 	  "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 0100 71 0100 77 0200 6e31" },
 	{ FM_WIRE_KEPT, make_kept,
 	  "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 00000000" },
+	{ FM_WIRE_SPACE, make_space,
+	  "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000"
+	  "0500000000000000 0600000000000000 07000000 0100 0000 0100 73 0800000000000000 ffffffffffffffff 0300 612f62" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -384,7 +405,7 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_KEPT);	/* none was forgotten */
+	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_SPACE);	/* none was forgotten */
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
@@ -443,7 +464,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1800", -EPROTO },
+	{ FM_WIRE_PING, 0, "1900", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -461,10 +482,12 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_FINISH, 2, "0400", -EPROTO },
 	{ FM_WIRE_DONE, 2, "0800", -EPROTO },
 	{ FM_WIRE_ABORT, 2, "0200", -EPROTO },
-	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },
+	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },	/* DRY without PURGE */
+	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
 	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
+	{ FM_WIRE_SPACE, 2, "0400", -EPROTO },
 	/* HELLO: magic, versions, name */
 	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
 	{ FM_WIRE_HELLO, 8, "0000", -ERANGE },
@@ -552,7 +575,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 20, "00", -ERANGE },
 	/* REQUEST: verb, RECURSIVE with another verb, zero, store, path */
 	{ FM_WIRE_REQUEST, 12, "00", -ERANGE },
-	{ FM_WIRE_REQUEST, 12, "06", -ERANGE },
+	{ FM_WIRE_REQUEST, 12, "08", -ERANGE },
 	{ FM_WIRE_REQUEST, 12, "02", -EPROTO },
 	{ FM_WIRE_REQUEST, 13, "01", -ERANGE },
 	{ FM_WIRE_REQUEST, 26, "2f", -ERANGE },
@@ -571,6 +594,12 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_REPLY, 54, "2f", -ERANGE },
 	{ FM_WIRE_REPLY, 54, "2e", -ERANGE },
 	{ FM_WIRE_REPLY, 54, "00", -ERANGE },
+	{ FM_WIRE_SPACE, 64, "0900", -ERANGE },		/* more than the most */
+	{ FM_WIRE_SPACE, 64, "0000", -EBADMSG },
+	{ FM_WIRE_SPACE, 66, "01", -ERANGE },		/* not zero */
+	{ FM_WIRE_SPACE, 70, "2f", -ERANGE },		/* a store's name with a slash, or a NUL */
+	{ FM_WIRE_SPACE, 70, "00", -ERANGE },
+	{ FM_WIRE_SPACE, 89, "00", -ERANGE },		/* a path with a NUL */
 	/* NEED: count, zero, a bit behind the last */
 	{ FM_WIRE_NEED, 20, "0000", -EBADMSG },
 	{ FM_WIRE_NEED, 20, "0104", -ERANGE },
@@ -776,7 +805,7 @@ static void test_encoders_refuse(void)
 	memset(long_text, 'x', sizeof(long_text));
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 } } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)24 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)25 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
@@ -788,7 +817,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(24), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(25), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/store/aside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+#include "mover/store/walk.h"
+#include "mover/tree/staging.h"
+
+#define PAGE_NS_MAX (10 * FM_NS_PER_S)
+
+struct entry {
+	struct fm_list at;
+	int64_t since_ns;		/* its ctime, since 1970 */
+	dev_t dev;
+	char path[];
+};
+
+/* Where one is: its directory, open, and its name there. */
+struct place {
+	int dir;
+	const char *name;
+	int64_t since_ns;
+	dev_t dev;
+};
+
+void fm_aside_init(struct fm_aside_index *index)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	index->opened_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+	pthread_mutex_init(&index->lock, NULL);
+	pthread_mutex_init(&index->removing, NULL);
+	fm_list_init(&index->entries);
+}
+
+void fm_aside_free(struct fm_aside_index *index)
+{
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&index->entries)))
+		fm_budget_free(fm_container_of(at, struct entry, at));
+	pthread_mutex_destroy(&index->lock);
+	pthread_mutex_destroy(&index->removing);
+}
+
+/* ---- one of them ---- */
+
+static bool is_aside(int dir, const char *name)
+{
+	enum fm_staging_kind kind = fm_staging_kind(name);
+
+	return kind == FM_STAGING_OLD || (kind == FM_STAGING_NEW && fm_staging_is_replaced(dir, name));
+}
+
+/* -ENOENT: there is no such thing (any more). The directory is the caller's. */
+static int place_of(const struct fm_store_dir *dir, const char *path, struct place *out)
+{
+	char parent[FM_PATH_LEN_MAX + 1];
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	out->name = slash ? slash + 1 : path;
+	out->dir = fm_sys_open_beneath(dir->root, parent, O_RDONLY | O_DIRECTORY);
+	if (out->dir < 0)
+		return out->dir;
+	if (is_aside(out->dir, out->name) && fm_sys_fstatat(out->dir, out->name, &st) == 0 && S_ISDIR(st.st_mode)) {
+		out->dev = st.st_dev;
+		out->since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+		return 0;
+	}
+	close(out->dir);
+	return -ENOENT;
+}
+
+/* What of a name goes with it: nothing if the file has another name too, in the version that took its place for instance. */
+static uint64_t bytes_of(const struct fm_walk_at *at)
+{
+	struct stat st;
+
+	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0 || (!at->is_dir && st.st_nlink > 1))
+		return 0;
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* As far as it can be read. */
+static uint64_t bytes_in(const struct place *p)
+{
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	struct fm_walk_at at;
+	uint64_t bytes = 0;
+	int fd, ret = 1;
+
+	if (!walk)
+		return 0;
+	fd = openat(p->dir, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && fm_walk_start(walk, fd) == 0) {
+		while (ret > 0 || ret == -EACCES || ret == -EPERM) {
+			ret = fm_walk_next(walk, &at);
+			bytes += ret > 0 ? bytes_of(&at) : 0;
+		}
+	}
+	if (fd >= 0)
+		fm_walk_end(walk);
+	free(walk);
+	return bytes;
+}
+
+static void freed(void *ctx, int64_t bytes)
+{
+	fm_usage_sub(&((struct fm_store_dir *)ctx)->usage, bytes < 0 ? (uint64_t)-bytes : 0);
+}
+
+static bool is_still_aside(const void *ctx, int dir, const char *name)
+{
+	(void)ctx;
+	return is_aside(dir, name);
+}
+
+static int remove_at(struct fm_store_dir *dir, const struct place *p)
+{
+	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
+	const struct fm_staging_age any = { .is_old = is_still_aside };
+
+	return fm_staging_sweep(p->dir, p->name, &any, &told);
+}
+
+/* ---- the index ---- */
+
+static struct entry *find(const struct fm_aside_index *index, const char *path)
+{
+	fm_list_each(at, next, &index->entries) {
+		struct entry *e = fm_container_of(at, struct entry, at);
+
+		if (strcmp(e->path, path) == 0)
+			return e;
+	}
+	return NULL;
+}
+
+static void forget(struct fm_aside_index *index, const char *path)
+{
+	struct entry *e;
+
+	pthread_mutex_lock(&index->lock);
+	e = find(index, path);
+	if (e) {
+		fm_list_del(&e->at);
+		index->count--;
+		fm_budget_free(e);
+	}
+	pthread_mutex_unlock(&index->lock);
+}
+
+/* Before the first that is younger. */
+static void insert(struct fm_aside_index *index, struct entry *e)
+{
+	struct fm_list *before = &index->entries;
+
+	fm_list_each(at, next, &index->entries) {
+		const struct entry *other = fm_container_of(at, struct entry, at);
+
+		if (other->since_ns > e->since_ns || (other->since_ns == e->since_ns && strcmp(other->path, e->path) > 0)) {
+			before = at;
+			break;
+		}
+	}
+	fm_list_append(before, &e->at);
+	index->count++;
+}
+
+void fm_aside_add(struct fm_store_dir *dir, const char *path)
+{
+	struct fm_aside_index *index = &dir->aside;
+	size_t len = strlen(path) + 1;
+	struct entry *e = NULL;
+	struct place p;
+
+	if (len > FM_PATH_LEN_MAX + 1 || place_of(dir, path, &p) < 0)
+		return;
+	close(p.dir);
+	pthread_mutex_lock(&index->lock);
+	if (index->count < FM_ASIDE_MAX && !find(index, path))
+		e = fm_budget_alloc(sizeof(*e) + len);
+	if (e) {
+		e->since_ns = p.since_ns;
+		e->dev = p.dev;
+		memcpy(e->path, path, len);
+		insert(index, e);
+	}
+	pthread_mutex_unlock(&index->lock);
+}
+
+void fm_aside_complete(struct fm_store_dir *dir)
+{
+	pthread_mutex_lock(&dir->aside.lock);
+	dir->aside.is_complete = true;
+	pthread_mutex_unlock(&dir->aside.lock);
+}
+
+/* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or false. None is behind one that is no more. */
+static bool next_path(struct fm_aside_index *index, const char *after, const dev_t *dev, char out[static FM_PATH_LEN_MAX + 1])
+{
+	bool is_behind = after[0] == '\0', is_found = false;
+
+	pthread_mutex_lock(&index->lock);
+	fm_list_each(at, next, &index->entries) {
+		const struct entry *e = fm_container_of(at, struct entry, at);
+
+		if (is_behind && (!dev || e->dev == *dev)) {
+			(void)snprintf(out, FM_PATH_LEN_MAX + 1, "%s", e->path);
+			is_found = true;
+			break;
+		}
+		is_behind |= strcmp(e->path, after) == 0;
+	}
+	pthread_mutex_unlock(&index->lock);
+	return is_found;
+}
+
+/* ---- from outside ---- */
+
+/* What went: 1; what was no more: 0; both are forgotten. */
+static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
+{
+	struct place p;
+	int ret = place_of(dir, path, &p);
+
+	if (ret == 0) {
+		out->bytes = bytes_in(&p);
+		out->since_ns = p.since_ns;
+		ret = remove_at(dir, &p);
+		close(p.dir);
+		if (ret == 0)
+			ret = 1;
+	}
+	if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN)
+		ret = 0;
+	if (ret >= 0)
+		forget(&dir->aside, path);
+	return ret;
+}
+
+int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)
+{
+	char path[FM_PATH_LEN_MAX + 1] = "";
+	struct fm_aside gone;
+	struct stat st;
+	int ret = 0;
+
+	if (fd >= 0 && fm_sys_fstat(fd, &st) < 0)
+		return 0;
+	pthread_mutex_lock(&dir->aside.removing);
+	/* What cannot be removed now (somebody works on it, a disk that fails) is passed over. */
+	while (ret <= 0 && next_path(&dir->aside, ret < 0 ? path : "", fd >= 0 ? &st.st_dev : NULL, path))
+		ret = remove_path(dir, path, &gone);
+	pthread_mutex_unlock(&dir->aside.removing);
+	if (ret > 0)
+		fm_log_info("store %s: removed %s to make room: %llu bytes that a replaced directory still had", dir->store.name, path,
+			    (unsigned long long)gone.bytes);
+	return ret > 0;
+}
+
+void fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
+{
+	char path[FM_PATH_LEN_MAX + 1] = "";
+	struct place p;
+
+	*bytes = *count = 0;
+	while (next_path(&dir->aside, path, NULL, path)) {
+		if (place_of(dir, path, &p) < 0)
+			continue;	/* it stays, as the place to go on from; whoever removes forgets it */
+		*bytes += bytes_in(&p);
+		++*count;
+		close(p.dir);
+	}
+}
+
+static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
+{
+	struct place p;
+
+	if (place_of(dir, path, &p) < 0)
+		return 0;
+	out->bytes = bytes_in(&p);
+	out->since_ns = p.since_ns;
+	close(p.dir);
+	return 1;
+}
+
+int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)
+{
+	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
+	char path[FM_PATH_LEN_MAX + 1];
+	int ret, failed = 0;
+
+	(void)snprintf(path, sizeof(path), "%s", after);
+	out->count = 0;
+	out->is_more = false;
+	pthread_mutex_lock(&dir->aside.removing);
+	while (next_path(&dir->aside, is_dry || failed < 0 ? path : "", NULL, path)) {
+		struct fm_aside *a = &out->aside[out->count];
+
+		out->is_more = out->count == FM_SPACE_ASIDE_MAX || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns;
+		if (out->is_more)
+			break;
+		ret = is_dry ? look_at(dir, path, a) : remove_path(dir, path, a);
+		if (ret < 0)
+			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);
+		(void)snprintf(a->path, sizeof(a->path), "%s", path);
+		out->count += ret > 0;
+	}
+	pthread_mutex_unlock(&dir->aside.removing);
+	out->is_more &= out->count > 0;
+	return out->count > 0 ? 0 : failed;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * aside - the directories that were replaced and are kept for a while: where they are, how much goes with them, and that they go first
+ * when room is needed.
+ *
+ * An index in memory, the oldest first: what a transfer replaced is added then, what an earlier daemon left is added by the sweep. An entry says
+ * where something was; whether it is still there, and a replaced directory, is looked at each time. So what has gone otherwise does no
+ * harm, and what the index has no room for waits for its time. Never in it: what is unfinished, and a version of which something is nowhere else.
+ *
+ * Any thread; all but fm_aside_init() and fm_aside_free() wait for the disk.
+ */
+#ifndef FM_STORE_ASIDE_H
+#define FM_STORE_ASIDE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/base/list.h"
+
+struct fm_err;
+struct fm_space_page;
+struct fm_store_dir;
+
+#define FM_ASIDE_MAX 1024u		/* entries of one store */
+
+struct fm_aside_index {
+	pthread_mutex_t lock;		/* of what follows */
+	struct fm_list entries;		/* the oldest first */
+	unsigned count;
+	bool is_complete;		/* the store was looked through once */
+	int64_t opened_ns;		/* since 1970: what was put aside before is in nobody's use here */
+	pthread_mutex_t removing;	/* one at a time, so that no more goes than is needed; taken before `lock` */
+};
+
+void fm_aside_init(struct fm_aside_index *index);
+void fm_aside_free(struct fm_aside_index *index);
+
+/* Something kept aside has this path below the store. What is no such thing is passed over, and so is what is too much. */
+void fm_aside_add(struct fm_store_dir *dir, const char *path);
+
+/* The sweep went through the whole store. */
+void fm_aside_complete(struct fm_store_dir *dir);
+
+/* The oldest goes, of those on the file system of fd (-1: on any). 1: it went. 0: there is nothing (more) that could. */
+int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
+
+/* How much would go, and how many there are. */
+void fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
+
+/*
+ * A page of them, the oldest first: those behind the path `after` ("": all), which stay (is_dry), or all, which go. Ends early after some seconds: is_more
+ * then. An error if one cannot be removed and none went.
+ */
+int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/store/room.h"
+
+#include <errno.h>
+
+#include "mover/base/err.h"
+#include "mover/store/space.h"
+#include "mover/store/store_dir.h"
+#include "mover/store/sys.h"
+
+#define AHEAD_BYTES (1u << 20)	/* what a file takes beside its content, and a little */
+
+/* Whether it was refused for want of room, and something went: then the same is asked again. */
+static bool has_made_room(struct fm_store_dir *dir, int ret, int fd)
+{
+	return (ret == -ENOSPC || ret == -EDQUOT) && fm_aside_drop_oldest(dir, fd) > 0;
+}
+
+int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	do
+		ret = fm_space_check(fd, bytes, err);
+	while (has_made_room(dir, ret, fd));
+	return ret;
+}
+
+int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	do
+		ret = fm_space_reserve(fd, bytes, err);
+	while (has_made_room(dir, ret, fd));
+	return ret;
+}
+
+int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	do
+		ret = fm_usage_ask(&dir->usage, dir->root, bytes, err);
+	while (has_made_room(dir, ret, -1));
+	return ret;
+}
+
+int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	do
+		ret = fm_usage_take(&dir->usage, dir->root, bytes, err);
+	while (has_made_room(dir, ret, -1));
+	return ret;
+}
+
+void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
+{
+	do
+		if (fm_space_check(dir->root, bytes + AHEAD_BYTES, NULL) != -ENOSPC)
+			return;
+	while (fm_aside_drop_oldest(dir, dir->root) > 0);
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Where the file system has no limit, or does not tell, there is none. */
+static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
+{
+	struct statfs fs;
+	uint64_t block;
+	int ret = fm_sys_fstatfs(fd, &fs);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "ask for the free space");
+	block = (uint64_t)(fs.f_frsize > 0 ? fs.f_frsize : fs.f_bsize);
+	if (fs.f_blocks == 0 || block == 0) {
+		out->size = out->free = UINT64_MAX;
+		return 0;
+	}
+	out->size = fs.f_blocks * block;
+	out->free = fs.f_bavail * block;
+	out->used = (fs.f_blocks - fs.f_bfree) * block;
+	return 0;
+}
+
+int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err)
+{
+	const struct fm_usage *u = &dir->usage;
+	uint64_t gone;
+	int ret;
+
+	*out = (struct fm_store_space){ .quota = u->quota, .promised = atomic_load(&u->reserved) };
+	ret = look_at_disk(dir->root, out, err);
+	if (ret < 0)
+		return ret;
+	if (u->quota > 0) {
+		out->used = atomic_load(&u->used);
+		gone = out->used + out->promised;
+		out->free = at_most(out->free, gone < u->quota ? u->quota - gone : 0);
+	}
+	fm_aside_sum(dir, &out->aside, &out->trees);
+	pthread_mutex_lock(&dir->aside.lock);
+	out->is_counting = !dir->aside.is_complete;
+	pthread_mutex_unlock(&dir->aside.lock);
+	return 0;
+}

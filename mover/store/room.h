@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * room - whether a store has room for what is to come: on its file system, less what trees were promised, and in its quota. Before anything is
+ * refused, what was replaced and is kept aside goes, the oldest first. Worker threads.
+ */
+#ifndef FM_STORE_ROOM_H
+#define FM_STORE_ROOM_H
+
+#include <stdint.h>
+
+struct fm_err;
+struct fm_store_dir;
+struct fm_store_space;
+
+/* -ENOSPC and the numbers if bytes more do not fit on the file system of fd. */
+int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
+
+/* As fm_space_reserve(). */
+int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
+
+/* As fm_usage_ask() and fm_usage_take(). */
+int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
+int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
+
+/*
+ * A file of a tree is made just now: if the file system is all but full, what is kept aside goes. Best effort: whether there is room after that,
+ * who writes it hears.
+ */
+void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes);
+
+int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err);
+
+#endif
