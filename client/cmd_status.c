@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/df.h"
 #include "client/fields.h"
 #include "client/show.h"
 #include "mover/api_json.h"
@@ -26,6 +27,7 @@ const struct fm_opt fm_opts_status[] = {
 };
 
 #define LOOK_MS 400	/* between the two looks */
+#define SPACE_MS 5000	/* for each store to say what it has room for */
 
 struct look {
 	struct fm_json *json;
@@ -68,6 +70,18 @@ static void print_node(const struct fm_json *s)
 		(void)printf("%s %s%s", i > 0 ? "," : "", fm_field_text(fm_json_at(stores, i), "name"),
 			     fm_field_is(fm_json_at(stores, i), "durable") ? "" : " (memory)");
 	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
+}
+
+/* What cannot be asked for (a disk that hangs) is said, and the rest is shown all the same. */
+static void print_space(struct fmove *c, bool is_json)
+{
+	const struct fmove_name own = { NULL, "", "" };
+	struct fm_df df = { .is_json = is_json };
+	struct fmove_error why;
+
+	fmove_set_timeout(c, SPACE_MS);
+	if (fmove_space(c, &own, fm_df_print, &df, &why) < 0)
+		fm_say("status: room of the stores: %s", why.text);
 }
 
 static double rate(const struct fm_json *now, const struct fm_json *before, const char *key,
@@ -141,13 +155,14 @@ static void print_job(const struct fm_json *job)
 		     fm_field_u64(job, "rails") == 1 ? "" : "s");
 }
 
-static void print_all(const struct look *now, const struct look *before)
+static void print_all(struct fmove *c, const struct look *now, const struct look *before)
 {
 	const struct fm_json *peers = fm_json_get(now->json, "peers"),
 			     *jobs = fm_json_get(now->json, "jobs");
 	double seconds = (double)(now->at_ns - before->at_ns) / (double)FM_NS_PER_S;
 
 	print_node(now->json);
+	print_space(c, false);
 	(void)printf("peers%s\n", fm_json_count(peers) == 0 ? "   none" : "");
 	for (size_t i = 0; i < fm_json_count(peers); i++) {
 		const struct fm_json *peer = fm_json_at(peers, i);
@@ -202,7 +217,7 @@ static int show(struct fmove *c, struct fmove_error *why)
 	ret = look(c, &now, &text, why);
 	if (ret == 0) {
 		free(text);
-		print_all(&now, &before);
+		print_all(c, &now, &before);
 		fm_json_free(now.json);
 	}
 	fm_json_free(before.json);
@@ -217,7 +232,10 @@ static int show_json(struct fmove *c, struct fmove_error *why)
 	ret = fmove_status(c, &text, why);
 	if (ret < 0)
 		return ret;
-	(void)printf("%s\n", text);	/* fm_stdout_end() looks for errors */
+	/* Its last byte is a brace. fm_stdout_end() looks for errors. */
+	(void)printf("%.*s,\"space\":[", (int)strlen(text) - 1, text);
+	print_space(c, true);
+	(void)printf("]}\n");
 	free(text);
 	return 0;
 }

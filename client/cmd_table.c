@@ -55,6 +55,14 @@ const struct fm_cmd fm_cmds[] = {
 	  "\n"
 	  "Files that were changed since, and such that fmove did not bring, are only counted.",
 	  fm_opts_verify, true, fm_cmd_verify },
+	{ "df", "[NODE[:STORE]]", "Show what stores have room for.",
+	  "Of this node, of another, or of one store: what is free and used, what running transfers were promised, and what "
+	  "goes with the directories that were replaced and are kept for a while (old_keep).",
+	  fm_opts_df, true, fm_cmd_df },
+	{ "purge", "NODE:STORE", "Remove what was replaced and is kept aside.",
+	  "What put and get replaced with --replace, --update or --delete is kept for a while (old_keep), so that who reads it can "
+	  "read on. It goes by itself when room is needed. Nothing else is removed: nothing that is unfinished, nothing of yours.",
+	  fm_opts_purge, true, fm_cmd_purge },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },
 	{ "wait", "JOB...", "Wait for jobs, and end as they did.", NULL, fm_opts_wait, true,

@@ -389,6 +389,37 @@ int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *a
 		   bool (*each)(void *ctx, const struct fmove_entry *entry), void *ctx,
 		   struct fmove_error *err);
 
+/* What a store has room for; UINT64_MAX: no limit, or of quota: none. */
+struct fmove_space {
+	char store[FMOVE_NAME_MAX + 1];
+	uint64_t size;			/* of its file system */
+	uint64_t free;			/* what may still come: of the file system, and of the quota */
+	uint64_t used;			/* against the quota; without one: of the file system */
+	uint64_t quota;
+	uint64_t promised;		/* to transfers that run */
+	uint64_t aside;			/* goes with the directories that were replaced and are kept for a while ... */
+	uint64_t trees;			/* ... which are so many */
+	bool is_counting;		/* the store was not looked through yet: aside may be more */
+};
+
+/* name->store "": each of the node's stores that may be read, in the order of their names. Until each() returns false; it must not use c. */
+int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+		struct fmove_error *err);
+
+/* A directory that was replaced and is kept aside. */
+struct fmove_aside {
+	uint64_t bytes;			/* that go with it */
+	int64_t since_ns;		/* when it was replaced, since 1970 */
+	char path[FMOVE_PATH_MAX + 1];	/* below the store */
+};
+
+/*
+ * Remove what was replaced in a store and is kept aside, the oldest first; is_dry: only tell. each() is called for each, when it is gone, and must not use c.
+ * An error in the midst leaves the rest.
+ */
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		struct fmove_error *err);
+
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err);
 

@@ -31,6 +31,7 @@
 #define REQUEST_MAX (60u << 10)
 #define REQUEST_WAIT_MS 60000		/* longer than the daemon itself waits for a peer */
 /* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/job.c). */
+#define PURGE_MS (3600u * 1000)		/* to remove directories: millions of files may be in one */
 #define CANCEL_WAIT_MS 8000
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
 
@@ -1297,6 +1298,106 @@ int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_err
 
 	store_begin(c, &w, "mkdir", name);
 	return request_do_simple(c, &w, err);
+}
+
+/* ---- space ---- */
+
+/* null: no limit */
+static uint64_t bytes_read(const struct fm_json *json, const char *key)
+{
+	uint64_t bytes;
+
+	return fm_json_u64(fm_json_get(json, key), &bytes) == 0 ? bytes : UINT64_MAX;
+}
+
+static void space_read(const struct fm_json *json, struct fmove_space *s)
+{
+	*s = (struct fmove_space){ .size = bytes_read(json, "size"),
+				   .free = bytes_read(json, "free"),
+				   .used = bytes_read(json, "used"),
+				   .quota = bytes_read(json, "quota"),
+				   .promised = bytes_read(json, "promised"),
+				   .aside = bytes_read(json, "aside"),
+				   .trees = bytes_read(json, "aside_trees") };
+	text_copy(json, "store", s->store, sizeof(s->store));
+	(void)fm_json_bool(fm_json_get(json, "counting"), &s->is_counting);	/* false if it is missing */
+}
+
+static int space_of(struct fmove *c, const struct fmove_name *name, const char *after, struct fmove_space *out, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	store_begin(c, &w, "space", name);
+	if (!name->store[0])
+		fm_jw_name(&w, "after", after, strlen(after));
+	ret = request_do(c, &w, &done, err);
+	if (ret < 0)
+		return ret;
+	space_read(done, out);
+	fm_json_free(done);
+	return 0;
+}
+
+int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(void *ctx, const struct fmove_space *space), void *ctx,
+		struct fmove_error *err)
+{
+	const struct fmove_name whole = { name->node, name->store, "" };
+	struct fmove_space s = { .store = "" };
+	int ret;
+
+	do
+		ret = space_of(c, &whole, s.store, &s, err);
+	while (ret == 0 && s.store[0] && each(ctx, &s) && !whole.store[0]);
+	return ret;
+}
+
+/* The last path that was told stays in *last. */
+static bool aside_show(const struct fm_json *done, struct fmove_aside *last, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx)
+{
+	const struct fm_json *trees = fm_json_get(done, "aside");
+	size_t count = fm_json_count(trees), len;
+	bool is_more;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_json *at = fm_json_at(trees, i);
+
+		*last = (struct fmove_aside){ .bytes = bytes_read(at, "bytes") };
+		/* What is missing keeps its zero. */
+		(void)fm_json_i64(fm_json_get(at, "since_ns"), &last->since_ns);
+		(void)fm_json_name(fm_json_get(at, "path"), last->path, sizeof(last->path), &len);
+		each(ctx, last);
+	}
+	return count > 0 && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
+}
+
+int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
+		struct fmove_error *err)
+{
+	const struct fmove_options opts = { .timeout_ms = PURGE_MS };
+	const struct parcel with = { .count = 0 };
+	struct waiting waiting = { .opts = &opts };
+	struct fmove_aside last = { .path = "" };
+	struct fm_json_writer w;
+	struct fm_json *done;
+	bool is_more;
+	int ret;
+
+	do {
+		const struct fmove_name from = { name->node, name->store, is_dry ? last.path : "" };
+
+		store_begin(c, &w, "purge", &from);
+		c->limit_ms = opts.timeout_ms;
+		if (is_dry)
+			fm_jw_bool(&w, "dry_run", true);
+		ret = request_run(c, &w, &with, &waiting, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = aside_show(done, &last, each, ctx);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
 }
 
 /* ---- verifying ---- */

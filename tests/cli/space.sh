@@ -1,0 +1,181 @@
+#!/bin/bash
+# Goal:   what was replaced and is kept aside is seen, goes when it is told to, and goes by itself, the oldest first, when room is needed: never what
+#         is unfinished, never anything of the user's own. A store tells what it has room for, also to a peer.
+# Method: trees replaced in stores of two nodes; a store with a quota that only has room without what is kept aside; where something can be
+#         mounted, a small file system in the place of the quota.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_STORE='old_keep = "1h"; quota = "20MiB";'
+up 2
+s=$(store 2)
+
+# asides [DIR]: how many replaced directories lie there.
+asides_of() {
+	find "${1:-$s}" -name '.fmove.*.old' | wc -l
+}
+
+# replaced NAME VERSION: a tree of some 2 MB in n2:s is replaced by another.
+replaced() {
+	rm -rf v && mkdir -p "v" && echo "$2" >v/version && random 2000000 v/data
+	ok fmove put -r --replace v "n2:s/$1"
+}
+
+# value KEY: of the only store in `out`.
+value() {
+	grep -o "\"$1\":[^,}]*" out | head -n 1 | sed 's/.*://'
+}
+
+# ---- seen
+
+ok fmove df n2:s --json
+[ "$(value aside)" = 0 ] && [ "$(value aside_trees)" = 0 ] && [ "$(value quota)" = 20971520 ] || bad "an empty store: $(cat out)"
+mkdir -p "$s/own" && echo mine >"$s/own/f"
+replaced a/t 1
+replaced a/t 2
+replaced b 1
+replaced b 2
+[ "$(asides_of)" -eq 2 ] || bad "nothing is kept aside: $(find "$s")"
+ok fmove df n2:s --json
+[ "$(value aside_trees)" = 2 ] && [ "$(value aside)" -gt 4000000 ] && [ "$(value used)" -gt 8000000 ] && [ "$(value free)" -lt 13000000 ] ||
+	bad "two are kept aside: $(cat out)"
+ok fmove df n2
+grep -q '^s .* in 2 directories$' out || bad "df n2: $(cat out)"
+ok fmove df n2:
+ok fmove df
+grep -q '^s ' out || bad "df: $(cat out)"
+ok fmove df n1:s
+use 2
+ok fmove df n2:s
+grep -q 'in 2 directories' out || bad "df of the own node: $(cat out)"
+ok fmove status
+grep -q '^s .* in 2 directories$' out || bad "status does not show it: $(cat out)"
+ok fmove status --json
+grep -q '"space":\[{"store":"s",.*"aside_trees":2' out || bad "status --json does not show it: $(cat out)"
+if command -v python3 >/dev/null; then
+	cp out status.json && ok python3 -c 'import json, sys; json.load(open(sys.argv[1]))' status.json
+fi
+use 1
+
+# ---- goes when told to, and nothing else does
+
+printf '\033[31m' >"$s/own/$(printf 'e\033[31m')"
+ok fmove purge -n n2:s
+[ "$(grep -c ' replaced .*\.old$' out)" -eq 2 ] && grep -q 'would remove 2 directories' out && grep -q 'a/\.fmove\..*\.old' out ||
+	bad "purge -n: $(cat out)"
+[ "$(asides_of)" -eq 2 ] || bad "purge -n removed something"
+ok fmove purge --json n2:s
+grep -q '"exit":0}' out && [ "$(grep -o '"path":' out | wc -l)" -eq 2 ] || bad "purge --json: $(cat out)"
+[ "$(asides_of)" -eq 0 ] || bad "purge left $(asides_of)"
+[ "$(cat "$s/a/t/version" "$s/b/version" "$s/own/f")" = "2
+2
+mine" ] || bad "purge removed what is no old version"
+ok fmove purge n2:s
+grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
+ok fmove df n2:s --json
+[ "$(value aside)" = 0 ] && [ "$(value used)" -lt 5000000 ] || bad "after it: $(cat out)"
+# More than one page of them.
+for i in $(seq 19); do
+	ok fmove put -r --replace v n2:s/many
+	rm -rf v && mkdir v && echo "$i" >v/version
+done
+[ "$(asides_of)" -eq 18 ] || bad "$(asides_of) instead of 18 are kept aside"
+ok fmove purge -n n2:s
+grep -q 'would remove 18 directories' out && [ "$(grep ' replaced ' out | sort -u | wc -l)" -eq 18 ] || bad "pages: $(cat out)"
+ok fmove purge n2:s
+grep -q ': removed 18 directories' out || bad "pages: $(cat out)"
+
+# ---- mistakes, and who may
+
+no 2 'leave out the path' fmove purge n2:s/b
+no 2 'leave out the path' fmove df n2:s/b
+no 2 'too few' fmove purge
+no 2 'NODE' fmove df /tmp
+no 1 'no store x' fmove purge n2:x
+no 1 'no store x' fmove df n2:x
+no 1 'no node n9' fmove df n9
+
+# ---- found again by a daemon that starts
+
+replaced b 3
+old=$(find "$s" -maxdepth 1 -name '.fmove.*.old')
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+reachable 2
+looked_through() {
+	fmove df n2:s --json | grep -q '"counting":false'
+}
+await looked_through || bad "the store is never looked through: $(fmove df n2:s --json)"
+[ -d "$old" ] || bad "what is kept aside went by itself"
+
+# ---- goes by itself, the oldest first, when a quota needs it
+
+ok fmove purge n2:s
+[ "$(asides_of)" -eq 0 ] || bad "what an earlier daemon left is not found: $(asides_of)"
+random 6000000 unfinished
+fmove put --quiet --limit 1MiB unfinished n2:s/unfinished 2>/dev/null &
+put=$!
+journaled "$s"
+kill -KILL $put
+wait $put 2>/dev/null
+ended unfinished
+part=$(find "$s" -maxdepth 1 -name '.fmove.*.part')
+[ -f "$part" ] || bad "nothing unfinished is left: the test looks at nothing"
+replaced b 4
+replaced c 1
+replaced c 2
+first=$(find "$s" -maxdepth 1 -name '.fmove.*.old' -printf '%C@ %p\n' | sort -n | head -n 1 | cut -d ' ' -f 2)
+ok fmove df n2:s --json
+room=$(value free)
+kept=$(asides_of)
+random $((room + 1000000)) big
+ok fmove put big n2:s/big
+[ -e "$first" ] && bad "the oldest is still there"
+[ "$(asides_of)" -lt "$kept" ] && [ "$(asides_of)" -gt 0 ] || bad "of $kept that were kept aside $(asides_of) are left"
+grep -q 'removed .*\.old to make room' "$dir/c/n2/log" || bad "the log does not say what went: $(tail -n 3 "$dir/c/n2/log")"
+[ "$(cat "$s/own/f" "$s/c/version")" = "mine
+2" ] || bad "something of the user's went"
+# With nothing more to remove it is refused, with the numbers and what to do.
+random 19000000 huge
+no 6 'over the store.s quota: 19000000 bytes are needed' fmove put huge n2:s/huge
+[ "$(asides_of)" -eq 0 ] || bad "it was refused while something was kept aside"
+[ "$(cat "$s/own/f" "$s/c/version" "$s/b/version")" = "mine
+2
+4" ] && cmp big "$s/big" || bad "something of the user's went"
+[ -f "$part" ] || bad "what is unfinished went"
+ok fmove rm n2:s/big
+ok fmove put --json unfinished n2:s/unfinished
+[ "$(json resumed_bytes out)" -gt 0 ] || bad "what was unfinished is not gone on with: $(cat out)"
+same unfinished "$s/unfinished"
+
+# ---- the same for a file system that is full
+
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/null; then
+	trap 'umount -l "$s"; down' EXIT
+	sed -i 's/quota = "20MiB";//' "$dir/c/n2/fmove.conf"
+	"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
+	reachable 2
+	replaced t 1
+	replaced t 2
+	replaced t 3
+	[ "$(asides_of)" -eq 2 ] || bad "two are kept aside there: $(ls -lA "$s")"
+	random 9000000 nine
+	ok fmove put nine n2:s/nine
+	[ "$(asides_of)" -eq 0 ] || bad "what is kept aside is there still"
+	[ "$(cat "$s/t/version")" = 3 ] && same nine "$s/nine"
+	no 1 'no space: 9000000 bytes are needed, [0-9]+ are free' fmove put nine n2:s/again
+	ok fmove rm n2:s/nine
+	# By the files of a tree, one by one.
+	replaced t 4
+	replaced t 5
+	mkdir files
+	for i in $(seq 90); do
+		head -c 100000 v/data >"files/$i"
+	done
+	ok fmove put -r files n2:s/files
+	same_tree files "$s/files"
+	[ "$(cat "$s/t/version")" = 5 ] || bad "the version that counts went"
+	no_trees "$s"
+else
+	echo "SKIP: nothing can be mounted: full file systems are not tested"
+fi
