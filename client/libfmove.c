@@ -838,6 +838,8 @@ static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct f
 		put_begin(c, w, t->name, t->opts);
 		fm_jw_u64(w, "dev", t->dev);
 		fm_jw_u64(w, "ino", t->ino);
+		if (t->bytes > 0)
+			fm_jw_u64(w, "tree_bytes", t->bytes);
 	} else {
 		get_begin(c, w, t->name, t->opts);
 	}

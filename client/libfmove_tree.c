@@ -5,6 +5,7 @@
  */
 #include "client/libfmove_tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "mover/api_exit.h"
 #include "mover/base/err.h"
 #include "mover/tree/channel.h"
+#include "mover/tree/exclude.h"
+#include "mover/tree/scan.h"
 #include "mover/tree/tree.h"
 
 static int fail_as(struct fmove_error *err, const struct fm_err *why)
@@ -74,6 +77,56 @@ static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm
 	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
 }
 
+/* What of a file takes room for sure: holes do not, and a name of a file that has others does only once. */
+static uint64_t bytes_of(const struct fm_scan_met *met)
+{
+	uint64_t bytes, blocks;
+	struct stat st;
+
+	if (met->type != DT_REG || fstatat(met->dir->fd, met->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 1)
+		return 0;
+	blocks = (uint64_t)st.st_blocks * 512;
+	bytes = (uint64_t)st.st_size < blocks ? (uint64_t)st.st_size : blocks;
+	return bytes / st.st_nlink;
+}
+
+/*
+ * What the files take at least, for the far end to refuse it before the first byte comes. Best effort: what is wrong with the directory is said by who
+ * sends it.
+ */
+static uint64_t count_bytes(int dir_fd, const struct fm_exclude *exclude)
+{
+	struct fm_scan_opts opts = { .exclude = exclude };
+	struct fm_scan *scan = NULL;
+	struct fm_scan_met met;
+	struct fm_err err = { 0 };
+	uint64_t bytes = 0;
+	int ret = dup_dir(dir_fd, &err);
+
+	opts.root = ret < 0 ? NULL : fm_scan_dir_new(ret, "", 0);
+	if (opts.root)
+		scan = fm_scan_new(&opts);
+	while (scan && (ret = fm_scan_next(scan, &met, &err)) > 0)
+		bytes += bytes_of(&met);
+	fm_scan_free(scan);
+	fm_scan_dir_put(opts.root);
+	return ret == 0 && bytes <= INT64_MAX ? bytes : 0;
+}
+
+/* Of an update nobody knows how much will come. */
+static uint64_t announced(int dir_fd, const struct fmove_tree_options *o)
+{
+	struct fm_exclude exclude;
+	struct fm_err err;
+	uint64_t bytes;
+
+	if ((o && (o->is_update || o->has_checksums || o->is_dry_run)) || fm_exclude_init(&exclude, o ? o->excludes : NULL, &err) < 0)
+		return 0;
+	bytes = count_bytes(dir_fd, &exclude);
+	fm_exclude_free(&exclude);
+	return bytes;
+}
+
 static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_tree *tree;
@@ -105,6 +158,7 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, c
 	struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
 	struct fmove_error own;
 
+	t.bytes = announced(dir_fd, tree);
 	return put_tree(c, dir_fd, &t, result, err ? err : &own);
 }
 

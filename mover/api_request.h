@@ -85,6 +85,7 @@ struct fm_api_request {
 	size_t local_path_len;
 	size_t file_len;
 	size_t path_len;
+	uint64_t tree_bytes;
 	size_t after_len;
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];

@@ -185,6 +185,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			 .has_checksums = a->has_checksums,
 			 .is_delete = a->is_delete,
 			 .is_dry = a->is_dry,
+			 .tree_bytes = a->tree_bytes,
 			 .rate_bytes = a->rate_bytes,
 			 .timeout_ns = a->timeout_ms * FM_NS_PER_MS },
 		.end = a->is_store ? FM_QUEUE_STORE : FM_QUEUE_FD,

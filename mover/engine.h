@@ -162,6 +162,7 @@ struct fm_job_opts {
 	bool has_checksums;		/* ... by content */
 	bool is_delete;			/* ... and what only that version has goes; else it is kept */
 	bool is_dry;			/* say what would be sent, change nothing */
+	uint64_t tree_bytes;		/* put of a tree: that its files take at least; 0: not known */
 	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
 };
 

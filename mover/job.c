@@ -673,6 +673,7 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	j->is_delete = o->is_delete;
 	j->has_checksums = o->has_checksums;
 	j->is_dry = o->is_dry;
+	j->tree_bytes = o->tree_bytes;
 	fm_job_tree_listen(j);
 }
 

@@ -86,6 +86,7 @@ struct fm_job {
 
 	/* A tree. Its large files are jobs too, which have a parent. */
 	bool is_tree;
+	uint64_t tree_bytes;		/* that its files take at least; 0: not known */
 	bool is_update;
 	bool is_delete;
 	bool has_checksums;

@@ -222,6 +222,8 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	if (fm_job_set_peers_tree(j) < 0)
 		return -EBUSY;
 	j->attr.type = FM_NODE_DIR;
+	j->tree_bytes = m->size == FM_WIRE_SIZE_UNKNOWN ? 0 : m->size;
+	j->attr.size = j->create.size = FM_SIZE_UNKNOWN;
 	j->create.is_resumable = false;	/* the tree is told its source when it is created */
 	j->is_update = m->flags & FM_WIRE_PUT_UPDATE;
 	j->is_delete = m->flags & FM_WIRE_PUT_DELETE;

@@ -47,7 +47,7 @@ void fm_job_source_start(struct fm_job *j)
 
 	p->flags = put_flags(j);
 	p->xfer = j->id;
-	p->size = j->attr.size;
+	p->size = j->is_tree && j->tree_bytes > 0 ? j->tree_bytes : j->attr.size;
 	p->chunk = j->chunk;
 	p->mode = j->is_tree ? 0 : j->attr.mode & 0777;
 	p->mtime_ns = j->is_tree ? 0 : j->attr.mtime_ns;

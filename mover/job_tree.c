@@ -394,7 +394,8 @@ int fm_job_tree_create(struct fm_job *j)
 				      .has_checksums = j->has_checksums,
 				      .is_dry = j->is_dry,
 				      .is_durable = j->is_durable,
-				      .has_digests = !j->engine->o.is_unchecked };
+				      .has_digests = !j->engine->o.is_unchecked,
+				      .bytes = j->tree_bytes };
 
 	if (!store->ops->create_tree)
 		return fm_err_set(&j->work_err, -EOPNOTSUPP, "store %s has no directories", store->name);

@@ -412,6 +412,20 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	return 0;
 }
 
+static void take_opts(struct request *r, const struct fm_request_opts *o)
+{
+	r->is_ours = true;
+	r->verb = o->verb;
+	r->is_recursive = o->is_recursive;
+	r->is_dry = o->is_dry;
+	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
+	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
+	r->who = o->who;
+	r->who.peer = NULL;
+	if (o->timeout_ns)
+		r->deadline_ns = fm_engine_now(r->engine) + o->timeout_ns;
+}
+
 int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void (*done)(void *ctx, const struct fm_request_result *result),
 		     void *ctx, struct fm_err *err)
 {
@@ -438,18 +452,9 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 		return ret < 0 ? ret : fm_err_sys(err, -ENOMEM, "allocate the request");
 	}
 	r->place = place;
-	r->is_ours = true;
-	r->verb = o->verb;
-	r->is_recursive = o->is_recursive;
-	r->is_dry = o->is_dry;
-	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
-	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
-	r->who = o->who;
-	r->who.peer = NULL;
+	take_opts(r, o);
 	r->done = done;
 	r->ctx = ctx;
-	if (o->timeout_ns)
-		r->deadline_ns = fm_engine_now(e) + o->timeout_ns;
 	if (is_local && is_any_store) {
 		r->is_any_store = true;
 		start_next_store(r);

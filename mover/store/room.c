@@ -56,19 +56,6 @@ int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 	return ret;
 }
 
-void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
-{
-	do
-		if (fm_space_check(dir->root, bytes + AHEAD_BYTES, NULL) != -ENOSPC)
-			return;
-	while (fm_aside_drop_oldest(dir, dir->root) > 0);
-}
-
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Where the file system has no limit, or does not tell, there is none. */
 static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
 {
@@ -87,6 +74,47 @@ static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
 	out->free = fs.f_bavail * block;
 	out->used = (fs.f_blocks - fs.f_bfree) * block;
 	return 0;
+}
+
+/* -ENOSPC: they do not fit beside what other trees were promised. */
+static int check_whole(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	uint64_t promised = atomic_load(&dir->usage.trees);
+	struct fm_store_space s = { 0 };
+	int ret = look_at_disk(fd, &s, err);
+
+	if (ret < 0 || s.free == UINT64_MAX || (promised < s.free && bytes <= s.free - promised))
+		return ret;
+	return fm_err_set(err, -ENOSPC, "no space for the directory: its files take %llu bytes at least, %llu are free, of which %llu are promised to others; "
+			  "fmove df shows what stores have, fmove purge removes what they keep aside",
+			  (unsigned long long)bytes, (unsigned long long)s.free, (unsigned long long)promised);
+}
+
+int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	do
+		ret = check_whole(dir, fd, bytes, err);
+	while (has_made_room(dir, ret, fd));
+	if (ret == 0)
+		ret = fm_room_ask(dir, bytes, err);
+	if (ret == 0)
+		fm_usage_promise(&dir->usage, bytes);
+	return ret;
+}
+
+void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
+{
+	do
+		if (fm_space_check(dir->root, bytes + AHEAD_BYTES, NULL) != -ENOSPC)
+			return;
+	while (fm_aside_drop_oldest(dir, dir->root) > 0);
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err)

@@ -23,6 +23,12 @@ int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 
 /*
+ * Promise room to a tree that is to come, all of it: its directory is that of fd. Room that other trees were promised is not free. -ENOSPC, -EDQUOT
+ * with the numbers and what to do. Then fm_usage_keep_promise() or fm_usage_break_promise().
+ */
+int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
+
+/*
  * A file of a tree is made just now: if the file system is all but full, what is kept aside goes. Best effort: whether there is room after that,
  * who writes it hears.
  */

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +20,22 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
+#include "mover/tree/staging.h"
 
-static void tree_closed(void *ctx)
+static void source_closed(void *ctx)
 {
 	fm_store_dir_put(ctx);
 }
 
-/* The end becomes a file that keeps the store alive. */
-static int wrap(struct fm_store_dir *dir, const struct fm_who *who, struct fm_tree *tree, struct fm_file **out, struct fm_err *err)
+/* The end becomes a file that keeps the store alive: closed(ctx) gives that up, also after an error. */
+static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(void *ctx), void *ctx, struct fm_file **out, struct fm_err *err)
 {
-	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = tree_closed, .ctx = dir,
+	const struct fm_tree_file_opts opts = { .tree = tree, .threads = fm_tree_file_threads(), .closed = closed, .ctx = ctx,
 						.who = who->peer ? fm_share_name(who->peer) : fm_share_user(who->uid) };
 	int ret = fm_tree_file_new(&opts, out, err);
 
 	if (ret < 0)
-		fm_store_dir_put(dir);
+		closed(ctx);
 	return ret;
 }
 
@@ -65,14 +67,54 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		fm_store_dir_put(dir);
 		return ret;
 	}
-	return wrap(dir, who, tree, out, err);
+	return wrap(who, tree, source_closed, dir, out, err);
 }
 
 /* ------------------------------------------------------------------------------------------------ sinks */
 
+/* A tree that comes. */
+struct incoming {
+	struct fm_store_dir *dir;
+	_Atomic uint64_t promised;	/* and not there yet */
+};
+
+static struct incoming *incoming_new(struct fm_store_dir *dir, struct fm_err *err)
+{
+	struct incoming *in = fm_sys_alloc(sizeof(*in));
+
+	if (!in) {
+		(void)fm_err_sys(err, -ENOMEM, "allocate the tree");
+		return NULL;
+	}
+	in->dir = dir;
+	atomic_init(&in->promised, 0);
+	fm_store_dir_get(dir);
+	return in;
+}
+
+static void sink_closed(void *ctx)
+{
+	struct incoming *in = ctx;
+
+	fm_usage_break_promise(&in->dir->usage, atomic_load(&in->promised));
+	fm_store_dir_put(in->dir);
+	free(in);
+}
+
+/* So much of what is asked for was promised. */
+static uint64_t take_promised(struct incoming *in, uint64_t bytes)
+{
+	uint64_t left = atomic_load(&in->promised), taken;
+
+	do
+		taken = bytes < left ? bytes : left;
+	while (!atomic_compare_exchange_weak(&in->promised, &left, left - taken));
+	return taken;
+}
+
 static void tree_used(void *ctx, int64_t bytes)
 {
-	struct fm_store_dir *dir = ctx;
+	struct fm_store_dir *dir = ((struct incoming *)ctx)->dir;
 
 	if (bytes >= 0)
 		fm_usage_add(&dir->usage, (uint64_t)bytes);
@@ -82,10 +124,17 @@ static void tree_used(void *ctx, int64_t bytes)
 
 static int tree_take(void *ctx, uint64_t bytes, struct fm_err *err)
 {
-	struct fm_store_dir *dir = ctx;
+	struct incoming *in = ctx;
+	uint64_t promised = take_promised(in, bytes);
+	int ret = 0;
 
-	fm_room_ahead(dir, bytes);
-	return fm_room_take(dir, bytes, err);
+	fm_usage_keep_promise(&in->dir->usage, promised);
+	fm_room_ahead(in->dir, bytes);
+	if (promised < bytes)
+		ret = fm_room_take(in->dir, bytes - promised, err);
+	if (ret < 0)
+		fm_usage_sub(&in->dir->usage, promised);
+	return ret;
 }
 
 /* What a tree replaced is beside it now, under that name. */
@@ -96,7 +145,7 @@ static void tree_put_aside(void *ctx, const char *path, const char *name)
 	int len = snprintf(aside, sizeof(aside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
 
 	if (len > 0 && (size_t)len < sizeof(aside))
-		fm_aside_add(ctx, aside);
+		fm_aside_add(((struct incoming *)ctx)->dir, aside);
 }
 
 /* What is at the final name now may be replaced by a tree. */
@@ -117,6 +166,30 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 		return fm_err_set(err, -EEXIST, "directory \"%s\" exists; --update merges into it, --replace puts this one in its place, and a / "
 				  "at the end of the name puts it inside", fm_path_show(path, &shown));
 	return 0;
+}
+
+/*
+ * What is sure not to fit is refused before the first byte. Of an update nobody knows how much will come. What an earlier try left there counts as there:
+ * if it should be of no use, it goes.
+ */
+static int promise_whole(struct incoming *in, const struct fm_path_parent *parent, const struct fm_create_tree *how, struct fm_err *err)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+	struct fm_staging_info earlier;
+	uint64_t there = 0;
+	int ret;
+
+	if (how->bytes == 0 || how->is_update || how->is_dry || strlen(parent->name) > FM_STAGING_FINAL_MAX)
+		return 0;
+	fm_staging_name(FM_STAGING_TREE, parent->name, name);
+	if (fm_staging_peek(parent->fd, name, &earlier) == 0 && earlier.has_journal)
+		there = earlier.bytes_there;
+	if (how->bytes <= there)
+		return 0;
+	ret = fm_room_promise(in->dir, parent->fd, how->bytes - there, err);
+	if (ret == 0)
+		atomic_store(&in->promised, how->bytes - there);
+	return ret;
 }
 
 static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_who *who,
@@ -144,22 +217,27 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.take = tree_take,
 		.used = tree_used,
 		.put_aside = tree_put_aside,
-		.ctx = dir,
 	};
+	struct incoming *in;
 	struct fm_tree *tree;
 	int ret = check_target(parent, path, how->may_replace || how->is_update, err);
 
-	if (ret < 0) {
+	in = ret == 0 ? incoming_new(dir, err) : NULL;
+	if (!in) {
 		close(parent->fd);
-		return ret;
+		return ret < 0 ? ret : -ENOMEM;
 	}
-	fm_store_dir_get(dir);
-	ret = fm_tree_sink_new(&opts, &tree, err);
+	opts.ctx = in;
+	ret = promise_whole(in, parent, how, err);
+	if (ret < 0)
+		close(parent->fd);
+	else
+		ret = fm_tree_sink_new(&opts, &tree, err);
 	if (ret < 0) {
-		fm_store_dir_put(dir);
+		sink_closed(in);
 		return ret;
 	}
-	return wrap(dir, who, tree, out, err);
+	return wrap(who, tree, sink_closed, in, out, err);
 }
 
 /* A dry run makes nothing: where there is no directory to look into, it looks for a name that never is. */

@@ -143,6 +143,23 @@ void fm_usage_sub(struct fm_usage *usage, uint64_t bytes)
 		lower(&usage->used, bytes);
 }
 
+void fm_usage_promise(struct fm_usage *usage, uint64_t bytes)
+{
+	atomic_fetch_add(&usage->trees, bytes);
+}
+
+void fm_usage_break_promise(struct fm_usage *usage, uint64_t bytes)
+{
+	lower(&usage->trees, bytes);
+	lower(&usage->reserved, bytes);
+}
+
+void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes)
+{
+	fm_usage_add(usage, bytes);
+	fm_usage_break_promise(usage, bytes);
+}
+
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
 {
 	int ret = fm_usage_reserve(usage, bytes);

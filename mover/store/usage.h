@@ -23,6 +23,7 @@ struct fm_usage {
 	uint64_t quota;			/* 0: none, and nothing is counted */
 	_Atomic uint64_t used;
 	_Atomic uint64_t reserved;	/* counted without a quota, too: people ask what is promised */
+	_Atomic uint64_t trees;		/* of `reserved`, promised to trees: nothing is set aside for it on the disk */
 	_Atomic uint64_t added;		/* ever */
 	_Atomic uint64_t counted_ns;
 };
@@ -39,6 +40,14 @@ int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err
 
 /* The same, and they are used then. */
 int fm_usage_take(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
+
+/*
+ * A tree is promised room as a whole: the promise is part of what is reserved. fm_usage_keep_promise(): so much of it is used now; fm_usage_break_promise():
+ * will not be.
+ */
+void fm_usage_promise(struct fm_usage *usage, uint64_t bytes);	/* behind fm_usage_ask() */
+void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes);
+void fm_usage_break_promise(struct fm_usage *usage, uint64_t bytes);
 
 /* Files came or went. */
 void fm_usage_add(struct fm_usage *usage, uint64_t bytes);

@@ -169,7 +169,7 @@ enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1,
 /*
  * PUT
  *   4  8 xfer    the initiator's number, not 0; the top bit is set if the initiator accepted the control connection
- *  12  8 size    or SIZE_UNKNOWN        20  4 chunk   bytes of a whole chunk; a power of two
+ *  12  8 size    or SIZE_UNKNOWN; TREE: what its files take at least, or SIZE_UNKNOWN   20  4 chunk   bytes of a whole chunk; a power of two
  *  24  4 mode    permission bits        28  8 mtime_ns
  *  36  4 uid  40  4 gid   of the caller at the source, as the peer says
  *  44  1 durability   45 3 zero

@@ -61,7 +61,7 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if (!fm_wire_is_chunk(p->chunk) || p->mode > FM_WIRE_MODE_MAX || p->durability > FM_WIRE_DURABLE_MEMORY)
 		return -ERANGE;
-	if ((p->flags & FM_WIRE_PUT_TREE) && (p->size != FM_WIRE_SIZE_UNKNOWN || p->tree != 0))
+	if ((p->flags & FM_WIRE_PUT_TREE) && p->tree != 0)
 		return -ERANGE;
 	if (!(p->flags & FM_WIRE_PUT_TREE) && (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY | FM_WIRE_PUT_DELETE)))
 		return -EPROTO;

@@ -151,6 +151,9 @@ same unfinished "$s/unfinished"
 
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/null; then
+	promised_nothing() {
+		fmove df n2:s --json | grep -q '"promised":0'
+	}
 	trap 'umount -l "$s"; down' EXIT
 	sed -i 's/quota = "20MiB";//' "$dir/c/n2/fmove.conf"
 	"$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start again"
@@ -165,6 +168,27 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	[ "$(cat "$s/t/version")" = 3 ] && same nine "$s/nine"
 	no 1 'no space: 9000000 bytes are needed, [0-9]+ are free' fmove put nine n2:s/again
 	ok fmove rm n2:s/nine
+	# A tree as a whole, before its first byte: nothing of it lies there then. What running ones were promised is not free.
+	mkdir whole
+	for i in 1 2 3 4; do
+		head -c 2500000 nine >"whole/$i"
+	done
+	head -c 2100000 nine >whole/5
+	no 1 'no space for the directory: its files take 12100000 bytes at least, [0-9]+ are free.*fmove df.*fmove purge' fmove put -r whole n2:s/whole
+	[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')" ] || bad "refused, but something is left: $(ls -lA "$s")"
+	ok fmove put -r --exclude '[345]' whole n2:s/whole
+	ok fmove rm -r n2:s/whole
+	mkdir slow && split -b 100000 nine slow/ && rm slow/c*
+	fmove put -r --quiet --limit 1MiB slow n2:s/slow &
+	put=$!
+	moved slow 1
+	ok fmove df n2:s --json
+	[ "$(value promised)" -gt 1000000 ] || bad "nothing is promised: $(cat out)"
+	no 1 'no space for the directory.* promised to others' fmove put -r --exclude '[45]' whole n2:s/whole
+	kill -TERM $put
+	wait $put
+	ended slow
+	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
 	# By the files of a tree, one by one.
 	replaced t 4
 	replaced t 5
