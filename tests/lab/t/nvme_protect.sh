@@ -2,9 +2,10 @@
 # guests: 2
 # disks: 1 512M
 #
-# Goal:   a sealed namespace is write protected, so that no host can write to it, and writable again for its writer after unseal, wherever
-#         the supervisor was killed on the way. What somebody else protects is not mounted read-write, and says why. A volume is mounted
-#         as ever where the target has no reservations; where it has them (Linux 6.13), its host alone can write to it.
+# Goal:   a sealed namespace is write protected, so that no host can write to it, also after the target was made anew, and writable again
+#         for its writer after unseal, wherever the supervisor was killed on the way. What somebody else protects is not mounted
+#         read-write, and says why. A volume is mounted as ever where the target has no reservations; where it has them (Linux 6.13), its
+#         host alone can write to it.
 # Method: guest 1 has the target and is the writer; guest 2 is another host, which writes behind the end of the file system. Both go on from
 #         one sync_point to the next. LAB_ROUNDS: how often the supervisor is killed while it seals and unseals.
 
@@ -121,6 +122,19 @@ first_mount() {
 	sync_point seen
 }
 
+# As after a restart, with the other connections on it: nvmet has forgotten what it kept.
+target_again() {
+	nvmet_hide 1 $NQN
+	nvmet_ns_down $NQN 1
+	nvmet_ns $NQN 1 /dev/lab/disk1 $UUID
+	nvmet_show 1 $NQN
+}
+
+# asked_again COUNT WORDS: that the log has it so often.
+asked_again() {
+	[ "$(grep -c "the target $2 (asked again" $D/log)" -ge "$1" ]
+}
+
 # Also after the supervisor was killed, and connected anew.
 seal() {
 	check fmn seal data --wait ${HANG_S}s
@@ -134,6 +148,10 @@ seal() {
 	check fmn up data --wait ${HANG_S}s
 	wait_for is_read_only
 	is is_write_protected true || fail "after down and up it is not said to be protected"
+	before=$(grep -c "the target protects what is sealed (asked again" $D/log)
+	target_again
+	wait_for asked_again $((before + 1)) "protects what is sealed"
+	is is_write_protected true || fail "the target was away, and does not protect it"
 	fmn status data
 	sync_point sealed
 	sync_point tried
