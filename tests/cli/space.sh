@@ -9,9 +9,9 @@ export FM_CLUSTER_STORE='old_keep = "1h"; quota = "20MiB";'
 up 2
 s=$(store 2)
 
-# asides [DIR]: how many replaced directories lie there.
-asides_of() {
-	find "${1:-$s}" -name '.fmove.*.old' | wc -l
+# How many replaced directories lie in n2:s.
+asides_there() {
+	find "$s" -name '.fmove.*.old' | wc -l
 }
 
 # replaced NAME VERSION: a tree of some 2 MB in n2:s is replaced by another.
@@ -34,7 +34,7 @@ replaced a/t 1
 replaced a/t 2
 replaced b 1
 replaced b 2
-[ "$(asides_of)" -eq 2 ] || bad "nothing is kept aside: $(find "$s")"
+[ "$(asides_there)" -eq 2 ] || bad "nothing is kept aside: $(find "$s")"
 ok fmove df n2:s --json
 [ "$(value aside_trees)" = 2 ] && [ "$(value aside)" -gt 4000000 ] && [ "$(value used)" -gt 8000000 ] && [ "$(value free)" -lt 13000000 ] ||
 	bad "two are kept aside: $(cat out)"
@@ -62,10 +62,10 @@ printf '\033[31m' >"$s/own/$(printf 'e\033[31m')"
 ok fmove purge -n n2:s
 [ "$(grep -c ' replaced .*\.old$' out)" -eq 2 ] && grep -q 'would remove 2 directories' out && grep -q 'a/\.fmove\..*\.old' out ||
 	bad "purge -n: $(cat out)"
-[ "$(asides_of)" -eq 2 ] || bad "purge -n removed something"
+[ "$(asides_there)" -eq 2 ] || bad "purge -n removed something"
 ok fmove purge --json n2:s
 grep -q '"exit":0}' out && [ "$(grep -o '"path":' out | wc -l)" -eq 2 ] || bad "purge --json: $(cat out)"
-[ "$(asides_of)" -eq 0 ] || bad "purge left $(asides_of)"
+[ "$(asides_there)" -eq 0 ] || bad "purge left $(asides_there)"
 [ "$(cat "$s/a/t/version" "$s/b/version" "$s/own/f")" = "2
 2
 mine" ] || bad "purge removed what is no old version"
@@ -78,7 +78,7 @@ for i in $(seq 19); do
 	ok fmove put -r --replace v n2:s/many
 	rm -rf v && mkdir v && echo "$i" >v/version
 done
-[ "$(asides_of)" -eq 18 ] || bad "$(asides_of) instead of 18 are kept aside"
+[ "$(asides_there)" -eq 18 ] || bad "$(asides_there) instead of 18 are kept aside"
 ok fmove purge -n n2:s
 grep -q 'would remove 18 directories' out && [ "$(grep ' replaced ' out | sort -u | wc -l)" -eq 18 ] || bad "pages: $(cat out)"
 ok fmove purge n2:s
@@ -110,7 +110,7 @@ await looked_through || bad "the store is never looked through: $(fmove df n2:s 
 # ---- goes by itself, the oldest first, when a quota needs it
 
 ok fmove purge n2:s
-[ "$(asides_of)" -eq 0 ] || bad "what an earlier daemon left is not found: $(asides_of)"
+[ "$(asides_there)" -eq 0 ] || bad "what an earlier daemon left is not found: $(asides_there)"
 random 6000000 unfinished
 fmove put --quiet --limit 1MiB unfinished n2:s/unfinished 2>/dev/null &
 put=$!
@@ -126,18 +126,18 @@ replaced c 2
 first=$(find "$s" -maxdepth 1 -name '.fmove.*.old' -printf '%C@ %p\n' | sort -n | head -n 1 | cut -d ' ' -f 2)
 ok fmove df n2:s --json
 room=$(value free)
-kept=$(asides_of)
+kept=$(asides_there)
 random $((room + 1000000)) big
 ok fmove put big n2:s/big
 [ -e "$first" ] && bad "the oldest is still there"
-[ "$(asides_of)" -lt "$kept" ] && [ "$(asides_of)" -gt 0 ] || bad "of $kept that were kept aside $(asides_of) are left"
+[ "$(asides_there)" -lt "$kept" ] && [ "$(asides_there)" -gt 0 ] || bad "of $kept that were kept aside $(asides_there) are left"
 grep -q 'removed .*\.old to make room' "$dir/c/n2/log" || bad "the log does not say what went: $(tail -n 3 "$dir/c/n2/log")"
 [ "$(cat "$s/own/f" "$s/c/version")" = "mine
 2" ] || bad "something of the user's went"
 # With nothing more to remove it is refused, with the numbers and what to do.
 random 19000000 huge
 no 6 'over the store.s quota: 19000000 bytes are needed' fmove put huge n2:s/huge
-[ "$(asides_of)" -eq 0 ] || bad "it was refused while something was kept aside"
+[ "$(asides_there)" -eq 0 ] || bad "it was refused while something was kept aside"
 [ "$(cat "$s/own/f" "$s/c/version" "$s/b/version")" = "mine
 2
 4" ] && cmp big "$s/big" || bad "something of the user's went"
@@ -161,10 +161,10 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	replaced t 1
 	replaced t 2
 	replaced t 3
-	[ "$(asides_of)" -eq 2 ] || bad "two are kept aside there: $(ls -lA "$s")"
+	[ "$(asides_there)" -eq 2 ] || bad "two are kept aside there: $(ls -lA "$s")"
 	random 9000000 nine
 	ok fmove put nine n2:s/nine
-	[ "$(asides_of)" -eq 0 ] || bad "what is kept aside is there still"
+	[ "$(asides_there)" -eq 0 ] || bad "what is kept aside is there still"
 	[ "$(cat "$s/t/version")" = 3 ] && same nine "$s/nine"
 	no 1 'no space: 9000000 bytes are needed, [0-9]+ are free' fmove put nine n2:s/again
 	ok fmove rm n2:s/nine
