@@ -73,7 +73,7 @@ struct fm_sink {
 	bool is_same;			/* nothing differs: it is not published */
 	pthread_mutex_t surveying;
 	bool is_surveyed;
-	uint64_t old_names;		/* of the old one, as far as that is known */
+	atomic_uint_least64_t old_names;	/* of the old one, as far as that is known: while one walks it another asks */
 	struct fm_err survey_err;
 	bool is_moved;			/* data has the .new name now */
 	int was[FM_SINK_WAS_MAX];	/* what earlier tries made; the last is the youngest */

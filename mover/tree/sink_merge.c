@@ -100,7 +100,7 @@ static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
 
 static int count_name(struct fm_merge *w, const struct fm_scan_met *met)
 {
-	w->call->s->old_names++;
+	atomic_fetch_add(&w->call->s->old_names, 1);
 	return check_mount(w, met);
 }
 

@@ -231,7 +231,7 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 /* What only the version that is there has: all of it that nothing met. */
 static void count_rest(const struct fm_sink *s, struct fm_tree_count *out)
 {
-	uint64_t rest = s->old_names > s->tally.met ? s->old_names - s->tally.met : 0;
+	uint64_t old = atomic_load(&s->old_names), rest = old > s->tally.met ? old - s->tally.met : 0;
 
 	if (s->old < 0 || !s->opts.is_dry)
 		return;
