@@ -176,25 +176,20 @@ json_t *fm_peers_write(const struct fm_peers *peers)
 
 int fm_peers_read(struct fm_peers *peers, const json_t *kept)
 {
-	struct fm_peers read = { 0 };
 	const char *node;
 	json_t *event;
 	int ret = 0;
 
 	json_object_foreach((json_t *)kept, node, event) {
-		int one = fm_peers_add(&read, event);
+		int one = fm_peers_add(peers, event);
 
 		ret = one < 0 ? one : ret;
 	}
-	for (unsigned i = 0; i < read.volume_count; i++) {
-		struct fm_peer_volume v = read.volumes[i];
-		int one;
-
-		v.is_stale = true;
-		one = add_volume(peers, &v);
-		ret = one < 0 ? one : ret;
-	}
-	fm_peers_clear(&read);
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		peers->volumes[i].is_stale = true;
+	free(peers->nodes);
+	peers->nodes = NULL;
+	peers->node_count = 0;
 	return ret;
 }
 

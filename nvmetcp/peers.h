@@ -54,7 +54,7 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
 /*
  * All that was said, as an object with an event for each node, for a file; NULL: no memory. And what such a file has: said
- * before, so all of it is stale, and no node is listed. -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
+ * before, so all of it is stale, and no node is listed; peers is zeroed. -EBADMSG, -E2BIG, -ENOMEM: some of it is not there.
  */
 json_t *fm_peers_write(const struct fm_peers *peers);
 int fm_peers_read(struct fm_peers *peers, const json_t *kept);
