@@ -2043,8 +2043,8 @@ static void test_seal_refused(void)
 	end();
 }
 
-/* Who was there and is silent may read still. */
-static void test_lost_reader(void)
+/* This node has sealed it, and n2 has it. */
+static void begin_read(void)
 {
 	begin_shared("n1", "n1");
 	start_supervisor();
@@ -2053,6 +2053,12 @@ static void test_lost_reader(void)
 	run_for(20 * S);
 	n2_says(true, false, 1);
 	run_for(20 * S);
+}
+
+/* Who was there and is silent may read still. */
+static void test_lost_reader(void)
+{
+	begin_read();
 	sim.is_silent = true;
 	run_for(20 * S);
 	CU_ASSERT_EQUAL(seal(false, false), -EBUSY);
@@ -2518,13 +2524,7 @@ static void test_other_writer(void)
 /* It said nothing when it was asked to leave, with files open there: what it has is in use until it says otherwise. */
 static void test_silent_reader(void)
 {
-	begin_shared("n1", "n1");
-	start_supervisor();
-	run_for(20 * S);
-	CU_ASSERT_EQUAL(seal(true, false), 0);
-	run_for(20 * S);
-	n2_says(true, false, 1);
-	run_for(20 * S);
+	begin_read();
 	CU_ASSERT_EQUAL(seal(false, false), 0);
 	sim.is_silent = true;
 	run_for(60 * S);
