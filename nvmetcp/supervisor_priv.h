@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
- * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are, supervisor_state.c keeps files, supervisor_show.c tells.
+ * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
+ * supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
