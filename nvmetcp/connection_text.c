@@ -306,6 +306,9 @@ static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_c
 		return FM_TROUBLE_NOT_ALLOWED;
 	if (strstr(log, "Connect command failed: authentication required"))
 		return FM_TROUBLE_SECRET;
+	/* A target that ended the connection instead of an answer about the secret; one that answered has an errno of its own. */
+	if (is_set(o->secret) && strstr(log, ": authentication failed"))
+		return FM_TROUBLE_SECRET;
 	if (strstr(log, "Connect command failed: controller is busy"))
 		return FM_TROUBLE_BUSY;
 	if (strstr(log, "but different hostid") || strstr(log, "but different hostnqn"))
@@ -313,10 +316,14 @@ static enum fm_connection_trouble kind_in_log(const char *log, const struct fm_c
 	return FM_TROUBLE_NONE;
 }
 
-static const char *secret_advice(const struct fm_connection_opts *o)
+static const char *secret_advice(int error, const struct fm_connection_opts *o)
 {
-	return is_set(o->secret) ? "its secret is not the one the target has for this host: compare them (the one of this host's NQN)" :
-				   "the target wants a secret (DH-HMAC-CHAP) and none is configured: set secret_file";
+	if (!is_set(o->secret))
+		return "the target wants a secret (DH-HMAC-CHAP) and none is configured: set secret_file";
+	if (error == -EIO)
+		return "the target ended the connection while the secret was checked: most likely it is not the one the target has for this "
+		       "host: compare them (the one of this host's NQN)";
+	return "its secret is not the one the target has for this host: compare them (the one of this host's NQN)";
 }
 
 enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_log, const struct fm_connection_opts *o,
@@ -340,7 +347,7 @@ enum fm_connection_trouble fm_connection_explain(int error, const char *kernel_l
 				 o->subsystem, o->host_nqn);
 		break;
 	case FM_TROUBLE_SECRET:
-		(void)fm_err_set(err, error, "subsystem %s: %s", o->subsystem, secret_advice(o));
+		(void)fm_err_set(err, error, "subsystem %s: %s", o->subsystem, secret_advice(error, o));
 		break;
 	case FM_TROUBLE_NQN:
 		(void)fm_err_set(err, error, "the target has no subsystem %s: `fmove nvme discover %s` shows those it has", o->subsystem,

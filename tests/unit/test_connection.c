@@ -228,6 +228,7 @@ static void test_troubles(void)
 	static const char wrong_nqn[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"" NQN "\"\n";
 	static const char not_allowed[] = "3,1,2,-;nvme nvme1: Connect for subsystem " NQN " is not allowed, hostnqn: x\n";
 	static const char two_ids[] = "3,1,2,-;nvme_fabrics: found same hostnqn " HOST_NQN " but different hostid 1-2-3\n";
+	static const char no_answer[] = "3,1,2,-;nvme nvme1: qid 0: authentication failed, error 880\n";
 	static const char of_another[] = "3,1,2,-;nvme nvme1: Connect Invalid Data Parameter, subsysnqn \"other\"\n";
 
 	check_trouble(-EHOSTUNREACH, "", NULL, FM_TROUBLE_UNREACHABLE, "10.77.0.2 port 4420");
@@ -239,6 +240,8 @@ static void test_troubles(void)
 	check_trouble(-EIO, of_another, NULL, FM_TROUBLE_REFUSED, "or does not allow");
 	check_trouble(-EIO, "", NULL, FM_TROUBLE_REFUSED, "or does not allow");
 	check_trouble(-EKEYREJECTED, "", SECRET, FM_TROUBLE_SECRET, "not the one the target has");
+	check_trouble(-EIO, no_answer, SECRET, FM_TROUBLE_SECRET, "most likely");
+	check_trouble(-EIO, no_answer, NULL, FM_TROUBLE_REFUSED, "or does not allow");
 	check_trouble(-ENOKEY, "", NULL, FM_TROUBLE_SECRET, "set secret_file");
 	check_trouble(-EOPNOTSUPP, "", SECRET, FM_TROUBLE_KERNEL, "DH-HMAC-CHAP");
 	check_trouble(-ENOENT, "", NULL, FM_TROUBLE_MODULE, "modprobe nvme_tcp");

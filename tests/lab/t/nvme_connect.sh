@@ -298,18 +298,15 @@ secrets() {
 	echo 1 > $NVMET/subsystems/$NQN/attr_allow_any_host
 }
 
-# Linux's target ends the connection of a host whose secret is wrong while its answer is on the way; when the answer loses, the host's
-# kernel waits for a minute for it. Then nobody has said anything of the secret, and it is tried again.
+# Linux's target ends the connection of a host whose secret is wrong while its answer is on the way. When the answer loses, the host's
+# kernel waits for as long as it waits for any answer of a controller, a minute unless told otherwise: past the helper's deadline.
 wrong_secret() {
-	local tries
+	local timeout=/sys/module/nvme_core/parameters/admin_timeout was
 
-	for tries in {1..4}; do
-		ask "$1"
-		[ "$(value code)" = $ETIMEDOUT ] || break
-		say "no answer about a wrong secret, try $tries"
-		wait_for has_no_helper
-	done
-	is_trouble secret "$1"
+	was=$(cat $timeout)
+	echo 8 > $timeout
+	trouble secret "$1"
+	echo "$was" > $timeout
 }
 
 has_no_helper() {
