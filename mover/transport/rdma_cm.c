@@ -774,6 +774,16 @@ void fm_rdma_free(struct fm_rdma *rdma)
 	free(rdma);
 }
 
+/* librdmacm opens a device for the id that is bound to it, and keeps it open. Opened here as well, its removal is looked out for. */
+static void watch_device(struct fm_rdma *rdma, const char *name)
+{
+	struct rdma_device *device;
+	struct fm_err err = { 0 };
+
+	if (fm_rdma_device_get(rdma, name, &device, &err) < 0)
+		fm_log_debug("rdma: %s", err.text);	/* who dials from it hears of it */
+}
+
 /* What binding an id to it finds is exactly what dialling from it would use. */
 bool fm_rdma_is_rail(struct fm_rdma *rdma, const struct fm_addr *addr, char name[FM_RAIL_NAME_MAX],
 		     uint32_t *speed_mbps)
@@ -781,15 +791,17 @@ bool fm_rdma_is_rail(struct fm_rdma *rdma, const struct fm_addr *addr, char name
 	struct sockaddr_storage sa = addr->sa;
 	struct ibv_port_attr port;
 	struct rdma_cm_id *id;
+	const char *device = NULL;
 	bool is_rail = false;
 
 	if (FM_FAULT("rdma.probe") || rdma_create_id(rdma->probe, &id, NULL, RDMA_PS_TCP) < 0)
 		return false;
 	fm_addr_set_port(&sa, 0);
-	if (rdma_bind_addr(id, (struct sockaddr *)&sa) == 0 && id->verbs &&
-	    ibv_query_port(id->verbs, id->port_num, &port) == 0 && port.state == IBV_PORT_ACTIVE) {
-		const char *device = ibv_get_device_name(id->verbs->device);
-
+	if (rdma_bind_addr(id, (struct sockaddr *)&sa) == 0 && id->verbs) {
+		device = ibv_get_device_name(id->verbs->device);
+		watch_device(rdma, device);
+	}
+	if (device && ibv_query_port(id->verbs, id->port_num, &port) == 0 && port.state == IBV_PORT_ACTIVE) {
 		is_rail = true;
 		snprintf(name, FM_RAIL_NAME_MAX, "%s", device);
 		*speed_mbps = fm_rdma_port_speed(device, id->port_num);

@@ -316,6 +316,29 @@ static void test_device_removed(void)
 	close_end(&a);
 }
 
+/*
+ * Goal:   a device that came late can be removed, though its address was looked at and nothing was ever dialled from it.
+ * Method: as above; RDMA_LATE is an address that RDMA_LATE_ADD makes a device for, and RDMA_LATE_DEL begins to remove it.
+ */
+static void test_late_device_removed(void)
+{
+	const char *late = getenv("RDMA_LATE"), *add = getenv("RDMA_LATE_ADD"), *del = getenv("RDMA_LATE_DEL");
+	char name[FM_RAIL_NAME_MAX], path[64];
+	struct fm_addr addr = { .prefix_len = 0 };
+	uint32_t speed;
+
+	if (!late || !add || !del) {
+		printf("(RDMA_LATE is not set) ... ");
+		return;
+	}
+	parse_addr(late, &addr.sa);
+	CU_ASSERT_EQUAL_FATAL(system(add), 0);
+	CU_ASSERT_TRUE_FATAL(UNTIL(fm_rdma_is_rail(node_a.rdma, &addr, name, &speed)));
+	CU_ASSERT_EQUAL_FATAL(system(del), 0);
+	(void)snprintf(path, sizeof(path), "/sys/class/infiniband/%s", name);
+	CU_ASSERT_TRUE(UNTIL(access(path, F_OK) < 0));
+}
+
 /* ---- limits ---- */
 
 static int drop_ipc_lock(void)
@@ -517,6 +540,7 @@ const struct fm_test rdma_failure_tests[] = {
 	{ "too little lockable memory is explained", test_memlock },
 	{ "stopping half-way leaves nothing", test_stop_half_made },
 	{ "every failure is told once and leaves nothing", test_faults },
+	{ "a device that was only looked at is let go when it is removed", test_late_device_removed },
 	{ "a device that is removed takes its connections with it", test_device_removed },
 };
 const size_t rdma_failure_count = sizeof(rdma_failure_tests) / sizeof(rdma_failure_tests[0]);

@@ -8,7 +8,8 @@
  *
  * check reads RDMA_A, RDMA_B (addresses of two RDMA ports of this machine that reach each other) and RDMA_NOBODY (an
  * address that an RDMA port here has a route to and where nobody is) from the environment, and, if they are there,
- * the shell commands RDMA_DELAY, RDMA_CUT, RDMA_MEND, RDMA_NARROW_A, RDMA_NARROW_B, RDMA_WIDEN and RDMA_REMOVE.
+ * the shell commands RDMA_DELAY, RDMA_CUT, RDMA_MEND, RDMA_NARROW_A, RDMA_NARROW_B, RDMA_WIDEN and RDMA_REMOVE, and
+ * RDMA_LATE (an address) with RDMA_LATE_ADD and RDMA_LATE_DEL.
  */
 #include <arpa/inet.h>
 #include <assert.h>

@@ -23,6 +23,13 @@ export RDMA_NARROW_A="ip link set eth-rxe0 mtu 1500"
 export RDMA_NARROW_B="ip link set eth-rxe1 mtu 1500"
 export RDMA_WIDEN="ip link set eth-rxe0 mtu 9000; ip link set eth-rxe1 mtu 9000"
 export RDMA_REMOVE="rdma link delete rxe1 > /dev/null 2>&1 &"
+export RDMA_LATE=10.1.2.1
+export RDMA_LATE_ADD="rdma link add rxe2 type rxe netdev late"
+export RDMA_LATE_DEL="rdma link delete rxe2 > /dev/null 2>&1 &"
+need_module dummy
+check ip link add late type dummy
+check ip link set late up
+check ip addr add $RDMA_LATE/24 dev late
 check timeout 400 "$transport" check
 say "behaviour: done"
 
