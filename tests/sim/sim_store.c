@@ -196,6 +196,12 @@ static void add_range(struct sim_file *f, struct fm_ranges *r, uint64_t offset, 
 		sim_fail(sim_of(f), "no memory for ranges");
 }
 
+/* Found damaged since, or written again because its sender was not told that it came: it needs no second entry. */
+static bool is_in_journal(const struct sim_file *f, uint64_t offset, uint64_t len)
+{
+	return fm_ranges_overlap(&f->damaged, offset, len) || fm_ranges_cover(&f->logged, offset, len);
+}
+
 /* The journal is at most a second behind (FM_JOB_LOG_NS): then come the engine's tick and what a worker takes for what it is at.
  * Nobody keeps a journal for who breaks the protocol. */
 static void check_journal(struct sim_file *f)
@@ -227,7 +233,7 @@ static int64_t finish_write(struct disk_io *d)
 	f->end = end > f->end ? end : f->end;
 	if (f->partial) {
 		add_range(f, &f->written, d->offset, d->io->len);
-		if (!fm_ranges_overlap(&f->damaged, d->offset, d->io->len))	/* the journal has that already */
+		if (!is_in_journal(f, d->offset, d->io->len))
 			check_journal(f);
 	}
 	if (f->file.is_stream)
