@@ -28,6 +28,7 @@
 #define UNLIKELY_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define UNLIKELY_WAIT_NS (30 * FM_NS_PER_S)
 #define BREAK_PAUSE_MAX_NS (30 * FM_NS_PER_S)
+#define BACK_AGAIN_NS (5 * FM_NS_PER_S)	/* pauses begin anew for a rail whose addresses come back, but not more often */
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
 #define LOOK_NS (2 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
@@ -156,6 +157,16 @@ static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const s
 	return free_place;
 }
 
+/* Somebody has put the cable in again: that it broke says nothing any more. One that comes and goes all the time does break. */
+static void come_back(struct fm_rail *rail, uint64_t now_ns)
+{
+	rail->is_gone = false;
+	if (rail->back_ns && now_ns < rail->back_ns + BACK_AGAIN_NS)
+		return;
+	rail->back_ns = rail->retry_ns = now_ns;
+	rail->dial_pause_ns = rail->break_pause_ns = PAUSE_MIN_NS;
+}
+
 static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
 {
 	struct fm_rails *r = &s->rails;
@@ -164,6 +175,8 @@ static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_ad
 	if (!rail || local->sa.ss_family != remote->sa.ss_family)
 		return;
 	if (rail < &r->rail[r->count] && is_pair(rail, kind, local, remote)) {
+		if (rail->is_gone)
+			come_back(rail, fm_engine_now(s->engine));
 		rail->is_listed = true;		/* it was there already, with what is known of it */
 		return;
 	}
@@ -247,6 +260,8 @@ static void list_rails(struct fm_session *s)
 		add_rdma(s, local, n);
 	if (r->remote.tcp_port && net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why))
 		add_tcp(s, local, n);
+	for (unsigned i = 0; i < r->count; i++)
+		r->rail[i].is_gone |= !r->rail[i].is_listed;
 	fm_rail_step(s);
 }
 

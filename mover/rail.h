@@ -37,6 +37,8 @@ struct fm_rail {
 	bool has_worked;
 	bool is_likely;			/* of one subnet, or was up before in this session */
 	bool is_listed;			/* both addresses are still there */
+	bool is_gone;			/* not, when we looked last */
+	uint64_t back_ns;		/* when they were there again, and it was dialled at once for that; 0: never */
 	bool is_renewing;		/* what of it is up is being ended by us: no reason to wait */
 	bool needs_tls;			/* the peer said that it takes plain TCP here, and then it did not */
 };

@@ -18,6 +18,7 @@
 #include "mover/transport/addr.h"
 #include "mover/transport/ctl.h"
 #include "mover/transport/listen.h"
+#include "mover/transport/netlink.h"
 #include "mover/transport/rdma.h"
 #include "mover/transport/tcp.h"
 #include "mover/transport/tls.h"
@@ -29,6 +30,7 @@ struct net {
 	struct fm_listener *listener;
 	struct fm_ctls ctls;
 	struct fm_tcp *tcp;
+	struct fm_netlink *netlink;	/* NULL: not started, or the kernel gives none */
 	struct fm_networks private_networks;
 	struct fm_rdma *rdma;		/* NULL: not to be had, no_rdma says why */
 	bool is_started, is_stopped;
@@ -213,9 +215,17 @@ static void net_start_rdma(struct net *net, const struct fm_net_events *events, 
 	net->ctls.rdma = NULL;
 }
 
+static void net_changed(void *ctx)
+{
+	struct net *net = ctx;
+
+	net->ctls.events->addrs_changed(net->ctls.ctx);
+}
+
 static int net_start(struct fm_net *base, const struct fm_net_events *events, void *ctx, struct fm_err *err)
 {
 	struct net *net = net_of(base);
+	struct fm_err why = { 0 };
 	int ret;
 
 	assert(events && !net->is_started && !net->is_stopped && net->domains == 0);
@@ -227,6 +237,8 @@ static int net_start(struct fm_net *base, const struct fm_net_events *events, vo
 	net->ctls.ctx = ctx;
 	fm_tcp_start(net->tcp, events, ctx);
 	net_start_rdma(net, events, ctx);
+	if (events->addrs_changed && fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
+		fm_log_warn("%s: what becomes of links is noticed every few seconds only", why.text);
 	return 0;
 }
 
@@ -236,6 +248,8 @@ static void net_stop(struct fm_net *base)
 
 	if (net->is_stopped)
 		return;
+	fm_netlink_close(net->netlink);
+	net->netlink = NULL;
 	net->ctls.events = NULL;
 	net->ctls.join = NULL;
 	fm_listener_stop(net->listener);

@@ -227,6 +227,9 @@ struct fm_net_events {
 	 * that was not NULL.
 	 */
 	void (*arrived)(void *ctx, void *tag, struct fm_conn *conn);
+
+	/* A link or an address of this machine is not what it was: look at addrs() again. As often as it happens. NULL: not wanted. */
+	void (*addrs_changed)(void *ctx);
 };
 
 struct fm_net_ops {

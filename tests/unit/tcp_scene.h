@@ -72,7 +72,7 @@ static inline void on_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	n->conn = conn;
 }
 
-static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived };
+static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived, NULL };
 
 static inline int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, bool is_tcp_allowed, struct fm_err *err)
 {

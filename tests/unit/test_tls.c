@@ -128,7 +128,7 @@ static void on_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	CU_FAIL("a data connection arrived");
 }
 
-static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived };
+static const struct fm_net_events net_events = { is_known, on_accepted, on_token, on_arrived, NULL };
 
 static int node_try(struct fm_loop *loop, struct node *n, uint8_t seed, const char *listen, struct fm_err *err)
 {
