@@ -100,6 +100,20 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
+static int check_addresses(const struct fm_config_peer *p, struct fm_err *err)
+{
+	for (unsigned i = 0; p->addresses[i]; i++) {
+		bool is_twice = strcmp(p->addresses[i], p->address) == 0;
+
+		for (unsigned j = 0; j < i; j++)
+			is_twice = is_twice || strcmp(p->addresses[i], p->addresses[j]) == 0;
+		if (is_twice)
+			return fm_err_set(err, -EINVAL, "%.200s:%u: peers.addresses: \"%s\" is said twice for \"%s\"; remove one", p->file,
+					  p->line, p->addresses[i], p->name);
+	}
+	return 0;
+}
+
 static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *p, struct fm_err *err)
 {
 	if (strcmp(p->name, cfg->node.name) == 0)
@@ -117,7 +131,7 @@ static int check_peer(const struct fm_config *cfg, const struct fm_config_peer *
 					  "its own (fmove keygen)",
 					  p->file, p->line, p->name, other->name);
 	}
-	return 0;
+	return check_addresses(p, err);
 }
 
 int fm_config_check(const struct fm_config *cfg, struct fm_err *err)

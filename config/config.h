@@ -25,6 +25,7 @@ struct fm_err;
 #define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */
 #define FM_CONFIG_STORES_MAX 64
 #define FM_CONFIG_PEERS_MAX 256
+#define FM_CONFIG_PEER_ADDRESSES_MAX 15		/* further ones of one peer */
 #define FM_CONFIG_VOLUMES_MAX 256
 #define FM_CONFIG_PATHS_MAX 7			/* further addresses of one volume */
 #define FM_CONFIG_NETWORKS_MAX 32		/* of mover.private_networks */
@@ -103,6 +104,7 @@ struct fm_config_store {
 struct fm_config_peer {
 	char *name;
 	char *address;			/* "HOST:PORT"; "" when it dials us */
+	char **addresses;		/* further ones; NULL-terminated */
 	uint8_t key[FM_CONFIG_KEY_LEN];
 	char *file;
 	unsigned line;

@@ -134,6 +134,8 @@ const struct fm_option fm_options[] = {
 	  "The peer's name, the node.name of its own configuration" },
 	{ "peers.address", FM_OPTION_ADDRESS, PEER(address), 0, 0, "", NULL, true,
 	  "Where to reach it; \"\": it dials this node" },
+	{ "peers.addresses", FM_OPTION_ADDRESSES, PEER(addresses), 0, FM_CONFIG_PEER_ADDRESSES_MAX, "", NULL, true,
+	  "Further addresses of it, over other cables, tried in turn; those it says itself when it is connected are tried too" },
 	{ "peers.key", FM_OPTION_KEY, PEER(key), 0, 0, NULL, NULL, true,
 	  "Its public key: what fmove keygen printed there" },
 

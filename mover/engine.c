@@ -225,7 +225,7 @@ struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_
 
 static bool is_unchanged(const struct fm_peer *p, const struct fm_peer_opts *o)
 {
-	return memcmp(p->key, o->key, FM_KEY_LEN) == 0 && p->port == o->port && strcmp(p->host, o->host ? o->host : "") == 0;
+	return memcmp(p->key, o->key, FM_KEY_LEN) == 0 && fm_reach_is_same(&p->reach, o);
 }
 
 int fm_engine_set_peer(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_err *err)
@@ -377,15 +377,16 @@ static void visit_rails(const struct fm_session *s, const struct fm_status_visit
 
 static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_status_visitor *v, void *ctx)
 {
-	char address[sizeof(p->host) + 16] = "";
+	const struct fm_way *first = p->reach.count > 0 && !p->reach.way[0].is_learned ? &p->reach.way[0] : NULL;
+	char address[sizeof(first->to.host) + 16] = "";
 	struct fm_peer_status st = { .name = p->name,
 				     .address = address,
 				     .is_connected = p->session != NULL,
 				     .last_error = p->last_error,
 				     .since_ns = fm_engine_now(e) - p->since_ns };
 
-	if (p->host[0])
-		(void)snprintf(address, sizeof(address), "%s:%u", p->host, p->port);
+	if (first)
+		(void)snprintf(address, sizeof(address), "%s:%u", first->to.host, first->to.port);
 	if (p->session)
 		st.conns = p->session->up[FM_KIND_TCP] + p->session->up[FM_KIND_RDMA];
 	v->peer(ctx, &st);

@@ -65,6 +65,14 @@ struct fm_volumes_here {
 	void *ctx;
 };
 
+#define FM_PEER_ADDRS_MAX 16		/* at which one peer is dialled: that the configuration names, and that it said itself */
+
+/* A node's name or address, and its port. */
+struct fm_endpoint {
+	char host[256];
+	uint16_t port;
+};
+
 struct fm_engine_env {
 	const struct fm_clock *clock;
 	const struct fm_random *random;
@@ -96,6 +104,8 @@ struct fm_peer_opts {
 	const char *host;			/* NULL: it dials us */
 	uint16_t port;
 	uint8_t key[FM_KEY_LEN];
+	const struct fm_endpoint *more;		/* further addresses of it, FM_PEER_ADDRS_MAX - 1 at most; tried in turn */
+	unsigned more_count;
 };
 
 /* env is copied; what it points to must outlive the engine. */

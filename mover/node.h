@@ -14,6 +14,7 @@
 #include "mover/lane.h"
 #include "mover/link.h"
 #include "mover/rate.h"
+#include "mover/reach.h"
 #include "mover/upkeep.h"
 #include "mover/wire/wire.h"
 
@@ -31,14 +32,14 @@ struct fm_peer {
 	struct fm_list at;
 	struct fm_engine *engine;
 	char name[FM_WIRE_NAME_MAX + 1];
-	char host[256];			/* "": it dials us */
-	uint16_t port;
+	struct fm_reach reach;		/* empty: it dials us */
 	uint8_t key[FM_KEY_LEN];
 	struct fm_session *session;	/* the one in use, HELLO done; or NULL */
 	struct fm_session *dialling;	/* the one being dialled; or NULL */
 	struct fm_timer dial_timer;
 	uint64_t backoff_ns;
 	uint64_t since_ns;
+	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
 };
 
@@ -111,6 +112,8 @@ void fm_peer_need(struct fm_peer *p);		/* a job waits: dial now, if that can hel
 void fm_peer_drop(struct fm_peer *p, const char *why);	/* end its sessions */
 /* A session said HELLO: make it the session of its peer, or retire it or the one there is. */
 void fm_peer_offer(struct fm_peer *p, struct fm_session *s);
+/* What it says of its addresses. */
+void fm_peer_learn(struct fm_peer *p, const struct fm_wire_addrs *said);
 void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *err);
 
 #endif

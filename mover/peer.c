@@ -31,21 +31,36 @@ static bool is_lower(const struct fm_peer *p)
 
 static void dial_later(struct fm_peer *p, uint64_t pause_ns);
 
-static void dial(struct fm_peer *p)
+/* The next address of this round. false: there is none. */
+static bool dial_next(struct fm_peer *p)
 {
-	if (p->session || p->dialling || !p->host[0] || p->engine->is_stopping)
-		return;
-	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
-	p->dialling = fm_session_dial(p);
+	struct fm_net *net = p->engine->env.net;
+	struct fm_addr own[FM_ADDRS_MAX];
+	struct fm_reach_dial to;
+
+	if (!fm_reach_next(&p->reach, own, net->ops->addrs(net, own, FM_ADDRS_MAX), &to))
+		return false;
+	p->dialling = fm_session_dial(p, &to);
 	if (!p->dialling)
 		dial_later(p, BACKOFF_MAX_NS);	/* no memory */
+	return true;
+}
+
+static void dial(struct fm_peer *p)
+{
+	if (p->session || p->dialling || p->reach.count == 0 || p->engine->is_stopping)
+		return;
+	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
+	p->round_err.code = 0;
+	if (!dial_next(p))
+		dial_later(p, BACKOFF_MAX_NS);	/* of what it said nothing is near: it may be, later */
 }
 
 static void dial_later(struct fm_peer *p, uint64_t pause_ns)
 {
 	uint32_t r;
 
-	if (!p->host[0] || p->engine->is_stopping)
+	if (p->reach.count == 0 || p->engine->is_stopping)
 		return;
 	p->engine->env.random->fill(p->engine->env.random->ctx, &r, sizeof(r));
 	pause_ns += pause_ns / 4 * (r % 256) / 256;	/* so that nodes which lost each other do not dial in step */
@@ -61,16 +76,22 @@ int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_pee
 {
 	struct fm_peer *p;
 
-	if (strlen(o->name) > FM_WIRE_NAME_MAX || (o->host && strlen(o->host) >= sizeof(p->host)))
-		return fm_err_set(err, -EINVAL, "peer %s: name or address is too long", o->name);
+	int ret;
+
+	if (strlen(o->name) > FM_WIRE_NAME_MAX)
+		return fm_err_set(err, -EINVAL, "peer %s: its name is too long", o->name);
 	p = FM_FAULT("peer.new") ? NULL : calloc(1, sizeof(*p));
 	if (!p)
 		return fm_err_sys(err, -ENOMEM, "allocate peer %s", o->name);
+	ret = fm_reach_init(&p->reach, o, err);
+	if (ret < 0) {
+		fm_err_wrap(err, "peer %s", o->name);
+		free(p);
+		return ret;
+	}
 	p->engine = e;
 	fm_list_init(&p->at);
 	(void)snprintf(p->name, sizeof(p->name), "%s", o->name);
-	(void)snprintf(p->host, sizeof(p->host), "%s", o->host ? o->host : "");
-	p->port = o->port;
 	memcpy(p->key, o->key, FM_KEY_LEN);
 	p->dial_timer.fire = dial_timer_fire;
 	p->backoff_ns = BACKOFF_MIN_NS;
@@ -165,6 +186,52 @@ static struct fm_session *find_other(const struct fm_peer *p, const struct fm_se
 	return NULL;
 }
 
+void fm_peer_learn(struct fm_peer *p, const struct fm_wire_addrs *said)
+{
+	(void)fm_reach_learn(&p->reach, said);
+}
+
+/* The round's error names every address that was tried: each is a cable. */
+static void add_to_round(struct fm_peer *p, const struct fm_err *err)
+{
+	struct fm_err *all = &p->round_err;
+	size_t len = strlen(all->text), name = strlen(p->name);
+
+	if (!all->code) {
+		*all = *err;
+		return;
+	}
+	/* "n2: 10.0.0.2:7471: why; 10.0.1.2:7471: why not" */
+	if (strncmp(err->text, p->name, name) != 0 || strncmp(err->text + name, ": ", 2) != 0)
+		name = 0;
+	(void)snprintf(all->text + len, sizeof(all->text) - len, "; %s", err->text + (name ? name + 2 : 0));	/* cut is fine */
+}
+
+static void unreachable(struct fm_peer *p)
+{
+	fm_job_peer_unreachable(p, &p->round_err);
+	fm_request_peer_unreachable(p, &p->round_err);
+	fm_verification_peer_unreachable(p, &p->round_err);
+}
+
+static void remember(struct fm_peer *p, const struct fm_err *err)
+{
+	if (!p->engine->is_stopping && strcmp(p->last_error, err->text) != 0)
+		fm_log_warn("%s", err->text);
+	(void)snprintf(p->last_error, sizeof(p->last_error), "%s", err->text);
+}
+
+static void dial_failed(struct fm_peer *p, const struct fm_err *err)
+{
+	add_to_round(p, err);
+	if (!p->engine->is_stopping && dial_next(p))
+		return;
+	remember(p, &p->round_err);
+	unreachable(p);
+	dial_later(p, p->backoff_ns);
+	p->backoff_ns = p->backoff_ns * 2 < BACKOFF_MAX_NS ? p->backoff_ns * 2 : BACKOFF_MAX_NS;
+}
+
 void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *err)
 {
 	bool was_up = p->session == s, was_dialled = p->dialling == s;
@@ -180,14 +247,12 @@ void fm_peer_lost(struct fm_peer *p, struct fm_session *s, const struct fm_err *
 		p->dialling = NULL;
 	if (p->session || !(was_up || was_dialled))
 		return;
-	if (!p->engine->is_stopping && strcmp(p->last_error, err->text) != 0)
-		fm_log_warn("%s", err->text);
-	(void)snprintf(p->last_error, sizeof(p->last_error), "%s", err->text);
 	if (was_dialled) {
-		fm_job_peer_unreachable(p, err);
-		fm_request_peer_unreachable(p, err);
-		fm_verification_peer_unreachable(p, err);
+		dial_failed(p, err);
+		return;
 	}
+	remember(p, err);
+	fm_reach_begin(&p->reach);
 	dial_later(p, p->backoff_ns);
 	p->backoff_ns = p->backoff_ns * 2 < BACKOFF_MAX_NS ? p->backoff_ns * 2 : BACKOFF_MAX_NS;
 }

@@ -360,6 +360,8 @@ void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 	}
 	s->rails.remote = *m;
 	s->rails.is_known = true;
+	if (s->peer)
+		fm_peer_learn(s->peer, m);
 	if (s->is_dialler)
 		list_rails(s);
 	if (!s->is_closed)

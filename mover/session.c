@@ -19,6 +19,7 @@
 #include "mover/volumes.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
+#define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define PING_EVERY_NS FM_NS_PER_S
 /* How long the peer may still begin something on a session that it has not retired yet. */
@@ -373,12 +374,16 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	return s;
 }
 
-struct fm_session *fm_session_dial(struct fm_peer *p)
+struct fm_session *fm_session_dial(struct fm_peer *p, const struct fm_reach_dial *to)
 {
 	struct fm_session *s = session_new(p, true);
-	struct fm_ctl_dial d = {
-		.host = p->host, .port = p->port, .events = &ctl_events, .ctx = s, .timeout_ns = DIAL_TIMEOUT_NS
-	};
+	struct fm_ctl_dial d = { .host = to->to->host,
+				 .port = to->to->port,
+				 .events = &ctl_events,
+				 .ctx = s,
+				 .timeout_ns = DIAL_TIMEOUT_NS,
+				 .connect_ns = p->reach.count > 1 ? CONNECT_TIMEOUT_NS : 0,
+				 .local = to->local };
 
 	if (!s)
 		return NULL;

@@ -52,7 +52,8 @@ struct fm_session {
 	struct fm_task free_task;
 };
 
-struct fm_session *fm_session_dial(struct fm_peer *p);
+/* to is copied. */
+struct fm_session *fm_session_dial(struct fm_peer *p, const struct fm_reach_dial *to);
 
 /* The listener's. */
 extern const struct fm_net_events fm_session_net_events;

@@ -183,14 +183,23 @@ int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **o
 int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = cfg->name };
+	struct fm_endpoint more[FM_CONFIG_PEER_ADDRESSES_MAX];
 	char host[FM_VALUE_HOST_MAX];
 
+	_Static_assert(FM_CONFIG_PEER_ADDRESSES_MAX < FM_PEER_ADDRS_MAX, "the first one has a place too");
 	memcpy(peer.key, cfg->key, FM_KEY_LEN);
 	if (cfg->address[0]) {
 		if (fm_value_address(cfg->address, false, host, sizeof(host), &peer.port) < 0)
 			return fm_err_set(err, -EINVAL, "%s", cfg->address);	/* was checked when it was read */
 		peer.host = host;
 	}
+	for (unsigned i = 0; cfg->addresses[i]; i++) {
+		struct fm_endpoint *to = &more[peer.more_count++];
+
+		if (fm_value_address(cfg->addresses[i], false, to->host, sizeof(to->host), &to->port) < 0)
+			return fm_err_set(err, -EINVAL, "%s", cfg->addresses[i]);	/* likewise */
+	}
+	peer.more = more;
 	return fm_engine_set_peer(engine, &peer, err);
 }
 

@@ -65,7 +65,9 @@ struct fm_ctl {
 	struct fm_tls *tls;
 
 	uint64_t timeout_ns;
+	uint64_t connect_ns;
 	uint64_t give_up_ns;
+	struct sockaddr_storage from;	/* what the socket is bound to; ss_family 0: nothing */
 	uint8_t key[FM_KEY_LEN];
 	struct fm_resolve *resolve;
 	struct sockaddr_storage addrs[FM_RESOLVE_ADDRS_MAX];
@@ -521,6 +523,12 @@ static int connect_start(struct fm_ctl *ctl, const struct sockaddr_storage *sa, 
 	fd_set_options(fd);
 	ctl->watch.fd = fd;
 	ctl->watch.events = EPOLLOUT;
+	if (ctl->from.ss_family == sa->ss_family && bind(fd, (const struct sockaddr *)&ctl->from, fm_addr_len(&ctl->from)) < 0) {
+		ret = fm_addr_connect_err(err, -errno);
+		ctl->watch.fd = -1;
+		close(fd);
+		return ret;
+	}
 	ret = FM_FAULT("ctl.connect") ? (errno = ENETUNREACH, -1)
 				      : connect(fd, (const struct sockaddr *)sa, fm_addr_len(sa));
 	if (ret < 0 && errno != EINPROGRESS)
@@ -542,11 +550,12 @@ static void connect_next(struct fm_ctl *ctl)
 	while (ctl->addr_at < ctl->addr_count) {
 		const struct sockaddr_storage *sa = &ctl->addrs[ctl->addr_at];
 		unsigned to_try = ctl->addr_count - ctl->addr_at;
+		uint64_t share_ns = left_ns / to_try < ctl->connect_ns ? left_ns / to_try : ctl->connect_ns;
 
 		ctl->addr_at++;
 		fm_addr_port_text(sa, ctl->peer);
 		if (connect_start(ctl, sa, &ctl->connect_err) == 0) {
-			fm_timer_set(ctl->ctls->loop, &ctl->deadline, now_ns + left_ns / to_try);
+			fm_timer_set(ctl->ctls->loop, &ctl->deadline, now_ns + share_ns);
 			return;
 		}
 	}
@@ -706,6 +715,9 @@ struct fm_ctl *fm_ctl_dial(struct fm_ctls *ctls, const struct fm_ctl_dial *dial,
 	ctl->events = dial->events;
 	ctl->ctx = dial->ctx;
 	ctl->timeout_ns = dial->timeout_ns ? dial->timeout_ns : TIMEOUT_DEFAULT_NS;
+	ctl->connect_ns = dial->connect_ns ? dial->connect_ns : ctl->timeout_ns;
+	ctl->from = dial->local.sa;
+	fm_addr_set_port(&ctl->from, 0);
 	memcpy(ctl->key, dial->key, FM_KEY_LEN);
 	ctl_kick(ctl);
 	return ctl;

@@ -183,6 +183,9 @@ struct fm_ctl_dial {
 	const struct fm_ctl_events *events;
 	void *ctx;
 	uint64_t timeout_ns;		/* for connecting and the handshake together */
+	uint64_t connect_ns;		/* for connecting alone, which the far end's kernel answers at once; 0: no limit of its own */
+	/* Source bound to this address where the far end's is of that family; ss_family 0: the kernel's choice. */
+	struct fm_addr local;
 };
 
 struct fm_data_dial {

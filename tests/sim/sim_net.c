@@ -225,8 +225,16 @@ static void ctl_arrive(void *ctx)
 	ctl_close_at(c, back_ns, -ECONNREFUSED, "closed by peer");
 }
 
+/* A node's name, or one of the addresses that address() gives it. */
 static struct sim_net *find_host(struct sim *s, const char *host)
 {
+	struct in_addr in;
+	unsigned node;
+
+	if (inet_pton(AF_INET, host, &in) == 1) {
+		node = (ntohl(in.s_addr) & 0xff) - 1;
+		return ntohl(in.s_addr) >> 16 == 0x0a00 && node < sim_opts(s)->nodes ? sim_net_world(s)->nets[node] : NULL;
+	}
 	for (unsigned i = 0; i < sim_opts(s)->nodes; i++)
 		if (strcmp(sim_node(s, i)->name, host) == 0)
 			return sim_net_world(s)->nets[i];

@@ -91,7 +91,7 @@ static const char full[] =
 	"\"group:wheel\" );\n"
 	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; buffered = true; },\n"
 	"  { name = \"b\"; directory = \"null:\"; write = []; } );\n"
-	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; key = \"" KEY1 "\"; },\n"
+	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; addresses = [ \"h:7471\" ]; key = \"" KEY1 "\"; },\n"
 	"  { name = \"n3\"; key = \"" KEY2 "\"; } );\n"
 	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A "\"; socket = \"/tmp/n\";\n"
 	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\"; };\n"
@@ -132,6 +132,9 @@ static void test_everything_said(void)
 	CU_ASSERT_PTR_NULL(cfg->stores[1].write[0]);
 	CU_ASSERT_EQUAL_FATAL(cfg->peer_count, 2);
 	CU_ASSERT_EQUAL(cfg->peers[0].key[0], 0x2b);
+	CU_ASSERT_STRING_EQUAL(cfg->peers[0].addresses[0], "h:7471");
+	CU_ASSERT_PTR_NULL(cfg->peers[0].addresses[1]);
+	CU_ASSERT_PTR_NULL(cfg->peers[1].addresses[0]);
 	CU_ASSERT_STRING_EQUAL(cfg->peers[1].address, "");
 	fm_config_free(cfg);
 }
@@ -230,6 +233,10 @@ static void test_mistakes_in_lists(void)
 		"f.conf:2: peers.name: ", "is there already");
 	refused(NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; }, { name = \"b\"; key = \"" KEY1 "\"; } );",
 		"f.conf:2: peers.key: ", "have the same key");
+	refused(NODE "peers = ( { name = \"p\"; addresses = [ \"h\" ]; key = \"" KEY1 "\"; } );",
+		"f.conf:2: peers.addresses: ", "HOST:PORT");
+	refused(NODE "peers = ( { name = \"p\"; address = \"a:1\"; addresses = [ \"b:1\", \"a:1\" ]; key = \"" KEY1 "\"; } );",
+		"f.conf:2: peers.addresses: ", "\"a:1\" is said twice for \"p\"");
 }
 
 static void test_private_networks(void)
