@@ -61,6 +61,7 @@ struct fm_engine {
 	uint8_t key[FM_KEY_LEN];
 	uint8_t boot_id[16];
 	uint64_t started_ns;
+	uint64_t next_session;		/* its number, where we dial it */
 	struct fm_lane lanes[FM_LANES_MAX];
 	unsigned next_lane;
 	struct fm_slabs *slabs;

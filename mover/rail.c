@@ -230,7 +230,7 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	struct fm_addr ctl_local = { .prefix_len = 0 }, ctl_remote = { .prefix_len = 0 }, remote;
 	uint32_t best = fastest(local, n);
 
-	net_of(s)->ops->ctl_addrs(s->ctl, &ctl_local, &ctl_remote);
+	net_of(s)->ops->ctl_addrs(fm_line_ctl(s), &ctl_local, &ctl_remote);
 	add_rail(s, FM_KIND_TCP, &ctl_local, &ctl_remote);
 	if (fm_network_is_loopback(&ctl_remote.sa))
 		return;
@@ -253,6 +253,8 @@ static void list_rails(struct fm_session *s)
 	const char *why;
 	size_t n;
 
+	if (!fm_line_ctl(s))
+		return;		/* fm_rail_session_moved() comes back to it */
 	for (unsigned i = 0; i < r->count; i++)
 		r->rail[i].is_listed = false;
 	n = net_of(s)->ops->addrs(net_of(s), local, FM_ADDRS_MAX);
@@ -328,12 +330,17 @@ static bool is_addr(const char *shown, const char *text)
 	return strncmp(shown, text, len) == 0 && (shown[len] == '\0' || shown[len] == '%');
 }
 
+static bool addr_text(const struct fm_wire_addr *wire, char text[INET6_ADDRSTRLEN])
+{
+	return inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text, INET6_ADDRSTRLEN);
+}
+
 /* TCP connections of this address, of our end or of theirs, end now: TCP itself would wait for half a minute. */
 static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool is_ours)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (!inet_ntop(wire->family == 4 ? AF_INET : AF_INET6, wire->address, text, sizeof(text)))
+	if (!addr_text(wire, text))
 		return;
 	fm_list_each(at, next, &s->flows) {
 		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
@@ -345,9 +352,37 @@ static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool 
 
 static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before, const struct fm_wire_addrs *now, bool is_ours)
 {
-	for (unsigned i = 0; i < before->count; i++)
-		if (!addr_of(now, &before->addr[i]))
-			cut_tcp(s, &before->addr[i], is_ours);
+	struct fm_addr gone;
+
+	for (unsigned i = 0; i < before->count; i++) {
+		if (addr_of(now, &before->addr[i]))
+			continue;
+		cut_tcp(s, &before->addr[i], is_ours);
+		from_wire(&before->addr[i], &gone);
+		if (is_ours)
+			fm_line_address_gone(s, &gone);
+	}
+}
+
+void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
+			   const struct fm_addr *local, const struct fm_addr *remote)
+{
+	struct fm_wire_addr from, to;
+	char from_text[INET6_ADDRSTRLEN], to_text[INET6_ADDRSTRLEN];
+
+	to_wire(old_local, &from);
+	to_wire(old_remote, &to);
+	if ((!is_same_ip(old_local, local) || !is_same_ip(old_remote, remote)) && addr_text(&from, from_text) && addr_text(&to, to_text)) {
+		fm_list_each(at, next, &s->flows) {
+			struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+			if (f->kind == FM_KIND_TCP && is_addr(f->info.local_addr, from_text) && is_addr(f->info.remote_addr, to_text))
+				fm_flow_cut(f, "nothing came back over it, and the session had to leave it: "
+					       "is this cable plugged in at both ends?");
+		}
+	}
+	if (s->is_dialler && s->rails.is_known)
+		list_rails(s);
 }
 
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)

@@ -78,6 +78,10 @@ void fm_rail_send_addrs(struct fm_session *s);
 void fm_rail_look(struct fm_session *s);
 void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
 
+/* The session has another line. If it goes another way, what else went the old one's is cut: whoever waits for it waits in vain. */
+void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
+			   const struct fm_addr *local, const struct fm_addr *remote);
+
 void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m);
 void fm_rail_tokens_want(struct fm_session *s, unsigned count);
 void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m);

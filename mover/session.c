@@ -19,7 +19,6 @@
 #include "mover/volumes.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
-#define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define PING_EVERY_NS FM_NS_PER_S
 /* How long the peer may still begin something on a session that it has not retired yet. */
@@ -88,8 +87,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 	if (s->is_up)
 		fm_log_info("session with %s ended: %s", s->name, err->text);
 	s->is_up = false;
-	net_of(s)->ops->ctl_close(s->ctl);
-	s->ctl = NULL;
+	fm_line_end(s);
 	memset(s->tokens, 0, sizeof(s->tokens));
 	fm_list_each(at, next, &s->flows)
 		fm_flow_close(fm_container_of(at, struct fm_flow, owner_at));
@@ -132,7 +130,7 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 		close_with(s, -EINVAL, "this node had a message for it that breaks the protocol", false);
 		return;
 	}
-	ret = net_of(s)->ops->ctl_send(s->ctl, e->buf, len);
+	ret = fm_line_send(s, m->type, e->buf, len);
 	if (ret == -ENOBUFS)
 		close_with(s, -ENOBUFS, "does not read what it is sent", false);
 	else if (ret == -ENOMEM)
@@ -142,12 +140,12 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 
 bool fm_session_has_room(const struct fm_session *s)
 {
-	return !s->is_closed && net_of(s)->ops->ctl_queued(s->ctl) < QUEUE_WAITS_MAX;
+	return !s->is_closed && fm_line_queued(s) < QUEUE_WAITS_MAX;
 }
 
 /* ---- HELLO ---- */
 
-static void send_hello(struct fm_session *s)
+void fm_session_say_hello(struct fm_session *s)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
 
@@ -155,6 +153,7 @@ static void send_hello(struct fm_session *s)
 	m.hello.version_max = FM_WIRE_VERSION;
 	memcpy(m.hello.boot_id, s->engine->boot_id, sizeof(m.hello.boot_id));
 	m.hello.name = fm_wire_str(s->engine->name);
+	m.hello.session = s->is_dialler ? s->lines.number : 1;
 	fm_session_send(s, &m);
 }
 
@@ -177,7 +176,7 @@ static void become_up(struct fm_session *s)
 	}
 	s->is_up = true;
 	s->up_ns = fm_engine_now(s->engine);
-	fm_log_info("session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(s->ctl));
+	fm_log_info("session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(fm_line_ctl(s)));
 	fm_rail_send_addrs(s);
 	if (s->is_closed)
 		return;
@@ -186,10 +185,21 @@ static void become_up(struct fm_session *s)
 	fm_verification_peer_up(s->peer);
 }
 
+/* Who accepts says HELLO before he knows that a session goes on. */
+static void check_is_same_run(struct fm_session *s, const struct fm_wire_hello *m)
+{
+	if (memcmp(s->boot_id, m->boot_id, sizeof(s->boot_id)) != 0)
+		close_with(s, -ECONNRESET, "was started again", true);
+}
+
 static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
 {
 	char why[256];
 
+	if (s->lines.is_resuming) {
+		check_is_same_run(s, m);
+		return;
+	}
 	if (s->is_up) {
 		fm_session_protocol_error(s, "HELLO twice");
 		return;
@@ -203,6 +213,9 @@ static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
 	if (m->name.len != strlen(s->name) || memcmp(m->name.at, s->name, m->name.len) != 0)
 		fm_log_warn("%s calls itself %.*s", s->name, (int)m->name.len, m->name.at);
 	memcpy(s->boot_id, m->boot_id, sizeof(s->boot_id));
+	s->lines.can_resume = m->session != 0;
+	if (!s->is_dialler)
+		s->lines.number = m->session;
 	fm_peer_offer(s->peer, s);
 	become_up(s);
 }
@@ -238,6 +251,12 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 		on_ping(s, &m->ping);
 		break;
 	case FM_WIRE_PONG:
+		break;
+	case FM_WIRE_RECEIVED:
+		fm_line_received(s, &m->resume);
+		break;
+	case FM_WIRE_RESUME:
+		fm_line_resume(s, &m->resume);
 		break;
 	case FM_WIRE_ADDRS:
 		fm_rail_addrs(s, &m->addrs);
@@ -303,9 +322,14 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 	}
 }
 
-static void ctl_message(void *ctx, const uint8_t *msg, size_t len)
+/* What may come before HELLO, or before the answer to RESUME. */
+static bool is_early(enum fm_wire_type type)
 {
-	struct fm_session *s = ctx;
+	return type == FM_WIRE_HELLO || type == FM_WIRE_BYE || type == FM_WIRE_RESUME;
+}
+
+void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len)
+{
 	struct fm_wire_msg *m = &s->engine->in;
 	char what[96];
 	int ret;
@@ -321,36 +345,23 @@ static void ctl_message(void *ctx, const uint8_t *msg, size_t len)
 		fm_session_protocol_error(s, what);
 		return;
 	}
-	if (!s->is_up && m->type != FM_WIRE_HELLO && m->type != FM_WIRE_BYE) {
-		(void)snprintf(what, sizeof(what), "%s before HELLO", fm_wire_type_name(m->type));
+	if ((!s->is_up || s->lines.is_resuming) && !is_early(m->type)) {
+		(void)snprintf(what, sizeof(what), "%s before %s", fm_wire_type_name(m->type), s->is_up ? "RESUME" : "HELLO");
 		fm_session_protocol_error(s, what);
 		return;
 	}
-	dispatch(s, m);
-}
-
-static void ctl_opened(void *ctx)
-{
-	struct fm_session *s = ctx;
-
+	fm_line_count(s, m->type, len);
 	if (!s->is_closed)
-		send_hello(s);
+		dispatch(s, m);
 }
 
-static void ctl_closed(void *ctx, const struct fm_err *err)
+void fm_session_broke(struct fm_session *s, const struct fm_err *err)
 {
-	struct fm_session *s = ctx;
 	struct fm_err named = *err;
 
 	(void)fm_err_wrap(&named, "%s", s->name);
 	fm_session_close(s, &named, NULL);
 }
-
-static const struct fm_ctl_events ctl_events = {
-	.opened = ctl_opened,
-	.message = ctl_message,
-	.closed = ctl_closed,
-};
 
 /* ---- its beginning ---- */
 
@@ -368,31 +379,30 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	s->deadline_ns = s->heard_ns + HELLO_TIMEOUT_NS + (is_dialler ? DIAL_TIMEOUT_NS : 0);
 	s->free_task.run = free_run;
 	s->next_id = 1;		/* 0 says "no tree" */
+	fm_lines_init(&s->lines);
 	fm_list_init(&s->flows);
 	fm_list_init(&s->jobs);
 	fm_list_append(&p->engine->sessions, &s->at);
 	return s;
 }
 
+/* Not heard of by anybody yet. */
+static void session_drop(struct fm_session *s)
+{
+	fm_list_del(&s->at);
+	fm_budget_free(s);
+}
+
 struct fm_session *fm_session_dial(struct fm_peer *p, const struct fm_reach_dial *to)
 {
 	struct fm_session *s = session_new(p, true);
-	struct fm_ctl_dial d = { .host = to->to->host,
-				 .port = to->to->port,
-				 .events = &ctl_events,
-				 .ctx = s,
-				 .timeout_ns = DIAL_TIMEOUT_NS,
-				 .connect_ns = p->reach.count > 1 ? CONNECT_TIMEOUT_NS : 0,
-				 .local = to->local };
 
 	if (!s)
 		return NULL;
-	memcpy(d.key, p->key, FM_KEY_LEN);
-	s->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
-	if (s->ctl)
+	s->lines.number = ++p->engine->next_session;
+	if (fm_line_dial(s, to) == 0)
 		return s;
-	fm_list_del(&s->at);
-	fm_budget_free(s);
+	session_drop(s);
 	return NULL;
 }
 
@@ -436,10 +446,11 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 	s = session_new(p, false);
 	if (!s)
 		return false;
-	s->ctl = ctl;
-	*events = &ctl_events;
-	*ctl_ctx = s;
-	send_hello(s);
+	if (fm_line_accept(s, ctl, events, ctl_ctx) < 0) {
+		session_drop(s);
+		return false;
+	}
+	fm_session_say_hello(s);
 	return true;
 }
 
@@ -666,8 +677,10 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		s->pinged_ns = now_ns;
 		m.ping.nonce = now_ns;
 		fm_session_send(s, &m);
+		fm_line_tell(s);
 		look_at_flows(s);
 	}
+	fm_line_tick(s, now_ns);
 	fm_rail_tick(s, now_ns);
 	if (!s->is_closed)
 		fm_rail_step(s);

@@ -11,6 +11,7 @@
 #ifndef FM_SESSION_H
 #define FM_SESSION_H
 
+#include "mover/line.h"
 #include "mover/node.h"
 #include "mover/rail.h"
 
@@ -27,7 +28,7 @@ struct fm_session {
 	struct fm_engine *engine;
 	struct fm_peer *peer;		/* NULL: removed meanwhile */
 	char name[FM_WIRE_NAME_MAX + 1];
-	struct fm_ctl *ctl;		/* NULL once closed */
+	struct fm_lines lines;
 	bool is_dialler;
 	bool is_up;			/* the peer's session */
 	bool is_closed;
@@ -52,7 +53,6 @@ struct fm_session {
 	struct fm_task free_task;
 };
 
-/* to is copied. */
 struct fm_session *fm_session_dial(struct fm_peer *p, const struct fm_reach_dial *to);
 
 /* The listener's. */
@@ -91,6 +91,11 @@ void fm_session_net_stopped(struct fm_session *s);
 
 /* One pending connection less. */
 void fm_session_settle(struct fm_session *s);
+
+/* A line's: it is open; a message came over it; it broke for good. */
+void fm_session_say_hello(struct fm_session *s);
+void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len);
+void fm_session_broke(struct fm_session *s, const struct fm_err *err);
 
 void fm_session_protocol_error(struct fm_session *s, const char *what);
 

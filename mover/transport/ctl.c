@@ -36,6 +36,7 @@
 #define KEEPALIVE_IDLE_S 4	/* and so it is after 4 + 3 * 2 s without an answer when there is no data */
 #define KEEPALIVE_EVERY_S 2
 #define KEEPALIVE_PROBES 3
+#define STUCK_RETRANSMITS 3	/* in a row: after a second and a half on a cable, later where a round trip takes long */
 #define FRAME_HEAD 4
 #define IN_FIRST 4096u		/* the read buffer grows to FRAME_HEAD + FM_CTL_MSG_MAX when a message needs it */
 #define OUT_FIRST 4096u
@@ -263,6 +264,19 @@ static int ctl_write(struct fm_ctl *ctl, struct fm_err *err)
 		ctl->out_cap = 0;
 	}
 	return 0;
+}
+
+/*
+ * By the kernels of both ends alone: how busy the daemons are does not matter. Probes are of a peer that has no room, which answers them,
+ * or of what cannot even leave: the interface is down.
+ */
+bool fm_ctl_is_stuck(const struct fm_ctl *ctl)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	return ctl->state == CTL_OPEN && getsockopt(ctl->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       (info.tcpi_retransmits >= STUCK_RETRANSMITS || info.tcpi_probes >= STUCK_RETRANSMITS);
 }
 
 size_t fm_ctl_queued(const struct fm_ctl *ctl)

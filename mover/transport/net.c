@@ -377,6 +377,7 @@ static const struct fm_net_ops net_ops = {
 	.stop = net_stop,
 	.ctl_dial = net_ctl_dial,
 	.ctl_send = fm_ctl_send,
+	.ctl_is_stuck = fm_ctl_is_stuck,
 	.ctl_queued = fm_ctl_queued,
 	.ctl_close = fm_ctl_close,
 	.ctl_peer = fm_ctl_peer,

@@ -39,6 +39,8 @@ extern const struct fm_wire_codec fm_wire_codec_tokens;
 extern const struct fm_wire_codec fm_wire_codec_ping;
 extern const struct fm_wire_codec fm_wire_codec_pong;
 extern const struct fm_wire_codec fm_wire_codec_bye;
+extern const struct fm_wire_codec fm_wire_codec_received;
+extern const struct fm_wire_codec fm_wire_codec_resume;
 
 /* wire_xfer.c */
 extern const struct fm_wire_codec fm_wire_codec_put;

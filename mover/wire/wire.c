@@ -34,6 +34,8 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_VOLUMES] = &fm_wire_codec_volumes,
 	[FM_WIRE_KEPT] = &fm_wire_codec_kept,
 	[FM_WIRE_SPACE] = &fm_wire_codec_space,
+	[FM_WIRE_RECEIVED] = &fm_wire_codec_received,
+	[FM_WIRE_RESUME] = &fm_wire_codec_resume,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))

@@ -95,6 +95,8 @@ enum fm_wire_type {
 	FM_WIRE_VOLUMES = 22,
 	FM_WIRE_KEPT = 23,
 	FM_WIRE_SPACE = 24,
+	FM_WIRE_RECEIVED = 25,
+	FM_WIRE_RESUME = 26,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -106,14 +108,29 @@ struct fm_wire_str {
 /*
  * HELLO: first message of either side.
  *   4  4 magic   8  2 version_min   10  2 version_max   12 16 boot_id   28 - name (string, 1 .. FM_WIRE_NAME_MAX)
- * The highest version that both know is spoken; without one the connection ends with BYE. What is behind the name is
- * ignored, so that later versions can add to it.
+ *   - 8 session
+ * The highest version that both know is spoken; without one the connection ends with BYE. What is behind the last field is
+ * ignored, so that later versions can add to it. session: what the dialler calls this session in RESUME; of the acceptor anything but
+ * 0. 0, or not there: the sender knows neither RECEIVED nor RESUME.
  */
 struct fm_wire_hello {
 	uint16_t version_min;
 	uint16_t version_max;
 	uint8_t boot_id[16];		/* random at start: tells a restarted node from a second connection */
 	struct fm_wire_str name;
+	uint64_t session;
+};
+
+/*
+ * RECEIVED: 4 8 count.  RESUME: 4 8 session   12 8 count
+ * A session outlives the connection that carries it: when a cable is cut, its dialler connects anew, over another one, and says RESUME in
+ * place of HELLO; the acceptor answers with RESUME. Count is how many messages the sender has had of this session, HELLO, PING, PONG,
+ * BYE, RECEIVED and RESUME not counted; behind RESUME either side sends again what came after. RECEIVED says from time to time what
+ * need not be kept for that.
+ */
+struct fm_wire_resume {
+	uint64_t session;		/* RESUME */
+	uint64_t count;
 };
 
 /*
@@ -549,6 +566,7 @@ struct fm_wire_msg {
 		struct fm_wire_addrs addrs;
 		struct fm_wire_tokens tokens;		/* TOKENS and TOKENS_WANT */
 		struct fm_wire_ping ping;		/* PING and PONG */
+		struct fm_wire_resume resume;		/* RESUME and RECEIVED */
 		struct fm_wire_put put;
 		struct fm_wire_ready ready;
 		struct fm_wire_get get;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_session - the messages that keep a session: HELLO, ADDRS, TOKENS_WANT, TOKENS, PING, PONG, BYE.
+ * wire_session - the messages that keep a session: HELLO, ADDRS, TOKENS_WANT, TOKENS, PING, PONG, BYE,
+ * RECEIVED, RESUME.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,6 +15,8 @@ static void put_hello(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le16(w, m->hello.version_max);
 	fm_put_bytes(w, m->hello.boot_id, sizeof(m->hello.boot_id));
 	fm_wire_put_str(w, &m->hello.name);
+	if (m->hello.session)
+		fm_put_le64(w, m->hello.session);
 }
 
 static int get_hello(struct fm_reader *r, struct fm_wire_msg *m)
@@ -24,6 +27,7 @@ static int get_hello(struct fm_reader *r, struct fm_wire_msg *m)
 	m->hello.version_max = fm_get_le16(r);
 	fm_get_bytes(r, m->hello.boot_id, sizeof(m->hello.boot_id));
 	fm_wire_get_str(r, &m->hello.name);
+	m->hello.session = fm_reader_left(r) > 0 ? fm_get_le64(r) : 0;	/* earlier versions had none */
 	return magic == FM_WIRE_MAGIC ? 0 : -EPROTO;
 }
 
@@ -223,4 +227,46 @@ const struct fm_wire_codec fm_wire_codec_bye = {
 	.put = put_bye,
 	.get = get_bye,
 	.check = check_bye,
+};
+
+static void put_received(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->resume.count);
+}
+
+static int get_received(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	m->resume.count = fm_get_le64(r);
+	return 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_received = {
+	.name = "RECEIVED",
+	.put = put_received,
+	.get = get_received,
+};
+
+static void put_resume(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->resume.session);
+	fm_put_le64(w, m->resume.count);
+}
+
+static int get_resume(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	m->resume.session = fm_get_le64(r);
+	m->resume.count = fm_get_le64(r);
+	return 0;
+}
+
+static int check_resume(const struct fm_wire_msg *m)
+{
+	return m->resume.session != 0 ? 0 : -ERANGE;
+}
+
+const struct fm_wire_codec fm_wire_codec_resume = {
+	.name = "RESUME",
+	.put = put_resume,
+	.get = get_resume,
+	.check = check_resume,
 };

@@ -363,7 +363,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_SPACE));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_RESUME));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
@@ -381,6 +381,10 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 	case FM_WIRE_PING:
 	case FM_WIRE_PONG:
 		m->ping.nonce = any_number(o);
+		break;
+	case FM_WIRE_RECEIVED:
+	case FM_WIRE_RESUME:
+		m->resume = (struct fm_wire_resume){.session = 1 + below(o, 4), .count = one_in(o, 4) ? any_number(o) : below(o, 100)};
 		break;
 	case FM_WIRE_REQUEST:
 		make_request_word(p, &m->request);

@@ -33,7 +33,8 @@ struct fm_ctl {
 	bool is_closed;			/* by its owner: nothing may be called on it, or call back */
 	bool is_told;			/* closed() was called */
 	bool is_broken;			/* nothing that is sent arrives */
-	bool is_stuck;			/* likewise, and nobody knows */
+	bool is_stuck;			/* likewise, and nobody knows ... */
+	uint64_t stuck_ns;		/* ... since then */
 	struct fm_list early;		/* struct parcel: sent before it was open */
 	uint64_t last_ns;		/* when what was sent to this end last arrives */
 	uint64_t deaf_ns;		/* what arrives later is lost, since its sender died; 0: it lives */
@@ -154,6 +155,7 @@ static void ctl_get_stuck(struct fm_ctl *c)
 	sim_fired(sim_of(c->net), SIM_FIRED_NET);
 	sim_trace(sim_of(c->net), "stuck: control connection %s - %s", c->net->node->name, c->far->net->node->name);
 	c->is_stuck = c->far->is_stuck = true;
+	c->stuck_ns = c->far->stuck_ns = sim_now(sim_of(c->net));
 }
 
 static void ctl_deliver(void *ctx)
@@ -301,6 +303,11 @@ static int net_ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	else
 		fm_list_append(&c->early, &p->at);
 	return 0;
+}
+
+static bool net_ctl_is_stuck(const struct fm_ctl *c)
+{
+	return c->is_open && c->is_stuck && sim_now(sim_of(c->net)) > c->stuck_ns + 2 * SIM_S;
 }
 
 static size_t net_ctl_queued(const struct fm_ctl *c)
@@ -631,6 +638,7 @@ static const struct fm_net_ops net_ops = {
 	.stop = net_stop,
 	.ctl_dial = net_ctl_dial,
 	.ctl_send = net_ctl_send,
+	.ctl_is_stuck = net_ctl_is_stuck,
 	.ctl_queued = net_ctl_queued,
 	.ctl_close = net_ctl_close,
 	.ctl_peer = net_ctl_peer,

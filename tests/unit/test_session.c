@@ -370,7 +370,7 @@ static void reconnect(void)
 	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
 	again = (struct fm_ctl){ 0 };
 	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &again, key, &ctl_events, &ctl_ctx));
-	hello.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { 7 }, fm_wire_str("b") };
+	hello.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { 7 }, fm_wire_str("b"), 0 };
 	say_at_once(&hello);
 	CU_ASSERT_FALSE(again.is_closed);
 }

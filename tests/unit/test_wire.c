@@ -30,7 +30,7 @@ struct golden {
 
 static void make_hello(struct fm_wire_msg *m)
 {
-	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1") };
+	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1"), .session = 7 };
 	for (unsigned i = 0; i < 16; i++)
 		m->hello.boot_id[i] = (uint8_t)(0xa0 + i);
 }
@@ -289,9 +289,15 @@ static void make_bye(struct fm_wire_msg *m)
 	m->bye.text = fm_wire_str("version 1 only");
 }
 
+static void make_resume(struct fm_wire_msg *m)
+{
+	m->resume.session = 0x11;
+	m->resume.count = 0x12;
+}
+
 static const struct golden goldens[] = {
 	{ FM_WIRE_HELLO, make_hello,
-	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31" },
+	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31 0700000000000000" },
 	{ FM_WIRE_ADDRS, make_addrs,
 	  "0200 0000 2f1d 0000 0200"
 	  "04 1e 01 18 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
@@ -342,6 +348,8 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_SPACE, make_space,
 	  "1800 0300 1000000000000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000"
 	  "0500000000000000 0600000000000000 07000000 0100 0000 0100 73 0800000000000000 ffffffffffffffff 0300 612f62" },
+	{ FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000" },
+	{ FM_WIRE_RESUME, make_resume, "1a00 0000 1100000000000000 1200000000000000" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -405,7 +413,7 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_SPACE);	/* none was forgotten */
+	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_RESUME);	/* none was forgotten */
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
@@ -436,8 +444,10 @@ static void test_truncated(void)
 		uint8_t bytes[BYTES_MAX];
 		size_t len = from_hex(goldens[i].hex, bytes);
 
+		/* An earlier version's HELLO ends with its name. */
 		for (size_t cut = 0; cut < len; cut++)
-			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out), -EBADMSG);
+			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out),
+					goldens[i].type == FM_WIRE_HELLO && cut + 8 == len ? 0 : -EBADMSG);
 	}
 }
 
@@ -464,7 +474,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1900", -EPROTO },
+	{ FM_WIRE_PING, 0, "1b00", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -804,8 +814,8 @@ static void test_encoders_refuse(void)
 
 	memset(long_text, 'x', sizeof(long_text));
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 } } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)25 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 }, 0 } }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)27 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
@@ -817,7 +827,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(25), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(27), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/budget.h"
+#include "mover/base/env.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "mover/base/network.h"
+#include "mover/session.h"
+
+#define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
+#define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
+#define RETRY_NS FM_NS_PER_S		/* after all of them */
+#define ANSWER_NS (5 * FM_NS_PER_S)	/* a peer that took the connection may be busy */
+#define SILENT_NS (3 * FM_NS_PER_S)	/* with a PING every second */
+#define TELL_BYTES (FM_LINE_KEPT_MAX / 8)
+
+struct kept {
+	struct fm_list at;
+	size_t len;
+	uint8_t msg[];
+};
+
+static struct fm_net *net_of(const struct fm_session *s)
+{
+	return s->engine->env.net;
+}
+
+/* What says something of the line alone. */
+static bool counts(enum fm_wire_type type)
+{
+	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG && type != FM_WIRE_BYE &&
+	       type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
+}
+
+void fm_lines_init(struct fm_lines *lines)
+{
+	fm_list_init(&lines->kept);
+}
+
+struct fm_ctl *fm_line_ctl(const struct fm_session *s)
+{
+	return s->lines.main && !s->lines.is_resuming ? s->lines.main->ctl : NULL;
+}
+
+static void line_free(struct fm_session *s, struct fm_line **line)
+{
+	if (!*line)
+		return;
+	net_of(s)->ops->ctl_close((*line)->ctl);
+	free(*line);
+	*line = NULL;
+}
+
+/* ---- what is kept ---- */
+
+static void forget_first(struct fm_lines *l)
+{
+	struct kept *k = fm_container_of(fm_list_pop(&l->kept), struct kept, at);
+
+	l->kept_bytes -= sizeof(*k) + k->len;
+	l->forgotten++;
+	fm_budget_free(k);
+}
+
+static void forget(struct fm_lines *l, uint64_t count)
+{
+	while (l->forgotten < count && !fm_list_is_empty(&l->kept))
+		forget_first(l);
+}
+
+static void keep(struct fm_lines *l, const uint8_t *msg, size_t len)
+{
+	struct kept *k = FM_FAULT("line.keep") ? NULL : fm_budget_alloc_link(sizeof(*k) + len);
+
+	l->sent++;
+	if (!k) {	/* without it those before it are worth nothing either */
+		forget(l, l->sent);
+		l->forgotten = l->sent;
+		return;
+	}
+	k->len = len;
+	memcpy(k->msg, msg, len);
+	fm_list_append(&l->kept, &k->at);
+	l->kept_bytes += sizeof(*k) + len;
+	while (l->kept_bytes > FM_LINE_KEPT_MAX)
+		forget_first(l);
+}
+
+static void send_kept(struct fm_session *s)
+{
+	fm_list_each(at, next, &s->lines.kept) {
+		const struct kept *k = fm_container_of(at, struct kept, at);
+
+		/* They fit its queue, which is empty. If not, the line breaks again. */
+		(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, k->msg, k->len);
+	}
+}
+
+int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len)
+{
+	struct fm_ctl *ctl = fm_line_ctl(s);
+
+	if (type == FM_WIRE_BYE && s->lines.is_resuming)	/* why it ends is said without the answer, too */
+		ctl = s->lines.main->ctl;
+	if (s->lines.can_resume && counts(type))
+		keep(&s->lines, msg, len);
+	return ctl ? net_of(s)->ops->ctl_send(ctl, msg, len) : 0;
+}
+
+size_t fm_line_queued(const struct fm_session *s)
+{
+	struct fm_ctl *ctl = fm_line_ctl(s);
+
+	return ctl ? net_of(s)->ops->ctl_queued(ctl) : s->lines.kept_bytes;
+}
+
+/* ---- what came ---- */
+
+void fm_line_tell(struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_RECEIVED, .resume = { .count = s->lines.received } };
+
+	if (!s->lines.can_resume || s->lines.told == s->lines.received || !fm_line_ctl(s))
+		return;
+	s->lines.told = s->lines.received;
+	s->lines.told_bytes = 0;
+	fm_session_send(s, &m);
+}
+
+void fm_line_count(struct fm_session *s, enum fm_wire_type type, size_t len)
+{
+	if (!s->is_up || !counts(type))
+		return;
+	s->lines.received++;
+	s->lines.told_bytes += len;
+	if (s->lines.told_bytes >= TELL_BYTES)
+		fm_line_tell(s);
+}
+
+void fm_line_received(struct fm_session *s, const struct fm_wire_resume *m)
+{
+	if (m->count > s->lines.sent)
+		fm_session_protocol_error(s, "RECEIVED more than was sent");
+	else
+		forget(&s->lines, m->count);
+}
+
+/* ---- another line ---- */
+
+static void end_session(struct fm_session *s, int code, const char *why)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, code, "%s: %s", s->name, why);
+	fm_session_close(s, &err, why);
+}
+
+static void give_up_main(struct fm_session *s)
+{
+	struct fm_lines *l = &s->lines;
+
+	if (!l->main)
+		return;
+	if (!l->is_resuming)
+		net_of(s)->ops->ctl_addrs(l->main->ctl, &l->local, &l->remote);
+	l->is_resuming = false;
+	l->is_gone = false;
+	line_free(s, &l->main);
+}
+
+static void say_resume(struct fm_session *s)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_RESUME, .resume = { s->lines.number, s->lines.received } };
+	size_t len = fm_wire_encode(&m, s->engine->buf);
+
+	s->lines.told = s->lines.received;
+	s->lines.told_bytes = 0;
+	(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, s->engine->buf, len);	/* if not, no answer comes */
+}
+
+/* Both ends are on the new line. What else went over the old one's cable is cut at once: it would wait in vain. */
+static void go_on(struct fm_session *s)
+{
+	struct fm_addr local, remote;
+	struct fm_lines *l = &s->lines;
+
+	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
+	send_kept(s);
+	net_of(s)->ops->ctl_addrs(l->main->ctl, &local, &remote);
+	fm_rail_session_moved(s, &l->local, &l->remote, &local, &remote);
+}
+
+static bool is_possible(const struct fm_session *s, uint64_t count)
+{
+	return count >= s->lines.forgotten && count <= s->lines.sent;
+}
+
+static struct fm_session *find_session(const struct fm_session *half, const struct fm_wire_resume *m)
+{
+	fm_list_each(at, next, &half->engine->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s->peer == half->peer && s->is_up && !s->is_closed && !s->is_dialler && s->lines.can_resume &&
+		    s->lines.number == m->session && is_possible(s, m->count))
+			return s;
+	}
+	return NULL;
+}
+
+static void take_line_of(struct fm_session *s, struct fm_session *half)
+{
+	struct fm_err err = { 0 };
+
+	give_up_main(s);
+	s->lines.main = half->lines.main;
+	s->lines.main->session = s;
+	half->lines.main = NULL;
+	half->peer = NULL;	/* nobody lost it */
+	(void)fm_err_set(&err, -EALREADY, "%s: it carries another session", s->name);
+	fm_session_close(half, &err, NULL);
+}
+
+static void resume_asked(struct fm_session *half, const struct fm_wire_resume *m)
+{
+	uint64_t count = m->count;
+	struct fm_session *s = find_session(half, m);
+
+	if (!s) {
+		end_session(half, -ESTALE, "the session that it would go on with is not known here any more");
+		return;
+	}
+	take_line_of(s, half);
+	s->heard_ns = fm_engine_now(s->engine);
+	atomic_store(&s->link->heard_ns, s->heard_ns);
+	forget(&s->lines, count);
+	say_resume(s);
+	go_on(s);
+}
+
+void fm_line_resume(struct fm_session *s, const struct fm_wire_resume *m)
+{
+	if (!s->is_up && !s->is_dialler) {
+		resume_asked(s, m);
+	} else if (!s->lines.is_resuming || m->session != s->lines.number) {
+		fm_session_protocol_error(s, "RESUME that nobody asked for");
+	} else if (!is_possible(s, m->count)) {
+		end_session(s, -ESTALE, "the session cannot go on: too much was under way when its cable was cut");
+	} else {
+		s->lines.is_resuming = false;
+		forget(&s->lines, m->count);
+		go_on(s);
+	}
+}
+
+/* ---- its events ---- */
+
+static void dial_spare(struct fm_session *s);
+
+static void line_opened(void *ctx)
+{
+	struct fm_line *line = ctx;
+	struct fm_session *s = line->session;
+	struct fm_lines *l = &s->lines;
+
+	if (line == l->main) {
+		fm_session_say_hello(s);
+		return;
+	}
+	give_up_main(s);	/* what it still had would come twice */
+	l->main = l->spare;
+	l->spare = NULL;
+	l->is_resuming = true;
+	l->answer_ns = fm_engine_now(s->engine) + ANSWER_NS;
+	say_resume(s);
+}
+
+static void line_message(void *ctx, const uint8_t *msg, size_t len)
+{
+	struct fm_line *line = ctx;
+
+	fm_session_message(line->session, msg, len);
+}
+
+/* A cable that is cut ends a connection like this; a peer that ends or is started again does it otherwise. */
+static bool is_network(int code)
+{
+	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
+}
+
+static void line_closed(void *ctx, const struct fm_err *err)
+{
+	struct fm_line *line = ctx;
+	struct fm_session *s = line->session;
+	struct fm_lines *l = &s->lines;
+
+	if (line == l->spare) {
+		fm_log_debug("%s: no other way: %s", s->name, err->text);
+		line_free(s, &l->spare);
+		dial_spare(s);
+	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
+		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
+		give_up_main(s);
+	} else {
+		fm_session_broke(s, err);
+	}
+}
+
+static const struct fm_ctl_events line_events = {
+	.opened = line_opened,
+	.message = line_message,
+	.closed = line_closed,
+};
+
+/* ---- making them ---- */
+
+static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to)
+{
+	struct fm_line *line = FM_FAULT("line.new") ? NULL : calloc(1, sizeof(*line));
+	struct fm_ctl_dial d = { .host = to->to->host,
+				 .port = to->to->port,
+				 .events = &line_events,
+				 .ctx = line,
+				 .timeout_ns = DIAL_TIMEOUT_NS,
+				 .connect_ns = s->peer->reach.count > 1 ? CONNECT_TIMEOUT_NS : 0,
+				 .local = to->local };
+
+	if (!line)
+		return NULL;
+	memcpy(d.key, s->peer->key, FM_KEY_LEN);
+	line->session = s;
+	line->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
+	if (line->ctl)
+		return line;
+	free(line);
+	return NULL;
+}
+
+int fm_line_dial(struct fm_session *s, const struct fm_reach_dial *to)
+{
+	s->lines.main = dial(s, to);
+	return s->lines.main ? 0 : -ENOMEM;
+}
+
+int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events, void **ctx)
+{
+	s->lines.main = FM_FAULT("line.new") ? NULL : calloc(1, sizeof(*s->lines.main));
+	if (!s->lines.main)
+		return -ENOMEM;
+	*s->lines.main = (struct fm_line){ s, ctl };
+	*events = &line_events;
+	*ctx = s->lines.main;
+	return 0;
+}
+
+void fm_line_end(struct fm_session *s)
+{
+	line_free(s, &s->lines.main);
+	line_free(s, &s->lines.spare);
+	while (!fm_list_is_empty(&s->lines.kept))
+		forget_first(&s->lines);
+}
+
+static void dial_spare(struct fm_session *s)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+	struct fm_reach_dial to;
+	struct fm_lines *l = &s->lines;
+
+	if (fm_reach_next(&s->peer->reach, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX), &to))
+		l->spare = dial(s, &to);
+	if (!l->spare)
+		l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
+}
+
+/*
+ * Silence alone may be a peer that is busy. It costs that peer nothing: the line is given up only when the spare is open, and who shakes
+ * hands there answers PINGs here as well.
+ */
+static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
+{
+	return s->lines.is_gone || now_ns > s->heard_ns + SILENT_NS || (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
+}
+
+void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone)
+{
+	struct fm_ctl *ctl = s->lines.can_resume ? fm_line_ctl(s) : NULL;
+	struct fm_addr local, remote;
+
+	if (!ctl)
+		return;
+	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
+	if (fm_network_is_shared(&local.sa, &gone->sa, gone->sa.ss_family == AF_INET ? 32 : 128)) {
+		s->lines.is_gone = true;
+		fm_line_tick(s, fm_engine_now(s->engine));
+	}
+}
+
+void fm_line_tick(struct fm_session *s, uint64_t now_ns)
+{
+	struct fm_lines *l = &s->lines;
+	struct fm_ctl *ctl = fm_line_ctl(s);
+
+	if (s->is_closed || !s->is_dialler || !l->can_resume || !s->peer || s->peer->session != s)
+		return;
+	if (l->is_resuming) {
+		if (now_ns > l->answer_ns)
+			give_up_main(s);
+		return;
+	}
+	if (ctl && !is_stuck(s, ctl, now_ns)) {
+		line_free(s, &l->spare);
+		return;
+	}
+	if (l->spare || now_ns < l->retry_ns)
+		return;
+	if (ctl)
+		fm_log_info("%s: nothing goes to %s, or comes back; another connection is made", s->name, net_of(s)->ops->ctl_peer(ctl));
+	fm_reach_begin(&s->peer->reach);
+	dial_spare(s);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * line - the connection that carries a session, which may change while the session goes on.
+ *
+ * Happy path:   one line from HELLO to BYE.
+ * A cut cable:  what was sent is repeated in vain. The dialler of the session connects over another cable (a *spare*), and as soon as that
+ *               is there it closes the old line, says RESUME on the new one and waits for the answer; both then send again what the
+ *               other has not had. Jobs, requests and data connections notice nothing. A line that is not stuck any more is kept.
+ * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
+ *               nothing of the session (it was started again), or one end kept too little: the session ends.
+ *
+ * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, the oldest make room and with them goes the
+ * way back to before them. Control thread only.
+ */
+#ifndef FM_LINE_H
+#define FM_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mover/base/list.h"
+#include "mover/transport/transport.h"
+#include "mover/wire/wire.h"
+
+struct fm_session;
+struct fm_reach_dial;
+
+#define FM_LINE_KEPT_MAX (1u << 20)
+
+struct fm_line {
+	struct fm_session *session;
+	struct fm_ctl *ctl;
+};
+
+struct fm_lines {
+	struct fm_line *main;		/* NULL: none just now */
+	struct fm_line *spare;		/* being dialled, to take its place */
+	bool can_resume;		/* the peer knows how */
+	bool is_gone;			/* the address of main at our end is no more, or its link is down */
+	bool is_resuming;		/* RESUME was said on main and is not answered yet */
+	uint64_t number;		/* of the session, by its dialler */
+	uint64_t received;		/* messages that count */
+	uint64_t told;			/* of them the peer knows that we have them */
+	size_t told_bytes;		/* received since */
+	uint64_t sent;
+	uint64_t forgotten;		/* the first so many of them are not kept */
+	struct fm_list kept;		/* struct kept, the oldest first */
+	size_t kept_bytes;
+	uint64_t retry_ns;		/* no spare is dialled before */
+	uint64_t answer_ns;		/* until when RESUME is to be answered */
+	struct fm_addr local, remote;	/* of the line that was given up */
+};
+
+void fm_lines_init(struct fm_lines *lines);
+
+/* The session's first line: dialled, or accepted. -ENOMEM: ctl is closed. */
+int fm_line_dial(struct fm_session *s, const struct fm_reach_dial *to);
+int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl_events **events, void **ctx);
+
+/* The end: every line and all that is kept. */
+void fm_line_end(struct fm_session *s);
+
+/* The connection to send on; NULL: none just now. */
+struct fm_ctl *fm_line_ctl(const struct fm_session *s);
+
+/* An encoded message: kept, and sent as soon as there is a line. As ctl_send. */
+int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len);
+size_t fm_line_queued(const struct fm_session *s);
+
+/* A message came. */
+void fm_line_count(struct fm_session *s, enum fm_wire_type type, size_t len);
+void fm_line_received(struct fm_session *s, const struct fm_wire_resume *m);
+/* On a connection that has not said HELLO: it is to carry another session of this peer. Or it is the answer. */
+void fm_line_resume(struct fm_session *s, const struct fm_wire_resume *m);
+
+/* An address of ours is no more, or its link is down: if the line goes there, it is stuck. */
+void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone);
+
+/* Twice a second, and once a second with the PING. */
+void fm_line_tick(struct fm_session *s, uint64_t now_ns);
+void fm_line_tell(struct fm_session *s);
+
+#endif

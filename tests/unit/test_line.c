@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session whose connection is replaced, against a peer that speaks the protocol by hand: a network of control connections whose far
+ * ends are the test. links: fm_engine
+ */
+#include "tests/fm_test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/loop.h"
+#include "mover/base/worker.h"
+#include "mover/session.h"
+
+#define CTLS_MAX 8
+#define SENT_MAX 32
+#define ABORTS 5u
+#define COUNTED (1 + ABORTS)		/* ADDRS comes first */
+#define SLAB (64u << 10)
+#define NUMBER 7			/* of a session that b dials */
+
+/* What we sent over it: types, and what tells one ABORT from another. */
+struct fm_ctl {
+	bool is_closed, is_stuck;
+	const struct fm_ctl_events *events;
+	void *ctx;
+	struct {
+		enum fm_wire_type type;
+		uint64_t xfer;
+		struct fm_wire_resume resume;
+	} sent[SENT_MAX];
+	unsigned count;
+};
+
+static struct fm_ctl ctls[CTLS_MAX];
+static unsigned ctl_count;
+static const struct fm_net_events *net_events;
+static void *net_ctx;
+static uint64_t moved_ns;
+static struct fm_loop *loop;
+static struct fm_worker *worker;
+static struct fm_engine *engine;
+static char arena[2 * SLAB];
+static const uint8_t key_b[FM_KEY_LEN] = { 2 }, key_c[FM_KEY_LEN] = { 3 };
+
+/* ---- the network ---- */
+
+static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+{
+	(void)net;
+	(void)err;
+	net_events = events;
+	net_ctx = ctx;
+	return 0;
+}
+
+static void net_stop(struct fm_net *net)
+{
+	(void)net;
+}
+
+static struct fm_ctl *new_ctl(void)
+{
+	CU_ASSERT_TRUE_FATAL(ctl_count < CTLS_MAX);
+	ctls[ctl_count] = (struct fm_ctl){ 0 };
+	return &ctls[ctl_count++];
+}
+
+static struct fm_ctl *ctl_dial(struct fm_net *net, const struct fm_ctl_dial *d)
+{
+	struct fm_ctl *c = new_ctl();
+
+	(void)net;
+	c->events = d->events;
+	c->ctx = d->ctx;
+	return c;
+}
+
+static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
+{
+	static struct fm_wire_msg m;
+	static uint8_t bytes[FM_WIRE_MSG_MAX];
+
+	CU_ASSERT_FALSE(c->is_closed);
+	memcpy(bytes, msg, len);
+	CU_ASSERT_EQUAL(fm_wire_decode(bytes, len, &m), 0);
+	if (m.type == FM_WIRE_PING || m.type == FM_WIRE_PONG || c->count == SENT_MAX)
+		return 0;
+	c->sent[c->count].type = m.type;
+	c->sent[c->count].xfer = m.type == FM_WIRE_ABORT ? m.abort.xfer : 0;
+	if (m.type == FM_WIRE_RESUME || m.type == FM_WIRE_RECEIVED)
+		c->sent[c->count].resume = m.resume;
+	c->count++;
+	return 0;
+}
+
+static bool ctl_is_stuck(const struct fm_ctl *c)
+{
+	return c->is_stuck;
+}
+
+static size_t ctl_queued(const struct fm_ctl *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void ctl_close(struct fm_ctl *c)
+{
+	if (c)
+		c->is_closed = true;
+}
+
+static const char *ctl_peer(const struct fm_ctl *c)
+{
+	(void)c;
+	return "test";
+}
+
+static void ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
+{
+	(void)c;
+	*local = *remote = (struct fm_addr){ .sa.ss_family = AF_INET };
+}
+
+static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
+{
+	(void)net;
+	(void)out;
+	(void)max;
+	return 0;
+}
+
+static uint16_t net_port(struct fm_net *net, enum fm_kind kind, const char **why)
+{
+	(void)net;
+	(void)kind;
+	*why = "a test";
+	return 0;
+}
+
+static int domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)
+{
+	(void)net;
+	(void)err;
+	*out = (struct fm_domain *)(void *)arena;
+	return 0;
+}
+
+static void domain_free(struct fm_domain *d)
+{
+	(void)d;
+}
+
+static const struct fm_net_ops net_ops = {
+	.start = net_start,
+	.stop = net_stop,
+	.ctl_dial = ctl_dial,
+	.ctl_send = ctl_send,
+	.ctl_is_stuck = ctl_is_stuck,
+	.ctl_queued = ctl_queued,
+	.ctl_close = ctl_close,
+	.ctl_peer = ctl_peer,
+	.ctl_addrs = ctl_addrs,
+	.addrs = net_addrs,
+	.data_port = net_port,
+	.domain_new = domain_new,
+	.domain_free = domain_free,
+};
+static struct fm_net net = { .ops = &net_ops };
+
+static uint64_t clock_now(void *ctx)
+{
+	(void)ctx;
+	return FM_NS_PER_S + moved_ns;
+}
+
+static const struct fm_clock test_clock = { clock_now, NULL };
+
+/* ---- the node ---- */
+
+static void spin(void)
+{
+	while (fm_loop_step(loop, 0))
+		;
+}
+
+/* Time goes on only here. */
+static void pass(uint64_t ns)
+{
+	for (uint64_t end_ns = moved_ns + ns; moved_ns < end_ns; moved_ns += FM_NS_PER_S / 4)
+		spin();
+	spin();
+}
+
+/* A node "a" that knows the peers "b", which it dials if host is something, and "c". */
+static void begin(const char *host)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
+	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
+				     .stall_ns = 30 * FM_NS_PER_S };
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
+				     .arena_len = sizeof(arena) };
+	struct fm_peer_opts b = { .name = "b", .host = host, .port = 7471 }, c = { .name = "c" };
+
+	memcpy(b.key, key_b, FM_KEY_LEN);
+	memcpy(c.key, key_c, FM_KEY_LEN);
+	ctl_count = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &loop, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &worker, NULL), 0);
+	env.loop = loop;
+	env.lane_loops[0] = loop;
+	env.worker = worker;
+	CU_ASSERT_EQUAL_FATAL(fm_engine_new(&o, &env, &engine, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &b, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &c, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
+	spin();
+}
+
+static void stopped(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+static void end(void)
+{
+	bool is_stopped = false;
+
+	fm_engine_stop(engine, stopped, &is_stopped);
+	spin();
+	CU_ASSERT_TRUE(is_stopped);
+	fm_engine_free(engine);
+	fm_worker_free(worker);
+	fm_loop_free(loop);
+}
+
+/* The session that was begun last. */
+static struct fm_session *session(void)
+{
+	CU_ASSERT_FALSE_FATAL(fm_list_is_empty(&engine->sessions));
+	return fm_container_of(engine->sessions.prev, struct fm_session, at);
+}
+
+/* ---- the peer ---- */
+
+static struct fm_ctl *connect_as(const uint8_t key[FM_KEY_LEN])
+{
+	struct fm_ctl *c = new_ctl();
+
+	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, c, key, &c->events, &c->ctx));
+	return c;
+}
+
+static void say(struct fm_ctl *c, const struct fm_wire_msg *m)
+{
+	static uint8_t buf[FM_WIRE_MSG_MAX];
+
+	c->events->message(c->ctx, buf, fm_wire_encode(m, buf));
+	spin();
+}
+
+static void say_hello(struct fm_ctl *c, uint8_t boot, uint64_t number)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
+
+	m.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { boot }, fm_wire_str("b"), number };
+	say(c, &m);
+}
+
+static void say_count(struct fm_ctl *c, enum fm_wire_type type, uint64_t number, uint64_t count)
+{
+	struct fm_wire_msg m = { .type = type, .resume = { number, count } };
+
+	say(c, &m);
+}
+
+/* Each is answered with an ABORT of the same number: there is no such store. */
+static void ask(struct fm_ctl *c, uint64_t xfer)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_PUT };
+
+	if (session()->is_dialler)
+		xfer |= UINT64_C(1) << 63;
+	m.put = (struct fm_wire_put){ .xfer = xfer, .size = 10, .chunk = 4096, .store = fm_wire_str("none"), .path = fm_wire_str("x") };
+	say(c, &m);
+}
+
+static void break_line(struct fm_ctl *c, int code)
+{
+	c->events->closed(c->ctx, &(struct fm_err){ .code = code, .text = "gone" });
+	spin();
+}
+
+static struct fm_ctl *begin_accepted(uint64_t number)
+{
+	struct fm_ctl *c;
+
+	begin(NULL);
+	c = connect_as(key_b);
+	say_hello(c, 9, number);
+	for (uint64_t i = 1; i <= ABORTS; i++)
+		ask(c, i);
+	CU_ASSERT_EQUAL_FATAL(c->count, 1 + COUNTED);
+	return c;
+}
+
+static struct fm_ctl *begin_dialled(void)
+{
+	struct fm_ctl *c;
+
+	begin("10.1.0.2");
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 1);
+	c = &ctls[0];
+	c->events->opened(c->ctx);
+	say_hello(c, 9, 1);
+	for (uint64_t i = 1; i <= ABORTS; i++)
+		ask(c, i);
+	CU_ASSERT_EQUAL_FATAL(c->count, 1 + COUNTED);
+	return c;
+}
+
+/* The connection is stuck, another one is dialled and opens. */
+static struct fm_ctl *resume_dialled(struct fm_ctl *old)
+{
+	struct fm_ctl *c;
+
+	old->is_stuck = true;
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	CU_ASSERT_FALSE(old->is_closed);
+	c = &ctls[1];
+	c->events->opened(c->ctx);
+	CU_ASSERT_TRUE(old->is_closed);
+	CU_ASSERT_EQUAL_FATAL(c->count, 1);
+	CU_ASSERT_EQUAL(c->sent[0].type, FM_WIRE_RESUME);
+	CU_ASSERT_EQUAL(c->sent[0].resume.session, session()->lines.number);
+	CU_ASSERT_EQUAL(c->sent[0].resume.count, ABORTS);
+	return c;
+}
+
+/* From the one at `at` on, c was sent what came after the first `had`, and nothing else. */
+static void was_sent_rest(const struct fm_ctl *c, unsigned at, uint64_t had)
+{
+	CU_ASSERT_EQUAL_FATAL(c->count, at + COUNTED - had);
+	for (uint64_t i = had; i < COUNTED; i++, at++) {
+		CU_ASSERT_EQUAL(c->sent[at].type, i == 0 ? FM_WIRE_ADDRS : FM_WIRE_ABORT);
+		CU_ASSERT_EQUAL(c->sent[at].xfer & UINT32_MAX, i);
+	}
+}
+
+static bool was_told_bye(const struct fm_ctl *c)
+{
+	return c->is_closed && c->count > 0 && c->sent[c->count - 1].type == FM_WIRE_BYE;
+}
+
+/* ---- going on ---- */
+
+static void test_acceptor_at_each_point(void)
+{
+	for (uint64_t had = 0; had <= COUNTED; had++) {
+		struct fm_ctl *old = begin_accepted(NUMBER), *c;
+
+		break_line(old, -ETIMEDOUT);
+		c = connect_as(key_b);
+		say_count(c, FM_WIRE_RESUME, NUMBER, had);
+		CU_ASSERT_EQUAL_FATAL(c->sent[1].type, FM_WIRE_RESUME);
+		CU_ASSERT_EQUAL(c->sent[1].resume.session, NUMBER);
+		CU_ASSERT_EQUAL(c->sent[1].resume.count, ABORTS);
+		was_sent_rest(c, 2, had);
+		ask(c, 6);
+		CU_ASSERT_EQUAL(c->sent[c->count - 1].xfer, 6);
+		CU_ASSERT_FALSE(c->is_closed);
+		end();
+	}
+}
+
+static void test_dialler_at_each_point(void)
+{
+	for (uint64_t had = 0; had <= COUNTED; had++) {
+		struct fm_ctl *c = resume_dialled(begin_dialled());
+
+		say_hello(c, 9, 1);
+		say_count(c, FM_WIRE_RESUME, session()->lines.number, had);
+		was_sent_rest(c, 1, had);
+		ask(c, 6);
+		CU_ASSERT_EQUAL(c->sent[c->count - 1].xfer & UINT32_MAX, 6);
+		CU_ASSERT_FALSE(c->is_closed);
+		end();
+	}
+}
+
+/* What is asked for while there is no connection is said as soon as there is one. */
+static void test_said_meanwhile(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+	struct fm_wire_msg m = { .type = FM_WIRE_ABORT, .abort = { .xfer = 6, .code = ECANCELED, .text = fm_wire_str("") } };
+
+	fm_session_send(session(), &m);
+	CU_ASSERT_EQUAL(c->count, 1);
+	say_hello(c, 9, 1);
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	CU_ASSERT_EQUAL_FATAL(c->count, 2);
+	CU_ASSERT_EQUAL(c->sent[1].xfer, 6);
+	end();
+}
+
+static void test_not_stuck_any_more(void)
+{
+	struct fm_ctl *old = begin_dialled();
+
+	old->is_stuck = true;
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	old->is_stuck = false;
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(ctls[1].is_closed);
+	CU_ASSERT_FALSE(old->is_closed);
+	end();
+}
+
+static void test_no_answer(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	pass(8 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(c->is_closed);
+	CU_ASSERT_EQUAL(ctl_count, 3);
+	CU_ASSERT_FALSE(session()->is_closed);
+	end();
+}
+
+/* An earlier fmove: its session ends with its connection, and nothing is kept for it. */
+static void test_cannot_resume(void)
+{
+	struct fm_ctl *c = begin_accepted(0);
+
+	CU_ASSERT_EQUAL(session()->lines.kept_bytes, 0);
+	break_line(c, -ETIMEDOUT);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+	end();
+}
+
+/* Who ends, or is started again, closes its connections: that is no cut cable. */
+static void test_closed_by_peer(void)
+{
+	break_line(begin_accepted(NUMBER), -ECONNRESET);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+	end();
+}
+
+/* ---- what is kept ---- */
+
+static void test_received(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER), *again;
+	const struct fm_lines *l = &session()->lines;
+
+	say_count(c, FM_WIRE_RECEIVED, 0, 4);
+	CU_ASSERT_EQUAL(l->forgotten, 4);
+	say_count(c, FM_WIRE_RECEIVED, 0, 2);	/* it cannot have fewer; nothing comes back */
+	CU_ASSERT_EQUAL(l->forgotten, 4);
+	again = connect_as(key_b);
+	say_count(again, FM_WIRE_RESUME, NUMBER, 3);
+	CU_ASSERT_TRUE(was_told_bye(again));
+	CU_ASSERT_FALSE(c->is_closed);
+	say_count(c, FM_WIRE_RECEIVED, 0, COUNTED);
+	CU_ASSERT_EQUAL(l->kept_bytes, 0);
+	CU_ASSERT_TRUE(fm_list_is_empty(&l->kept));
+	end();
+}
+
+/* A peer that never says RECEIVED costs no more memory than this, however small its messages. */
+static void test_bounded(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER), *again;
+	const struct fm_lines *l = &session()->lines;
+
+	for (uint64_t i = ABORTS + 1; l->forgotten == 0 && i < FM_LINE_KEPT_MAX; i++) {
+		ask(c, i);
+		CU_ASSERT_TRUE_FATAL(l->kept_bytes <= FM_LINE_KEPT_MAX);
+	}
+	CU_ASSERT_EQUAL(l->forgotten, 1);
+	CU_ASSERT_TRUE(l->kept_bytes > FM_LINE_KEPT_MAX / 2);
+	again = connect_as(key_b);
+	say_count(again, FM_WIRE_RESUME, NUMBER, 0);
+	CU_ASSERT_TRUE(was_told_bye(again));
+	again = connect_as(key_b);
+	say_count(again, FM_WIRE_RESUME, NUMBER, 1);
+	CU_ASSERT_FALSE(again->is_closed);
+	CU_ASSERT_TRUE(c->is_closed);
+	end();
+}
+
+/* We tell what came, at least once a second. */
+static void test_told(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER);
+
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(c->sent[c->count - 1].type, FM_WIRE_RECEIVED);
+	CU_ASSERT_EQUAL(c->sent[c->count - 1].resume.count, ABORTS);
+	end();
+}
+
+/* ---- hostile ---- */
+
+static void test_received_too_much(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER);
+
+	say_count(c, FM_WIRE_RECEIVED, 0, COUNTED + 1);
+	CU_ASSERT_TRUE(was_told_bye(c));
+	end();
+}
+
+/* None of these disturbs the session that is there. */
+static void test_acceptor_refuses(void)
+{
+	static const struct {
+		const uint8_t *key;
+		uint64_t number, count;
+	} bad[] = {
+		{ key_b, NUMBER, COUNTED + 1 },
+		{ key_b, NUMBER, UINT64_MAX },
+		{ key_b, NUMBER + 1, COUNTED },
+		{ key_b, UINT64_MAX, 0 },
+		{ key_c, NUMBER, COUNTED },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct fm_ctl *c = begin_accepted(NUMBER), *half = connect_as(bad[i].key);
+
+		say_count(half, FM_WIRE_RESUME, bad[i].number, bad[i].count);
+		CU_ASSERT_TRUE(was_told_bye(half));
+		CU_ASSERT_FALSE(c->is_closed);
+		end();
+	}
+}
+
+static void test_resume_unasked(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER);
+
+	say_count(c, FM_WIRE_RESUME, NUMBER, 1);
+	CU_ASSERT_TRUE(was_told_bye(c));
+	end();
+}
+
+static void test_dialler_refuses(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		struct fm_ctl *old = begin_dialled(), *c;
+		uint64_t number = session()->lines.number;
+
+		say_count(old, FM_WIRE_RECEIVED, 0, 2);
+		c = resume_dialled(old);
+		if (i == 0)
+			say_count(c, FM_WIRE_RESUME, number, COUNTED + 1);
+		else if (i == 1)
+			say_count(c, FM_WIRE_RESUME, number, 1);	/* it had two */
+		else if (i == 2)
+			say_count(c, FM_WIRE_RESUME, number + 1, COUNTED);
+		else if (i == 3)
+			say_hello(c, 8, 1);		/* started again */
+		else
+			say_count(c, FM_WIRE_RECEIVED, 0, 3);
+		CU_ASSERT_TRUE(was_told_bye(c));
+		end();
+	}
+}
+
+static const struct fm_test tests[] = {
+	{ "who accepted goes on behind whatever the other has had", test_acceptor_at_each_point },
+	{ "who dialled does so too", test_dialler_at_each_point },
+	{ "what is said while there is no connection is said on the next", test_said_meanwhile },
+	{ "a connection that is not stuck any more is kept", test_not_stuck_any_more },
+	{ "a RESUME without an answer is said again on another connection", test_no_answer },
+	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
+	{ "a connection that its peer closed ends the session", test_closed_by_peer },
+	{ "what the peer has had is kept no longer", test_received },
+	{ "what is kept has a limit", test_bounded },
+	{ "what came is told within a second or so", test_told },
+	{ "RECEIVED of more than was sent breaks the protocol", test_received_too_much },
+	{ "RESUME with wrong numbers, or by another peer, leaves the session alone", test_acceptor_refuses },
+	{ "RESUME in the midst of a session breaks the protocol", test_resume_unasked },
+	{ "wrong answers to RESUME end the session", test_dialler_refuses },
+};
+FM_TEST_MAIN("line", tests)
