@@ -73,6 +73,12 @@ struct fm_endpoint {
 	uint16_t port;
 };
 
+/* Who keeps what a peer says of its addresses for the next start. Must not block. */
+struct fm_peer_keeper {
+	void (*told)(void *ctx, const char *peer, const uint8_t key[FM_KEY_LEN], const struct fm_endpoint *learned, unsigned count);
+	void *ctx;
+};
+
 struct fm_engine_env {
 	const struct fm_clock *clock;
 	const struct fm_random *random;
@@ -84,6 +90,7 @@ struct fm_engine_env {
 	void *arena;				/* slabs are cut from it; page-aligned */
 	size_t arena_len;
 	const struct fm_volumes_here *volumes;	/* NULL: it says nothing of any */
+	const struct fm_peer_keeper *keeper;	/* NULL: nobody does */
 };
 
 struct fm_engine_opts {
@@ -106,6 +113,8 @@ struct fm_peer_opts {
 	uint8_t key[FM_KEY_LEN];
 	const struct fm_endpoint *more;		/* further addresses of it, FM_PEER_ADDRS_MAX - 1 at most; tried in turn */
 	unsigned more_count;
+	const struct fm_endpoint *learned;	/* what told() of struct fm_peer_keeper was told last */
+	unsigned learned_count;
 };
 
 /* env is copied; what it points to must outlive the engine. */

@@ -188,7 +188,16 @@ static struct fm_session *find_other(const struct fm_peer *p, const struct fm_se
 
 void fm_peer_learn(struct fm_peer *p, const struct fm_wire_addrs *said)
 {
-	(void)fm_reach_learn(&p->reach, said);
+	const struct fm_peer_keeper *keeper = p->engine->env.keeper;
+	struct fm_endpoint learned[FM_PEER_ADDRS_MAX];
+	unsigned count = 0;
+
+	if (!fm_reach_learn(&p->reach, said) || !keeper)
+		return;
+	for (unsigned i = 0; i < p->reach.count; i++)
+		if (p->reach.way[i].is_learned)
+			learned[count++] = p->reach.way[i].to;
+	keeper->told(keeper->ctx, p->name, p->key, learned, count);
 }
 
 /* The round's error names every address that was tried: each is a cable. */

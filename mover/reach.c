@@ -37,7 +37,7 @@ int fm_reach_init(struct fm_reach *r, const struct fm_peer_opts *o, struct fm_er
 	*r = (struct fm_reach){ .count = 0 };
 	if (o->host && strlen(o->host) >= sizeof(first.host))
 		return fm_err_set(err, -EINVAL, "address is too long");
-	if (o->more_count >= FM_PEER_ADDRS_MAX)
+	if (o->more_count >= FM_PEER_ADDRS_MAX || o->learned_count > FM_PEER_ADDRS_MAX)
 		return fm_err_set(err, -E2BIG, "more than %d addresses", FM_PEER_ADDRS_MAX);
 	if (o->host && o->host[0]) {
 		(void)snprintf(first.host, sizeof(first.host), "%s", o->host);
@@ -45,15 +45,19 @@ int fm_reach_init(struct fm_reach *r, const struct fm_peer_opts *o, struct fm_er
 	}
 	for (unsigned i = 0; i < o->more_count; i++)
 		(void)add(r, &o->more[i], false, NULL);
+	for (unsigned i = 0; i < o->learned_count; i++)
+		(void)add(r, &o->learned[i], true, NULL);
 	return 0;
 }
 
 bool fm_reach_is_same(const struct fm_reach *r, const struct fm_peer_opts *o)
 {
+	struct fm_peer_opts named = *o;
 	struct fm_reach now;
 	unsigned n = configured(r);
 
-	if (fm_reach_init(&now, o, NULL) < 0 || now.count != n)
+	named.learned_count = 0;
+	if (fm_reach_init(&now, &named, NULL) < 0 || now.count != n)
 		return false;
 	for (unsigned i = 0; i < n; i++)
 		if (now.way[i].to.port != r->way[i].to.port || strcmp(now.way[i].to.host, r->way[i].to.host) != 0)

@@ -182,7 +182,7 @@ static void take_over(struct fm_reload *r)
 	remove_gone(r, false);
 	remove_gone(r, true);
 	for (unsigned i = 0; i < r->cfg->peer_count; i++)
-		if (fm_service_set_peer(service->engine, &r->cfg->peers[i], &err) < 0)
+		if (fm_service_set_peer(service->engine, &r->cfg->peers[i], NULL, &err) < 0)
 			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])

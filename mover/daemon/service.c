@@ -39,6 +39,7 @@
 #include "mover/daemon/invites.h"
 #include "mover/daemon/lanes.h"
 #include "mover/daemon/limits.h"
+#include "mover/daemon/peer_book.h"
 #include "mover/daemon/reload.h"
 #include "mover/engine.h"
 #include "mover/join.h"
@@ -149,6 +150,13 @@ static int make_engine(struct fm_service *service, struct fm_err *err)
 		.volumes = &service->volumes.table,
 	};
 
+	if (strcmp(cfg->node.state_directory, "null:") != 0) {
+		int ret = fm_peer_book_new(cfg->node.state_directory, service->worker, service->loop, &service->book, err);
+
+		if (ret < 0)
+			return ret;
+		env.keeper = fm_peer_book_keeper(service->book);
+	}
 	fm_volumes_file_init(&service->volumes, cfg->nvme.socket);
 	fm_net_key(service->net, opts.key);
 	for (unsigned i = 0; i < opts.lanes; i++) {
@@ -180,10 +188,10 @@ int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **o
 	return ret;
 }
 
-int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err)
+int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = cfg->name };
-	struct fm_endpoint more[FM_CONFIG_PEER_ADDRESSES_MAX];
+	struct fm_endpoint more[FM_CONFIG_PEER_ADDRESSES_MAX], learned[FM_PEER_ADDRS_MAX];
 	char host[FM_VALUE_HOST_MAX];
 
 	_Static_assert(FM_CONFIG_PEER_ADDRESSES_MAX < FM_PEER_ADDRS_MAX, "the first one has a place too");
@@ -200,6 +208,8 @@ int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *c
 			return fm_err_set(err, -EINVAL, "%s", cfg->addresses[i]);	/* likewise */
 	}
 	peer.more = more;
+	peer.learned = learned;
+	peer.learned_count = fm_peer_book_read(book, cfg->name, peer.key, learned);
 	return fm_engine_set_peer(engine, &peer, err);
 }
 
@@ -215,7 +225,7 @@ static int fill_engine(struct fm_service *service, struct fm_err *err)
 			ret = fm_engine_set_store(service->engine, store, err);
 	}
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
-		ret = fm_service_set_peer(service->engine, &cfg->peers[i], err);
+		ret = fm_service_set_peer(service->engine, &cfg->peers[i], service->book, err);
 	return ret;
 }
 
@@ -524,6 +534,7 @@ void fm_service_end(struct fm_service *service)
 			fm_watch_del(service->loop, &service->signals);
 		drain(service->loop);
 	}
+	fm_peer_book_stop(service->book);
 	/* What the worker still has ends now, and its done() must run while those it belongs to are there. */
 	fm_worker_free(service->worker);
 	if (service->loop)
@@ -545,6 +556,7 @@ void fm_service_end(struct fm_service *service)
 	fm_holders_free(service->holders);
 	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
 	fm_engine_free(service->engine);
+	fm_peer_book_free(service->book);
 	fm_volumes_file_clear(&service->volumes);
 	fm_net_free(service->net);
 	fm_loop_free(service->loop);

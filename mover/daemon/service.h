@@ -32,6 +32,8 @@ struct fm_service_opts {
 	bool is_unchecked;		/* measuring only */
 };
 
+struct fm_peer_book;
+
 struct fm_service {
 	struct fm_service_opts opts;
 	struct fm_config *cfg;		/* as read last */
@@ -43,6 +45,7 @@ struct fm_service {
 	struct fm_net *net;
 	struct fm_volumes_file volumes;
 	struct fm_engine *engine;
+	struct fm_peer_book *book;	/* NULL: there is no state directory */
 	struct fm_holders *holders;
 	struct fm_queue *queue;
 	struct fm_api *api;
@@ -68,8 +71,8 @@ void fm_service_end(struct fm_service *service);
 /* Open a store as the configuration says. May block. */
 int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err);
 
-/* Tell the engine of a peer. */
-int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, struct fm_err *err);
+/* Tell the engine of a peer, with what the book has of its addresses. May block, but not without a book. */
+int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err);
 
 /* mover.private_networks, for connections from now on. */
 void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg);
