@@ -1,9 +1,10 @@
 #!/bin/bash
 # Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a pipe go on over the other, and status says
-#         which is down and why. It is used again when it is back.
-# Method: two nodes in network namespaces with two slow wires, so that both are needed; the session is on the first. The second loses what
-#         goes there, what comes back, or both without a word (frames to a station that does not exist), or its carrier. What TCP itself says of
-#         a cable that is cut comes after half a minute, and in other words.
+#         which is down and why. It is used again when it is back. The session of the nodes is on either of them.
+# Method: two nodes in network namespaces with two slow wires, so that both are needed; the session begins on the first, and the configuration
+#         names no other address. The second, then the first loses what goes there, what comes back, or both without a word (frames to a
+#         station that does not exist), or its carrier. What TCP itself says of a cable that is cut comes after half a minute, and in
+#         other words. At last both nodes start while the first is cut.
 . "$(dirname "$0")/lib.sh"
 . "$FM_SOURCE/tests/nodes.sh"
 [ "$(id -u)" = 0 ] || skip "network namespaces take root"
@@ -66,13 +67,13 @@ is() {
 	done
 }
 
-# lose NODE: what it sends over the second wire reaches nobody.
+# lose NODE: what it sends over the wire reaches nobody.
 lose() {
-	ip -n "$id$1" neigh replace 10.78.2.$((3 - $1)) lladdr 02:00:00:00:00:01 dev w2 nud permanent
+	ip -n "$id$1" neigh replace 10.78.$wire.$((3 - $1)) lladdr 02:00:00:00:00:01 dev w$wire nud permanent
 }
 
 find_again() {
-	ip -n "$id$1" neigh del 10.78.2.$((3 - $1)) dev w2
+	ip -n "$id$1" neigh del 10.78.$wire.$((3 - $1)) dev w$wire
 }
 
 # cut_wire HOW, mend_wire HOW
@@ -81,7 +82,7 @@ cut_wire() {
 	there)		lose 1 ;;
 	back)		lose 2 ;;
 	both)		lose 1; lose 2 ;;
-	carrier)	ip -n "${id}2" link set w2 down ;;
+	carrier)	ip -n "${id}2" link set w$wire down ;;
 	esac
 }
 
@@ -90,12 +91,12 @@ mend_wire() {
 	there)		find_again 1 ;;
 	back)		find_again 2 ;;
 	both)		find_again 1; find_again 2 ;;
-	carrier)	ip -n "${id}2" link set w2 up ;;
+	carrier)	ip -n "${id}2" link set w$wire up ;;
 	esac
 }
 
 sent_over() {
-	rail "$1" 2 | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
+	rail "$1" "$wire" | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
 }
 
 both_carry() {
@@ -106,7 +107,7 @@ random 12000000 f
 await is true 1 || bad "the first wire is not used: $(fmove status)"
 await is true 2 || bad "the second wire is not used: $(fmove status)"
 
-# survives NAME HOW SENDER COMMAND...: the command is under way over both when the second wire is cut.
+# survives NAME HOW SENDER COMMAND...: the command is under way over both when the wire is cut.
 survives() {
 	local name=$1 how=$2 sender=$3 before logs
 	shift 3
@@ -114,20 +115,38 @@ survives() {
 	before=$(sent_over "$sender")
 	logs=$(cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone')
 	"$@" <f >"out-$name" 2>err &
-	await both_carry "$sender" "$before" || bad "$name: nothing goes over the second wire: $(fmove status)"
+	await both_carry "$sender" "$before" || bad "$name: nothing goes over wire $wire: $(fmove status)"
 	cut_wire "$how"
-	await is false 2 || bad "$name, $how: status does not say what is down: $(fmove status)"
+	await is false "$wire" || bad "$name, $how: status does not say what is down: $(fmove status)"
 	wait $! || bad "$name, $how: $(cat err)"
 	[ "$(cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone')" -gt "$logs" ] || bad "$name, $how: nobody noticed by himself what became of the wire"
 	mend_wire "$how"
-	await is true 2 || bad "$name, $how: the second wire is not used again: $(fmove status)"
+	await is true "$wire" || bad "$name, $how: wire $wire is not used again: $(fmove status)"
 }
 
-survives put there 1 fmove put -q -f f n2:s/put
-same f "$dir/n2/s/put"
-survives get back 2 fmove get -q -f n2:s/put got
-same f got
-survives pipe both 1 fmove put -q -f - n2:s/pipe
-same f "$dir/n2/s/pipe"
-survives put carrier 1 fmove put -q -f f n2:s/put
+for wire in 2 1; do
+	survives put there 1 fmove put -q -f f n2:s/put
+	same f "$dir/n2/s/put"
+	survives get back 2 fmove get -q -f n2:s/put got
+	same f got
+	survives pipe both 1 fmove put -q -f - n2:s/pipe
+	same f "$dir/n2/s/pipe"
+	survives put carrier 1 fmove put -q -f f n2:s/put
+	same f "$dir/n2/s/put"
+done
+grep -q 'session with n[12] goes on over 10.78.2' "$dir"/n?/log || bad "the session never left its cable"
+
+# Both are started again while the first is cut: what each said of its addresses was kept.
+for i in 1 2; do
+	node_stop "$dir/n$i"
+done
+wire=1
+cut_wire carrier
+for i in 1 2; do
+	node_wrap=(ip netns exec "$id$i")
+	node_start "$dir/n$i"
+done
+unset node_wrap
+await is true 2 || bad "no session over the second wire: $(fmove status)"
+fmove put -q -f f n2:s/put || bad "a put over the second wire alone"
 same f "$dir/n2/s/put"
