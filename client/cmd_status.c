@@ -115,6 +115,16 @@ static void print_rail(const struct fm_json *rail, const struct fm_json *before,
 		     fm_show_bytes(fm_field_u64(rail, "received_bytes"), received));
 }
 
+/* It may be on its way from one cable to another. */
+static void print_session(const struct fm_json *session)
+{
+	if (*fm_field_text(session, "local"))
+		(void)printf("    session %s %s -> %s\n", fm_field_text(session, "device"), fm_field_text(session, "local"),
+			     fm_field_text(session, "remote"));
+	else
+		(void)printf("    session without a connection just now\n");
+}
+
 static void print_peer(const struct fm_json *peer, const struct fm_json *before, double seconds)
 {
 	const struct fm_json *rails = fm_json_get(peer, "rails");
@@ -127,6 +137,8 @@ static void print_peer(const struct fm_json *peer, const struct fm_json *before,
 	(void)printf(
 		": %s for %s%s%s\n", fm_field_is(peer, "connected") ? "connected" : "not connected",
 		fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "", error);
+	if (fm_field_is(peer, "connected"))
+		print_session(fm_json_get(peer, "session"));
 	for (size_t i = 0; i < fm_json_count(rails); i++) {
 		const struct fm_json *rail = fm_json_at(rails, i);
 

@@ -165,6 +165,11 @@ static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
 	fm_jw_text(w, "error", peer->last_error);
 	fm_jw_u64(w, "since_ms", peer->since_ns / FM_NS_PER_MS);
 	fm_jw_u64(w, "connections", peer->conns);
+	fm_jw_object(w, "session");
+	fm_jw_text(w, "device", peer->session.device);
+	fm_jw_text(w, "local", peer->session.local);
+	fm_jw_text(w, "remote", peer->session.remote);
+	fm_jw_object_end(w);
 }
 
 static struct rail *rail_find(struct snapshot *s, const struct fm_conn_info *info)

@@ -387,8 +387,10 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 
 	if (first)
 		(void)snprintf(address, sizeof(address), "%s:%u", first->to.host, first->to.port);
-	if (p->session)
+	if (p->session) {
 		st.conns = p->session->up[FM_KIND_TCP] + p->session->up[FM_KIND_RDMA];
+		fm_line_way(p->session, &st.session);
+	}
 	v->peer(ctx, &st);
 	if (p->session)
 		visit_rails(p->session, v, ctx);

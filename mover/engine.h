@@ -341,6 +341,13 @@ struct fm_rail_status {
 	uint64_t down_ns;		/* ... for so long */
 };
 
+/* Which way a session goes just now: our port, our address and the peer's, as numbers. All "": there is no connection for it. */
+struct fm_session_way {
+	char device[FM_RAIL_NAME_MAX];
+	char local[INET6_ADDRSTRLEN + 16];
+	char remote[INET6_ADDRSTRLEN + 16];
+};
+
 struct fm_peer_status {
 	const char *name;
 	const char *address;		/* "" if it dials us */
@@ -348,6 +355,7 @@ struct fm_peer_status {
 	const char *last_error;		/* "" */
 	uint64_t since_ns;		/* how long it is in this state */
 	unsigned conns;
+	struct fm_session_way session;
 };
 
 struct fm_job_status {

@@ -2,6 +2,8 @@
 #include "mover/line.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +47,28 @@ void fm_lines_init(struct fm_lines *lines)
 struct fm_ctl *fm_line_ctl(const struct fm_session *s)
 {
 	return s->lines.main && !s->lines.is_resuming ? s->lines.main->ctl : NULL;
+}
+
+static void show_addr(const struct fm_addr *addr, char *out, size_t len)
+{
+	socklen_t sa_len = addr->sa.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+
+	if (getnameinfo((const struct sockaddr *)&addr->sa, sa_len, out, (socklen_t)len, NULL, 0, NI_NUMERICHOST) != 0)
+		out[0] = '\0';
+}
+
+void fm_line_way(const struct fm_session *s, struct fm_session_way *out)
+{
+	struct fm_ctl *ctl = fm_line_ctl(s);
+	struct fm_addr local, remote;
+
+	*out = (struct fm_session_way){ .device = "" };
+	if (!ctl)
+		return;
+	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
+	(void)snprintf(out->device, sizeof(out->device), "%s", local.name);
+	show_addr(&local, out->local, sizeof(out->local));
+	show_addr(&remote, out->remote, sizeof(out->remote));
 }
 
 static void line_free(struct fm_session *s, struct fm_line **line)

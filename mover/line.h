@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/engine.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 
@@ -63,6 +64,9 @@ void fm_line_end(struct fm_session *s);
 
 /* The connection to send on; NULL: none just now. */
 struct fm_ctl *fm_line_ctl(const struct fm_session *s);
+
+/* For status. */
+void fm_line_way(const struct fm_session *s, struct fm_session_way *out);
 
 /* An encoded message: kept, and sent as soon as there is a line. As ctl_send. */
 int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len);

@@ -107,6 +107,14 @@ random 12000000 f
 await is true 1 || bad "the first wire is not used: $(fmove status)"
 await is true 2 || bad "the second wire is not used: $(fmove status)"
 
+# session_on WIRE: status says that the nodes talk over that wire.
+session_on() {
+	fmove status >out && grep -q "^ *session w$1 10\.78\.$1\.1 -> 10\.78\.$1\.2$" out &&
+		fmove status --json | grep -q "\"session\":{\"device\":\"w$1\",\"local\":\"10.78.$1.1\",\"remote\":\"10.78.$1.2\"}"
+}
+
+session_on 1 || bad "the session is not on the first wire: $(fmove status)"
+
 # survives NAME HOW SENDER COMMAND...: the command is under way over both when the wire is cut.
 survives() {
 	local name=$1 how=$2 sender=$3 before logs
@@ -148,5 +156,6 @@ for i in 1 2; do
 done
 unset node_wrap
 await is true 2 || bad "no session over the second wire: $(fmove status)"
+session_on 2 || bad "status does not say that the session is on the second wire: $(fmove status)"
 fmove put -q -f f n2:s/put || bad "a put over the second wire alone"
 same f "$dir/n2/s/put"

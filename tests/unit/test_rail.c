@@ -268,6 +268,12 @@ static void domain_free(struct fm_domain *d)
 	(void)d;
 }
 
+static void ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
+{
+	(void)c;
+	*local = *remote = (struct fm_addr){ .prefix_len = 0 };
+}
+
 /* As the contract has it: what is being dialled ends. */
 static void net_stop(struct fm_net *net)
 {
@@ -284,6 +290,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_send = ctl_send,
 	.ctl_close = ctl_close,
 	.ctl_peer = ctl_peer,
+	.ctl_addrs = ctl_addrs,
 	.addrs = net_addrs,
 	.data_port = net_port,
 	.data_dial = net_data_dial,
