@@ -138,7 +138,7 @@ static bool is_pair(const struct fm_rail *rail, enum fm_kind kind, const struct 
 
 /*
  * Where this pair is, or may go: connections know their rail by its number, so only a place that nobody uses is used
- * again. NULL: none is left.
+ * again. A new place comes first: what is known of a pair is known when it comes back. NULL: none is left.
  */
 static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
 {
@@ -152,7 +152,7 @@ static struct fm_rail *find_place(struct fm_rails *r, enum fm_kind kind, const s
 		if (!free_place && !rail->is_listed && rail->up + rail->dialling == 0)
 			free_place = rail;
 	}
-	if (!free_place && r->count < FM_RAILS_MAX)
+	if (r->count < FM_RAILS_MAX)
 		free_place = &r->rail[r->count];
 	return free_place;
 }
@@ -255,6 +255,7 @@ static void list_rails(struct fm_session *s)
 
 	if (!fm_line_ctl(s))
 		return;		/* fm_rail_session_moved() comes back to it */
+	r->is_stale = false;
 	for (unsigned i = 0; i < r->count; i++)
 		r->rail[i].is_listed = false;
 	n = net_of(s)->ops->addrs(net_of(s), local, FM_ADDRS_MAX);
@@ -393,11 +394,13 @@ void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 		fm_log_info("%s: private_networks changed there; TCP connections are made anew", s->name);
 		renew_tcp(s);
 	}
+	/* The first are dialled at once. Later ones wait for the tick: however often they change, they are looked at twice a second. */
+	s->rails.is_stale = s->rails.is_known;
 	s->rails.remote = *m;
 	s->rails.is_known = true;
 	if (s->peer)
 		fm_peer_learn(s->peer, m);
-	if (s->is_dialler)
+	if (s->is_dialler && !s->rails.is_stale)
 		list_rails(s);
 	if (!s->is_closed)
 		fm_job_session_changed(s);
@@ -413,7 +416,11 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 	struct fm_rails *r = &s->rails;
 	struct fm_wire_addrs now;
 
-	if (!s->is_up || s->is_closed || now_ns < r->looked_ns + LOOK_NS)
+	if (!s->is_up || s->is_closed)
+		return;
+	if (s->is_dialler && r->is_stale)
+		list_rails(s);
+	if (s->is_closed || now_ns < r->looked_ns + LOOK_NS)
 		return;
 	r->looked_ns = now_ns;
 	our_addrs(s, &now);

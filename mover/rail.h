@@ -53,6 +53,7 @@ struct fm_rail_lost {
 struct fm_rails {
 	struct fm_wire_addrs remote;	/* what the peer said last */
 	bool is_known;			/* it did */
+	bool is_stale;			/* it has said something else since the pairs were listed */
 	uint64_t looked_ns;		/* when our own addresses were looked at last */
 	struct fm_wire_addrs sent;	/* and what we said last */
 	struct fm_rail rail[FM_RAILS_MAX];

@@ -64,7 +64,7 @@ static bool is_mute;			/* the peer says nothing over the session */
 static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
 static struct dial dials[DIALS_MAX];
-static unsigned dial_count, crosses_dialled;
+static unsigned dial_count, crosses_dialled, dialled;
 static struct conn *up[PORTS];
 
 /* ---- the clock ---- */
@@ -223,6 +223,7 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 	assert(dial_count < DIALS_MAX);
 	dials[dial_count++] = (struct dial){ *dial, clock_ns + dial->timeout_ns };
 	crosses_dialled += strcmp(dial->local.name, dial->remote.name) != 0;
+	dialled++;
 }
 
 static bool does_reach(const struct fm_data_dial *dial)
@@ -339,14 +340,14 @@ static void pass(uint64_t ns)
 	}
 }
 
-static void say_addrs(void)
+static void say_addrs(unsigned port_count)
 {
 	static struct fm_wire_msg m;
 	struct fm_addr a;
 
 	m = (struct fm_wire_msg){ .type = FM_WIRE_ADDRS };
 	m.addrs.rdma_port = 7471;
-	for (unsigned i = 0; i < 2 * ports; i++) {
+	for (unsigned i = 0; i < 2 * port_count; i++) {
 		struct fm_wire_addr *w = &m.addrs.addr[m.addrs.count++];
 
 		address(i / 2, i % 2, 2, &a);
@@ -390,7 +391,7 @@ static void begin(unsigned port_count)
 	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 },
 					      .name = fm_wire_str("b") };
 	say(&hello);
-	say_addrs();
+	say_addrs(ports);
 }
 
 static void stopped(void *ctx)
@@ -555,7 +556,43 @@ static void test_silent(void)
 	end();
 }
 
+/* How often it dials within half a minute in which the peer refuses all; is_flapping: and says other addresses at each step. */
+static unsigned count_dials(bool is_flapping)
+{
+	unsigned before;
+
+	begin(2);
+	before = dialled;
+	for (uint64_t end_ns = clock_ns + 30 * FM_NS_PER_S; clock_ns < end_ns;) {
+		for (unsigned i = 0; i < dial_count; i++)
+			dials[i].until_ns = clock_ns;
+		pass(STEP_NS);
+		if (is_flapping) {
+			say_addrs(0);
+			say_addrs(ports);
+			pass(STEP_NS);
+			say_addrs(0);
+		}
+	}
+	end();
+	return dialled - before;
+}
+
+/*
+ * Goal:   a peer whose addresses come and go is dialled anew for it, but not all the time.
+ * Method: half a minute of dials that fail, with the same addresses and with others at each step. Pauses begin anew every few seconds
+ *         then, which makes up to three times as many dials, and not one for each time that the addresses come.
+ */
+static void test_flapping(void)
+{
+	unsigned calm = count_dials(false), flapping = count_dials(true);
+
+	printf("(%u dials, %u) ... ", calm, flapping);
+	CU_ASSERT_TRUE(calm > 0 && flapping <= 3 * calm);
+}
+
 static const struct fm_test tests[] = {
+	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
