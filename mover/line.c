@@ -316,6 +316,17 @@ static bool is_network(int code)
 	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
+/* Of a dial that failed the error says over which of our ports it went: that is the cable to look at. */
+static void broke(const struct fm_line *line, const struct fm_err *err)
+{
+	struct fm_session *s = line->session;
+	struct fm_err named = *err;
+
+	if (!s->is_up && line->over[0])
+		(void)fm_err_wrap(&named, "over %s", line->over);
+	fm_session_broke(s, &named);
+}
+
 static void line_closed(void *ctx, const struct fm_err *err)
 {
 	struct fm_line *line = ctx;
@@ -330,7 +341,7 @@ static void line_closed(void *ctx, const struct fm_err *err)
 		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
 	} else {
-		fm_session_broke(s, err);
+		broke(line, err);
 	}
 }
 
@@ -357,6 +368,7 @@ static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to
 		return NULL;
 	memcpy(d.key, s->peer->key, FM_KEY_LEN);
 	line->session = s;
+	(void)snprintf(line->over, sizeof(line->over), "%s", to->local.name);
 	line->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
 	if (line->ctl)
 		return line;
@@ -375,7 +387,7 @@ int fm_line_accept(struct fm_session *s, struct fm_ctl *ctl, const struct fm_ctl
 	s->lines.main = FM_FAULT("line.new") ? NULL : calloc(1, sizeof(*s->lines.main));
 	if (!s->lines.main)
 		return -ENOMEM;
-	*s->lines.main = (struct fm_line){ s, ctl };
+	*s->lines.main = (struct fm_line){ .session = s, .ctl = ctl };
 	*events = &line_events;
 	*ctx = s->lines.main;
 	return 0;

@@ -32,6 +32,7 @@ struct fm_reach_dial;
 struct fm_line {
 	struct fm_session *session;
 	struct fm_ctl *ctl;
+	char over[FM_RAIL_NAME_MAX];	/* our port that it was dialled from; "": the kernel chose, or the peer dialled */
 };
 
 struct fm_lines {

@@ -4,7 +4,7 @@
 # Method: two nodes in network namespaces with two slow wires, so that both are needed; the session begins on the first, and the configuration
 #         names no other address. The second, then the first loses what goes there, what comes back, or both without a word (frames to a
 #         station that does not exist), or its carrier. What TCP itself says of a cable that is cut comes after half a minute, and in
-#         other words. At last both nodes start while the first is cut.
+#         other words. At last both nodes start while the first is cut, and for a while the second is, too.
 . "$(dirname "$0")/lib.sh"
 . "$FM_SOURCE/tests/nodes.sh"
 [ "$(id -u)" = 0 ] || skip "network namespaces take root"
@@ -150,10 +150,17 @@ for i in 1 2; do
 done
 wire=1
 cut_wire carrier
-for i in 1 2; do
-	node_wrap=(ip netns exec "$id$i")
-	node_start "$dir/n$i"
-done
+node_wrap=(ip netns exec "${id}1")
+node_start "$dir/n1"
+# Nothing leads to the peer: the error names both addresses of it, and the port of the one that could be tried.
+wire=2
+lose 1
+! fmove put -q -f f n2:s/put 2>err || bad "a put over no wire at all"
+grep -q '10\.78\.1\.2:7471: .*; over w2: .*10\.78\.2\.2:7471: \|over w2: .*10\.78\.2\.2:7471: .*; .*10\.78\.1\.2:7471: ' err ||
+	bad "the error does not name the wires: $(cat err)"
+find_again 1
+node_wrap=(ip netns exec "${id}2")
+node_start "$dir/n2"
 unset node_wrap
 await is true 2 || bad "no session over the second wire: $(fmove status)"
 session_on 2 || bad "status does not say that the session is on the second wire: $(fmove status)"
