@@ -178,7 +178,7 @@ static void drain(struct fm_flow *f)
 	fm_loop_post(f->control, &f->gone_task);
 }
 
-/* I/O on pipes may never end: give it up when its transfer is. */
+/* Chunks of transfers that were removed. (What of these waits for a pipe is no chunk here: fill.h, drain.h.) */
 static void cancel_removed(struct fm_flow *f)
 {
 	unsigned stops = atomic_load(&f->link->stops);
@@ -187,7 +187,6 @@ static void cancel_removed(struct fm_flow *f)
 		return;
 	f->stops_seen = stops;
 	fm_flow_tx_cancel_removed(f);
-	fm_flow_rx_cancel_removed(f);
 }
 
 void fm_flow_step(struct fm_flow *f)

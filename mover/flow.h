@@ -73,8 +73,6 @@ struct fm_rx {
 	struct fm_xfer *x;		/* with a reference; NULL: the peer's to fill */
 	struct fm_chunk chunk;
 	uint64_t xfer_id;
-	bool is_writing;
-	bool is_cancelled;
 };
 
 /* A message without payload that is under way. */
@@ -204,7 +202,6 @@ int fm_flow_rx_want(struct fm_flow *flow);
 bool fm_flow_rx_may_write(const struct fm_flow *flow, const struct fm_data_msg *m, uint64_t remote, uint32_t len);
 int fm_flow_rx_chunk(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_rx_return(struct fm_flow *flow, const struct fm_data_msg *m);
-void fm_flow_rx_cancel_removed(struct fm_flow *flow);
 void fm_flow_rx_closing(struct fm_flow *flow);
 void fm_flow_rx_finish(struct fm_flow *flow);
 

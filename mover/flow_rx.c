@@ -2,6 +2,7 @@
 /* flow_rx - the receiving half of a flow: grant slots, check what comes, write it, acknowledge it. See flow.h. */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
@@ -65,62 +66,17 @@ static void rx_free(struct fm_rx *r, enum fm_ack_status status)
 
 	r->x = NULL;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
-	if (x->o.file->is_stream) {
-		lock(f);
-		fm_xfer_settled(x);
-		unlock(f);
-	}
 	if (!f->is_closing && ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
 		fm_flow_fail(f, -EPROTO, "the peer takes no acknowledgements");
 	fm_xfer_unref(x);
-}
-
-static void rx_write(struct fm_rx *r);
-
-/*
- * A stream takes one write at a time, in the order of the file. Chunks may come in another one (the source's reads
- * end in any order, a damaged chunk comes again later): they wait in their slots. The chunk they wait for always has
- * a slot, since the sender took one for it first.
- */
-static void write_next_of_stream(struct fm_flow *f, struct fm_xfer *x)
-{
-	struct fm_rx *next = NULL;
-	int ret;
-
-	for (unsigned i = 0; i < f->rx_slots; i++) {
-		struct fm_rx *r = &f->rx[i];
-
-		if (r->x != x)
-			continue;
-		if (r->is_writing)
-			return;
-		if (!next || r->chunk.seq < next->chunk.seq)
-			next = r;
-	}
-	if (!next)
-		return;
-	lock(f);
-	ret = fm_xfer_next_in_order(x, &next->chunk);
-	unlock(f);
-	if (ret == 0)
-		rx_write(next);
 }
 
 /* The chunk is dealt with, one way or another. */
 static void settle(struct fm_rx *r, enum fm_ack_status status)
 {
 	struct fm_flow *f = r->flow;
-	struct fm_xfer *x = r->x;
-	bool is_stream = x->o.file->is_stream;
 
-	if (is_stream)
-		fm_xfer_ref(x);
 	rx_free(r, status);
-	if (is_stream) {
-		if (!f->is_closing)
-			write_next_of_stream(f, x);
-		fm_xfer_unref(x);
-	}
 	if (f->is_closing)
 		fm_flow_wake(f);
 }
@@ -164,7 +120,6 @@ static void read_back_done(struct fm_io *io)
 	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
 	struct fm_flow *f = r->flow;
 
-	r->is_writing = false;
 	f->io_count--;
 	if (io->res < (int64_t)r->chunk.len) {
 		fail_io(r, "read back");
@@ -184,7 +139,6 @@ static void read_back(struct fm_rx *r)
 	struct fm_flow *f = r->flow;
 	struct fm_file *file = r->x->o.file;
 
-	r->is_writing = true;
 	f->io_count++;
 	r->io = (struct fm_io){
 		.done = read_back_done,
@@ -199,7 +153,6 @@ static void write_done(struct fm_io *io)
 {
 	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
 
-	r->is_writing = false;
 	r->flow->io_count--;
 	if (r->x->o.file->tree && io->res == -EBADMSG) {
 		count_corrupt(r->flow, r->x);
@@ -207,7 +160,7 @@ static void write_done(struct fm_io *io)
 	} else if (io->res != (int64_t)r->chunk.len) {
 		fail_io(r, "write");
 		settle(r, FM_ACK_DROPPED);
-	} else if (r->x->o.is_read_back && !r->is_cancelled) {
+	} else if (r->x->o.is_read_back) {
 		read_back(r);
 	} else {
 		count_written(r);
@@ -219,14 +172,12 @@ static void rx_write(struct fm_rx *r)
 	struct fm_flow *f = r->flow;
 	struct fm_file *file = r->x->o.file;
 
-	r->is_writing = true;
-	r->is_cancelled = false;
 	f->io_count++;
 	r->io = (struct fm_io){
 		.done = write_done,
 		.buf = slot_memory(f, (unsigned)(r - f->rx)),
 		.len = r->chunk.len,
-		.offset = file->is_stream ? FM_IO_STREAM : file->tree ? r->chunk.seq : r->chunk.offset,
+		.offset = file->tree ? r->chunk.seq : r->chunk.offset,
 		.crc = f->lane->is_unchecked ? NULL : &r->chunk.crc,
 	};
 	file->ops->write(file, &f->lane->io, &r->io);
@@ -241,6 +192,17 @@ static bool is_as_sent(struct fm_flow *f, const struct fm_xfer *x, const struct 
 	return f->lane->is_unchecked || x->o.file->tree || fm_crc32c(0, slot_memory(f, slot), c->len) == c->crc;
 }
 
+/* Under the lock. */
+static int accept_chunk(struct fm_xfer *x, const struct fm_chunk *c)
+{
+	int ret = fm_xfer_accept(x, c);
+
+	if (ret < 0 && ret != -ECANCELED)
+		fm_xfer_fail(x, -EPROTO, "the peer sent a chunk that does not belong there (number %llu, byte %llu, %u bytes)",
+			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+	return ret;
+}
+
 /* 0: it may be written. Else it is refused with that status. */
 static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot, enum fm_ack_status *status)
 {
@@ -252,13 +214,39 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 		return -EBADMSG;
 	}
 	lock(f);
-	ret = fm_xfer_accept(x, f, c);
-	if (ret < 0 && ret != -ECANCELED)
-		fm_xfer_fail(x, -EPROTO, "the peer sent a chunk that does not belong there (number %llu, byte %llu, %u bytes)",
-			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
+	ret = accept_chunk(x, c);
 	unlock(f);
 	*status = FM_ACK_DROPPED;
 	return ret;
+}
+
+/*
+ * For a stream: it is copied at once and its slot is free again, whether or not anybody reads the stream. What is looked at, and
+ * written, is the copy.
+ */
+static enum fm_ack_status take_for_stream(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
+{
+	void *copy = fm_drain_place(&x->drain, c->seq);
+	bool is_as_sent, starts;
+	int ret;
+
+	lock(f);
+	ret = accept_chunk(x, c);
+	unlock(f);
+	if (ret < 0)
+		return FM_ACK_DROPPED;
+	memcpy(copy, slot_memory(f, slot), c->len);
+	is_as_sent = f->lane->is_unchecked || fm_crc32c(0, copy, c->len) == c->crc;
+	lock(f);
+	if (is_as_sent)
+		fm_xfer_written(x, c, &f->info);
+	else
+		x->corrupt_chunks++;
+	starts = fm_drain_filled(&x->drain, c->seq, is_as_sent, f->lane);
+	unlock(f);
+	if (starts)
+		fm_drain_start(&x->drain);
+	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
 }
 
 /* Whether a CHUNK names a slot that the peer was granted and that is free: nothing of an earlier one is under way in it. */
@@ -291,7 +279,9 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	x = fm_link_find_sink(f->link, m->xfer);
 	if (!x)
 		return ack(f, m->slot, m->xfer, m->seq, FM_ACK_DROPPED);
-	if (check(f, x, &c, m->slot, &status) < 0) {
+	if (x->o.file->is_stream)
+		status = take_for_stream(f, x, &c, m->slot);
+	if (x->o.file->is_stream || check(f, x, &c, m->slot, &status) < 0) {
 		fm_xfer_unref(x);
 		return ack(f, m->slot, m->xfer, m->seq, status);
 	}
@@ -299,11 +289,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	r->x = x;
 	r->xfer_id = m->xfer;
 	r->chunk = c;
-	r->is_writing = false;
-	if (x->o.file->is_stream)
-		write_next_of_stream(f, x);
-	else
-		rx_write(r);
+	rx_write(r);
 	return 0;
 }
 
@@ -407,28 +393,6 @@ int fm_flow_rx_return(struct fm_flow *f, const struct fm_data_msg *m)
 	return 0;
 }
 
-void fm_flow_rx_cancel_removed(struct fm_flow *f)
-{
-	for (unsigned i = 0; i < f->rx_slots; i++) {
-		struct fm_rx *r = &f->rx[i];
-		bool is_removed;
-
-		if (!r->x || (r->is_writing && (r->is_cancelled || !r->x->o.file->ops->cancel)))
-			continue;
-		lock(f);
-		is_removed = r->x->is_removed || f->is_closing;
-		unlock(f);
-		if (!is_removed)
-			continue;
-		if (!r->is_writing) {
-			rx_free(r, FM_ACK_DROPPED);	/* it waited for its turn */
-			continue;
-		}
-		r->is_cancelled = true;
-		r->x->o.file->ops->cancel(r->x->o.file, &f->lane->io, &r->io);
-	}
-}
-
 void fm_flow_rx_closing(struct fm_flow *f)
 {
 	forget_want(f);		/* others wait behind it, and its end may take as long as a disk does */
@@ -436,11 +400,8 @@ void fm_flow_rx_closing(struct fm_flow *f)
 
 void fm_flow_rx_finish(struct fm_flow *f)
 {
-	for (unsigned i = 0; i < f->rx_slots; i++) {
-		assert(!f->rx[i].is_writing);
-		if (f->rx[i].x)
-			rx_free(&f->rx[i], FM_ACK_DROPPED);
-	}
+	for (unsigned i = 0; i < f->rx_slots; i++)
+		assert(!f->rx[i].x);
 	fm_flow_unlease(f, &f->rx_lease, true);
 	f->rx_slots = 0;
 }

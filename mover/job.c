@@ -383,6 +383,8 @@ static void xfer_progressed(struct fm_task *task)
 		fm_job_end(j, err.code, "%s", err.text);
 	else if (j->is_source)
 		fm_job_source_progressed(j);
+	else if (j->file->is_stream)
+		fm_job_sink_progressed(j);
 }
 
 static void xfer_drained(struct fm_task *task)
@@ -404,18 +406,18 @@ static void xfer_drained(struct fm_task *task)
 }
 
 /*
- * Whose end may stand still: that of a caller, all of whose transfers count as one, and those into his pipes, which do so most, as
- * another; a peer's get may go to one; and each tree. A pipe from which we read is none of these: it has a slot only when its
- * bytes are there (fill.h), or two ends of a pipeline could wait for each other.
+ * Whose end may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each tree. A pipe is
+ * none of these, or two ends of a pipeline could wait for each other: one from which we read has a slot only when its bytes are there
+ * (fill.h), and one into which a peer's get goes has a window (drain.h).
  */
 static uint64_t share_of(const struct fm_job *j)
 {
-	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62, is_pipes = UINT64_C(1) << 61;
+	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62;
 
-	if (!(j->parent ? j->parent : j)->is_ours)
-		return is_users | is_peers | (j->is_ordered ? is_pipes : 0) | j->who.uid;
-	if (j->file->is_stream)
+	if (j->file->is_stream || j->is_ordered)
 		return 0;
+	if (!(j->parent ? j->parent : j)->is_ours)
+		return is_users | is_peers | j->who.uid;
 	if (fm_job_holder(j))
 		return is_users | j->who.uid;
 	return j->is_tree ? j->id + 1 : 0;
@@ -429,6 +431,7 @@ int fm_job_make_xfer(struct fm_job *j)
 				  .size = j->is_source || !j->is_ours ? j->attr.size : FM_SIZE_UNKNOWN,
 				  .chunk_bytes = j->chunk,
 				  .is_ordered = j->is_ordered,
+				  .window = j->window,
 				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
 				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
 				  .share = j->is_source ? share_of(j) : 0,
@@ -885,6 +888,12 @@ static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
 	return true;
 }
 
+/* FINISH is behind the last byte, DONE behind whoever reads the pipe. */
+static bool waits_for_pipe(const struct fm_job *j)
+{
+	return j->is_ordered && (j->state == FM_JOB_EMPTYING || j->state == FM_JOB_FINISHING);
+}
+
 /* Connections may come and go while it copies; without any it has a deadline. */
 static void watch_connections(struct fm_job *j, uint64_t now_ns)
 {
@@ -932,7 +941,7 @@ static void tick(struct fm_job *j, uint64_t now_ns)
 		watch_connections(j, now_ns);
 	if (!j->is_source && j->session)
 		fm_job_sink_tick(j, now_ns);
-	if (j->state > FM_JOB_COPYING && j->deadline_ns == 0)
+	if (j->state > FM_JOB_COPYING && j->deadline_ns == 0 && !waits_for_pipe(j))
 		j->deadline_ns = now_ns + COMMIT_NS;
 	if (j->deadline_ns && now_ns >= j->deadline_ns)
 		deadline_passed(j);
@@ -966,6 +975,7 @@ void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 {
 	static const char *const names[] = {
 		[FM_JOB_WAIT] = "connecting", [FM_JOB_OPENING] = "opening",	  [FM_JOB_COPYING] = "copying",
+		[FM_JOB_EMPTYING] = "copying",
 		[FM_JOB_CHECKING] = "committing", [FM_JOB_FINISHING] = "committing", [FM_JOB_PREPARED] = "prepared", [FM_JOB_DRAINING] = "committing",
 		[FM_JOB_PUBLISHING] = "committing", [FM_JOB_ENDED] = "ending",
 	};

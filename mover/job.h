@@ -28,6 +28,7 @@ void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m);
 void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m);
 void fm_job_need(struct fm_session *s, const struct fm_wire_need *m);
 void fm_job_kept(struct fm_session *s, const struct fm_wire_kept *m);
+void fm_job_window(struct fm_session *s, const struct fm_wire_window *m);
 void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m);
 
 /* The session is up, or its connections changed: go on, choose again. */

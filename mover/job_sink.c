@@ -25,6 +25,8 @@ void fm_job_sink_start(struct fm_job *j)
 
 	/* It must be there before the first chunk, which may overtake FOUND. A tree's packs wait for READY. */
 	j->is_durable = j->durability != FM_DURABILITY_MEMORY;
+	if (j->is_ordered && j->chunk > FM_JOB_STREAM_CHUNK_MAX)
+		j->chunk = FM_JOB_STREAM_CHUNK_MAX;
 	if (!j->is_tree && fm_job_make_xfer(j) < 0)
 		return;
 	g->flags = (uint16_t)((j->file->has_partial && !j->engine->o.is_unchecked ? FM_WIRE_GET_RESUME : 0) |
@@ -45,6 +47,8 @@ void fm_job_sink_start(struct fm_job *j)
 	j->is_far_end_told = false;
 	wake_wanting(j->session);
 	fm_session_send(j->session, &m);
+	if (j->is_ordered && j->state != FM_JOB_ENDED)
+		fm_job_sink_progressed(j);
 }
 
 /* ---- what is there from an earlier try ---- */
@@ -271,14 +275,54 @@ void fm_job_put(struct fm_session *s, const struct fm_wire_put *m)
 
 static int check_whole(struct fm_job *j, const struct fm_wire_finish *m)
 {
-	const struct fm_xfer *x = j->x;
+	struct fm_xfer *x = j->x;
 	uint32_t crc = fm_xfer_crc(x, m->size);
 
 	if (j->attr.size != FM_SIZE_UNKNOWN && m->size != j->attr.size)
 		return -EPROTO;
 	if (x->chunks != m->chunks || x->data_bytes != m->data_bytes)
 		return -EPROTO;
+	if (j->is_ordered && (m->size != m->data_bytes || fm_drain_end(&x->drain) < 0))
+		return -EPROTO;
 	return !j->engine->o.is_unchecked && crc != m->crc ? -EBADMSG : 0;
+}
+
+/* Whether a stream took all that came. */
+static bool is_empty(struct fm_job *j)
+{
+	bool is;
+
+	pthread_mutex_lock(&j->session->link->lock);
+	is = fm_drain_is_empty(&j->x->drain);
+	pthread_mutex_unlock(&j->session->link->lock);
+	return is;
+}
+
+static void begin_draining(struct fm_job *j)
+{
+	j->state = FM_JOB_DRAINING;
+	fm_link_remove(j->session->link, j->x);
+}
+
+/* The source may send so much more. */
+static void open_window(struct fm_job *j)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_WINDOW };
+
+	m.window.xfer = j->id;
+	pthread_mutex_lock(&j->session->link->lock);
+	m.window.to = fm_drain_open(&j->x->drain);
+	pthread_mutex_unlock(&j->session->link->lock);
+	if (m.window.to > 0)
+		fm_session_send(j->session, &m);
+}
+
+void fm_job_sink_progressed(struct fm_job *j)
+{
+	if (j->state < FM_JOB_EMPTYING)
+		open_window(j);
+	else if (j->state == FM_JOB_EMPTYING && is_empty(j))
+		begin_draining(j);
 }
 
 void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
@@ -316,8 +360,9 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
 		j->result.size = m->size;
 		j->result.crc = m->crc;
 	}
-	j->state = FM_JOB_DRAINING;
-	fm_link_remove(s->link, j->x);
+	j->state = FM_JOB_EMPTYING;
+	if (is_empty(j))
+		begin_draining(j);
 }
 
 /* ---- the journal ---- */

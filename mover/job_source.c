@@ -15,8 +15,6 @@
  * the write.
  */
 #define TCP_CHUNK_MAX (256u << 10)
-/* One of each stream is held while its pipe is waited for (fill.h); a pipe is read in smaller pieces anyway. */
-#define STREAM_CHUNK_MAX (256u << 10)
 #define CHUNKS_OF(size, chunk) ((size) == FM_SIZE_UNKNOWN ? UINT64_MAX : (size) / (chunk) + 1)
 
 void fm_job_identity(const struct fm_job *j, struct fm_identity *out)
@@ -70,8 +68,8 @@ void fm_job_source_copy(struct fm_job *j)
 	j->deadline_ns = 0;
 	if (fm_job_kinds(j) == 1u << FM_KIND_TCP && j->chunk > TCP_CHUNK_MAX)
 		j->chunk = TCP_CHUNK_MAX;
-	if (j->file->is_stream && j->chunk > STREAM_CHUNK_MAX)
-		j->chunk = STREAM_CHUNK_MAX;
+	if (j->file->is_stream && j->chunk > FM_JOB_STREAM_CHUNK_MAX)
+		j->chunk = FM_JOB_STREAM_CHUNK_MAX;
 	if (fm_job_make_xfer(j) < 0)
 		return;
 	fm_session_wake(j->session, j->x->o.kinds, CHUNKS_OF(j->attr.size, j->chunk));
@@ -205,6 +203,25 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 	if (m->flags & FM_WIRE_GET_TREE && get_tree(j, m) < 0)
 		return;
 	fm_job_work(j, open_run, open_done);
+}
+
+void fm_job_window(struct fm_session *s, const struct fm_wire_window *m)
+{
+	struct fm_job *j = fm_job_find(s, m->xfer);
+
+	if (!j)
+		return;		/* it crossed our ABORT */
+	if (!j->is_source || !j->is_ordered || m->to <= j->window) {
+		fm_session_protocol_error(s, "WINDOW out of turn");
+		return;
+	}
+	j->window = m->to;
+	if (!j->x)
+		return;
+	pthread_mutex_lock(&s->link->lock);
+	j->x->o.window = m->to;
+	pthread_mutex_unlock(&s->link->lock);
+	fm_session_wake(s, j->x->o.kinds, UINT64_MAX);
 }
 
 /* ---- all chunks are there ---- */

@@ -112,6 +112,7 @@ void fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 	if (!x->o.is_source)
 		l->sinks--;
 	fm_fill_cancel(&x->fill);
+	fm_drain_cancel(&x->drain);
 	if (!is_needed(l, use))
 		stop_waiting(l, use);
 	atomic_fetch_add(&l->stops, 1);

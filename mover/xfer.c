@@ -75,6 +75,14 @@ static void seen_free(struct fm_xfer *x)
 		free(x->seen);
 }
 
+/* What waits for a stream. */
+static int stream_new(struct fm_xfer *x, struct fm_err *err)
+{
+	if (!x->o.file || !x->o.file->is_stream)
+		return 0;
+	return x->o.is_source ? fm_fill_init(&x->fill, x, x->o.who, err) : fm_drain_init(&x->drain, x, x->o.who, err);
+}
+
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
 {
 	struct fm_xfer *x = FM_FAULT("xfer.new") ? NULL : fm_budget_alloc(sizeof(*x));
@@ -100,8 +108,9 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 		fm_budget_free(x);
 		return -ENOMEM;
 	}
-	ret = opts->is_source && opts->file->is_stream ? fm_fill_init(&x->fill, x, opts->who, err) : 0;
+	ret = stream_new(x, err);
 	if (ret < 0) {
+		seen_free(x);
 		fm_budget_free(x->log);
 		fm_budget_free(x);
 		return ret;
@@ -143,6 +152,7 @@ void fm_xfer_free(struct fm_xfer *x)
 	fm_ranges_free(&x->wanted);
 	seen_free(x);
 	fm_fill_fini(&x->fill);
+	fm_drain_fini(&x->drain);
 	fm_budget_free(x->log);
 	fm_budget_free(x);
 }
@@ -370,9 +380,17 @@ static void bind_to(struct fm_xfer *x, const void *who, unsigned kind)
 	x->bound_kind = kind;
 }
 
+/* A stream at the far end has memory for so many only. */
+static bool is_in_window(const struct fm_xfer *x)
+{
+	return !x->o.is_ordered || x->next_seq < x->o.window;
+}
+
 /* Whether there is a next chunk, of packs: whether there may be. */
 static bool has_next(const struct fm_xfer *x)
 {
+	if (!is_in_window(x))
+		return false;
 	if (x->o.file->is_stream)
 		return x->fill.state == FM_FILL_FULL;
 	return !x->is_starved && (x->later || !x->is_at_end);
@@ -439,7 +457,7 @@ static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_ch
 {
 	if (pop(&x->again, out) || next_wanted(x, out))
 		return true;
-	return !x->is_starved && !has_its_share(x, c) && (pop(&x->later, out) || next_chunk(x, out));
+	return !x->is_starved && is_in_window(x) && !has_its_share(x, c) && (pop(&x->later, out) || next_chunk(x, out));
 }
 
 bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
@@ -607,7 +625,7 @@ static int accept_end(struct fm_xfer *x, const struct fm_chunk *c)
 	return 0;
 }
 
-int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *c)
+int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 {
 	assert(!x->o.is_source);
 	if (x->err.code)
@@ -620,32 +638,7 @@ int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *c)
 		return c->offset % FM_XFER_BLOCK ? -ERANGE : accept_end(x, c);
 	if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
 		return -ERANGE;
-	/* Another connection may carry on where one broke, not two at once. */
-	if ((x->bound_to != who && x->under_way > 0) || c->seq < x->next_seq)
-		return -EPROTO;
-	x->bound_to = who;
-	x->under_way++;
-	return 0;
-}
-
-void fm_xfer_settled(struct fm_xfer *x)
-{
-	assert(!x->o.is_source && x->under_way > 0);
-	x->under_way--;
-}
-
-int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *c)
-{
-	if (c->seq != x->next_seq || x->err.code)
-		return -EAGAIN;
-	if (c->offset != x->next_offset) {
-		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu where byte %llu was due", (unsigned long long)c->offset,
-			     (unsigned long long)x->next_offset);
-		return -EPROTO;
-	}
-	x->next_seq++;
-	x->next_offset += c->len;
-	return 0;
+	return fm_drain_accept(&x->drain, c);
 }
 
 /*

@@ -24,6 +24,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/ranges.h"
 #include "mover/base/share.h"
+#include "mover/drain.h"
 #include "mover/fill.h"
 #include "mover/rate.h"
 #include "mover/transport/transport.h"
@@ -62,10 +63,11 @@ struct fm_xfer_opts {
 	uint32_t chunk_bytes;
 	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
 	bool is_ordered;		/* one connection, in order: the sink is a stream */
+	uint64_t window;		/* source, is_ordered: chunks numbered below may be sent; it grows */
 	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
 	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
 	uint64_t share;			/* source: not 0: an end of it may stand still: all of this number leave room for others */
-	struct fm_share_id who;		/* source that is a stream: whose memory its next chunk takes */
+	struct fm_share_id who;		/* of a stream: whose memory holds what waits for it */
 	uint64_t rate_bytes;
 	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
 	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
@@ -102,7 +104,7 @@ struct fm_xfer {
 	uint64_t next_seq;
 	bool is_at_end;
 	struct fm_fill fill;		/* of a stream: its next chunk */
-	unsigned under_way;		/* chunks handed out and not acknowledged; sink that is a stream: accepted and not dealt with */
+	unsigned under_way;		/* chunks handed out and not acknowledged */
 	struct fm_again *again;
 	struct fm_again *later;		/* packs: numbers for which there was nothing yet */
 	bool is_starved;		/* packs: the tree has none now */
@@ -130,6 +132,8 @@ struct fm_xfer {
 	/* Sink */
 	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
 	size_t log_count;
+	/* Of a stream: what it did not take yet. next_seq and next_offset are those of the chunk to write next. */
+	struct fm_drain drain;
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
 	size_t seen_taken;		/* of the budget */
@@ -229,21 +233,12 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_xfer_dropped(struct fm_xfer *x);
 
 /*
- * Sink: whether a chunk with these numbers, from connection `who`, may be written. Only the last chunk of a file may end
- * elsewhere than at a block: what is written behind its data, to fill the block, must not be another chunk's.
+ * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end elsewhere than at a block: what is written
+ * behind its data, to fill the block, must not be another chunk's. A stream's has its place in the drain then.
  */
-int fm_xfer_accept(struct fm_xfer *x, const void *who, const struct fm_chunk *chunk);
+int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 
-/*
- * Sink, stream: 0 if this chunk is the one to write now, which makes the one behind it the next. -EAGAIN: not its
- * turn. -EPROTO: failed.
- */
-int fm_xfer_next_in_order(struct fm_xfer *x, const struct fm_chunk *chunk);
-
-/* Sink, stream: an accepted chunk was dealt with, one way or another. */
-void fm_xfer_settled(struct fm_xfer *x);
-
-/* Sink: it is written; counted once however often it came. */
+/* Sink: it is written, or is in the drain; counted once however often it came. */
 void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
 
 /* The first failure counts; tells the control thread. */

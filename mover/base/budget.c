@@ -59,6 +59,17 @@ static void waiting_ready(void)
 		fm_share_init(&waiting, &(struct fm_share_limits){ "bytes of memory for directories and pipes", limit / 2, limit / 16, 0, 1 });
 }
 
+bool fm_budget_may_waiting(struct fm_share_id who, uint64_t bytes)
+{
+	bool may;
+
+	pthread_mutex_lock(&waiting_lock);
+	waiting_ready();
+	may = fm_share_may(&waiting, who, bytes);
+	pthread_mutex_unlock(&waiting_lock);
+	return may;
+}
+
 bool fm_budget_could_waiting(struct fm_share_id who, uint64_t bytes)
 {
 	bool could;

@@ -31,7 +31,8 @@ void fm_budget_give(uint64_t bytes);
  * each peer has a share. *held has so much more, and all of it is of the same one.
  */
 bool fm_budget_take_waiting(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
-/* Whether so much could be had if nobody had any: then it may be later. */
+/* Whether so much could be had now; whether if nobody had any: then it may be later. */
+bool fm_budget_may_waiting(struct fm_share_id who, uint64_t bytes);
 bool fm_budget_could_waiting(struct fm_share_id who, uint64_t bytes);
 void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held);
 

@@ -53,6 +53,7 @@ extern const struct fm_wire_codec fm_wire_codec_abort;
 extern const struct fm_wire_codec fm_wire_codec_need;
 extern const struct fm_wire_codec fm_wire_codec_commit;
 extern const struct fm_wire_codec fm_wire_codec_kept;
+extern const struct fm_wire_codec fm_wire_codec_window;
 
 /* wire_request.c */
 extern const struct fm_wire_codec fm_wire_codec_request;

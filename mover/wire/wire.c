@@ -36,6 +36,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_SPACE] = &fm_wire_codec_space,
 	[FM_WIRE_RECEIVED] = &fm_wire_codec_received,
 	[FM_WIRE_RESUME] = &fm_wire_codec_resume,
+	[FM_WIRE_WINDOW] = &fm_wire_codec_window,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))

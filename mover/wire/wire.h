@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 6. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 7. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -24,13 +24,14 @@
  *   PUT      source -> sink   make room             GET      sink -> source   open it
  *                                                   FOUND    source -> sink   or ABORT
  *   READY    sink -> source   or ABORT              READY    sink -> source   if GET said RESUME or TREE; else chunks follow FOUND at once
- *   chunks on data connections, each acknowledged when it is checked and written
+ *   chunks on data connections, each acknowledged when it is checked and written (into a stream: when it is checked)
  *   FINISH   source -> sink   sizes and CRC of the whole
  *   DONE     sink -> source   published (and durable, if asked); or ABORT
  * A sink that says in READY what it has of an earlier try reads that again meanwhile, and tells with KEPT what of it is to be sent after
  * all; FINISH follows the last KEPT.
  * With HOLD in FINISH the sink answers DONE with PREPARED when everything is on the disk but the name; COMMIT from the
  * source then gives it its name, and a second DONE says so.
+ * A sink of a get that is a stream (ORDERED) tells with WINDOW how far the source may go: at once, and again whenever it got rid of some.
  * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
  *
  * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk n, at offset n * chunk,
@@ -46,7 +47,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 6
+#define FM_WIRE_VERSION 7
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -97,6 +98,7 @@ enum fm_wire_type {
 	FM_WIRE_SPACE = 24,
 	FM_WIRE_RECEIVED = 25,
 	FM_WIRE_RESUME = 26,
+	FM_WIRE_WINDOW = 27,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -382,6 +384,16 @@ struct fm_wire_commit {
 	uint64_t xfer;
 };
 
+/*
+ * WINDOW (sink -> source), behind a GET with ORDERED: 4 8 xfer   12 8 to (more than before, from 1): the chunks numbered below `to` may be
+ * sent. Before the first WINDOW none may. The sink has room for them beside the slots that it lends, so it acknowledges each as soon as it
+ * came, however long its stream takes none.
+ */
+struct fm_wire_window {
+	uint64_t xfer;
+	uint64_t to;
+};
+
 /* VERIFY: 4 8 id   12 4 uid   16 4 gid   20 - store   - path: re-read it and compare with the digests kept. */
 struct fm_wire_verify {
 	uint64_t id;
@@ -581,6 +593,7 @@ struct fm_wire_msg {
 		struct fm_wire_need need;
 		struct fm_wire_commit commit;
 		struct fm_wire_kept kept;
+		struct fm_wire_window window;
 		struct fm_wire_verify verify;
 		struct fm_wire_verified verified;
 		struct fm_wire_volumes_ask volumes_ask;
@@ -628,7 +641,7 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  * WANT    sender -> receiver   there are chunks to send and no grant
  * GRANT   receiver -> sender   these slots are the sender's to fill: one chunk each
  * CHUNK   sender -> receiver   the payload is in that slot
- * ACK     receiver -> sender   the chunk was dealt with; its slot is the sender's again
+ * ACK     receiver -> sender   the chunk was dealt with (written; of a stream: taken into its window); its slot is the sender's again
  * REVOKE  receiver -> sender   fill no more slots of this generation
  * RETURN  sender -> receiver   no chunk of this generation is under way: the memory is yours again
  */

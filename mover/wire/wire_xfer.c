@@ -480,3 +480,29 @@ const struct fm_wire_codec fm_wire_codec_commit = {
 	.put = put_commit,
 	.get = get_commit,
 };
+
+static void put_window(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->window.xfer);
+	fm_put_le64(w, m->window.to);
+}
+
+static int get_window(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	m->window.xfer = fm_get_le64(r);
+	m->window.to = fm_get_le64(r);
+	return 0;
+}
+
+/* A chunk has at least one byte. */
+static int check_window(const struct fm_wire_msg *m)
+{
+	return m->window.to == 0 || m->window.to > FM_WIRE_SIZE_MAX ? -ERANGE : 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_window = {
+	.name = "WINDOW",
+	.put = put_window,
+	.get = get_window,
+	.check = check_window,
+};

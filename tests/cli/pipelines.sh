@@ -1,8 +1,8 @@
 #!/bin/bash
-# Goal:   pipes of one user that stand still keep neither his other transfers from anything, nor each other from going on.
-# Method: one connection, so that all share it, and more pipes than it has slots for one user. Silent ones, from and to which nothing goes, and
-#         a put and a get of a file get past them; then pipelines of get and put whose puts all wait for their gets, and whose gets come last
-#         where the put came first.
+# Goal:   pipes of one user that stand still keep neither his other transfers from anything, pipes included, nor each other from going on.
+# Method: one connection, so that all share it, and more pipes than it has slots. Silent ones, from and to which nothing goes, and
+#         puts and gets of files and of pipes get past them; then pipelines of get and put whose puts all wait for their gets, and whose
+#         gets come last where the put came first.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF='mover = { tcp_conns = 1; };'
 STILL=12
@@ -21,6 +21,7 @@ get_past() {
 	ok timeout "$HANG_S" fmove get --force --quiet n2:s/passed back
 	same f back
 	timeout "$HANG_S" fmove put --force --quiet - n2:s/passed <"$1" || bad "a put from a pipe does not get past $STILL that are silent"
+	timeout "$HANG_S" fmove get --quiet n2:s/passed - | cmp - f || bad "a get into a pipe does not get past $STILL that are silent"
 	are_copying $STILL || bad "they did not stand still: $(fmove status)"
 }
 

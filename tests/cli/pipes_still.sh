@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal:   a user whose pipes stand still, because nobody writes to them or nobody reads from them, keeps no other user from anything.
-# Method: one connection, so that all share it; a dozen pipes of nobody's stand still, and files in memory of another user get past them
-#         both ways. Several files: only what comes after the first one could be kept waiting.
+# Method: one connection, so that all share it; a dozen pipes of nobody's stand still, and files in memory of another user, and a pipe,
+#         get past them both ways. Several files: only what comes after the first one could be kept waiting.
 . "$(dirname "$0")/lib.sh"
 need_nobody
 memory=$(mktemp -d /dev/shm/fm-cli.XXXXXX) || skip "no files in memory: /dev/shm"
@@ -39,6 +39,7 @@ get_past() {
 		same "$memory/f" "$(store 2)/passed"
 		ok timeout "$HANG_S" fmove get --force --quiet n2:s/passed "$memory/back"
 		same "$memory/f" "$memory/back"
+		timeout "$HANG_S" fmove get --quiet n2:s/passed - | cmp - "$memory/f" || bad "a get into a pipe does not get past them"
 	done
 	are_copying $STILL || bad "they did not stand still: $(fmove status)"
 }

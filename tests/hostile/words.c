@@ -335,6 +335,9 @@ static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 	case FM_WIRE_COMMIT:
 		m->commit.xfer = any_id(p);
 		break;
+	case FM_WIRE_WINDOW:
+		m->window = (struct fm_wire_window){.xfer = any_id(p), .to = one_in(o, 2) ? 1 + below(o, 8) : 1 + (any_number(o) >> 2)};
+		break;
 	case FM_WIRE_KEPT:
 		make_kept(p, &m->kept);
 		break;
@@ -363,7 +366,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_RESUME));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_WINDOW));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,

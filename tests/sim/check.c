@@ -288,7 +288,7 @@ static void check_job(struct job *j)
 		return;
 	}
 	if (j->caller.never_ends)
-		sim_fail(sc->sim, "job %u: a source without end was moved", j->index);
+		sim_fail(sc->sim, "job %u: a stream that stands still was moved", j->index);
 	if (j->result.is_durable != (j->opts.durability != FM_DURABILITY_MEMORY))
 		sim_fail(sc->sim, "job %u is%s durable", j->index, j->result.is_durable ? "" : " not");
 	if (is_lost(j))

@@ -52,6 +52,8 @@ static void plan_source(struct scenario *sc, struct job *j)
 		j->is_missing = true;
 	} else {
 		sim_disk_add(j->to, j->path, j->source);
+		j->caller.never_ends = j->caller.is_stream && j->source->size > 0 && sim_one_in(s, 4);
+		j->caller.stops_at = j->caller.never_ends ? sim_below(s, j->source->size) : 0;
 	}
 }
 

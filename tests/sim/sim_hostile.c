@@ -37,6 +37,8 @@ struct hostile {
 	struct fm_domain *domain;
 	uint64_t ids[IDS];
 	unsigned id_count;
+	uint64_t ordered_id;		/* of its last GET into a stream ... */
+	uint64_t window;		/* ... and how far it let that go */
 	unsigned conns, dials;
 	unsigned manners;		/* it does wrong one time in so many: who does it always gets nowhere */
 	bool never_acks, never_returns;
@@ -203,12 +205,26 @@ static void make_get(struct hostile *h, struct fm_wire_get *m)
 	m->exclude[0] = fm_wire_str("x*");
 	m->exclude[1] = fm_wire_str("[");
 	fill_store(h, &m->store, &m->path, false);
+	if (!(m->flags & FM_WIRE_GET_ORDERED))
+		return;
+	h->ordered_id = m->xfer;
+	h->window = 0;
 }
 
 static void make_need(struct hostile *h, struct fm_wire_need *m)
 {
 	*m = (struct fm_wire_need){ .xfer = pick_id(h), .seq = below(h, 6), .count = 1 + (uint16_t)below(h, 8) };
 	m->bits[0] = (uint8_t)(below(h, 256) & ((1u << m->count) - 1));
+}
+
+/* For a get of its own, further each time; or any number, which may be less than before, for any transfer. */
+static void make_window(struct hostile *h, struct fm_wire_window *m)
+{
+	bool is_wild = one_in(h, 6);
+
+	h->window += 1 + below(h, 3);
+	m->xfer = is_wild ? pick_id(h) : h->ordered_id;
+	m->to = is_wild ? 1 + below(h, one_in(h, 2) ? 4 : FM_WIRE_SIZE_MAX) : h->window;
 }
 
 static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
@@ -230,6 +246,9 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_COMMIT:
 		m->commit.xfer = id;
+		break;
+	case FM_WIRE_WINDOW:
+		make_window(h, &m->window);
 		break;
 	case FM_WIRE_KEPT:
 		m->kept = (struct fm_wire_kept){ .flags = (uint16_t)one_in(h, 3), .xfer = id, .reread = 1 + below(h, 100000) };
@@ -317,7 +336,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_SPACE));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_WINDOW));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

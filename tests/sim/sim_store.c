@@ -72,6 +72,7 @@ struct sim_file {
 	bool is_sink;
 	bool may_replace;
 	bool never_ends;
+	uint64_t stops_at;
 	bool is_changed;		/* source: somebody writes to it */
 	bool is_published, is_discarded, has_failed, is_closed;
 	bool is_dead;			/* its node died: what is done to it is done to nothing */
@@ -325,7 +326,9 @@ static void file_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 			sim_fail(sim_of(f), "what was there of %s was sent again", f->path);
 		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
 	}
-	io_start(d);
+	d->is_waiting = f->never_ends && d->offset + io->len > f->stops_at;
+	if (!d->is_waiting)
+		io_start(d);
 }
 
 static void file_cancel(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
@@ -768,6 +771,8 @@ struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts
 	if (o->is_stream) {
 		f->file.ops = &stream_ops;
 		f->file.is_stream = true;
+		f->never_ends = o->never_ends;
+		f->stops_at = o->stops_at;
 	} else if (o->partial_path) {
 		go_on_with(f, partial_for(n, o->partial_path), o->is_synced);
 	}

@@ -246,10 +246,14 @@ static bool is_bye_with(const char *text)
 
 static void test_other_version(void)
 {
+	char text[128];
+
 	begin();
 	say_hello(FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2);
+	(void)snprintf(text, sizeof(text), "speaks protocol versions %d to %d, a speaks %d: install the same fmove on both",
+		       FM_WIRE_VERSION + 1, FM_WIRE_VERSION + 2, FM_WIRE_VERSION);
 	CU_ASSERT_TRUE(ctl.is_closed);
-	CU_ASSERT_TRUE(is_bye_with("speaks protocol versions 7 to 8, a speaks 6: install the same fmove on both"));
+	CU_ASSERT_TRUE(is_bye_with(text));
 	end();
 }
 

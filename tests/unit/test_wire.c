@@ -266,6 +266,11 @@ static void make_kept(struct fm_wire_msg *m)
 	};
 }
 
+static void make_window(struct fm_wire_msg *m)
+{
+	m->window = (struct fm_wire_window){ .xfer = 17, .to = 0x0102 };
+}
+
 static void make_space(struct fm_wire_msg *m)
 {
 	m->space = (struct fm_wire_space){
@@ -350,6 +355,7 @@ static const struct golden goldens[] = {
 	  "0500000000000000 0600000000000000 07000000 0100 0000 0100 73 0800000000000000 ffffffffffffffff 0300 612f62" },
 	{ FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000" },
 	{ FM_WIRE_RESUME, make_resume, "1a00 0000 1100000000000000 1200000000000000" },
+	{ FM_WIRE_WINDOW, make_window, "1b00 0000 1100000000000000 0201000000000000" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -413,7 +419,8 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	CU_ASSERT_EQUAL(GOLDENS, (size_t)FM_WIRE_RESUME);	/* none was forgotten */
+	for (unsigned type = 0; type <= FM_WIRE_WINDOW; type++)		/* none was forgotten */
+		CU_ASSERT_EQUAL(golden_bytes((enum fm_wire_type)type, encoded) > 0, strcmp(fm_wire_type_name(type), "?") != 0);
 }
 
 /* Encoding twice proves nothing about a field that both directions misplace together; so look at some values. */
@@ -474,7 +481,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1b00", -EPROTO },
+	{ FM_WIRE_PING, 0, "1c00", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -498,6 +505,7 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
 	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
 	{ FM_WIRE_SPACE, 2, "0400", -EPROTO },
+	{ FM_WIRE_WINDOW, 2, "0100", -EPROTO },
 	/* HELLO: magic, versions, name */
 	{ FM_WIRE_HELLO, 4, "474d4f56", -EPROTO },
 	{ FM_WIRE_HELLO, 8, "0000", -ERANGE },
@@ -624,6 +632,10 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_KEPT, 28, "0130", -ERANGE },
 	{ FM_WIRE_KEPT, 28, "0000000000000000", -ERANGE },
 	{ FM_WIRE_KEPT, 40, "01", -ERANGE },
+	/* WINDOW: to */
+	{ FM_WIRE_WINDOW, 12, "0000000000000000", -ERANGE },
+	{ FM_WIRE_WINDOW, 12, "0000000000000080", -ERANGE },
+	{ FM_WIRE_WINDOW, 12, "ffffffffffffff7f", 0 },
 	/* VERIFY: store. VERIFIED: code, count, zero, kind, zero, path */
 	{ FM_WIRE_VERIFY, 22, "2f", -ERANGE },
 	{ FM_WIRE_VERIFIED, 12, "00100000", -ERANGE },
@@ -815,7 +827,7 @@ static void test_encoders_refuse(void)
 	memset(long_text, 'x', sizeof(long_text));
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 }, 0 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)27 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)28 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
@@ -827,7 +839,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(27), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(28), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));
