@@ -145,6 +145,12 @@ void fm_engine_check_stopped(struct fm_engine *e)
 	fm_loop_post(e->env.loop, &e->stopped_task);
 }
 
+bool fm_engine_awaits_callers(const struct fm_engine *e)
+{
+	return e->is_stopping && !e->upkeep.ref && !e->request_count && !e->verification_count && !e->volume_ask_count &&
+	       fm_job_await_callers(e);
+}
+
 void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 {
 	struct fm_err err = { 0 };

@@ -126,6 +126,9 @@ int fm_engine_start(struct fm_engine *engine, struct fm_err *err);
 /* Abort every job, close every session; then stopped(ctx). */
 void fm_engine_stop(struct fm_engine *engine, void (*stopped)(void *ctx), void *ctx);
 
+/* Stopping: whether nothing is left but transfers that have ended and wait for a local caller's file, which may be for ever. */
+bool fm_engine_awaits_callers(const struct fm_engine *engine);
+
 /* Stopped, or never started. Closes the stores. NULL is allowed. */
 void fm_engine_free(struct fm_engine *engine);
 

@@ -812,6 +812,17 @@ void fm_job_stop_all(struct fm_engine *e)
 		fm_job_end(fm_container_of(at, struct fm_job, at), -ECANCELED, "fmoved at %s is stopping", e->name);
 }
 
+bool fm_job_await_callers(const struct fm_engine *e)
+{
+	fm_list_each(at, next, &((struct fm_engine *)e)->jobs) {
+		const struct fm_job *j = fm_container_of(at, struct fm_job, at);
+
+		if (j->state != FM_JOB_ENDED || (j->is_ours && !j->is_reported) || !fm_job_holder(j))
+			return false;
+	}
+	return true;
+}
+
 /* Copying with no connection left to copy over. */
 static bool is_stranded(const struct fm_job *j)
 {

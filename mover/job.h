@@ -42,6 +42,9 @@ void fm_job_peer_up(struct fm_peer *p);
 /* Every job ends. */
 void fm_job_stop_all(struct fm_engine *e);
 
+/* Whether those that are left have told their end, and wait for a local caller's file only. */
+bool fm_job_await_callers(const struct fm_engine *e);
+
 /* Twice a second: deadlines. */
 void fm_job_tick(struct fm_engine *e, uint64_t now_ns);
 

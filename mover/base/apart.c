@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,6 +45,8 @@
 /* The address sanitizer knows one stack of a thread: here are two. */
 #define TWO_STACKS __attribute__((no_sanitize_address, noinline))
 
+#define FORGET_SIGNAL SIGUSR2		/* blocked by all threads there, like every signal */
+
 enum state { STARTING, RUNS, REFUSED, OVER };
 
 struct fm_apart {
@@ -57,10 +60,57 @@ struct fm_apart {
 	pthread_cond_t changed;		/* of CLOCK_MONOTONIC */
 	enum state state;
 	int error;			/* REFUSED */
+	pthread_t forgetter;		/* there, if forgets ... */
+	bool forgets;
+	atomic_bool has_run;		/* ... and what it is told */
 	int keep[];			/* ascending; standard error is among them */
 };
 
+static struct {
+	void *memory;			/* NULL: nothing */
+	size_t len;
+} forgotten;
+
+void fm_apart_forget(void *memory, size_t len)
+{
+	forgotten.memory = memory;
+	forgotten.len = len;
+}
+
 /* ---- there ---- */
+
+/* A thread that waits for the end of our process, or of run(). Others may not be able to: they wait for somebody's file. */
+static void *forget_main(void *arg)
+{
+	struct fm_apart *a = arg;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, FORGET_SIGNAL);
+	while (sigwaitinfo(&set, NULL) < 0)
+		;	/* EINTR */
+	if (atomic_load(&a->has_run))
+		return NULL;
+	(void)munmap(forgotten.memory, forgotten.len);
+	(void)kill(getpid(), SIGKILL);
+	return NULL;
+}
+
+/* The signal that says that our process has ended. */
+static int start_forgetting(struct fm_apart *a)
+{
+	a->forgets = forgotten.memory && !FM_FAULT("apart.forget") && pthread_create(&a->forgetter, NULL, forget_main, a) == 0;
+	return a->forgets ? FORGET_SIGNAL : SIGKILL;
+}
+
+static void stop_forgetting(struct fm_apart *a)
+{
+	if (!a->forgets)
+		return;
+	atomic_store(&a->has_run, true);
+	(void)pthread_kill(a->forgetter, FORGET_SIGNAL);
+	(void)pthread_join(a->forgetter, NULL);
+}
 
 static void close_others(const struct fm_apart *a)
 {
@@ -94,7 +144,7 @@ TWO_STACKS static int apart_main(void *arg)
 	struct fm_apart *a = arg;
 
 	/* Asked for first, looked at then: whichever way round we two end, it does not outlive us for long. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)prctl(PR_SET_PDEATHSIG, start_forgetting(a));
 	if (getppid() == a->parent) {
 		(void)prctl(PR_SET_NAME, "fm-apart");
 		(void)setrlimit(RLIMIT_CORE, &none);	/* ours has all of it */
@@ -102,6 +152,7 @@ TWO_STACKS static int apart_main(void *arg)
 		fill_standard();
 		a->run(a->arg);
 	}
+	stop_forgetting(a);
 	/* No exit handlers, and no epilogue of a sanitizer that would look at the stack. */
 	(void)syscall(SYS_exit_group, 0);
 	return 0;

@@ -10,13 +10,14 @@
  * works both ways, and threads that are started there belong to that process. Only descriptors are other ones there: a
  * number means nothing on the other side, but for those that both have (`keep`).
  *
- * It ends with ours (SIGKILL, when it can), and ours does with it if it does not end as it should: it may have held a
- * lock. Under the thread sanitizer, which knows no such processes, it is a thread of ours.
+ * It ends with ours (SIGKILL, when it can; what fm_apart_forget() named it gives back before), and ours does with it if it does not
+ * end as it should: it may have held a lock. Under the thread sanitizer, which knows no such processes, it is a thread of ours.
  */
 #ifndef FM_BASE_APART_H
 #define FM_BASE_APART_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fm_apart;
@@ -28,6 +29,12 @@ struct fm_err;
  */
 int fm_apart_new(void (*run)(void *arg), void *arg, const int *keep, unsigned count, struct fm_apart **out,
 		 struct fm_err *err);
+
+/*
+ * Before the first: memory that all have, and none keeps. A thread that waits for ever keeps all memory of its process; when ours ends,
+ * those that are left unmap this.
+ */
+void fm_apart_forget(void *memory, size_t len);
 
 /* Whether it has descriptors of its own: not under the thread sanitizer. */
 bool fm_apart_has_descriptors(void);

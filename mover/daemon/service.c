@@ -4,8 +4,9 @@
  *
  * Start: memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
  * and joins take nothing more, the queue starts nothing more, the engine aborts its jobs and says goodbye to the peers,
- * then everything is freed in the order that the headers ask for. A stop that takes longer than STOP_NS, or a second
- * signal, ends the process at once: no file is left half published either way.
+ * then everything is freed in the order that the headers ask for. What waits for a local caller's file after HOLDERS_NS is left as
+ * it is: nothing of it is lost. A stop that takes longer than STOP_NS, or a second signal, ends the process at once: no file is left
+ * half published either way.
  */
 #include "mover/daemon/service.h"
 
@@ -27,6 +28,7 @@
 #include "config/files.h"
 #include "config/value.h"
 #include "mover/api.h"
+#include "mover/base/apart.h"
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -51,6 +53,7 @@
 #define WORKERS_ROOT 2	/* of these for root and the daemon itself; the others are divided among users and peers */
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
+#define STOP_LOOK_NS (500 * FM_NS_PER_MS)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 #define SPIN_NS 20000			/* a lane with work under way looks for so long before it sleeps */
 
@@ -331,11 +334,21 @@ static int start_join(struct fm_service *service, struct fm_err *err)
 
 /* ---- signals, the watchdog ---- */
 
-static void stop_too_late(struct fm_timer *timer)
+/* It takes long. */
+static void look_at_stop(struct fm_timer *timer)
 {
-	(void)timer;
-	fm_log_error("not stopped within %llu s; ending as it is", (unsigned long long)(STOP_NS / FM_NS_PER_S));
-	_exit(1);	/* no exit handlers: threads are still running */
+	struct fm_service *service = fm_container_of(timer, struct fm_service, deadline);
+	uint64_t now_ns = fm_loop_now(service->loop);
+
+	if (now_ns >= service->stop_by_ns) {
+		fm_log_error("not stopped within %llu s; ending as it is", (unsigned long long)(STOP_NS / FM_NS_PER_S));
+		_exit(1);	/* no exit handlers: threads are still running */
+	}
+	service->is_cut = fm_engine_awaits_callers(service->engine);
+	if (service->is_cut)
+		fm_loop_stop(service->loop);
+	else
+		fm_timer_set(service->loop, timer, now_ns + STOP_LOOK_NS);
 }
 
 static void engine_stopped(void *ctx)
@@ -354,8 +367,9 @@ static void begin_stop(struct fm_service *service, const char *why)
 	service->is_stopping = true;
 	fm_log_info("%s: stopping", why);
 	sd_notify(0, "STOPPING=1");
-	service->deadline.fire = stop_too_late;
-	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + STOP_NS);
+	service->stop_by_ns = fm_loop_now(service->loop) + STOP_NS;
+	service->deadline.fire = look_at_stop;
+	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + HOLDERS_NS);
 	fm_api_stop(service->api);
 	fm_invites_stop(service->invites);
 	fm_join_stop(service->join);
@@ -427,6 +441,8 @@ static int start_all(struct fm_service *service, struct fm_err *err)
 	check_limits(service->cfg);
 	fm_budget_set(service->cfg->memory.total_bytes - service->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
 	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
+	if (ret == 0)
+		fm_apart_forget(service->arena.memory, service->arena.len);
 	if (ret == 0)
 		ret = fm_loop_new(&loop_opts, &service->loop, err);
 	if (ret == 0)
@@ -539,7 +555,7 @@ void fm_service_end(struct fm_service *service)
 	fm_worker_free(service->worker);
 	if (service->loop)
 		drain(service->loop);
-	if (!fm_holders_settle(service->holders, HOLDERS_NS))
+	if (service->is_cut || !fm_holders_settle(service->holders, HOLDERS_NS))
 		end_without("it");
 	/* What the engine has on the lanes' loops it takes away from this thread. */
 	if (service->lanes)

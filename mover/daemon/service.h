@@ -56,7 +56,9 @@ struct fm_service {
 	struct fm_timer watchdog;
 	uint64_t watchdog_ns;		/* 0: nobody watches */
 	struct fm_timer deadline;	/* of stopping */
+	uint64_t stop_by_ns;
 	bool is_stopping;
+	bool is_cut;			/* the engine waits for local callers' files, and nobody waits for it */
 };
 
 /* Takes cfg over. On failure everything is unmade again. Signals must be blocked. */
