@@ -203,13 +203,18 @@ static void report_run(struct fm_task *task)
 	fm_job_clean(j);
 }
 
+static unsigned abort_full(const struct fm_err *why)
+{
+	return why->is_full && why->code == -EBUSY ? FM_WIRE_ABORT_FULL : 0;
+}
+
 static void tell_far_end(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };
 
 	if (!j->session || j->is_far_end_told || j->result.code == 0)
 		return;
-	m.abort.flags = j->is_kept ? FM_WIRE_ABORT_KEEP : 0;
+	m.abort.flags = (uint16_t)((j->is_kept ? FM_WIRE_ABORT_KEEP : 0) | abort_full(&j->result.err));
 	m.abort.xfer = j->id;
 	m.abort.code = (uint32_t)-j->result.code;
 	m.abort.text = fm_wire_str(j->result.err.text);
@@ -542,13 +547,14 @@ struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len
 	return j;
 }
 
-void fm_job_refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_ABORT };
 
+	m.abort.flags = (uint16_t)abort_full(why);
 	m.abort.xfer = id;
-	m.abort.code = (uint32_t)-code;
-	m.abort.text = fm_wire_str(text);
+	m.abort.code = (uint32_t)-why->code;
+	m.abort.text = fm_wire_str(why->text);
 	fm_session_send(s, &m);
 }
 
@@ -565,13 +571,14 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 		return NULL;
 	}
 	if (fm_share_take(&e->shares.peer_jobs, fm_share_name(s->name), 1, &place, &err) < 0) {
-		fm_job_refuse(s, id, err.code, err.text);
+		fm_job_refuse(s, id, &err);
 		return NULL;
 	}
 	j = fm_job_new(e, path->at, path->len, NULL);
 	if (!j) {
 		fm_share_give_all(&place);
-		fm_job_refuse(s, id, -ENOMEM, "out of memory");
+		(void)fm_err_set(&err, -ENOMEM, "out of memory");
+		fm_job_refuse(s, id, &err);
 		return NULL;
 	}
 	j->place = place;
@@ -979,6 +986,7 @@ void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m)
 		return;		/* it crossed our own end */
 	j->is_far_end_told = true;
 	(void)snprintf(text, sizeof(text), "%s: %.*s", s->name, (int)m->text.len, m->text.at);	/* a cut text is still a text */
+	j->result.err.is_full = j->is_ours && j->state == FM_JOB_OPENING && m->flags & FM_WIRE_ABORT_FULL;
 	fm_job_end_kept(j, m->flags & FM_WIRE_ABORT_KEEP, -(int)m->code, text);
 }
 

@@ -162,7 +162,7 @@ int fm_job_make_xfer(struct fm_job *j);
 struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent);
 /* It has ended: as soon as nobody uses the file, close it; then free the job. */
 void fm_job_clean(struct fm_job *j);
-void fm_job_refuse(struct fm_session *s, uint64_t id, int code, const char *text);
+void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why);
 void fm_job_set_note(struct fm_job *j, const char *text, size_t len);
 /* Which kinds of connection (bits) may carry it now; 0: none there. */
 unsigned fm_job_kinds(const struct fm_job *j);

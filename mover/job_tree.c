@@ -52,6 +52,7 @@ int fm_job_set_peers_tree(struct fm_job *j)
 	int ret = fm_share_take(&j->engine->shares.peer_trees, fm_share_name(j->peer_name), 1, &j->tree_place, &err);
 
 	if (ret < 0) {
+		j->result.err.is_full = err.is_full;
 		fm_job_end(j, ret, "%s", err.text);
 		return ret;
 	}
@@ -512,6 +513,7 @@ void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m)
 {
 	struct fm_job *tree = fm_job_find(s, m->tree), *j = NULL;
 	struct fm_tree_large large;
+	struct fm_err err;
 	const char *why;
 	int code;
 
@@ -525,7 +527,8 @@ void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m)
 		j = sub_new(tree, m->xfer, &large);
 	}
 	if (!j) {
-		fm_job_refuse(s, m->xfer, code, why ? why : "out of memory");
+		(void)fm_err_set(&err, code, "%s", why ? why : "out of memory");
+		fm_job_refuse(s, m->xfer, &err);
 		return;
 	}
 	if (!j->large) {

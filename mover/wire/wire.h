@@ -340,7 +340,8 @@ struct fm_wire_done {
 };
 
 #define FM_WIRE_ABORT_KEEP 1u		/* flags of ABORT: what is there may stay for the next try */
-#define FM_WIRE_ABORT_FLAGS 1u
+#define FM_WIRE_ABORT_FULL 2u		/* with EBUSY only: no place is free, or too many are its node's; it may be asked again */
+#define FM_WIRE_ABORT_FLAGS 3u
 
 /* ABORT: 4 8 xfer   12 4 code (a positive Linux errno, 1 .. 4095)   16 - text (string, at most FM_WIRE_TEXT_MAX) */
 struct fm_wire_abort {

@@ -371,6 +371,8 @@ static int check_abort(const struct fm_wire_msg *m)
 {
 	if (m->abort.code < 1 || m->abort.code > FM_WIRE_CODE_MAX)
 		return -ERANGE;
+	if (m->abort.flags & FM_WIRE_ABORT_FULL && m->abort.code != EBUSY)
+		return -EPROTO;
 	return fm_wire_is_text(&m->abort.text, FM_WIRE_TEXT_MAX) ? 0 : -ERANGE;
 }
 

@@ -360,7 +360,8 @@ static bool is_refused(enum asking what)
 					      .path = fm_wire_str("x") };
 	}
 	say_at_once(&m);
-	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY) || (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY) ||
+	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY && last.abort.flags & FM_WIRE_ABORT_FULL) ||
+	       (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY) ||
 	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY);
 }
 

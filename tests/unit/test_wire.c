@@ -498,7 +498,9 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_FINISH, 2, "0200", 0 },
 	{ FM_WIRE_FINISH, 2, "0400", -EPROTO },
 	{ FM_WIRE_DONE, 2, "0800", -EPROTO },
-	{ FM_WIRE_ABORT, 2, "0200", -EPROTO },
+	{ FM_WIRE_ABORT, 2, "0400", -EPROTO },
+	{ FM_WIRE_ABORT, 2, "0300", -EPROTO },		/* FULL, and another code than EBUSY */
+	{ FM_WIRE_ABORT, 2, "0300 0700000000000000 10000000", 0 },
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },	/* DRY without PURGE */
 	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },
 	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },
