@@ -203,6 +203,8 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	fm_transfer_set_kind(t, ret > 0);
 	own_parts = fm_name_parts(own);
 	fm_transfer_begin(t, source->path);
+	if (t->opts.tree)
+		fm_dir_name(t, one);
 	if (t->is_detached)
 		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job, &why);
 	else

@@ -211,6 +211,8 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, const struc
 	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
 	fm_transfer_set_kind(t, ret > 0);
 	fm_transfer_begin(t, one->source);
+	if (t->opts.tree)
+		fm_dir_name(t, one);
 	if (t->is_detached)
 		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job, &why);
 	else
@@ -248,11 +250,12 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 
 	if (ret == 0 && dest->is_dir)
 		ret = target_in_dir(is_own ? own.path : src, &target, &one.err);
+	(void)fm_name_text(&target, text, sizeof(text));
 	if (ret == 0 && is_own)
 		ret = put_own(t, &own, &target, &one);
 	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
 		ret = explain(t, src, &one.err);
-	(void)fm_name_text(&target, text, sizeof(text));
+	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
 	fm_outcomes_add(&t->outcomes, &one);
 	return (int)fm_api_exit(ret);
 }

@@ -50,6 +50,9 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 	case FM_DIR_DELETE:
 		dir->tree.is_delete = true;
 		break;
+	case FM_DIR_VERBOSE:
+		dir->is_verbose = true;
+		break;
 	case FM_DIR_REPLACE:
 		dir->replaces = true;
 		break;
@@ -66,12 +69,37 @@ int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args)
 		return fm_usage(args, "--replace and --update exclude each other: one removes what is there, the other merges into it");
 	if (dir->is_recursive)
 		return 0;
-	if (dir->count > 0 || dir->tree.is_dry_run || dir->tree.is_update || dir->replaces)
-		return fm_usage(args, "--exclude, --dry-run, --update, --checksum and --replace need --recursive (-r)");
+	if (dir->count > 0 || dir->tree.is_dry_run || dir->tree.is_update || dir->replaces || dir->is_verbose)
+		return fm_usage(args, "--exclude, --dry-run, --update, --checksum, --replace and --verbose need --recursive (-r)");
 	return 0;
 }
 
 /* ---- both ways ---- */
+
+struct naming {
+	struct fm_transfer *t;
+	const struct fm_outcome *one;
+};
+
+static void named(void *ctx, enum fmove_change change, const char *path)
+{
+	struct naming *n = ctx;
+
+	fm_transfer_end(n->t);		/* no line of progress between them */
+	n->t->progress.is_on = false;
+	fm_outcomes_name(&n->t->outcomes, n->one, change, path);
+}
+
+void fm_dir_name(struct fm_transfer *t, const struct fm_outcome *one)
+{
+	static struct naming n;		/* one transfer at a time */
+
+	if (!t->dir.is_verbose)
+		return;
+	n = (struct naming){ t, one };
+	t->dir.tree.named = named;
+	t->dir.tree.ctx = &n;
+}
 
 void fm_dir_allow_descriptors(void)
 {
@@ -122,6 +150,7 @@ static int put_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	fm_dir_allow_descriptors();
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, put->label);
+	fm_dir_name(t, one);
 	ret = fmove_put_tree(t->conn, fd, &parts, &t->opts, &t->dir.tree, &one->result, &why);
 	if (put->fd < 0)
 		(void)close(fd);	/* only read */
@@ -202,6 +231,7 @@ static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 	fm_dir_allow_descriptors();
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, one->source);
+	fm_dir_name(t, one);
 	ret = fmove_get_tree(t->conn, parent, fm_name_last(get->path), &parts, &t->opts, &t->dir.tree, &one->result, &why);
 	(void)close(parent);	/* only read */
 	return transfer_over(t, ret, &why, one->source, one);

@@ -17,7 +17,7 @@ struct fm_outcome;
 struct fm_transfer;
 
 /* Keys of options, above those of client/transfer.h. */
-enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR_UPDATE, FM_DIR_CHECKSUM, FM_DIR_DELETE, FM_DIR_REPLACE };
+enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR_UPDATE, FM_DIR_CHECKSUM, FM_DIR_DELETE, FM_DIR_REPLACE, FM_DIR_VERBOSE };
 
 /* clang-format off */
 #define FM_DIR_OPTS														\
@@ -29,12 +29,14 @@ enum fm_dir_key { FM_DIR_RECURSIVE = 100, FM_DIR_EXCLUDE, FM_DIR_DRY_RUN, FM_DIR
 	  "with -r: send only what differs in size or time, and merge it into the directory that is there", NULL },		\
 	{ "checksum", 0, FM_DIR_CHECKSUM, NULL, "with -r: as --update, but compare the content", NULL },			\
 	{ "delete", 0, FM_DIR_DELETE, NULL, "with --update: remove what the source has not", NULL },				\
-	{ "replace", 0, FM_DIR_REPLACE, NULL, "with -r: replace a directory that exists, with all that is in it", NULL }
+	{ "replace", 0, FM_DIR_REPLACE, NULL, "with -r: replace a directory that exists, with all that is in it", NULL },	\
+	{ "verbose", 'v', FM_DIR_VERBOSE, NULL, "with -r: name what is added, replaced and removed in directories", NULL }
 /* clang-format on */
 
 struct fm_dir_args {
 	bool is_recursive;
 	bool replaces;			/* --replace */
+	bool is_verbose;
 	struct fmove_tree_options tree;	/* its excludes are set last */
 	unsigned count;
 	const char *excludes[FMOVE_EXCLUDES_MAX + 1];
@@ -71,6 +73,9 @@ int fm_dir_get(struct fm_transfer *t, const struct fm_name *source, const char *
  * is to be moved. there: what has its name at the target, or NULL.
  */
 int fm_dir_file(const struct fm_dir_args *dir, const struct fmove_entry *file, const struct fmove_entry *there, struct fm_outcome *one);
+
+/* With --verbose: what changes in the directory that is moved next is named as one's. */
+void fm_dir_name(struct fm_transfer *t, const struct fm_outcome *one);
 
 /* A directory was moved, or would be: what the options make of its result. */
 void fm_dir_outcome(const struct fm_dir_args *dir, struct fm_outcome *one);

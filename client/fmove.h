@@ -220,6 +220,8 @@ int fmove_get_discarded(struct fmove *c, const struct fmove_name *name,
 #define FMOVE_EXCLUDES_MAX 64
 #define FMOVE_EXCLUDE_MAX 255		/* bytes of a pattern */
 
+enum fmove_change { FMOVE_ADDED = 1, FMOVE_REPLACED = 2, FMOVE_REMOVED = 3 };
+
 /* Zero-initialise. */
 struct fmove_tree_options {
 	bool is_update;			/* move what differs (size, time) from the version that is replaced ... */
@@ -228,6 +230,12 @@ struct fmove_tree_options {
 	bool is_dry_run;		/* say what would be moved, change nothing */
 	/* what to leave out, as in fnmatch(3): with a '/' the path below the root, else any name; NULL-terminated, or NULL */
 	const char *const *excludes;
+	/*
+	 * Called within the call, when all of it came, for each name that the result counts as added, replaced or removed: path is below the root,
+	 * "." the root itself, and is what other people called their files. Not of a job that is detached or attended. NULL: nobody wants to know.
+	 */
+	void (*named)(void *ctx, enum fmove_change change, const char *path);
+	void *ctx;			/* named()'s */
 };
 
 /*

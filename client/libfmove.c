@@ -356,6 +356,7 @@ struct waiting {
 	bool is_cancelled;
 	bool is_prepared;			/* a put that is held, an attended get: only its name is missing */
 	bool is_decided;			/* what becomes of it */
+	const struct fmove_tree_options *tree;	/* a transfer of one; NULL: none */
 	/* Events between the first and the last, if the request is no transfer. */
 	void (*between)(void *ctx, const char *event, const struct fm_json *json);
 	void *ctx;
@@ -486,6 +487,27 @@ static void event_progress(const struct fm_json *event, const struct fmove_optio
 		opts->progress(opts->ctx, &p);
 }
 
+/* What is no name of a change is passed over. */
+static void event_names(const struct fm_json *event, const struct fmove_tree_options *o)
+{
+	static const char *const words[] = { [FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed" };
+	const struct fm_json *names = fm_json_get(event, "names");
+	size_t count = names ? fm_json_count(names) : 0, len;
+	char path[FMOVE_PATH_MAX + 1];
+	const char *word;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_json *at = fm_json_at(names, i);
+
+		word = "";
+		if (fm_json_name(fm_json_get(at, "path"), path, sizeof(path), &len) < 0 || fm_json_text(fm_json_get(at, "change"), &word) < 0)
+			continue;
+		for (unsigned c = FMOVE_ADDED; c <= FMOVE_REMOVED; c++)
+			if (strcmp(word, words[c]) == 0)
+				o->named(o->ctx, (enum fmove_change)c, path);
+	}
+}
+
 static void event_accepted(const struct fm_json *event, const struct fmove_options *opts)
 {
 	const char *job = "";
@@ -518,6 +540,8 @@ static int event_between(struct fmove *c, struct waiting *w, const char *name, c
 		w->between(w->ctx, name, event);
 	else if (strcmp(name, "progress") == 0 && w->opts)
 		event_progress(event, w->opts);
+	else if (strcmp(name, "names") == 0 && w->tree && w->tree->named)
+		event_names(event, w->tree);
 	else if (strcmp(name, "accepted") == 0 && w->opts)
 		event_accepted(event, w->opts);
 	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->is_attended)
@@ -761,7 +785,7 @@ static const struct fmove_options no_options;
 static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun, const struct parcel *with,
 			    const struct fmove_options *opts, struct fmove_result *result, struct fmove_error *err)
 {
-	struct waiting w = { .opts = opts ? opts : &no_options };
+	struct waiting w = { .opts = opts ? opts : &no_options, .tree = opts ? opts->tree : NULL };
 	struct fm_json *done;
 	int ret = request_run(c, begun, with, &w, &done, err);
 
@@ -828,6 +852,8 @@ static void tree_add(struct fm_json_writer *w, const struct fmove_tree_options *
 		fm_jw_bool(w, "checksum", true);
 	if (o && o->is_dry_run)
 		fm_jw_bool(w, "dry_run", true);
+	if (o && o->named)
+		fm_jw_bool(w, "names", true);
 }
 
 static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct fm_lib_tree *t)
@@ -852,7 +878,7 @@ static void tree_begin(struct fmove *c, struct fm_json_writer *w, const struct f
 int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
 {
 	struct parcel with = { .fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx };
-	struct waiting waiting = { .opts = t->opts ? t->opts : &no_options };
+	struct waiting waiting = { .opts = t->opts ? t->opts : &no_options, .tree = t->tree };
 	struct fm_json_writer w;
 	struct fm_json *done;
 	int ret;

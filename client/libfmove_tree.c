@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/tree/channel.h"
 #include "mover/tree/exclude.h"
+#include "mover/tree/names.h"
 #include "mover/tree/scan.h"
 #include "mover/tree/tree.h"
 
@@ -42,6 +43,28 @@ static void passed(void *ctx)
 	fm_channel_passed(ctx);
 }
 
+/* What our sink kept; of what it could not, its note speaks. */
+static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o, struct fmove_result *result)
+{
+	char path[FMOVE_PATH_MAX + 1];
+	struct fm_tree_names page;
+	struct fm_tree_name name;
+	struct fm_err why;
+	uint64_t at = 0;
+
+	while (tree->ops->names(tree, &at, &page, &why) == 0 && page.len > 0) {
+		size_t pos = 0;
+
+		while (fm_tree_names_next(page.at, page.len, &pos, &name) > 0) {
+			memcpy(path, name.path, name.len);
+			path[name.len] = '\0';
+			o->named(o->ctx, (enum fmove_change)name.change, path);
+		}
+	}
+	if (tree->note)
+		(void)snprintf(result->note, sizeof(result->note), "%s", tree->note);	/* cut if it is too long */
+}
+
 /* Serve the tree until the daemon says how it ended. */
 static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, struct fmove_result *result, struct fm_channel_end *end,
 		 struct fmove_error *err)
@@ -57,6 +80,8 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, s
 	t->passed = passed;
 	t->ctx = channel;
 	ret = fm_lib_tree_do(c, t, result, err);
+	if (ret == 0 && !t->is_put && t->tree && t->tree->named && !(t->opts && t->opts->is_attended))
+		tell_names(tree, t->tree, result);	/* before the tree is stopped */
 	*end = fm_channel_free(channel);
 	return ret;
 }
@@ -171,6 +196,7 @@ static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t,
 	sink.has_checksums = o && o->has_checksums;
 	sink.is_dry = o && o->is_dry_run;
 	sink.is_delete = o && o->is_delete;
+	sink.has_names = o && o->named;
 	sink.may_replace = t->opts && t->opts->may_replace;
 	sink.has_owners = geteuid() == 0;
 	sink.is_synced = !t->opts || t->opts->durability != FMOVE_MEMORY;

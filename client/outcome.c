@@ -12,6 +12,9 @@
 #include "mover/api_json.h"
 #include "mover/base/env.h"
 
+static const char *const changes[] = { [FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed" };
+
+#define NAME_JSON_MAX (6 * FMOVE_PATH_MAX + 100)
 #define JSON_MAX (64u << 10)	/* two names of 4200 bytes, each escaped as six, and the rest */
 
 void fm_outcomes_begin(struct fm_outcomes *o)
@@ -87,6 +90,42 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_text(w, "note", r->note);
 }
 
+/* Behind the last source's object. */
+static const char *separator(const struct fm_outcomes *o)
+{
+	return o->is_many && o->done + o->failed > 0 ? ",\n" : "";
+}
+
+/* As they come, before all else of their object: there may be any number. */
+static void json_name(struct fm_outcomes *o, enum fmove_change change, const char *path)
+{
+	static char buf[NAME_JSON_MAX];		/* one thread prints */
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_text(&w, "change", changes[change]);
+	fm_jw_name(&w, "path", path, strlen(path));
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		(void)printf("%s%s%s", o->has_names ? "" : separator(o), o->has_names ? ",\n" : "{\"names\":[", buf);
+}
+
+void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change, const char *path)
+{
+	char target[4 * FMOVE_PATH_MAX + 8], shown[4 * FMOVE_PATH_MAX + 8];
+	bool is_root = strcmp(path, ".") == 0;
+
+	if (o->is_json) {
+		json_name(o, change, path);
+	} else {
+		fm_show(one->target, strlen(one->target), target, sizeof(target));
+		fm_show(path, strlen(path), shown, sizeof(shown));
+		(void)printf("%-8s %s%s%s\n", changes[change], target, is_root ? "" : "/", is_root ? "" : shown);
+	}
+	o->has_names = true;
+}
+
 static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
 {
 	static char buf[JSON_MAX];	/* one thread prints */
@@ -108,8 +147,7 @@ static void json_one(const struct fm_outcomes *o, const struct fm_outcome *one)
 	ret = fm_jw_end(&w);
 	if (ret < 0)	/* names longer than any that can be opened */
 		(void)snprintf(buf, sizeof(buf), "{\"exit\":%d}", (int)fm_api_exit(one->err.code));
-	(void)printf("%s%s%s", o->is_many && o->done + o->failed > 1 ? ",\n" : "", buf,
-		     o->is_many ? "" : "\n");
+	(void)printf("%s%s%s", o->has_names ? "]," : separator(o), buf + o->has_names, o->is_many ? "" : "\n");
 }
 
 static const char *plural(uint64_t n)
@@ -283,6 +321,9 @@ static int say_failed(const struct fm_outcomes *o, const struct fm_outcome *one)
 
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 {
+	if (o->is_json)
+		json_one(o, one);
+	o->has_names = false;
 	if (one->err.code < 0) {
 		if (o->failed++ == 0)
 			o->first_exit = (int)fm_api_exit(one->err.code);
@@ -297,8 +338,6 @@ void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 		else if (!one->is_handed_over && !o->is_quiet)
 			say_done(one);
 	}
-	if (o->is_json)
-		json_one(o, one);
 }
 
 static int exit_of(const struct fm_outcomes *o)

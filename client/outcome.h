@@ -38,6 +38,7 @@ struct fm_outcomes {
 	unsigned failed;
 	int first_exit;			/* of the first that failed */
 	bool is_cancelled;
+	bool has_names;			/* of the source at hand some were said */
 	uint64_t bytes;
 	uint64_t start_ns;
 };
@@ -48,6 +49,9 @@ struct fm_outcomes {
 char *fm_outcome_transport(const struct fmove_result *result, char out[static FM_OUTCOME_TRANSPORT_MAX]);
 
 void fm_outcomes_begin(struct fm_outcomes *o);
+/* Of a directory: a name that is another now, or would be. Before the source's fm_outcomes_add(). */
+void fm_outcomes_name(struct fm_outcomes *o, const struct fm_outcome *one, enum fmove_change change, const char *path);
+
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one);
 
 /* Ends the JSON. The exit status, standard output included. */

@@ -178,6 +178,8 @@ static int source_look(struct group *g, const char *src, const struct stat *st, 
 {
 	const struct fm_dir_args *dir = &g->t->dir;
 
+	if (dir->is_verbose)
+		return fm_err_set(err, -EINVAL, "--verbose takes one destination");
 	g->is_tree = S_ISDIR(st->st_mode);
 	if (g->is_tree && !dir->is_recursive)
 		return fm_err_set(err, -EISDIR, "%s is a directory; -r sends it with all that is in it", src);
@@ -211,8 +213,11 @@ static int source_open(struct group *g, const char *src, int *out, struct fm_err
 static int own_look(struct group *g, struct fm_err *err)
 {
 	struct fm_outcome one = { .source = "" };
-	int ret = fm_transfer_is_tree(g->t, g->own, &one);
+	int ret;
 
+	if (g->t->dir.is_verbose)
+		return fm_err_set(err, -EINVAL, "--verbose takes one destination");
+	ret = fm_transfer_is_tree(g->t, g->own, &one);
 	if (ret > 0)
 		g->t->opts.tree = &g->t->dir.tree;
 	else if (ret == 0 && g->t->dir.tree.is_dry_run)

@@ -142,6 +142,8 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	args->status = fm_dir_check(&t->dir, args);
 	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
 		args->status = fm_usage(args, "--dry-run says at once what would be done: leave out --detach");
+	if (args->status == 0 && t->is_detached && t->dir.is_verbose)
+		args->status = fm_usage(args, "--verbose names what changes when it has: leave out --detach");
 	fm_transfer_set_kind(t, false);
 	return args->status != 0 ? -1 : 0;
 }

@@ -12,6 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/queue.h"
+#include "mover/tree/names.h"
 
 static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,
 			const char *event)
@@ -302,6 +303,29 @@ int fm_api_event_space(char *buf, size_t cap, uint64_t id, const struct fm_reque
 		fm_jw_u64(&w, "aside_trees", s->trees);
 		fm_jw_bool(&w, "counting", s->is_counting);
 	}
+	return event_end(&w);
+}
+
+/* The shortest name takes four bytes of a page, and at most so many as text; longer ones take six for each byte. */
+#define NAME_TEXT_MAX 60
+_Static_assert(FM_TREE_NAMES_LEN / 4 * NAME_TEXT_MAX + 200 <= FM_API_MSG_MAX, "a full page of names does not fit a message");
+
+int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_names *page)
+{
+	static const char *const words[] = { [FM_TREE_ADDED] = "added", [FM_TREE_REPLACED] = "replaced", [FM_TREE_REMOVED] = "removed" };
+	struct fm_json_writer w;
+	struct fm_tree_name name;
+	size_t pos = 0;
+
+	event_begin(&w, buf, cap, id, "names");
+	fm_jw_array(&w, "names");
+	while (fm_tree_names_next(page->at, page->len, &pos, &name) > 0) {
+		fm_jw_object(&w, NULL);
+		fm_jw_text(&w, "change", words[name.change]);
+		fm_jw_name(&w, "path", name.path, name.len);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
 	return event_end(&w);
 }
 

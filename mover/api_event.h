@@ -22,6 +22,7 @@ struct fm_job_result;
 struct fm_queue;
 struct fm_queue_progress;
 struct fm_request_result;
+struct fm_tree_names;
 struct fm_volumes_answer;
 
 /* "plain", "tls", "ktls" (the kernel seals, or opens, or both). */
@@ -61,6 +62,9 @@ int fm_api_event_verifying(char *buf, size_t cap, uint64_t id, const struct fm_v
 int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kind kind, uint64_t offset, uint64_t length,
 			 const char *path);
 int fm_api_event_verified(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);
+
+/* Of a tree: names that change. */
+int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_names *page);
 
 /* What one peer says of shared volumes. */
 int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_volumes_answer *a);

@@ -95,6 +95,7 @@ static const struct key keys[] = {
 	{ "delete", KEY_BOOL, AT(is_delete), TRANSFERS, 0, 0, 0, NULL },
 	{ "checksum", KEY_BOOL, AT(has_checksums), TRANSFERS, 0, 0, 0, NULL },
 	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS | OP(PURGE), 0, 0, 0, NULL },
+	{ "names", KEY_BOOL, AT(has_names), TRANSFERS, 0, 0, 0, NULL },
 	{ "tree_bytes", KEY_U64, AT(tree_bytes), OP(PUT), 0, FM_SIZE_LIMIT, 0, NULL },
 	{ "dev", KEY_U64, AT(dev), OP(PUT), 0, INT64_MAX, 0, NULL },
 	{ "ino", KEY_U64, AT(ino), OP(PUT), 0, INT64_MAX, 0, NULL },

@@ -61,6 +61,7 @@ struct fm_api_request {
 	bool is_update;			/* tree: send what differs ... */
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* tree: say what would be sent */
+	bool has_names;			/* tree: say which names change */
 	uint64_t dev;			/* put, tree: its root ... */
 	uint64_t ino;			/* ... both 0: not known */
 	unsigned excludes_count;	/* get, tree */

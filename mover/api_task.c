@@ -35,6 +35,8 @@
 #include "mover/store/tree_file.h"
 #include "mover/tree/channel.h"
 
+#define NAMED_LOOK_MS 20
+
 struct making;
 
 struct fm_api_task {
@@ -50,6 +52,7 @@ struct fm_api_task {
 	bool is_held;			/* ... the rest of which, up to 30 KiB, is with who carries it out */
 	struct fm_queue_watch watch;	/* transfers and waiting */
 	struct fm_timer progress;
+	struct fm_timer named;		/* the client is slow: the next names wait until it is not */
 	bool is_prepared;		/* a put that is held, an attended get: may be committed */
 	struct fm_verification *verification;	/* until its done() */
 	struct making *making;		/* a caller's tree, which its holder makes */
@@ -81,6 +84,7 @@ static void task_detach(struct fm_api_task *t)
 	if (!t->owner)
 		return;
 	fm_timer_clear(t->tasks->loop, &t->progress);
+	fm_timer_clear(t->tasks->loop, &t->named);
 	fm_list_del(&t->link);
 	t->owner->count--;
 	t->owner = NULL;
@@ -156,7 +160,30 @@ static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_resu
 	task_send(t, fm_api_event_prepared(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
 }
 
-static const struct fm_queue_events watch_events = { .accepted = task_accepted, .prepared = task_prepared, .done = task_ended };
+/* The next page, as soon as the client has read what it has. */
+static void task_take_more(struct fm_api_task *t)
+{
+	if (t->owner && t->owner->is_slow(t->owner->ctx))
+		fm_timer_set(t->tasks->loop, &t->named, fm_loop_now(t->tasks->loop) + NAMED_LOOK_MS * FM_NS_PER_MS);
+	else
+		fm_queue_named(&t->watch);
+}
+
+static void task_named(struct fm_timer *timer)
+{
+	task_take_more(fm_container_of(timer, struct fm_api_task, named));
+}
+
+static void task_names(struct fm_queue_watch *watch, const struct fm_tree_names *page)
+{
+	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
+
+	task_send(t, fm_api_event_names(t->tasks->tx, FM_API_MSG_MAX, t->id, page));
+	task_take_more(t);
+}
+
+static const struct fm_queue_events watch_events = { .accepted = task_accepted, .prepared = task_prepared, .names = task_names,
+						     .done = task_ended };
 
 static uint64_t retry_of(const struct fm_api_request *a)
 {
@@ -185,6 +212,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			 .has_checksums = a->has_checksums,
 			 .is_delete = a->is_delete,
 			 .is_dry = a->is_dry,
+			 .has_names = a->has_names && a->is_tree && !a->is_detached && !a->is_attended,
 			 .tree_bytes = a->tree_bytes,
 			 .rate_bytes = a->rate_bytes,
 			 .timeout_ns = a->timeout_ms * FM_NS_PER_MS },
@@ -531,6 +559,7 @@ int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
 	t->is_attended = ask->is_attended;
 	t->is_held = ask->is_held;
 	t->progress.fire = task_progress;
+	t->named.fire = task_named;
 	t->watch.events = &watch_events;
 	fm_list_append(&owner->tasks, &t->link);
 	owner->count++;

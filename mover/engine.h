@@ -184,6 +184,7 @@ struct fm_job_opts {
 	bool has_checksums;		/* ... by content */
 	bool is_delete;			/* ... and what only that version has goes; else it is kept */
 	bool is_dry;			/* say what would be sent, change nothing */
+	bool has_names;			/* names() of the events is called with the names that change */
 	uint64_t tree_bytes;		/* put of a tree: that its files take at least; 0: not known */
 	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
 };
@@ -230,6 +231,8 @@ struct fm_job_events {
 	void (*done)(void *ctx, const struct fm_job_result *result);
 	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or fm_job_cancel() is awaited. */
 	void (*prepared)(void *ctx);
+	/* has_names only, NULL else: a page of them (tree/names.h), valid during the call. None follows before fm_job_named(). */
+	void (*names)(void *ctx, const struct fm_tree_names *page);
 	/* NULL, or once, after done(), with gone_ctx: nothing of it is left, its file is closed: that may wait for ever. */
 	void (*gone)(void *ctx);
 };
@@ -249,6 +252,9 @@ int fm_job_check(struct fm_engine *engine, const struct fm_job_opts *opts, struc
  * for the next try.
  */
 void fm_job_cancel(struct fm_job *job, int code, bool is_kept, const char *reason);
+
+/* After names(): the next page. */
+void fm_job_named(struct fm_job *job);
 
 /* After prepared(). */
 void fm_job_commit(struct fm_job *job);

@@ -52,6 +52,7 @@ static void free_run(struct fm_task *task)
 	free(j->large);
 	fm_budget_free(j->log);
 	fm_budget_free(j->last_log);
+	fm_budget_free(j->names);
 	free(j->path);
 	fm_budget_free(j);
 	fm_engine_check_stopped(e);
@@ -684,6 +685,7 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 	j->has_checksums = o->has_checksums;
 	j->is_dry = o->is_dry;
 	j->tree_bytes = o->tree_bytes;
+	j->has_names = o->has_names;
 	fm_job_tree_listen(j);
 }
 
@@ -925,6 +927,10 @@ static void watch_connections(struct fm_job *j, uint64_t now_ns)
 
 static void deadline_passed(struct fm_job *j)
 {
+	if (j->awaits_named && !j->is_source) {
+		fm_job_names_unread(j);
+		return;
+	}
 	switch (j->state) {
 	case FM_JOB_WAIT:
 		fm_job_end(j, -EHOSTUNREACH, "%s is not connected%s%s", j->peer_name, j->peer && j->peer->last_error[0] ? ": " : "",

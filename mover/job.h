@@ -27,6 +27,7 @@ void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m);
 void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m);
 void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m);
 void fm_job_need(struct fm_session *s, const struct fm_wire_need *m);
+void fm_job_names(struct fm_session *s, const struct fm_wire_names *m);
 void fm_job_kept(struct fm_session *s, const struct fm_wire_kept *m);
 void fm_job_window(struct fm_session *s, const struct fm_wire_window *m);
 void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m);

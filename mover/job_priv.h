@@ -95,6 +95,10 @@ struct fm_job {
 	bool is_delete;
 	bool has_checksums;
 	bool is_dry;
+	bool has_names;			/* the names that change are told */
+	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
+	uint64_t names_at;		/* ... and where the next one is */
+	bool awaits_named;		/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
 	bool is_listening;		/* its file is there and tells us things */
 	unsigned wants;			/* source: flags of READY */
 	struct fm_task tree_task;	/* a large file is over: go on */
@@ -185,6 +189,12 @@ void fm_job_reread_kept(struct fm_job *j);
 /* Whether some of it was not yet. */
 bool fm_job_is_kept_unread(const struct fm_job *j);
 
+/* job_names.c */
+/* Sink: published. fm_job_sink_told() follows, now or when all names were told. */
+void fm_job_tell_names(struct fm_job *j);
+/* Its deadline passed: the rest is not told. */
+void fm_job_names_unread(struct fm_job *j);
+
 /* job_tree.c */
 bool fm_job_has_room_for_tree(const struct fm_engine *e);
 /* It is one from here on; it is counted. */
@@ -226,6 +236,8 @@ void fm_job_sink_logged(struct fm_job *j);
 void fm_job_sink_start(struct fm_job *j);	/* get: send GET */
 void fm_job_sink_drained(struct fm_job *j);
 void fm_job_sink_progressed(struct fm_job *j);	/* a stream took something */
+/* It is published and all is told but that: DONE. */
+void fm_job_sink_told(struct fm_job *j);
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns);
 
 #endif

@@ -233,6 +233,7 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	j->is_delete = m->flags & FM_WIRE_PUT_DELETE;
 	j->has_checksums = m->flags & FM_WIRE_PUT_CHECKSUM;
 	j->is_dry = m->flags & FM_WIRE_PUT_DRY;
+	j->has_names = m->flags & FM_WIRE_PUT_NAMES;
 	return 0;
 }
 
@@ -475,8 +476,12 @@ static void publish_done(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	j->is_published = j->work_ret == 0 && !j->is_dry;
-	if (!fm_job_goes_on(j))
-		return;
+	if (fm_job_goes_on(j))
+		fm_job_tell_names(j);
+}
+
+void fm_job_sink_told(struct fm_job *j)
+{
 	send_done(j, 0);
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");

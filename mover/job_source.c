@@ -35,7 +35,7 @@ static uint16_t put_flags(const struct fm_job *j)
 	if (!j->is_tree)
 		return (uint16_t)(flags | (j->attr.has_holes ? 0 : FM_WIRE_PUT_DENSE));
 	return (uint16_t)(flags | FM_WIRE_PUT_TREE | (j->is_update ? FM_WIRE_PUT_UPDATE : 0) | (j->is_delete ? FM_WIRE_PUT_DELETE : 0) |
-			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0));
+			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0) | (j->has_names ? FM_WIRE_PUT_NAMES : 0));
 }
 
 void fm_job_source_start(struct fm_job *j)

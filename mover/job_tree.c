@@ -395,6 +395,7 @@ int fm_job_tree_create(struct fm_job *j)
 				      .has_checksums = j->has_checksums,
 				      .is_dry = j->is_dry,
 				      .is_durable = j->is_durable,
+				      .has_names = j->has_names,
 				      .has_digests = !j->engine->o.is_unchecked,
 				      .bytes = j->tree_bytes };
 

@@ -150,6 +150,8 @@ struct fm_queue_events {
 	 * attended get: what it came to; valid during the call.
 	 */
 	void (*prepared)(struct fm_queue_watch *watch, const struct fm_job_result *result);
+	/* job.has_names: a page of them, valid during the call; fm_queue_named() asks for the next. To who submitted it. */
+	void (*names)(struct fm_queue_watch *watch, const struct fm_tree_names *page);
 	/* Once, last: the watch is off. -EAGAIN: it is paused. */
 	void (*done)(struct fm_queue_watch *watch, const struct fm_job_result *result);
 };
@@ -179,6 +181,9 @@ void fm_queue_abandon(struct fm_queue_watch *watch);
 
 /* After prepared(). err: of an attended get, why it could not be given its name, which is its end; NULL: it has it. */
 void fm_queue_commit(struct fm_queue_watch *watch, const struct fm_err *err);
+
+/* After names(). */
+void fm_queue_named(struct fm_queue_watch *watch);
 
 /* NULL job: nothing happens. The job goes on. */
 void fm_queue_unwatch(struct fm_queue_watch *watch);

@@ -338,6 +338,7 @@ static void open_tree(struct fm_queue_try *t)
 					    .is_delete = o->job.is_delete,
 					    .has_checksums = o->job.has_checksums,
 					    .is_dry = o->job.is_dry,
+					    .has_names = o->job.has_names,
 					    .is_durable = durability_of(t) == FM_DURABILITY_DISK,
 					    .has_digests = true };
 	struct fm_store *store = t->store->store;
@@ -430,12 +431,30 @@ static void job_prepared(void *ctx)
 		j->submitter->events->prepared(j->submitter, NULL);
 }
 
+/* Who asked for them may have gone: then they are told to nobody. */
+static void job_names(void *ctx, const struct fm_tree_names *page)
+{
+	struct fm_queue_job *j = ctx;
+
+	if (j->submitter && j->submitter->events->names)
+		j->submitter->events->names(j->submitter, page);
+	else
+		fm_job_named(j->job);
+}
+
+void fm_queue_named(struct fm_queue_watch *watch)
+{
+	if (watch->job && watch->job->job)
+		fm_job_named(watch->job->job);
+}
+
 static void begin(struct fm_queue_job *j)
 {
 	static const unsigned weights[] = { FM_WEIGHT_LOW, FM_WEIGHT_NORMAL, FM_WEIGHT_HIGH };
 	static const struct fm_job_events events[2][2] = {	/* is it held, by whom is its file */
-		{ { .done = job_done }, { .done = job_done, .gone = closed } },
-		{ { .done = job_done, .prepared = job_prepared }, { .done = job_done, .prepared = job_prepared, .gone = closed } },
+		{ { .done = job_done, .names = job_names }, { .done = job_done, .names = job_names, .gone = closed } },
+		{ { .done = job_done, .names = job_names, .prepared = job_prepared },
+		  { .done = job_done, .names = job_names, .prepared = job_prepared, .gone = closed } },
 	};
 	struct fm_queue_try *t = j->try;
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop);

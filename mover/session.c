@@ -313,6 +313,9 @@ static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 	case FM_WIRE_WINDOW:
 		fm_job_window(s, &m->window);
 		break;
+	case FM_WIRE_NAMES:
+		fm_job_names(s, &m->names);
+		break;
 	case FM_WIRE_REQUEST:
 		fm_request_message(s, &m->request);
 		break;

@@ -205,6 +205,7 @@ struct fm_create_tree {
 	bool has_checksums;		/* ... by content */
 	bool is_dry;			/* answer offers, change nothing */
 	bool is_durable;
+	bool has_names;			/* which names it adds, replaces and removes is asked for */
 	bool has_digests;		/* CRC32Cs are computed, so they may be kept with the files */
 	uint64_t bytes;			/* that its files will take at least, as its source says; 0: not known */
 };

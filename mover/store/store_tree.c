@@ -212,6 +212,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.is_dry = how->is_dry,
 		.has_digests = how->has_digests,
 		.has_manifest = true,
+		.has_names = how->has_names,
 		.grace_ns = dir->old_keep_ns,
 		.source = how->source,
 		.take = tree_take,

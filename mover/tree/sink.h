@@ -24,6 +24,7 @@
 #include "mover/tree/digest.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/pack.h"
+#include "mover/tree/sink_names.h"
 #include "mover/tree/staging.h"
 #include "mover/tree/tree.h"
 
@@ -91,6 +92,8 @@ struct fm_sink {
 	pthread_mutex_t counting;
 	struct fm_tree_count total;
 	struct fm_sink_tally tally;
+	bool is_root_told;		/* what became of it is counted once, and named */
+	struct fm_sink_names names;
 
 	pthread_mutex_t journaling;
 	struct fm_journal *journal;
@@ -171,6 +174,9 @@ int fm_sink_enter(struct fm_sink *s, struct fm_err *err);
 
 /* 'VERB "TREE/PATH": why and what to do' from the errno of a system call; returns it (EACCES as EPERM). */
 int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char *path, size_t len, struct fm_err *err);
+
+/* One more note behind those that the tree has. Runs alone. */
+void fm_sink_note(struct fm_sink *s, const char *text);
 
 /* -EPROTO '"TREE/PATH": why'. */
 int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err);
@@ -294,6 +300,9 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
 
 /* Everything came: what only the old version has is taken over, or counted if it goes. */
 int fm_sink_merge(struct fm_sink_call *call);
+
+/* Dry run: what only the old version has is named. */
+int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err);
 
 /* The totals, and whether there is anything to publish. */
 void fm_sink_settle(struct fm_sink *s);

@@ -30,26 +30,46 @@ static int meet_dir(struct fm_sink_call *call, const struct fm_sink_at *at)
 	return S_ISDIR(st.st_mode) ? 0 : fm_sink_clash(call, at);
 }
 
+/* The pack that it is in may come twice. */
+static void name_root(struct fm_sink_call *call, int met, const struct fm_pack_entry *e)
+{
+	struct fm_sink *s = call->s;
+	bool is_told;
+
+	pthread_mutex_lock(&s->counting);
+	is_told = s->is_root_told;
+	s->is_root_told = true;
+	pthread_mutex_unlock(&s->counting);
+	if (!is_told)
+		fm_sink_name_as(s, met, e);
+}
+
 static int apply_dir(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
 	struct fm_sink_at at;
-	int ret = fm_sink_meet(call, e);
+	int met = fm_sink_meet(call, e), ret = met;
 
 	if (ret < 0)
 		return ret;
 	call->tally.dirs += ret == FM_SINK_MET_OTHER;
-	if (e->path_len == 0)
+	if (e->path_len == 0) {
+		name_root(call, met, e);
 		return defer(call, e);
+	}
 	ret = fm_sink_at(call, e->path, e->path_len, &at);
 	if (ret < 0)
 		return ret;
+	if (met == FM_SINK_MET_OTHER)
+		fm_sink_name_as(call->s, met, e);
 	ret = fm_tsys_mkdir(at.dir, at.name);
-	if (ret == 0)
+	if (ret == 0) {
 		call->count.dirs++;
-	else if (ret == -EEXIST)
+		fm_sink_name_dir(call, e->path, e->path_len);
+	} else if (ret == -EEXIST) {
 		ret = meet_dir(call, &at);
-	else
+	} else {
 		return fm_sink_fail(call->s, ret, "make the directory", e->path, e->path_len, call->err);
+	}
 	return ret < 0 ? ret : defer(call, e);
 }
 
@@ -83,6 +103,7 @@ static int apply_link(struct fm_sink_call *call, const struct fm_pack_entry *e)
 		return fm_sink_fail(call->s, ret, "make the symbolic link", e->path, e->path_len, call->err);
 	call->count.links++;
 	call->tally.same += met == FM_SINK_MET_SAME;
+	fm_sink_name_as(call->s, met, e);
 	if (call->s->opts.has_owners)
 		ret = fm_tsys_own_link(at.dir, at.name, e->uid, e->gid);
 	if (ret == 0)

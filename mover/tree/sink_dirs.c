@@ -60,8 +60,8 @@ int fm_sink_dir_find(struct fm_sink_dir *d, const char *path, size_t len)
 
 /* ------------------------------------------------------------------------------------------------- making */
 
-/* One component in dir, made if it is missing: its descriptor. */
-static int make_one(struct fm_sink_call *call, int dir, const char *name)
+/* One component in dir, made if it is missing: its descriptor. It has that path below data. */
+static int make_one(struct fm_sink_call *call, int dir, const char *name, const char *path, size_t len)
 {
 	int fd = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
 	int ret;
@@ -69,8 +69,10 @@ static int make_one(struct fm_sink_call *call, int dir, const char *name)
 	if (fd != -ENOENT)
 		return fd;
 	ret = fm_tsys_mkdir(dir, name);
-	if (ret == 0)
+	if (ret == 0) {
 		call->count.dirs++;
+		fm_sink_name_dir(call, path, len);
+	}
 	if (ret < 0 && ret != -EEXIST)	/* another thread made it */
 		return ret;
 	return fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
@@ -92,7 +94,7 @@ static int make_all(struct fm_sink_call *call, const char *path, size_t len)
 			memcpy(name, at, n);
 			name[n] = '\0';
 		}
-		next = n <= FM_SINK_NAME_MAX ? make_one(call, dir, name) : -ENAMETOOLONG;
+		next = n <= FM_SINK_NAME_MAX ? make_one(call, dir, name, path, (size_t)(at - path) + n) : -ENAMETOOLONG;
 		if (dir != call->data.root)
 			close(dir);
 		dir = next;

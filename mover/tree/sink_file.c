@@ -89,6 +89,7 @@ static int make_file(struct fm_sink_call *call, const struct fm_sink_at *at, con
 	/* Counted once: whoever replaces it because this write fails does not count. */
 	call->count.files++;
 	call->count.bytes += e->size;
+	fm_sink_name_file(call, e);
 	return fill_file(call, fd, e, is_final);
 }
 

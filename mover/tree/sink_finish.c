@@ -111,7 +111,7 @@ static int take_hard(struct finish *f, const struct fm_sink_at *at)
 	return ret;
 }
 
-static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at, bool is_same)
+static int link_hard(struct finish *f, const struct fm_sink_at *first, const struct fm_sink_at *at, int met, const struct fm_pack_entry *e)
 {
 	int ret = fm_tsys_link(first->dir, first->name, at->dir, at->name);
 
@@ -123,8 +123,11 @@ static int link_hard(struct finish *f, const struct fm_sink_at *first, const str
 	if (ret < 0)
 		return fm_sink_fail(f->call.s, ret, "make the hard link", at->path, at->path_len, f->call.err);
 	ret = take_hard(f, at);
-	f->call.tally.same += ret == 0 && is_same;
-	return ret;
+	if (ret < 0)
+		return ret;
+	f->call.tally.same += met == FM_SINK_MET_SAME;
+	fm_sink_name_as(f->call.s, met, e);
+	return 0;
 }
 
 static int finish_hard(struct finish *f, const struct fm_pack_entry *e)
@@ -136,7 +139,7 @@ static int finish_hard(struct finish *f, const struct fm_pack_entry *e)
 	if (ret == 0)
 		ret = fm_sink_at(&f->first, e->target, e->target_len, &first);
 	if (ret == 0)
-		ret = link_hard(f, &first, &at, met == FM_SINK_MET_SAME);
+		ret = link_hard(f, &first, &at, met, e);
 	return ret < 0 ? ret : fm_sink_list(&f->call, e);
 }
 
@@ -269,15 +272,8 @@ static int refuse_pieces(struct fm_sink *s, struct fm_err *err)
 
 static void note_lost(struct fm_sink *s)
 {
-	static const char text[] = "some extended attributes could not be kept there";
-
-	if (!atomic_load(&s->has_lost_xattrs))
-		return;
-	if (s->tree.note)
-		snprintf(s->note + strlen(s->note), sizeof(s->note) - strlen(s->note), "; %s", text);
-	else
-		snprintf(s->note, sizeof(s->note), "%s", text);
-	s->tree.note = s->note;
+	if (atomic_load(&s->has_lost_xattrs))
+		fm_sink_note(s, "some extended attributes could not be kept there");
 }
 
 int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)

@@ -186,6 +186,7 @@ int fm_sink_seal_large(struct fm_tree *t, const struct fm_tree_large *how, int f
 	fm_sink_begin(&call, s, err);
 	call.count.files++;
 	call.count.bytes += e.size;
+	fm_sink_name_file(&call, &e);
 	ret = fm_sink_list_file(&call, &e, digest ? &digest->crc : NULL);
 	fm_sink_end(&call);
 	return ret;

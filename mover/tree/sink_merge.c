@@ -66,7 +66,7 @@ static int walk(struct fm_merge *w, int (*visit)(struct fm_merge *w, const struc
 	if (!scan)
 		return err->code;
 	while (ret > 0) {
-		ret = fm_sink_may_go_on(s, err);
+		ret = w->is_over ? 0 : fm_sink_may_go_on(s, err);
 		if (ret < 0)
 			break;
 		ret = fm_scan_next(scan, &met, err);
@@ -190,6 +190,8 @@ static int visit_old(struct fm_merge *w, const struct fm_scan_met *met)
 		return ret < 0 ? ret : fm_merge_carry(w, &p);
 	}
 	w->call->count.removed++;
+	if (!w->is_late)
+		fm_sink_name(w->call->s, FM_TREE_REMOVED, p.path, p.len);
 	return 0;
 }
 
@@ -208,6 +210,30 @@ int fm_sink_merge(struct fm_sink_call *call)
 		call->count.removed += call->count.removed == 0;
 		ret = fm_sink_may_go_on(s, call->err);
 	}
+	return ret;
+}
+
+static int visit_unmet(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	struct fm_merge_at p;
+
+	find_place(met, &p);
+	if (!fm_sink_is_met(w->call->s, p.path, p.len))
+		fm_sink_name(w->call->s, FM_TREE_REMOVED, p.path, p.len);
+	return 0;
+}
+
+int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err)
+{
+	struct fm_sink_call call;
+	struct fm_merge w = { .call = &call, .old = s->old, .is_over = true };
+	int ret;
+
+	if (s->old < 0)
+		return 0;
+	fm_sink_begin(&call, s, err);
+	ret = walk(&w, visit_unmet);
+	fm_sink_end(&call);
 	return ret;
 }
 

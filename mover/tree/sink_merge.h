@@ -17,6 +17,7 @@ struct fm_merge {
 	struct fm_sink_call *call;
 	int old;		/* the root of what is walked */
 	bool is_late;		/* after the exchange */
+	bool is_over;		/* all came, so the tree may be stopped already: the walk goes on */
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
 	uint64_t carried;
 };

@@ -123,7 +123,7 @@ static int promise(struct fm_sink_call *call, const struct piece *p, int fd, con
 }
 
 /* -EEXIST, without a text: the name is taken. */
-static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm_sink_at *at)
+static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm_sink_at *at, const struct fm_pack_entry *e)
 {
 	int flags = O_WRONLY | (p->has_file ? 0 : O_CREAT | O_EXCL);
 	int fd = fm_tsys_open(at->dir, at->name, flags, 0600);
@@ -143,6 +143,7 @@ static int open_file(struct fm_sink_call *call, struct piece *p, const struct fm
 	}
 	call->count.files++;
 	call->count.bytes += p->size;
+	fm_sink_name_file(call, e);
 	p->has_file = true;
 	return fd;
 }
@@ -206,7 +207,7 @@ static int put_piece(struct fm_sink_call *call, struct piece *p, const struct fm
 		return 0;
 	if (fm_ranges_overlap(&p->there, e->offset, e->data_len))
 		return fm_sink_refuse(call->s, at->path, at->path_len, "came in pieces that overlap", call->err);
-	fd = open_file(call, p, at);
+	fd = open_file(call, p, at, e);
 	if (fd == -EEXIST)
 		return meet_finished(call, at, e);
 	if (fd < 0)

@@ -184,6 +184,7 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at, const
 	if (ret == 1) {
 		call->count.files++;
 		call->count.bytes += e->size;
+		fm_sink_name_file(call, e);
 		count_resumed(call, e, e->size);
 	}
 	crc = fm_crc32c_whole(w.crc, e->size);

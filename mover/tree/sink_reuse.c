@@ -109,6 +109,8 @@ static void count_reused(struct fm_sink_call *call, const struct fm_pack_entry *
 	call->count.reused_files++;
 	call->count.reused_bytes += e->size;
 	call->count.is_reflinked |= is_reflink;
+	if (!is_same && !call->s->opts.is_dry)
+		fm_sink_name_as(call->s, FM_SINK_MET_OTHER, e);
 }
 
 /* The name is taken: the same offer came before. 1: by a finished file. */

@@ -29,6 +29,7 @@
 
 struct fm_digest;
 struct fm_tree;
+struct fm_tree_names;
 
 #define FM_TREE_LARGE (4u << 20)	/* files of more bytes travel by themselves */
 #define FM_TREE_DEPTH_MAX 1024		/* directories in directories */
@@ -141,6 +142,12 @@ struct fm_tree_ops {
 	void (*keep)(struct fm_tree *t);
 	void (*discard)(struct fm_tree *t);
 
+	/*
+	 * The names that count() counts as added, replaced and removed, page by page (names.h), once nothing more comes: behind publish(), or at the end of a
+	 * dry run. *at: 0 at first, moved on; a page without names is behind the last. NULL: this end does not keep them.
+	 */
+	int (*names)(struct fm_tree *t, uint64_t *at, struct fm_tree_names *out, struct fm_err *err);
+
 	/* ---- both ---- */
 
 	void (*count)(struct fm_tree *t, struct fm_tree_count *out);	/* quick */
@@ -201,6 +208,7 @@ struct fm_tree_sink_opts {
 	bool is_dry;			/* answer offers, make nothing */
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
 	bool has_manifest;		/* leave a manifest beside it (manifest.h) */
+	bool has_names;			/* keep which names are added, replaced and removed, for names() */
 	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
 	unsigned lock_wait_ms;		/* for a tree that is in use: its transfer may be just ending; 0: FM_TREE_LOCK_WAIT_MS */
 	/*

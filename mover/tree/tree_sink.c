@@ -63,6 +63,17 @@ int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const 
 	return fm_err_set(err, -EPROTO, "\"%s\": %s", fm_path_show(whole, &shown), why);
 }
 
+void fm_sink_note(struct fm_sink *s, const char *text)
+{
+	size_t len;
+
+	if (s->tree.note != s->note)
+		(void)snprintf(s->note, sizeof(s->note), "%s", s->tree.note ? s->tree.note : "");
+	len = strlen(s->note);
+	(void)snprintf(s->note + len, sizeof(s->note) - len, "%s%s", len > 0 ? "; " : "", text);	/* cut if it is too long */
+	s->tree.note = s->note;
+}
+
 static int check_syncs(const struct fm_sink *s, struct fm_err *err)
 {
 	int ret = atomic_load(&s->tree.sync_error);
@@ -272,6 +283,7 @@ static void sink_free(struct fm_sink *s)
 		fm_deferred_close(&s->carried);
 	if (s->has_manifest)
 		fm_manifest_close(&s->manifest);
+	fm_sink_names_close(s);
 	fm_journal_close(s->journal);
 	for (unsigned i = 0; i < s->was_count; i++)
 		close(s->was[i]);
@@ -313,6 +325,7 @@ static const struct fm_tree_ops sink_ops = {
 	.publish = fm_sink_publish,
 	.keep = fm_sink_keep,
 	.discard = fm_sink_discard,
+	.names = fm_sink_names,
 	.count = sink_count,
 	.stop = sink_stop,
 	.close = sink_close,
@@ -348,6 +361,7 @@ static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 		fm_list_init(&s->pieces[i]);
 	s->opts.name = copy_of(opts->name);
 	s->opts.path = copy_of(opts->path);
+	fm_sink_names_open(s);
 }
 
 static bool is_good_name(const char *name)

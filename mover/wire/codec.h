@@ -54,6 +54,7 @@ extern const struct fm_wire_codec fm_wire_codec_need;
 extern const struct fm_wire_codec fm_wire_codec_commit;
 extern const struct fm_wire_codec fm_wire_codec_kept;
 extern const struct fm_wire_codec fm_wire_codec_window;
+extern const struct fm_wire_codec fm_wire_codec_names;
 
 /* wire_request.c */
 extern const struct fm_wire_codec fm_wire_codec_request;

@@ -37,6 +37,7 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_RECEIVED] = &fm_wire_codec_received,
 	[FM_WIRE_RESUME] = &fm_wire_codec_resume,
 	[FM_WIRE_WINDOW] = &fm_wire_codec_window,
+	[FM_WIRE_NAMES] = &fm_wire_codec_names,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))

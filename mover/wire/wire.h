@@ -37,7 +37,8 @@
  * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk n, at offset n * chunk,
  * and may be shorter; size is unknown until FINISH. Its large files are transfers of their own while it runs: PUT with
  * `tree` set, from the source to the sink whoever began it, with an empty store and the path below the tree's root.
- * They end before FINISH of the tree. A sink that was told OFFER by READY's flags answers offering packs with NEED.
+ * They end before FINISH of the tree. A sink that was told OFFER by READY's flags answers offering packs with NEED. One that was told NAMES by PUT's
+ * says before DONE which names are another now: NAMES, each answered by one without names.
  */
 #ifndef FM_WIRE_H
 #define FM_WIRE_H
@@ -64,6 +65,7 @@
 #define FM_WIRE_EXCLUDES_MAX 64			/* patterns of one GET */
 #define FM_WIRE_EXCLUDE_LEN_MAX 255
 #define FM_WIRE_FINDINGS_MAX 8			/* of one VERIFIED: 8 * (4095 + 22) < FM_WIRE_MSG_MAX */
+#define FM_WIRE_NAMES_LEN 16384			/* bytes of the names of one NAMES: FM_TREE_NAMES_LEN */
 #define FM_WIRE_ASIDE_MAX 8			/* of one SPACE: 8 * (4095 + 18) < FM_WIRE_MSG_MAX */
 #define FM_WIRE_VOLUMES_MAX 64			/* of one VOLUMES: 64 * 530 < FM_WIRE_MSG_MAX */
 #define FM_WIRE_SUBSYSTEM_MAX 223		/* an NQN, or whatever a target calls its subsystem */
@@ -99,6 +101,7 @@ enum fm_wire_type {
 	FM_WIRE_RECEIVED = 25,
 	FM_WIRE_RESUME = 26,
 	FM_WIRE_WINDOW = 27,
+	FM_WIRE_NAMES = 28,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -183,7 +186,8 @@ enum fm_wire_durability { FM_WIRE_DURABLE_DEFAULT = 0, FM_WIRE_DURABLE_DISK = 1,
 #define FM_WIRE_PUT_DRY 32u		/* tree: say what would be sent, change nothing */
 #define FM_WIRE_PUT_READBACK 64u	/* read every chunk back after it was written and compare */
 #define FM_WIRE_PUT_DELETE 128u		/* update of a tree: what only the version there has goes; else it is kept */
-#define FM_WIRE_PUT_FLAGS 255u
+#define FM_WIRE_PUT_NAMES 256u		/* tree: NAMES before DONE */
+#define FM_WIRE_PUT_FLAGS 511u
 
 /*
  * PUT
@@ -378,6 +382,18 @@ struct fm_wire_kept {
 	uint64_t reread;
 	struct fm_wire_range damaged;
 	uint32_t crc;
+};
+
+/*
+ * NAMES (sink -> source, of a tree that PUT said NAMES for): names that were added, replaced and removed, or would be in a dry run.
+ *   4 8 xfer   12 2 len (of what follows, 0 .. FM_WIRE_NAMES_LEN)   14 2 zero   16 - per name: +0 1 change (1 added, 2 replaced, 3 removed)
+ *   +1 - path below the root of the tree (string, 1 .. FM_WIRE_PATH_MAX; "." is the root)
+ * Nothing follows before the source has answered with NAMES of len 0, which asks for more. After the last one is DONE.
+ */
+struct fm_wire_names {
+	uint64_t xfer;
+	uint16_t len;
+	const uint8_t *at;		/* the names as they are in the message; NULL if len is 0 */
 };
 
 /* COMMIT (source -> sink): 4 8 xfer. */
@@ -595,6 +611,7 @@ struct fm_wire_msg {
 		struct fm_wire_commit commit;
 		struct fm_wire_kept kept;
 		struct fm_wire_window window;
+		struct fm_wire_names names;
 		struct fm_wire_verify verify;
 		struct fm_wire_verified verified;
 		struct fm_wire_volumes_ask volumes_ask;

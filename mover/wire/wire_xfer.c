@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT, NEED, COMMIT.
+ * wire_xfer - the messages of a transfer: PUT, READY, GET, FOUND, FINISH, DONE, ABORT, NEED, KEPT, NAMES, COMMIT.
  */
 #include <errno.h>
 
 #include "mover/wire/codec.h"
+
+#define NAME_CHANGE_MAX 3		/* enum fm_tree_change; the tree's header is not ours to include */
 
 /* Where a file is: store, then path. The path may be empty: the store itself. */
 static bool is_place(const struct fm_wire_str *store, const struct fm_wire_str *path)
@@ -63,7 +65,8 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_PUT_TREE) && p->tree != 0)
 		return -ERANGE;
-	if (!(p->flags & FM_WIRE_PUT_TREE) && (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY | FM_WIRE_PUT_DELETE)))
+	if (!(p->flags & FM_WIRE_PUT_TREE) &&
+	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY | FM_WIRE_PUT_DELETE | FM_WIRE_PUT_NAMES)))
 		return -EPROTO;
 	if (p->tree != 0)
 		return p->store.len == 0 && p->path.len > 0 && p->size != FM_WIRE_SIZE_UNKNOWN &&
@@ -464,6 +467,52 @@ const struct fm_wire_codec fm_wire_codec_kept = {
 	.put = put_kept,
 	.get = get_kept,
 	.check = check_kept,
+};
+
+static void put_names(struct fm_writer *w, const struct fm_wire_msg *m)
+{
+	fm_put_le64(w, m->names.xfer);
+	fm_put_le16(w, m->names.len);
+	fm_wire_put_zeros(w, 2);
+	fm_put_bytes(w, m->names.at, m->names.len);
+}
+
+static int get_names(struct fm_reader *r, struct fm_wire_msg *m)
+{
+	int ret;
+
+	m->names.xfer = fm_get_le64(r);
+	m->names.len = fm_get_le16(r);
+	ret = fm_wire_get_zeros(r, 2);
+	m->names.at = m->names.len > 0 ? fm_get_span(r, m->names.len) : NULL;
+	return ret;
+}
+
+static int check_names(const struct fm_wire_msg *m)
+{
+	struct fm_reader r = { .at = m->names.at };
+	struct fm_wire_str path;
+	uint8_t change;
+
+	if (m->names.len > FM_WIRE_NAMES_LEN)
+		return -ERANGE;
+	if (m->names.len == 0)
+		return 0;
+	r.end = r.at + m->names.len;
+	while (fm_reader_left(&r) > 0) {
+		change = fm_get_u8(&r);
+		fm_wire_get_str(&r, &path);
+		if (r.failed || change < 1 || change > NAME_CHANGE_MAX || path.len < 1 || !fm_wire_is_text(&path, FM_WIRE_PATH_MAX))
+			return -ERANGE;
+	}
+	return 0;
+}
+
+const struct fm_wire_codec fm_wire_codec_names = {
+	.name = "NAMES",
+	.put = put_names,
+	.get = get_names,
+	.check = check_names,
 };
 
 static void put_commit(struct fm_writer *w, const struct fm_wire_msg *m)

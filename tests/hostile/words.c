@@ -169,6 +169,14 @@ static void make_need(struct peer *p, struct fm_wire_need *m)
 	m->bits[0] = (uint8_t)(below(o, 256) & ((1u << m->count) - 1));
 }
 
+static void make_names(struct peer *p, struct fm_wire_names *m)
+{
+	static const uint8_t names[] = { 1, 1, 0, '.', 3, 5, 0, 'a', '/', '.', '.', 033, 2, 1, 0, '/' };
+	static const uint16_t lens[] = { 0, 4, 12, sizeof(names) };
+
+	*m = (struct fm_wire_names){.xfer = any_id(p), .len = lens[below(&p->odds, 4)], .at = names};
+}
+
 static void make_kept(struct peer *p, struct fm_wire_kept *m)
 {
 	struct odds *o = &p->odds;
@@ -341,6 +349,9 @@ static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 	case FM_WIRE_KEPT:
 		make_kept(p, &m->kept);
 		break;
+	case FM_WIRE_NAMES:
+		make_names(p, &m->names);
+		break;
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){.flags = (uint16_t)below(o, 2),
 						  .xfer = any_id(p),
@@ -366,7 +377,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_WINDOW));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_NAMES));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,

@@ -163,7 +163,7 @@ static void make_put(struct hostile *h, struct fm_wire_put *p)
 		p->size = FM_WIRE_SIZE_UNKNOWN;
 	fill_store(h, &p->store, &p->path, true);
 	if (one_in(h, 3)) {
-		p->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(h, 8) * FM_WIRE_PUT_UPDATE);
+		p->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(h, 8) * FM_WIRE_PUT_UPDATE) | (one_in(h, 3) ? FM_WIRE_PUT_NAMES : 0);
 		p->size = FM_WIRE_SIZE_UNKNOWN;
 		p->mode = 0;
 	} else if (one_in(h, 3)) {
@@ -229,6 +229,7 @@ static void make_window(struct hostile *h, struct fm_wire_window *m)
 
 static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 {
+	static const uint8_t name[] = { 3, 3, 0, 'a', '/', 'b' };
 	uint64_t id = pick_id(h), size = pick_size(h);
 
 	switch (m->type) {
@@ -255,6 +256,9 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 		if (one_in(h, 2))
 			m->kept.damaged = (struct fm_wire_range){ below(h, 16) * 4096, 1 + below(h, m->kept.reread) };
 		m->kept.crc = m->kept.damaged.len > 0 ? (uint32_t)below(h, UINT32_MAX) : 0;
+		break;
+	case FM_WIRE_NAMES:
+		m->names = (struct fm_wire_names){ .xfer = id, .len = one_in(h, 2) ? 0 : sizeof(name), .at = name };
 		break;
 	case FM_WIRE_VERIFY:
 		m->verify = (struct fm_wire_verify){ .id = id };
@@ -336,7 +340,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_WINDOW));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_NAMES));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

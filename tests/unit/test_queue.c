@@ -85,6 +85,11 @@ void fm_job_cancel(struct fm_job *j, int code, bool is_kept, const char *reason)
 	j->is_kept = is_kept;
 }
 
+void fm_job_named(struct fm_job *j)
+{
+	(void)j;
+}
+
 void fm_job_commit(struct fm_job *j)
 {
 	(void)j;

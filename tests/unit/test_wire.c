@@ -259,6 +259,13 @@ static void make_volumes(struct fm_wire_msg *m)
 	};
 }
 
+static void make_names(struct fm_wire_msg *m)
+{
+	static const uint8_t names[] = { 1, 1, 0, 'a', 3, 3, 0, 'b', '/', 'c' };
+
+	m->names = (struct fm_wire_names){ .xfer = 17, .len = sizeof(names), .at = names };
+}
+
 static void make_kept(struct fm_wire_msg *m)
 {
 	m->kept = (struct fm_wire_kept){
@@ -356,6 +363,7 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_RECEIVED, make_resume, "1900 0000 1200000000000000" },
 	{ FM_WIRE_RESUME, make_resume, "1a00 0000 1100000000000000 1200000000000000" },
 	{ FM_WIRE_WINDOW, make_window, "1b00 0000 1100000000000000 0201000000000000" },
+	{ FM_WIRE_NAMES, make_names, "1c00 0000 1100000000000000 0a00 0000 01 0100 61 03 0300 622f63" },
 };
 
 #define GOLDENS (sizeof(goldens) / sizeof(goldens[0]))
@@ -419,7 +427,7 @@ static void test_golden(void)
 		CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, encoded), len);
 		CU_ASSERT_EQUAL(memcmp(encoded, bytes, len), 0);
 	}
-	for (unsigned type = 0; type <= FM_WIRE_WINDOW; type++)		/* none was forgotten */
+	for (unsigned type = 0; type <= FM_WIRE_NAMES; type++)		/* none was forgotten */
 		CU_ASSERT_EQUAL(golden_bytes((enum fm_wire_type)type, encoded) > 0, strcmp(fm_wire_type_name(type), "?") != 0);
 }
 
@@ -481,7 +489,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1c00", -EPROTO },
+	{ FM_WIRE_PING, 0, "1d00", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -626,6 +634,15 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_NEED, 20, "1100", -EBADMSG },
 	{ FM_WIRE_NEED, 22, "01", -ERANGE },
 	{ FM_WIRE_NEED, 25, "03", -ERANGE },
+	/* NAMES: length, zero, change, path: empty, longer than the rest, with a NUL */
+	{ FM_WIRE_NAMES, 12, "0b00", -EBADMSG },
+	{ FM_WIRE_NAMES, 12, "0900", -EBADMSG },
+	{ FM_WIRE_NAMES, 14, "01", -ERANGE },
+	{ FM_WIRE_NAMES, 16, "00", -ERANGE },
+	{ FM_WIRE_NAMES, 16, "04", -ERANGE },
+	{ FM_WIRE_NAMES, 17, "0000", -ERANGE },
+	{ FM_WIRE_NAMES, 21, "0400", -ERANGE },
+	{ FM_WIRE_NAMES, 24, "00", -ERANGE },
 	/* KEPT: what was read, offset, length, CRC of nothing, zero */
 	{ FM_WIRE_KEPT, 12, "0000000000000080", -ERANGE },
 	{ FM_WIRE_KEPT, 12, "0020000000000000", -ERANGE },
@@ -829,7 +846,7 @@ static void test_encoders_refuse(void)
 	memset(long_text, 'x', sizeof(long_text));
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 }, 0 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)28 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)29 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
@@ -841,7 +858,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(28), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(29), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));
