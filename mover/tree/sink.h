@@ -54,6 +54,21 @@ struct fm_sink_tally {
 	uint64_t dirs;			/* directories in both whose mode or owner differs */
 };
 
+#define FM_SINK_LOOK_PACKS_MAX 4096u	/* so 4 million names, where packs are full */
+
+enum fm_sink_look_state { FM_SINK_BUILT, FM_SINK_LOOKING, FM_SINK_BUILDING };
+
+/* What was offered and is the same, while nothing is made. */
+struct fm_sink_look {
+	atomic_int state;
+	pthread_mutex_t lock;		/* of what follows */
+	int fd;				/* the packs, each behind its length; -1: none */
+	uint64_t bytes;
+	unsigned packs;
+	struct fm_tree_count count;
+	uint64_t first[FM_SINK_LOOK_PACKS_MAX];	/* of each pack a hash of its first name */
+};
+
 enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISCARDED };
 
 struct fm_sink {
@@ -72,6 +87,7 @@ struct fm_sink {
 	int old;			/* the one under the final name; -1: none */
 	bool is_merging;		/* what only the old one has comes into the new one */
 	bool is_same;			/* nothing differs: it is not published */
+	struct fm_sink_look look;
 	pthread_mutex_t surveying;
 	bool is_surveyed;
 	atomic_uint_least64_t old_names;	/* of the old one, as far as that is known: while one walks it another asks */
@@ -152,6 +168,7 @@ struct fm_sink_at {
 /* ---- tree_sink.c ---- */
 
 void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *err);
+void fm_sink_add_count(struct fm_tree_count *to, const struct fm_tree_count *n);
 void fm_sink_end(struct fm_sink_call *call);	/* its counts are added, its descriptors closed */
 
 /* A name of so many bytes was made: 0, or -EDQUOT and a text: then the name must go. */
@@ -169,7 +186,7 @@ int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_er
 /* The error of a sync that failed, or -ECANCELED after stop(). */
 int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err);
 
-/* The same, at the beginning of a call: the staging directory is made, if it is not there yet. */
+/* The same, at the beginning of a call: the staging directory is made, if it is not there yet, unless the sink looks first. */
 int fm_sink_enter(struct fm_sink *s, struct fm_err *err);
 
 /* 'VERB "TREE/PATH": why and what to do' from the errno of a system call; returns it (EACCES as EPERM). */
@@ -197,6 +214,28 @@ int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
 /* What this try and earlier ones made, while it is in the staging directory. Best effort. */
 void fm_sink_remove_data(const struct fm_sink *s);
+
+/* ---- sink_look.c ---- */
+
+/* Whether it looks first, instead of making its staging directory. */
+bool fm_sink_looks(struct fm_sink *s);
+
+/* 1: it looks, and all that the pack offers is there already: nothing is needed. 0: it is to be made. */
+int fm_sink_look_at(struct fm_sink *s, const void *pack, size_t len, struct fm_err *err);
+
+/* It looks no more: what was compared so far is made. 0 also if it did not look. */
+int fm_sink_build(struct fm_sink *s, struct fm_err *err);
+
+/* Everything came: is_same and the counts, if it still looks and nothing differs; else it is made. */
+int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err);
+
+/* ---- sink_apply.c ---- */
+
+/* What a pack says, past looking: as apply() of the table. */
+int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err);
+
+/* Whose an entry is, unless it may say so itself. */
+void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e);
 
 /* ---- sink_dirs.c ---- */
 
@@ -273,6 +312,9 @@ int fm_sink_resume_part(struct fm_sink_call *call, const struct fm_sink_at *at, 
 
 /* 1: the file was taken from the version that is replaced (dry: could be). 0: it has to come. */
 int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e);
+
+/* 1: the old version has exactly that file, and it can be taken over by hard link. */
+int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
 /* ---- sink_meet.c ---- */
 

@@ -149,7 +149,7 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 }
 
 /* Before anything is looked at, so that nobody behind it can forget it. */
-static void set_owner(const struct fm_sink *s, struct fm_pack_entry *e)
+void fm_sink_set_owner(const struct fm_sink *s, struct fm_pack_entry *e)
 {
 	if (!s->opts.has_one_owner || e->type == FM_PACK_HARD)	/* which has none */
 		return;
@@ -169,7 +169,7 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 			return 0;
 		if (ret < 0)
 			return fm_err_set(call->err, -EPROTO, "a damaged pack came (entry %zu)", i);
-		set_owner(call->s, &e);
+		fm_sink_set_owner(call->s, &e);
 		ret = fm_sink_may_go_on(call->s, call->err);
 		if (ret == 0)
 			ret = apply_entry(call, &e, is_offer);
@@ -183,18 +183,13 @@ static int apply_all(struct fm_sink_call *call, struct fm_pack_reader *r, uint8_
 	return ret;
 }
 
-int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
 {
-	struct fm_sink *s = fm_sink_of(t);
 	struct fm_sink_call call;
 	struct fm_pack_reader r;
-	int ret = fm_sink_enter(s, err);
+	int ret;
 
 	*count = 0;
-	if (ret == 0)
-		ret = fm_sink_survey(s, err);
-	if (ret < 0)
-		return ret;
 	if (fm_pack_open(&r, pack, len) < 0)
 		return fm_err_set(err, -EPROTO, "a damaged pack came");
 	if (r.flags & FM_PACK_OFFER) {
@@ -207,4 +202,32 @@ int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits
 	ret = apply_all(&call, &r, bits);
 	fm_sink_end(&call);
 	return ret;
+}
+
+/* Nothing of it is needed. */
+static int answer_same(const void *pack, size_t len, uint8_t *bits, size_t *count)
+{
+	struct fm_pack_reader r;
+
+	(void)fm_pack_open(&r, pack, len);	/* it could be read before */
+	*count = r.count;
+	memset(bits, 0, FM_TREE_OFFERS_MAX / 8);
+	return 0;
+}
+
+int fm_sink_apply(struct fm_tree *t, const void *pack, size_t len, uint8_t *bits, size_t *count, struct fm_err *err)
+{
+	struct fm_sink *s = fm_sink_of(t);
+	int ret = fm_sink_enter(s, err);
+
+	*count = 0;
+	if (ret == 0)
+		ret = fm_sink_survey(s, err);
+	if (ret == 0)
+		ret = fm_sink_look_at(s, pack, len, err);
+	if (ret > 0)
+		return answer_same(pack, len, bits, count);
+	if (ret == 0)
+		ret = fm_sink_build(s, err);
+	return ret < 0 ? ret : fm_sink_make(s, pack, len, bits, count, err);
 }

@@ -133,6 +133,8 @@ int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int
 	*have = (struct fm_have){ .crc = 0 };
 	if (ret == 0 && s->opts.is_dry)
 		ret = fm_err_set(err, -EPROTO, "a large file came in a dry run");
+	if (ret == 0)
+		ret = fm_sink_build(s, err);
 	if (ret < 0)
 		return ret;
 	fm_sink_begin(&call, s, &ours);

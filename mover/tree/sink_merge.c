@@ -122,7 +122,7 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
 {
 	int ret;
 
-	if (s->old < 0 || !(s->is_merging || s->opts.is_dry))
+	if (s->old < 0 || !(s->is_merging || s->opts.is_dry || atomic_load(&s->look.state) == FM_SINK_LOOKING))
 		return 0;
 	pthread_mutex_lock(&s->surveying);
 	if (!s->is_surveyed)

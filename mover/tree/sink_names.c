@@ -155,8 +155,9 @@ static void sip_word(uint64_t v[4], uint64_t word)
 }
 
 /* SipHash-2-4: whoever chooses the paths does not know the key, so no two of his are one for us. */
-static uint64_t hash(const struct fm_sink_names *n, const char *path, size_t len)
+uint64_t fm_sink_hash(const struct fm_sink *s, const char *path, size_t len)
 {
+	const struct fm_sink_names *n = &s->names;
 	uint64_t v[4] = { n->key[0] ^ UINT64_C(0x736f6d6570736575), n->key[1] ^ UINT64_C(0x646f72616e646f6d),
 			  n->key[0] ^ UINT64_C(0x6c7967656e657261), n->key[1] ^ UINT64_C(0x7465646279746573) };
 	uint64_t word;
@@ -197,7 +198,7 @@ void fm_sink_name_met(struct fm_sink *s, const char *path, size_t len)
 	if (n->error == 0 && n->met_count == n->met_cap)
 		n->error = grow(n);
 	if (n->error == 0)
-		n->met[n->met_count++] = hash(n, path, len);
+		n->met[n->met_count++] = fm_sink_hash(s, path, len);
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -211,7 +212,7 @@ static int compare(const void *a, const void *b)
 bool fm_sink_is_met(const struct fm_sink *s, const char *path, size_t len)
 {
 	const struct fm_sink_names *n = &s->names;
-	uint64_t wanted = hash(n, path, len);
+	uint64_t wanted = fm_sink_hash(s, path, len);
 
 	return n->met_count > 0 && bsearch(&wanted, n->met, n->met_count, sizeof(*n->met), compare);
 }

@@ -55,6 +55,9 @@ void fm_sink_name_dir(struct fm_sink_call *call, const char *path, size_t len);
 /* The same of a file: it is looked for. */
 void fm_sink_name_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
+/* Of a path, by a key that nobody knows. */
+uint64_t fm_sink_hash(const struct fm_sink *s, const char *path, size_t len);
+
 /* Dry run: the old version has that path too. */
 void fm_sink_name_met(struct fm_sink *s, const char *path, size_t len);
 bool fm_sink_is_met(const struct fm_sink *s, const char *path, size_t len);

@@ -241,6 +241,40 @@ static int list_reused(struct fm_sink_call *call, const struct fm_sink_at *at, s
 	return fm_sink_list_file(call, e, is_known ? &digest.crc : NULL) < 0 ? call->err->code : 1;
 }
 
+/* A file of another's the kernel may not let us link, and a file system has a limit of names that is not told. */
+#define NAMES_MAX 1000
+
+static bool is_linkable(const struct stat *st)
+{
+	const uid_t us = geteuid();
+
+	return st->st_nlink < NAMES_MAX && (us == 0 || st->st_uid == us);
+}
+
+int fm_sink_is_same_file(struct fm_sink_call *call, const struct fm_pack_entry *e)
+{
+	const char *slash = memrchr(e->path, '/', e->path_len), *last = slash ? slash + 1 : e->path;
+	size_t len = e->path_len - (size_t)(last - e->path);
+	struct fm_sink_at at = { .dir = -1, .path = e->path, .path_len = e->path_len };
+	struct old_file old;
+	int ret;
+
+	if (len > FM_SINK_NAME_MAX)
+		return 0;
+	memcpy(at.name, last, len);
+	if (!open_old(call, &at, &old) || !is_linkable(&old.st))
+		return 0;
+	if (call->s->opts.has_checksums && !open_content(&old, at.name))
+		ret = 0;
+	else
+		ret = is_unchanged(call, &old, e);
+	if (ret > 0)
+		ret = has_all_attrs(call, &at, &old, e);
+	if (old.fd >= 0)
+		close(old.fd);
+	return ret;
+}
+
 int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at, const struct fm_pack_entry *e)
 {
 	struct old_file old;

@@ -116,7 +116,7 @@ static int begin_once(struct fm_sink *s, struct fm_err *err)
 	int ret;
 
 	pthread_mutex_lock(&s->beginning);
-	if (!atomic_load(&s->is_begun) && s->begin_err.code == 0 && fm_sink_stage(s, &s->begin_err) == 0)
+	if (!atomic_load(&s->is_begun) && s->begin_err.code == 0 && (fm_sink_looks(s) || fm_sink_stage(s, &s->begin_err) == 0))
 		atomic_store(&s->is_begun, true);
 	ret = s->begin_err.code;
 	if (ret < 0)
@@ -171,7 +171,7 @@ void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *
 	call->tally = (struct fm_sink_tally){ 0 };
 }
 
-static void add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
+void fm_sink_add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
 {
 	to->files += n->files;
 	to->dirs += n->dirs;
@@ -211,7 +211,7 @@ void fm_sink_end(struct fm_sink_call *call)
 		fm_sink_dir_close(&call->was[i]);
 	fm_tsys_free(call->was);
 	pthread_mutex_lock(&s->counting);
-	add_count(&s->total, &call->count);
+	fm_sink_add_count(&s->total, &call->count);
 	add_tally(&s->tally, &call->tally);
 	pthread_mutex_unlock(&s->counting);
 }
@@ -236,7 +236,7 @@ static int sink_log(struct fm_tree *t, struct fm_err *err)
 	struct fm_sink *s = fm_sink_of(t);
 	int ret = fm_sink_enter(s, err);
 
-	return ret < 0 || s->opts.is_dry ? ret : fm_sink_log(s, err);
+	return ret < 0 || s->opts.is_dry || atomic_load(&s->look.state) != FM_SINK_BUILT ? ret : fm_sink_log(s, err);
 }
 
 /* What only the version that is there has: all of it that nothing met. */
@@ -284,6 +284,8 @@ static void sink_free(struct fm_sink *s)
 	if (s->has_manifest)
 		fm_manifest_close(&s->manifest);
 	fm_sink_names_close(s);
+	close_if_open(s->look.fd);
+	pthread_mutex_destroy(&s->look.lock);
 	fm_journal_close(s->journal);
 	for (unsigned i = 0; i < s->was_count; i++)
 		close(s->was[i]);
@@ -347,7 +349,9 @@ static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 	set_source(s, &opts->source);
 	s->tree.ops = &sink_ops;
 	s->tree.has_owners = opts->has_owners;
-	s->stage = s->lock = s->data = s->old = -1;
+	s->stage = s->lock = s->data = s->old = s->look.fd = -1;
+	atomic_init(&s->look.state, FM_SINK_BUILT);
+	pthread_mutex_init(&s->look.lock, NULL);
 	atomic_init(&s->folds, -1);
 	pthread_mutex_init(&s->beginning, NULL);
 	pthread_mutex_init(&s->counting, NULL);

@@ -104,18 +104,35 @@ merges() {
 	no_trees
 }
 
-# Nothing differs: nothing is published.
+# built: when anything was made beside the target or in it, or got another name, by what the kernel notes of it.
+built() {
+	stat -c '%Y %y' "$(dirname "$target")"
+	find "$target" -printf '%C@ %n %p\0' | sort -z | tr '\0\n' '\n?'
+}
+
+# move OPTION..., and nothing was built for it.
+moves_nothing() {
+	touch built.after
+	built >built.before
+	ok move "$@" || return
+	built >built.after
+	cmp -s built.before built.after || bad "$way: $*: something was built where nothing differs: $(diff built.before built.after | head -n 4)"
+}
+
+# Nothing differs: nothing is published, and nothing was made.
 unchanged() {
 	scene "$1"
 	extras
 	before=$(ls -di "$target")
 	kept=$(cd "$target" && find only mine sub/mine -printf x | wc -c)
-	ok move --json --update || return
+	moves_nothing --json --update || return
 	counts 0 0 0 "$kept"
+	[ "$(json reused_files out)" -eq 2 ] && [ "$(json hard_links out)" -eq 1 ] && [ "$(json links out)" -eq 1 ] && [ "$(json dirs out)" -eq 1 ] ||
+		bad "$way: what is unchanged: $(cat out)"
 	grep -q 'unchanged.*nothing was published' err || bad "$way: the last line: $(cat err)"
 	[ "$before" = "$(ls -di "$target")" ] || bad "$way: the same was published again"
 	same_extras
-	ok move --update --checksum
+	moves_nothing --update --checksum
 	[ "$before" = "$(ls -di "$target")" ] || bad "$way: the same was published again with --checksum"
 	chmod 600 "$source/f2"
 	ok move --json --update || return
@@ -136,6 +153,7 @@ unchanged() {
 	ok move --json --update --delete || return
 	counts 0 0 "$kept" 0
 	same_tree "$source" "$target"
+	moves_nothing --update --delete
 	no_trees
 }
 

@@ -868,6 +868,7 @@ static void run_other_file_is_linked(void)
 	MUST(sink_new(opts));
 	pack_begin(FM_PACK_OFFER);
 	add_offer("f", 1, 5000);
+	add_dir("new", 0755);	/* where nothing differs nothing is made */
 	fm_fault_watch(put_victim, NULL);
 	OK(apply());
 	fm_fault_watch(NULL, NULL);
@@ -877,6 +878,40 @@ static void run_other_file_is_linked(void)
 	close(fd);
 	t->ops->discard(t);
 	t->ops->close(t);
+}
+
+/* The same, when it was looked at and found the same, and is made because something else differs. */
+static void run_other_file_was_compared(void)
+{
+	struct fm_tree_sink_opts opts = for_user();
+	struct stat st = { 0 };
+	int fd;
+
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("f", 1, 5000);
+	OK(apply());
+	OK(finish());
+	t->ops->close(t);
+	fd = open(at("victim"), O_CREAT | O_WRONLY, 0600);
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 1, 5000);
+	OK(apply());
+	CU_ASSERT_FALSE(is_needed(0));
+	CU_ASSERT_STRING_EQUAL(ours(FM_STAGING_TREE), "");
+	OK(rename(at("victim"), at("tree/f")));
+	pack_begin(FM_PACK_OFFER);
+	add_dir("new", 0755);
+	CU_ASSERT_EQUAL(apply(), -ESTALE);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(st.st_nlink, 1);
+	close(fd);
+	t->ops->discard(t);
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
 
 /* The same, before anything is looked at, and what tells files apart is what he said of his: a clone would give him its content. */
@@ -910,6 +945,9 @@ static void test_other_file_is_linked(void)
 		return;
 	scene_begin(IN_MEMORY);
 	run_other_file_is_linked();
+	scene_end();
+	scene_begin(IN_MEMORY);
+	run_other_file_was_compared();
 	scene_end();
 	scene_begin(IN_MEMORY);
 	run_other_file_is_unchanged();

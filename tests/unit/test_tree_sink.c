@@ -795,6 +795,7 @@ static void test_quota_of_an_update(void)
 			add_file("f", 1, 10000);
 		else
 			add_offer("f", 1, 10000);
+		add_dir(i == 0 ? "" : "new", 0755);	/* where nothing differs nothing is made */
 		CU_ASSERT_EQUAL(apply(), i == 1 ? -EDQUOT : 0);
 		if (i == 1)
 			t->ops->discard(t);
