@@ -72,19 +72,21 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	char parent[FM_PATH_LEN_MAX + 1];
 	const char *slash = strrchr(path, '/');
 	struct stat st;
+	int ret;
 
 	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 	out->name = slash ? slash + 1 : path;
 	out->dir = fm_sys_open_beneath(dir->root, parent, O_RDONLY | O_DIRECTORY);
 	if (out->dir < 0)
 		return out->dir;
-	if (is_aside(out->dir, out->name) && fm_sys_fstatat(out->dir, out->name, &st) == 0 && S_ISDIR(st.st_mode)) {
+	ret = fm_sys_fstatat(out->dir, out->name, &st);
+	if (ret == 0 && S_ISDIR(st.st_mode) && is_aside(out->dir, out->name)) {
 		out->dev = st.st_dev;
 		out->since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
 		return 0;
 	}
 	close(out->dir);
-	return -ENOENT;
+	return ret < 0 ? ret : -ENOENT;
 }
 
 /* What of a name goes with it: nothing if the file has another name too, in the version that took its place for instance. */

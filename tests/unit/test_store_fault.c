@@ -7,6 +7,10 @@
  * the fault: then every point has been tried.
  */
 #include "mover/base/fault.h"
+#include "mover/store/aside.h"
+#include "mover/store/room.h"
+#include "mover/store/store_dir.h"
+#include "mover/tree/staging.h"
 #include "tests/unit/store_scene.h"
 
 #define POINTS_MAX 200
@@ -237,6 +241,70 @@ static void check_nothing(int ret)
 	(void)ret;
 }
 
+/* ---- what is kept aside ---- */
+
+static char aside[FM_STAGING_NAME_LEN + 1];
+
+static struct fm_store_dir *store_dir(void)
+{
+	return fm_container_of(s, struct fm_store_dir, store);
+}
+
+/* A directory that was replaced, with a file of 5000 bytes. */
+static void prepare_aside(void)
+{
+	prepare_old();
+	fm_staging_name(FM_STAGING_OLD, "", aside);
+	CU_ASSERT_EQUAL(rename(at("d"), at(aside)), 0);
+	prepare_old();
+	fm_aside_add(store_dir(), aside);
+}
+
+static int run_purge(void)
+{
+	static struct fm_space_page page;
+
+	return s->ops->purge(s, "", &a_peer, false, &page, &err);
+}
+
+/* What failed can be done again; what is no old version is there. */
+static void check_purged(int ret)
+{
+	static struct fm_space_page page;
+
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &a_peer, false, &page, &err), 0);
+	CU_ASSERT_TRUE(page.count <= 1 && (ret < 0 || page.count == 0));
+	CU_ASSERT_EQUAL(access(at(aside), F_OK), -1);
+	check_old(ret);
+}
+
+/* Whatever it said, all that is kept aside can be removed now. */
+static void check_purged_after(int ret)
+{
+	(void)ret;
+	check_purged(-1);
+}
+
+static int run_space(void)
+{
+	struct fm_store_space space;
+	int ret = s->ops->space(s, &a_peer, &space, &err);
+
+	CU_ASSERT_TRUE(ret < 0 || space.trees <= 1);
+	return ret;
+}
+
+/* Nobody can have so much: before that is said, what is kept aside goes. */
+static int run_promise(void)
+{
+	struct fm_err why = { 0 };
+	int ret = fm_room_promise(store_dir(), store_dir()->root, UINT64_MAX / 2, &why);
+
+	CU_ASSERT_TRUE(ret < 0 && strlen(why.text) > 10);
+	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), 0);
+	return ret == -ENOSPC ? 0 : fm_err_set(&err, ret, "%s", why.text);
+}
+
 static const struct step steps[] = {
 	{ "put of a new file", prepare_nothing, run_put, check_new, 15 },
 	{ "put over an old file", prepare_old, run_put, check_replaced, 15 },
@@ -250,6 +318,9 @@ static const struct step steps[] = {
 	{ "a caller's target", prepare_nothing, run_caller, check_caller, 8 },
 	{ "a caller's source", prepare_old, run_caller_source, check_old, 4 },
 	{ "a stream", prepare_nothing, run_stream, check_nothing, 2 },
+	{ "purge", prepare_aside, run_purge, check_purged, 4 },
+	{ "df", prepare_aside, run_space, check_purged_after, 3 },
+	{ "making room", prepare_aside, run_promise, check_purged_after, 4 },
 	{ "the null store", prepare_nothing, run_null, check_nothing, 4 },
 };
 
