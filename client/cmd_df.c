@@ -64,7 +64,7 @@ static void print_text(const struct fm_df *df, const struct fmove_space *s)
 		     bytes_text(s->quota < s->size ? s->quota : s->size, of), bytes_text(s->promised, promised), bytes_text(s->aside, aside),
 		     s->is_counting ? " or more" : "");
 	if (s->trees > 0)
-		(void)printf(" in %" PRIu64 " director%s", s->trees, s->trees == 1 ? "y" : "ies");
+		(void)printf(" in %" PRIu64 " %s", s->trees, fm_show_directories(s->trees));
 	(void)printf("\n");
 }
 

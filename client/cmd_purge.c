@@ -88,8 +88,8 @@ static int purge(const struct fm_name *name, const char *text, struct purge *p)
 	if (p->is_json)
 		(void)printf("],\"bytes\":%" PRIu64 ",\"dry_run\":%s,\"exit\":%d}\n", p->bytes, p->is_dry ? "true" : "false", status);
 	else
-		(void)printf("%s: %s %" PRIu64 " director%s, %s\n", text, p->is_dry ? "would remove" : "removed", p->count,
-			     p->count == 1 ? "y" : "ies", fm_show_bytes(p->bytes, bytes));
+		(void)printf("%s: %s %" PRIu64 " %s, %s\n", text, p->is_dry ? "would remove" : "removed", p->count,
+			     fm_show_directories(p->count), fm_show_bytes(p->bytes, bytes));
 	return fm_stdout_end("purge", status);
 }
 

@@ -72,6 +72,11 @@ char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX])
 	return out;
 }
 
+const char *fm_show_directories(uint64_t n)
+{
+	return n == 1 ? "directory" : "directories";
+}
+
 char *fm_show_count(uint64_t n, char out[static FM_SHOW_MAX])
 {
 	char digits[24];

@@ -25,6 +25,9 @@ char *fm_show_rate(double bytes_per_s, char out[static FM_SHOW_MAX]);
 /* "0:07", "1:02:03" */
 char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX]);
 
+/* "directory", "directories" */
+const char *fm_show_directories(uint64_t n);
+
 /* "1,073,741,824" */
 char *fm_show_count(uint64_t n, char out[static FM_SHOW_MAX]);
 

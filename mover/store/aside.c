@@ -277,11 +277,16 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)
 	return ret > 0;
 }
 
-void fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
+bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 {
 	char path[FM_PATH_LEN_MAX + 1] = "";
 	struct place p;
+	bool is_complete;
 
+	/* Before they are counted: what is found meanwhile may be passed by. */
+	pthread_mutex_lock(&dir->aside.lock);
+	is_complete = dir->aside.is_complete;
+	pthread_mutex_unlock(&dir->aside.lock);
 	*bytes = *count = 0;
 	while (next_path(&dir->aside, path, NULL, path)) {
 		if (place_of(dir, path, &p) < 0)
@@ -290,6 +295,7 @@ void fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 		++*count;
 		close(p.dir);
 	}
+	return is_complete;
 }
 
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)

@@ -46,8 +46,8 @@ void fm_aside_complete(struct fm_store_dir *dir);
 /* The oldest goes, of those on the file system of fd (-1: on any). 1: it went. 0: there is nothing (more) that could. */
 int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 
-/* How much would go, and how many there are. */
-void fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
+/* How much would go, and how many there are. True: the store was looked through; else there may be more. */
+bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
 
 /*
  * A page of them, the oldest first: those behind the path `after` ("": all), which stay (is_dry), or all, which go. Ends early after some seconds: is_more

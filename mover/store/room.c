@@ -132,9 +132,6 @@ int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm
 		gone = out->used + out->promised;
 		out->free = at_most(out->free, gone < u->quota ? u->quota - gone : 0);
 	}
-	fm_aside_sum(dir, &out->aside, &out->trees);
-	pthread_mutex_lock(&dir->aside.lock);
-	out->is_counting = !dir->aside.is_complete;
-	pthread_mutex_unlock(&dir->aside.lock);
+	out->is_counting = !fm_aside_sum(dir, &out->aside, &out->trees);
 	return 0;
 }
