@@ -423,8 +423,9 @@ struct fmove_aside {
 
 /*
  * Remove what was replaced in a store and is kept aside, the oldest first; is_dry: only tell. each() is called for each, when it is gone, and must not use c.
- * An error in the midst leaves the rest.
+ * An error in the midst leaves the rest. A node that tells of more than FMOVE_ASIDE_MAX: -EPROTO.
  */
+#define FMOVE_ASIDE_MAX 16384		/* many times what a store remembers */
 int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err);
 

@@ -1381,8 +1381,9 @@ int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(voi
 	return ret;
 }
 
-/* The last path that was told stays in *last. */
-static bool aside_show(const struct fm_json *done, struct fmove_aside *last, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx)
+/* The last path that was told stays in *last; *told counts them. Whether there are more. */
+static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told, void (*each)(void *ctx, const struct fmove_aside *aside),
+		       void *ctx)
 {
 	const struct fm_json *trees = fm_json_get(done, "aside");
 	size_t count = fm_json_count(trees), len;
@@ -1397,6 +1398,7 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, voi
 		(void)fm_json_name(fm_json_get(at, "path"), last->path, sizeof(last->path), &len);
 		each(ctx, last);
 	}
+	*told += count;
 	return count > 0 && fm_json_bool(fm_json_get(done, "more"), &is_more) == 0 && is_more;
 }
 
@@ -1409,6 +1411,7 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, voi
 	struct fmove_aside last = { .path = "" };
 	struct fm_json_writer w;
 	struct fm_json *done;
+	size_t told = 0;
 	bool is_more;
 	int ret;
 
@@ -1422,9 +1425,11 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, voi
 		ret = request_run(c, &w, &with, &waiting, &done, err);
 		if (ret < 0)
 			return ret;
-		is_more = aside_show(done, &last, each, ctx);
+		is_more = aside_show(done, &last, &told, each, ctx);
 		fm_json_free(done);
-	} while (is_more);
+	} while (is_more && told < FMOVE_ASIDE_MAX);
+	if (is_more)
+		return fail(err, -EPROTO, "the node tells of more than %d directories, which no store keeps aside", FMOVE_ASIDE_MAX);
 	return 0;
 }
 

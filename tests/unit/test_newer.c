@@ -2,8 +2,10 @@
 /* links: fm_client */
 /*
  * Goal:   what a newer daemon says in words that this library does not know is not taken for what it does know.
- * Method: a daemon of our own that answers the first request with what is given.
+ *         Nor does one that lies keep it asking for ever.
+ * Method: a daemon of our own that answers the first request, or each one, with what is given.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,25 +20,36 @@ static char path[64];
 static int listener;
 static pid_t child;
 
-/* The id that the request has goes in front. */
-static void answer_with(const char *const *answers)
+static bool answers_all;	/* not the first request alone */
+
+/* The id that the request has goes in front. False: it was closed. */
+static bool answer_one(int fd, const char *const *answers)
 {
 	char request[4096], text[4096];
 	unsigned long long id = 0;
 	const char *at;
-	int fd = accept(listener, NULL, NULL);
 	ssize_t n = recv(fd, request, sizeof(request) - 1, 0);
 
 	request[n > 0 ? n : 0] = '\0';
 	at = strstr(request, "\"id\":");
 	if (!at || sscanf(at, "\"id\":%llu", &id) != 1)
-		return;
+		return false;
 	for (; *answers; answers++) {
 		int len = snprintf(text, sizeof(text), "{\"id\":%llu,%s}", id, *answers);
 
 		(void)!send(fd, text, (size_t)len, MSG_NOSIGNAL);
 	}
-	(void)recv(fd, request, sizeof(request), 0);	/* until it is closed */
+	return true;
+}
+
+static void answer_with(const char *const *answers)
+{
+	int fd = accept(listener, NULL, NULL);
+	char more;
+
+	while (answer_one(fd, answers) && answers_all)
+		;
+	(void)recv(fd, &more, sizeof(more), 0);	/* until it is closed */
 }
 
 static struct fmove *daemon_begin(const char *const *answers)
@@ -111,6 +124,31 @@ static void test_findings(void)
 	verify_finds(NULL);
 }
 
+static void on_aside(void *ctx, const struct fmove_aside *aside)
+{
+	(void)aside;
+	++*(unsigned *)ctx;
+}
+
+/* Goal: a node that always tells of one more is found out. */
+static void test_pages_without_end(void)
+{
+	static const char *const answers[] = { "\"event\":\"done\",\"aside\":[{\"path\":\"a\",\"bytes\":1,\"since_ns\":1}],\"more\":true", NULL };
+	const struct fmove_name name = { "n", "s", "" };
+	struct fmove_error err;
+
+	answers_all = true;
+	for (int is_dry = 0; is_dry <= 1; is_dry++) {
+		struct fmove *c = daemon_begin(answers);
+		unsigned count = 0;
+
+		CU_ASSERT_EQUAL(fmove_purge(c, &name, is_dry, on_aside, &count, &err), -EPROTO);
+		CU_ASSERT_EQUAL(count, FMOVE_ASIDE_MAX);
+		daemon_end(c);
+	}
+	answers_all = false;
+}
+
 struct states {
 	unsigned count;
 	enum fmove_job_state states[2];
@@ -141,6 +179,7 @@ static void test_states_of_jobs(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "a node that always tells of one more is found out", test_pages_without_end },
 	{ "a finding of a kind that is not known is none that is, and counts", test_findings },
 	{ "a job in a state that is not known is in none that is", test_states_of_jobs },
 };
