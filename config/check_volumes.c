@@ -56,6 +56,19 @@ static int check_writer(const struct fm_config_volume *v, struct fm_err *err)
 	return 0;
 }
 
+/* "*" beside a name would say two things. */
+static int check_nodes(const struct fm_config_volume *v, struct fm_err *err)
+{
+	for (unsigned i = 0; v->nodes[i]; i++) {
+		if (strcmp(v->nodes[i], "*") == 0 && v->nodes[1])
+			return refuse(v, err, "nodes: \"*\" is every peer; remove it, or the names beside it, for \"%s\"", v->name);
+		for (unsigned j = 0; j < i; j++)
+			if (strcmp(v->nodes[i], v->nodes[j]) == 0)
+				return refuse(v, err, "nodes: \"%s\" is said twice for \"%s\"; remove one", v->nodes[i], v->name);
+	}
+	return 0;
+}
+
 /* What mode and the guard decide, what would undo it, and what hides damage. */
 static int check_mount_options(const struct fm_config_volume *v, struct fm_err *err)
 {
@@ -133,6 +146,8 @@ static int check_volume(const struct fm_config *cfg, const struct fm_config_volu
 
 	if (ret == 0)
 		ret = check_writer(v, err);
+	if (ret == 0)
+		ret = check_nodes(v, err);
 	if (ret == 0)
 		ret = check_mount_options(v, err);
 	if (ret == 0)

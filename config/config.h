@@ -28,6 +28,7 @@ struct fm_err;
 #define FM_CONFIG_PEER_ADDRESSES_MAX 15		/* further ones of one peer */
 #define FM_CONFIG_VOLUMES_MAX 256
 #define FM_CONFIG_PATHS_MAX 7			/* further addresses of one volume */
+#define FM_CONFIG_NODES_MAX 64			/* that share one volume */
 #define FM_CONFIG_NETWORKS_MAX 32		/* of mover.private_networks */
 #define FM_CONFIG_RUNNING_MAX 64		/* of jobs.running */
 #define FM_CONFIG_WHO_MAX 64			/* entries of one read or write list */
@@ -150,6 +151,7 @@ struct fm_config_volume {
 	char *mount_options;
 	unsigned mode;			/* enum fm_config_volume_mode */
 	char *writer;			/* "": nobody, or nothing is mounted */
+	char **nodes;			/* who is to be heard before it is written; NULL-terminated; "*" alone: every peer */
 	char *file;
 	unsigned line;
 };

@@ -193,6 +193,9 @@ const struct fm_option fm_options[] = {
 	  "exclusive: writer alone has it; shared-read: writer fills and seals it, the others read; read-only: nobody writes" },
 	{ "volumes.writer", FM_OPTION_NAME, VOLUME(writer), 0, 0, "", NULL, true,
 	  "The node.name of the only node that may write; the same on every node" },
+	{ "volumes.nodes", FM_OPTION_NODES, VOLUME(nodes), 0, FM_CONFIG_NODES_MAX, "*", NULL, true,
+	  "The nodes that reach it: unless a protection works without them, its writer writes only when each has said that it does not; "
+	  "\"*\": every peer that fmoved ever had; [ ]: no other node reaches it" },
 };
 /* clang-format on */
 

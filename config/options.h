@@ -48,6 +48,7 @@ enum fm_option_type {
 	FM_OPTION_WHO,		/* char **, NULL-terminated, at most max: who may read or write a store */
 	FM_OPTION_ADDRESSES,	/* the same: hosts and ports to dial */
 	FM_OPTION_NETWORKS,	/* the same: IP networks (mover/base/network.h) */
+	FM_OPTION_NODES,	/* the same: names of nodes, or "*" for all peers */
 };
 
 struct fm_option {

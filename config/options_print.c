@@ -95,6 +95,7 @@ void fm_option_allowed(const struct fm_option *o, char *out, size_t max)
 		[FM_OPTION_ADDRESSES] = "a list of \"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 		[FM_OPTION_NETWORKS] = "a list of networks such as \"10.0.0.0/30\" or \"fd00:1::/64\": 7 bits or more, zeros behind them, "
 				       "not link-local",
+		[FM_OPTION_NODES] = "a list of nodes' names, or of \"*\" alone",
 	};
 	bool may_be_empty = o->type <= FM_OPTION_TEXT_LAST && o->standard && !o->standard[0];
 	char words[80];
@@ -141,6 +142,7 @@ void fm_option_quote(const struct fm_option *o, const char *value, char *out, si
 	case FM_OPTION_WHO:
 	case FM_OPTION_ADDRESSES:
 	case FM_OPTION_NETWORKS:
+	case FM_OPTION_NODES:
 		break;
 	default:
 		snprintf(out, max, "\"%s\"", text);

@@ -29,7 +29,7 @@ static bool is_text(const struct fm_option *o)
 
 static bool is_list(const struct fm_option *o)
 {
-	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES || o->type == FM_OPTION_NETWORKS;
+	return o->type == FM_OPTION_WHO || o->type == FM_OPTION_ADDRESSES || o->type == FM_OPTION_NETWORKS || o->type == FM_OPTION_NODES;
 }
 
 static int refuse(char why[static FM_OPTION_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -310,6 +310,8 @@ static bool is_item(const struct fm_option *o, const char *text)
 		return is_who(text);
 	case FM_OPTION_NETWORKS:
 		return fm_network_parse(text, &network) == 0;
+	case FM_OPTION_NODES:
+		return strcmp(text, "*") == 0 || fm_value_is_name(text);
 	default:
 		return is_dialled(text);
 	}
@@ -434,6 +436,7 @@ int fm_option_set(const struct fm_option *o, void *base, const struct fm_option_
 	case FM_OPTION_WHO:
 	case FM_OPTION_ADDRESSES:
 	case FM_OPTION_NETWORKS:
+	case FM_OPTION_NODES:
 		return set_list(o, place, raw, why);
 	default:
 		if (parse_number(o, raw, &v) < 0)
@@ -504,6 +507,7 @@ bool fm_option_is_equal(const struct fm_option *o, const void *base_a, const voi
 	case FM_OPTION_WHO:
 	case FM_OPTION_ADDRESSES:
 	case FM_OPTION_NETWORKS:
+	case FM_OPTION_NODES:
 		return is_equal_list(*(char **const *)a, *(char **const *)b);
 	case FM_OPTION_KEY:
 		return memcmp(a, b, FM_CONFIG_KEY_LEN) == 0;

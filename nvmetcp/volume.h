@@ -15,6 +15,7 @@
 #define FM_VOLUME_NQN_MAX 223		/* bytes; NVM Express Base Specification, "NVMe Qualified Names" */
 #define FM_VOLUME_PATHS_MAX 8		/* addresses of one volume */
 #define FM_VOLUMES_MAX 256
+#define FM_VOLUME_NODES_MAX 64
 
 /*
  * Who may write. It decides alone, from the configuration, so that no partition makes two writers; asking others can
@@ -69,6 +70,9 @@ struct fm_volume {
 	const char *mount_options;	/* of mount(8), comma-separated, without ro and rw */
 	enum fm_volume_mode mode;
 	const char *writer;		/* node name; "" only with FM_VOLUME_READ_ONLY or without a mount point */
+	bool has_nodes;			/* only `node` are waited for; else every peer */
+	const char *node[FM_VOLUME_NODES_MAX];	/* names of those that reach it; this one among them or not */
+	unsigned node_count;
 };
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/config.h"
 #include "config/options.h"
@@ -20,6 +21,7 @@ _Static_assert((int)FM_CONFIG_VOLUME_EXCLUSIVE == (int)FM_VOLUME_EXCLUSIVE &&
 	       "the same modes");
 _Static_assert(FM_CONFIG_NEVER == FM_VOLUME_NEVER, "the same never");
 _Static_assert(FM_CONFIG_VOLUMES_MAX <= FM_VOLUMES_MAX && FM_CONFIG_PATHS_MAX + 1 <= FM_VOLUME_PATHS_MAX &&
+		       FM_CONFIG_NODES_MAX <= FM_VOLUME_NODES_MAX &&
 		       FM_OPTION_NQN_MAX <= FM_VOLUME_NQN_MAX && FM_VALUE_NAME_MAX <= FM_VOLUME_NAME_MAX,
 	       "what may be configured has room");
 
@@ -74,6 +76,13 @@ static const char *iopolicy_of(unsigned iopolicy)
 	abort();
 }
 
+static void set_nodes(struct fm_volume *v, char *const *nodes)
+{
+	v->has_nodes = !nodes[0] || strcmp(nodes[0], "*") != 0;
+	for (; v->has_nodes && nodes[v->node_count]; v->node_count++)
+		v->node[v->node_count] = nodes[v->node_count];
+}
+
 static struct fm_volume volume_of(const struct fm_config_volume *from)
 {
 	return (struct fm_volume){
@@ -121,6 +130,7 @@ int fm_volumes_make(const struct fm_config *cfg, struct fm_volumes *out, struct 
 	text = out->text;
 	for (; out->count < cfg->volume_count; out->count++) {
 		out->volume[out->count] = volume_of(&cfg->volumes[out->count]);
+		set_nodes(&out->volume[out->count], cfg->volumes[out->count].nodes);
 		text = set_addresses(&out->volume[out->count], &cfg->volumes[out->count], text);
 	}
 	return 0;

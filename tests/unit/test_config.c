@@ -153,6 +153,8 @@ static void test_volumes_said(void)
 	CU_ASSERT_STRING_EQUAL(v->subsystem, "usb1 part 2");
 	CU_ASSERT_STRING_EQUAL(v->paths[0], "[fe80::9%eth0]:4421");
 	CU_ASSERT_PTR_NULL(v->paths[1]);
+	CU_ASSERT_STRING_EQUAL(v->nodes[0], "*");
+	CU_ASSERT_PTR_NULL(v->nodes[1]);
 	CU_ASSERT_STRING_EQUAL(v->host_address, "fe80::1%eth0");
 	CU_ASSERT_TRUE(v->keep_alive_s == 3 && v->reconnect_delay_s == 4 && v->ctrl_loss_s == 600 && v->fast_io_fail_s == 60);
 	CU_ASSERT_TRUE(v->has_header_digest && v->has_data_digest && v->has_tls);
@@ -289,6 +291,8 @@ static void test_mistakes_in_volumes(void)
 	refused(VOLUME("paths = \"h:1\";"), "f.conf:2: volumes.paths: ", "a list of");
 	refused(VOLUME("paths = [ \"h:1\", \"h:2\", \"h:3\", \"h:4\", \"h:5\", \"h:6\", \"h:7\", \"h:8\" ];"),
 		"f.conf:2: volumes.paths: ", "8 entries; at most 7");
+	refused(VOLUME("nodes = \"n2\";"), "f.conf:2: volumes.nodes: ", "a list of");
+	refused(VOLUME("nodes = [ \"n/2\" ];"), "f.conf:2: volumes.nodes: ", "a list of nodes' names, or of \"*\" alone");
 	refused(VOLUME("type = \"ext4 \";"), "f.conf:2: volumes.type: ", "1 to 31 letters");
 	refused(VOLUME("options = \"a b\";"), "f.conf:2: volumes.options: ", "without blanks");
 	refused(VOLUME("mode = \"shared\";"), "f.conf:2: volumes.mode: ", "one of exclusive, read-only, shared-read");
@@ -324,6 +328,8 @@ static void test_volumes_that_do_not_go_together(void)
 	refused(VOLUME("discovery = \"h:8009\";"), "f.conf:2: volumes.discovery: ", "say one of them");
 	refused(VOLUME("paths = [ \"h:4420\" ];"), "f.conf:2: volumes.paths: ", "\"h:4420\" is said twice");
 	refused(VOLUME("paths = [ \"a:1\", \"b:1\", \"a:1\" ];"), "f.conf:2: volumes.paths: ", "\"a:1\" is said twice");
+	refused(VOLUME("nodes = [ \"n1\", \"*\" ];"), "f.conf:2: volumes.nodes: ", "\"*\" is every peer");
+	refused(VOLUME("nodes = [ \"n1\", \"n2\", \"n1\" ];"), "f.conf:2: volumes.nodes: ", "\"n1\" is said twice");
 	refused(NODE "volumes = ( " V("") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
 	refused(NODE "volumes = ( " V("mode = \"shared-read\";") " );", "f.conf:2: volumes.writer: ", "missing for \"v\"");
 	refused(VOLUME("mode = \"read-only\";"), "f.conf:2: volumes.writer: ", "nobody writes");
