@@ -194,11 +194,13 @@ static void print_peer(const struct fm_json *p, const char *label)
 {
 	const char *why = fm_field_text(p, "why");
 	uint64_t epoch = fm_field_u64(p, "epoch");
+	char at[32];
 
 	print_label(label);
 	fm_nvme_put(fm_field_text(p, "node"));
 	if (*why) {
 		print_more(" does not answer (", why, ")");
+		print_more(", forgotten since ", when(fm_field_i64(p, "forgotten_ms"), at), "");
 		(void)printf("%s", fm_json_get(p, "is_mounted") ? "; before:" : "\n");
 	} else {
 		(void)putchar(':');

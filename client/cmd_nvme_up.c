@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, seal, unseal: what is wanted of a volume. */
+/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, seal, unseal, forget: what is wanted of a volume, and who counts. */
 #include "client/nvme.h"
 
 #include <inttypes.h>
@@ -17,6 +17,7 @@ enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE, OPT_ALL, OPT_FORCE_AFTER, OPT_FOR_UNIT
 
 const struct fm_opt fm_opts_nvme_up[] = {
 	WAIT_ROW,
+	{ "force", 'f', OPT_FORCE, NULL, "once: mount it read-write without the word of nodes that do not answer", NULL },
 	{ "for-unit", 0, OPT_FOR_UNIT, NULL, "end when it may be mounted and systemd is asked to", NULL },
 	{ "all", 0, OPT_ALL, NULL, "end what down --all began: every volume as it is wished", NULL },
 	FM_NVME_JSON,
@@ -64,8 +65,15 @@ const struct fm_opt fm_opts_nvme_unseal[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
+const struct fm_opt fm_opts_nvme_forget[] = {
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
 #define UP_MS 60000
 #define DOWN_MS 20000
+#define FORGET_MS 15000
 #define GRACE_MS 15000	/* beyond what fmove-nvmed was told to wait: it may be busy with other volumes */
 
 /* "data: mounted at /srv/data", "data: connecting: ..." */
@@ -113,6 +121,13 @@ static const char *check_all(const struct fm_nvmed_request *r)
 	return NULL;
 }
 
+/* To whom the volume belongs that a person takes. */
+static void warn_of_loss(const char *whom)
+{
+	fm_say("warning: if %s is running and writes to a volume that this node writes to, the file system is destroyed, and all that is in it "
+	       "is lost: see that it is off", whom);
+}
+
 static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)
 {
 	bool is_down = strcmp(r->op, "down") == 0;
@@ -150,7 +165,38 @@ static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 	if (r.is_all)
 		return ask_all(verb, &r, is_json);
 	r.volume = args.operands[0];
+	if (r.is_forced && strcmp(r.op, "up") == 0)
+		warn_of_loss("a node that does not answer");
 	return fm_nvme_ask(verb, &r, r.timeout_ms + GRACE_MS, is_json, show_volume, NULL);
+}
+
+static void show_forgotten(const struct fm_json *done, void *ctx)
+{
+	(void)ctx;
+	fm_nvme_put(fm_field_text(done, "node"));
+	(void)printf(": forgotten, until it speaks\n");
+}
+
+int fm_cmd_nvme_forget(int argc, char **argv)
+{
+	struct fm_nvmed_request r = { .op = "forget" };
+	struct fm_args args;
+	bool is_json = false;
+	int key, status;
+
+	fm_args_begin(&args, "nvme forget", argc, argv);
+	while ((key = fm_args_next(&args)) > 0) {
+		if (key == FM_NVME_KEY_SOCKET)
+			fm_socket_set(args.value);
+		is_json |= key == FM_NVME_KEY_JSON;
+	}
+	if (fm_args_end(&args, 1, 1) < 0)
+		return args.status;
+	r.node = args.operands[0];
+	status = fm_nvme_ask("nvme forget", &r, FORGET_MS, is_json, show_forgotten, NULL);
+	if (status == FM_EXIT_DONE)
+		warn_of_loss(r.node);
+	return status;
 }
 
 int fm_cmd_nvme_up(int argc, char **argv)

@@ -101,6 +101,10 @@ const struct fm_cmd fm_cmds[] = {
 	{ "nvme unseal", "VOLUME", "Make a shared volume writable again: the readers unmount it.",
 	  "At its writer. It is mounted read-write as soon as no reader that answers has it mounted any more.", fm_opts_nvme_unseal,
 	  false, fm_cmd_nvme_unseal },
+	{ "nvme forget", "NODE", "Do not wait for a node that is off for good.",
+	  "What it said keeps no volume of this node's away any more, until it speaks. If it is running all the same and writes, the "
+	  "file system is destroyed. It is remembered over boots, and ends when the writer of a volume is another one or the volume is unsealed.",
+	  fm_opts_nvme_forget, false, fm_cmd_nvme_forget },
 	{ "nvme status", "[VOLUME]", "Show all that is known of a volume, or of each.", NULL, fm_opts_nvme_status,
 	  false, fm_cmd_nvme_status },
 	{ "nvme list", "", "List the volumes, one line each.", NULL, fm_opts_nvme_list, false, fm_cmd_nvme_list },

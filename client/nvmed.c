@@ -125,6 +125,7 @@ static int write_request(struct fm_nvmed *nvmed, const struct fm_nvmed_request *
 	fm_jw_u64(&w, "id", ++nvmed->id);
 	fm_jw_text(&w, "op", r->op);
 	write_text(&w, "volume", r->volume);
+	write_text(&w, "node", r->node);
 	write_text(&w, "address", r->address);
 	write_text(&w, "port", r->port);
 	write_text(&w, "host_address", r->host_address);

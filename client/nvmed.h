@@ -22,6 +22,7 @@ struct fm_nvmed;
 struct fm_nvmed_request {
 	const char *op;			/* "status", "up", ... */
 	const char *volume;		/* NULL, as the others: not said */
+	const char *node;
 	const char *address;
 	const char *port;
 	const char *host_address;

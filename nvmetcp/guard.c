@@ -108,15 +108,13 @@ static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard
 /* It may have it still, for all that is known, and nobody here can find out. */
 static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
 {
-	static const char way_out[] = "if that machine is off for good, take it out of this node's peers";
-
 	if (p->is_mounted && p->is_read_write)
-		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; %s", p->node,
-			      way_out);
+		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; if that machine "
+			      "is off for good: fmove nvme forget %s", p->node, p->node);
 	if (p->is_mounted && is_writable(f))
 		return refuse(answer, "%s had it mounted read-only when it answered last, and does not answer now: it would not see what is "
 			      "written, but a mixture of old and new; wait for it, say fmove nvme unseal --force %s if nobody reads there, "
-			      "or, %s", p->node, f->volume->name, way_out);
+			      "or, if that machine is off for good, fmove nvme forget %s", p->node, f->volume->name, p->node);
 	return false;
 }
 
@@ -124,14 +122,17 @@ static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guar
 {
 	const struct fm_volume *v = f->volume;
 	const char *writer = v->mode == FM_VOLUME_READ_ONLY ? "" : v->writer;
+	bool is_silent = p->silent_why[0];
 
-	if (strcmp(p->node, f->node) == 0 && !p->is_silent)
+	if (p->is_forgotten || (is_silent && f->is_forced && is_writable(f)))
+		return false;
+	if (strcmp(p->node, f->node) == 0 && !is_silent)
 		return refuse(answer, "another node calls itself %s too: both would be the writer; give each its own node.name",
 			      f->node);
 	if (p->writer[0] && strcmp(p->writer, writer) != 0)
 		return refuse(answer, "the configuration of %s names \"%s\" as the writer of \"%s\", this one \"%s\"; make them "
 			      "agree", p->node, p->writer, v->name, writer);
-	if (p->is_silent)
+	if (is_silent)
 		return is_silent_peer_against(f, p, answer);
 	if (p->is_mounted && p->is_read_write && is_waiting_for(f, p))
 		return refuse(answer, "%s has it mounted read-write; there, when it has written: fmove nvme seal %s", p->node, v->name);
@@ -222,9 +223,6 @@ static bool is_writing_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 		return refuse(answer, "the configuration says %s, which cannot be told to be on %s: where several nodes may reach a volume, "
 			      "that is mounted read-only alone; say mode = \"read-only\", or take ext4 or XFS", f->volume->fs_type,
 			      f->ns->name);
-	if (is_ext(type) && !f->sb->has_mmp && is_reached_by_several(f))
-		return refuse(answer, "%s without multiple mount protection on a volume that several nodes may reach; once, "
-			      "unmounted everywhere: tune2fs -O mmp /dev/%s", type, f->ns->name);
 	return false;
 }
 
@@ -238,6 +236,79 @@ static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 	return refuse(answer, "the %s on %s %s cleanly unmounted: without a replay of its journal it cannot be read safely, and a "
 		      "reader must not replay it; let the writer mount and unmount it", type, f->ns->name,
 		      f->sb->clean == FM_UNCLEAN ? "was not" : "cannot be told to have been");
+}
+
+/* ---- the permission ---- */
+
+/* The file system itself keeps a second writer away. */
+static bool is_protected(const struct fm_guard_facts *f)
+{
+	return is_ext(f->sb->type) && f->sb->has_mmp;
+}
+
+/* A protection is against writers. That a node does not read what is about to be written only that node can say. */
+static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p, bool has_protection)
+{
+	bool is_told = p->has_answered || (has_protection && (f->volume->mode != FM_VOLUME_SHARED_READ || p->is_known));
+
+	return p->counts && !p->is_forgotten && !is_told;
+}
+
+static bool is_any_word_missing(const struct fm_guard_facts *f, bool has_protection)
+{
+	bool is_missing = f->peers_why[0] && !(has_protection && f->volume->mode != FM_VOLUME_SHARED_READ);
+
+	for (unsigned i = 0; i < f->peer_count; i++)
+		is_missing = is_missing || is_word_missing(f, &f->peers[i], has_protection);
+	return is_missing;
+}
+
+/* "n2 (is not connected), n3", cut where there is no more room. */
+static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer *answer, char *names, size_t cap)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < f->peer_count && answer->waits_count < FM_GUARD_WAITS_MAX; i++) {
+		const struct fm_guard_peer *p = &f->peers[i];
+		bool has_why = p->silent_why[0];
+
+		if (!is_word_missing(f, p, is_protected(f)))
+			continue;
+		answer->waits_for[answer->waits_count++] = i;
+		if (at < cap)
+			at += (size_t)snprintf(names + at, cap - at, "%s%s%s%s%s", at > 0 ? ", " : "", p->node, has_why ? " (" : "",
+					       p->silent_why, has_why ? ")" : "");
+	}
+}
+
+/* For whom, and the ways out. */
+static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const char *volume = f->volume->name;
+	char names[200] = "";
+
+	list_missing(f, answer, names, sizeof(names));
+	if (answer->waits_count == 0)
+		refuse(answer, "waits to hear from fmoved which other nodes there are (%s); if no other node reaches this volume, say nodes = [ ] "
+		       "for it; or, once: fmove nvme up --force %s", f->peers_why, volume);
+	else
+		refuse(answer, "waits for the word of %s that nobody %s it there; if that machine is off: fmove nvme up --force %s, once, or "
+		       "fmove nvme forget %s, for good", names, is_protected(f) ? "reads" : "writes to", volume,
+		       f->peers[answer->waits_for[0]].node);
+	answer->verdict = FM_GUARD_WAITING;
+}
+
+/*
+ * Nothing forbids it, which is no permission yet. Whether the target reserves it for this node turns out only when it is asked to,
+ * between the guard and the mount.
+ */
+static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	if (!is_writable(f) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
+		return false;
+	say_waiting(f, answer);
+	answer->needs_reservation = f->is_reservable && !is_any_word_missing(f, true);
+	return !answer->needs_reservation;
 }
 
 /* Without a journal (ext2, squashfs, erofs) there is nothing to leave alone; others must do with a read-only device. */
@@ -256,6 +327,7 @@ void fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer 
 	static bool (*const rules[])(const struct fm_guard_facts *, struct fm_guard_answer *) = {
 		is_mode_against,    is_another_namespace, is_another_than_last, is_any_peer_against, is_not_sealed,
 		is_mounted_already, is_file_system_wrong, is_another_size,      is_writing_unsafe,   is_reading_unsafe,
+		is_waiting,
 	};
 
 	assert(facts->volume->mount_point[0]);

@@ -2,9 +2,11 @@
 /*
  * guard - whether a volume may be mounted here, and how. One pure function; the only place that decides it.
  *
- * A namespace is mounted read-write by one node only: the writer that the configuration of every node names. This rule
- * alone decides, so that a partition cannot make two writers. What peers say and what the file system says can only
- * refuse, and what a peer said refuses until that peer says otherwise. Any thread.
+ * A namespace is mounted read-write by one node only: the writer that its configuration names. And only if every node that counts
+ * has said that it does not have it read-write and names the same writer, since this node told them whom it names; or if
+ * something protects it that works without words (ext4's multiple mount protection, a reservation that the target
+ * confirmed) and nothing that was said forbids. What forbids does so until the node that said it says otherwise: silence
+ * takes nothing back, and permits nothing. A person can: by force, once, or by forgetting a node. Any thread.
  *
  * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
  * f2fs or btrfs for instance, nobody can say whether it is there: such a one is mounted read-only, or read-write where the
@@ -24,13 +26,17 @@ struct fm_mounts;
 
 #define FM_GUARD_WHY_MAX 512
 
-/* What one peer said of the same namespace. */
+/* What one peer said of the same namespace; of who said nothing of it, or nothing at all, one that is not mounted. */
 struct fm_guard_peer {
 	const char *node;
 	const char *writer;		/* whom its configuration names; "" if it does not know the volume */
 	bool is_mounted;
 	bool is_read_write;
-	bool is_silent;			/* it does not answer now: this is what it said last */
+	const char *silent_why;		/* why it does not answer now: the rest is what it said last; "": it does */
+	bool counts;			/* it may reach the volume: its word is waited for */
+	bool has_answered;		/* since this node has told its peers what its configuration says now */
+	bool is_known;			/* it has ever said what stands here */
+	bool is_forgotten;		/* a person says that it is off for good: nothing of it counts */
 };
 
 struct fm_guard_facts {
@@ -45,19 +51,29 @@ struct fm_guard_facts {
 	uint64_t last_size_bytes;	/* of this namespace when it was mounted the last time; 0: not known */
 	const struct fm_guard_peer *peers;	/* what each said last */
 	unsigned peer_count;
+	const char *peers_why;		/* why nobody can say who counts; "": those above do */
+	bool is_reservable;		/* the target may offer reservations, as far as is known */
+	bool is_forced;			/* a person takes silence, and what was said before it, for a permission */
 };
 
 enum fm_guard_verdict {
 	FM_GUARD_READ_WRITE,
 	FM_GUARD_READ_ONLY,		/* the device read-only first, then `options` */
+	FM_GUARD_WAITING,		/* for words of peers: it lifts by itself when they come */
 	FM_GUARD_REFUSED,
 };
+
+#define FM_GUARD_WAITS_MAX 16
 
 struct fm_guard_answer {
 	enum fm_guard_verdict verdict;
 	const char *options;		/* what to add to the mount options: "rw", "ro,noload", "ro,norecovery", "ro";
-					   static; NULL: refused */
-	char why[FM_GUARD_WHY_MAX];	/* refused: what is wrong and what to do, one line */
+					   static; NULL: it is not mounted */
+	/* FM_GUARD_READ_WRITE: only if the target reserves it for this node; else it is FM_GUARD_WAITING, for the `why` below. */
+	bool needs_reservation;
+	char why[FM_GUARD_WHY_MAX];	/* what is wrong or waited for and what to do, one line */
+	unsigned waits_for[FM_GUARD_WAITS_MAX];	/* the first of them, indexes into the peers */
+	unsigned waits_count;
 };
 
 /* Whether this node is the one that mounts the volume read-write, as the configuration says: the rule that decides. */

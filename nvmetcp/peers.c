@@ -124,11 +124,31 @@ int fm_peers_add(struct fm_peers *peers, const json_t *event)
 	return ret;
 }
 
-bool fm_peers_are_silent(const struct fm_peers *peers, const char *node)
+const char *fm_peers_silent_why(const struct fm_peers *peers, const char *node)
 {
 	const struct fm_peer_node *known = find_node(peers, node);
 
-	return known ? known->why[0] : peers->why[0];
+	return known ? known->why : peers->why[0] ? peers->why : "is no peer of this node now";
+}
+
+bool fm_peers_are_silent(const struct fm_peers *peers, const char *node)
+{
+	return fm_peers_silent_why(peers, node)[0];
+}
+
+bool fm_peers_are_listed(const struct fm_peers *peers, const char *node)
+{
+	return find_node(peers, node);
+}
+
+void fm_peers_drop(struct fm_peers *peers, const char *node)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (strcmp(peers->volumes[i].node, node) != 0)
+			peers->volumes[kept++] = peers->volumes[i];
+	peers->volume_count = kept;
 }
 
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)

@@ -49,7 +49,7 @@ struct fm_peers {
  */
 int fm_peers_add(struct fm_peers *peers, const json_t *event);
 
-/* Of nodes that do not answer now, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
+/* Of nodes that do not answer now, also of those that are not listed, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
 /*
@@ -59,8 +59,15 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 json_t *fm_peers_write(const struct fm_peers *peers);
 int fm_peers_read(struct fm_peers *peers, const json_t *kept);
 
-/* Whether nothing is known of the node but that it does not answer, or not even that because fmoved does not. */
+/* Why that node does not answer now; "": it does. */
+const char *fm_peers_silent_why(const struct fm_peers *peers, const char *node);
 bool fm_peers_are_silent(const struct fm_peers *peers, const char *node);
+
+/* Whether fmoved has named it. */
+bool fm_peers_are_listed(const struct fm_peers *peers, const char *node);
+
+/* What it said is forgotten. */
+void fm_peers_drop(struct fm_peers *peers, const char *node);
 
 bool fm_peers_are_equal(const struct fm_peers *a, const struct fm_peers *b);
 

@@ -72,6 +72,7 @@ static void release_holds(struct fm_supervised *v)
 		v->path[i].hold = (struct fm_hold){ 0 };
 	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold = v->where.hold = (struct fm_hold){ 0 };
 	v->is_refused = false;
+	v->is_unreservable = false;
 	v->is_iopolicy_refused = false;
 	v->hung_unmounts = 0;
 	v->is_sync_tried = false;
@@ -514,6 +515,8 @@ static void free_volume(struct fm_supervised *v)
 {
 	fm_list_del(&v->link);
 	json_decref(v->readers);
+	json_decref(v->answered);
+	json_decref(v->waits_for);
 	free(v->volume);
 	free(v);
 }
@@ -635,6 +638,7 @@ static void retire(struct fm_supervised *v)
 {
 	v->is_retired = true;
 	v->want = FM_WANT_DOWN;
+	fm_supervised_drop_answers(v);
 	release_holds(v);
 }
 
@@ -650,6 +654,7 @@ static void add_volume(struct fm_supervisor *sup, struct fm_supervised *v, struc
 	v->since_ns = fm_loop_now(sup->loop);
 	v->plan = (struct fm_plan){ .address = -1, .controller = -1, .ns = -1 };
 	fm_supervised_recall(v);
+	fm_supervised_check_forgetting(v);
 	fm_supervised_where_set(v, NULL);
 	fm_list_append(&sup->volumes, &v->link);
 }
@@ -660,6 +665,10 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 
 	v->volume = volume;
 	v->has_heard = v->has_heard && strcmp(before->writer, volume->writer) == 0;
+	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0) {
+		fm_supervised_drop_answers(v);
+		v->is_mount_forced = false;
+	}
 	v->is_fresh = true;
 	release_holds(v);
 	fm_supervised_where_set(v, before);
@@ -764,6 +773,7 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
+	v->is_mount_forced = is_forced && want == FM_WANT_UP;
 	fm_supervised_refresh(v);
 	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
 	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);

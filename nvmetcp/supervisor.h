@@ -33,6 +33,7 @@ struct fm_supervisor;
 #define FM_SUPERVISOR_WISHES "wishes.json"
 #define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
 #define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
+#define FM_SUPERVISOR_NODES "nodes.json"	/* who was ever a peer, and who of them is forgotten */
 #define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
 
 /* All that it knows of the machine. */
@@ -98,8 +99,9 @@ void fm_supervisor_wake(struct fm_supervisor *sup);
 void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller);
 
 /*
- * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even what is in use. -ENOENT; what
- * cannot be written down is an error, and in force all the same.
+ * What a volume is wanted to be; survives a restart. is_forced, with FM_WANT_DOWN: unmounts even what is in use; with FM_WANT_UP: what
+ * nodes that do not answer may have it for, or said before, keeps it away no more, once; that is not written down. -ENOENT; what cannot
+ * be written down is an error, and in force all the same.
  */
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err);
 
@@ -135,6 +137,13 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers);
  * to be sealed, or is not up; -EACCES: another node is the writer; -EBUSY: such a reader; or it cannot be written down.
  */
 int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err);
+
+/*
+ * That node is off for good: it counts no more, in all volumes that are configured, until it speaks, or the writer or the seal of the
+ * volume changes. Survives a restart. -ENOENT: it was never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not published; or it
+ * cannot be written down.
+ */
+int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err);
 
 /* Whether it is sealed or to be sealed, by this node. */
 bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume);

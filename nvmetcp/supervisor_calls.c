@@ -271,18 +271,32 @@ static void mount_failed(struct fm_supervised *v, const char *text)
 	fm_hold_failed(v->sup, &v->mount_hold, 1, HOLD_MAX_S);
 }
 
-static void mount_refused(struct fm_supervised *v, const char *why)
+static void hold_refused(struct fm_supervised *v, const char *why)
 {
 	const struct fm_inv_namespace *ns = &v->ns;
 
-	if (!v->is_refused || strcmp(v->refusal, why) != 0)
-		fm_log_warn("volume %s: not mounted: %s", v->volume->name, why);
 	v->is_refused = true;
 	(void)snprintf(v->refusal, sizeof(v->refusal), "%s", why);
 	v->refused_facts = (struct fm_supervised_facts){ .dev = ns->dev, .size_bytes = ns->size_bytes, .is_read_only = ns->is_read_only,
 							 .peers_version = v->sup->peers_version };
 	memcpy(v->refused_facts.wwid, ns->wwid, sizeof(ns->wwid));
 	v->mount_hold.until_ns = fm_loop_now(v->sup->loop) + REFUSAL_NS;
+}
+
+static void mount_refused(struct fm_supervised *v, const char *why)
+{
+	if (!v->is_refused || v->is_waiting || strcmp(v->refusal, why) != 0)
+		fm_log_warn("volume %s: not mounted: %s", v->volume->name, why);
+	v->is_waiting = false;
+	hold_refused(v, why);
+}
+
+/* No error: it lifts by itself. */
+static void mount_waits(struct fm_supervised *v, const char *why)
+{
+	fm_supervised_worked(v);
+	v->is_waiting = true;
+	hold_refused(v, why);
 }
 
 /* {"call": CALL, "device", "rdev", and the wwid if there is one}. */
@@ -405,6 +419,14 @@ static bool needs_replay(const struct fm_supervised *v)
 	return v->seal == FM_SEAL_WANTED && v->sb.clean == FM_UNCLEAN;
 }
 
+static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *how, const struct fm_guard_peer *peers)
+{
+	json_decref(v->waits_for);
+	v->waits_for = how->waits_count > 0 ? json_array() : NULL;
+	for (unsigned i = 0; i < how->waits_count; i++)
+		(void)json_array_append_new(v->waits_for, json_string(peers[how->waits_for[i]].node));
+}
+
 /* The last look is seconds old by now: what is mounted is read again. */
 static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struct fm_err *err)
 {
@@ -422,12 +444,16 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 	if (ret == 0) {
 		facts.mounts = &mounts;
 		facts.peers = peers;
+		facts.peers_why = fm_supervised_peers_why(v);
+		facts.is_reservable = !v->is_unreservable;
+		facts.is_forced = v->is_mount_forced;
 		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->heard_epoch > 0;
 		facts.has_heard = v->has_heard;
 		ns.is_read_only = ns.is_read_only && !is_read_only_by_us(v);
 		facts.last_wwid = v->last_wwid[0] ? v->last_wwid : NULL;
 		facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
 		fm_guard_decide(&facts, how);
+		note_waits(v, how, peers);
 		fm_mounts_free(&mounts);
 	}
 	free(peers);
@@ -529,11 +555,11 @@ static void decide(struct fm_supervised *v, bool is_asked)
 		mount_failed(v, err.text);
 		return;
 	}
-	if (how.verdict == FM_GUARD_REFUSED) {
+	if (how.verdict == FM_GUARD_REFUSED)
 		mount_refused(v, how.why);
-		return;
-	}
-	if (is_asked)
+	else if (how.verdict == FM_GUARD_WAITING)
+		mount_waits(v, how.why);
+	else if (is_asked)
 		begin_prepare(v, &how);
 	else if (fm_supervised_ask(v) < 0)
 		mount_failed(v, "the peers cannot be told that it is about to be mounted");
@@ -626,8 +652,16 @@ static bool is_outdated(const struct fm_supervised *v)
 	return v->how.verdict == FM_GUARD_READ_WRITE && !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
+/* The guard would let it be mounted only if the target kept it for this node. */
+static bool is_unprotected(const struct fm_supervised *v)
+{
+	return v->how.needs_reservation && !v->is_reserved;
+}
+
 static void prepare_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
+	bool was_asked = v->is_reserved;
+
 	if (code < 0) {
 		if (code == -EBADE)	/* another host has it reserved */
 			mount_refused(v, text);
@@ -640,7 +674,10 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 	/* Somebody else was first to set it read-only: that is his. */
 	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) && !v->is_write_protected)
 		fm_supervised_note_read_only(v, "");
-	if (is_still_wanted(v) && !is_outdated(v))
+	v->is_unreservable = was_asked && v->how.verdict == FM_GUARD_READ_WRITE && !v->is_reserved;
+	if (is_unprotected(v))
+		mount_waits(v, v->how.why);
+	else if (is_still_wanted(v) && !is_outdated(v))
 		begin_mount(v);
 	else
 		begin_restore(v);
@@ -650,6 +687,9 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 {
 	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
 
+	/* Once: also if it may be mounted yet. */
+	if (v->how.verdict == FM_GUARD_READ_WRITE && (code == 0 || code == -ETIMEDOUT))
+		v->is_mount_forced = false;
 	if (code < 0) {
 		mount_failed(v, text);
 		if (code != -ETIMEDOUT)	/* it may be mounted yet */

@@ -46,6 +46,7 @@ void fm_supervised_note_live(struct fm_supervised *v)
 	}
 	memcpy(v->live, now, count * sizeof(now[0]));
 	v->live_count = count;
+	v->is_unreservable = v->is_unreservable && !is_anew;
 	v->is_keep_due = has_kept(v) && (v->is_keep_due || is_anew);
 }
 

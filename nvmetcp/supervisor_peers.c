@@ -5,8 +5,7 @@
  * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
  * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. What it has
  * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. What a node said
- * it has forbids until that node says otherwise, over silence and restarts of ours. Who was never heard forbids nothing;
- * the configuration's writer alone decides then.
+ * it has forbids until that node says otherwise, over silence and restarts of ours. Who was not heard permits nothing.
  *
  * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the epoch is one more, written down, DONE ->
  * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN: the readers hear of it
@@ -60,21 +59,61 @@ bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_
 	return strcmp(v->volume->name, p->name) == 0 && strcmp(v->volume->subsystem, p->subsystem) == 0;
 }
 
-int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count)
+/* As one that has said nothing of it. */
+static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char *node)
+{
+	bool has_answered = fm_supervised_has_answered(v, node);
+
+	return (struct fm_guard_peer){ .node = node, .writer = "", .silent_why = fm_peers_silent_why(&v->sup->peers, node),
+				       .counts = fm_supervised_counts(v, node), .has_answered = has_answered, .is_known = has_answered,
+				       .is_forgotten = fm_supervised_is_forgotten(v, node) };
+}
+
+static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, unsigned *count)
 {
 	const struct fm_peers *peers = &v->sup->peers;
 
-	*count = 0;
-	*out = FM_FAULT("supervisor.peers") ? NULL : calloc(peers->volume_count + 1, sizeof(**out));
-	if (!*out)
-		return -ENOMEM;
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (fm_supervised_is_meant(v, p))
-			(*out)[(*count)++] = (struct fm_guard_peer){ .node = p->node, .writer = p->writer, .is_mounted = p->is_mounted,
-								     .is_read_write = p->is_read_write, .is_silent = p->is_stale };
+		if (!fm_supervised_is_meant(v, p))
+			continue;
+		out[*count] = guard_peer(v, p->node);
+		out[*count].writer = p->writer;
+		out[*count].is_mounted = p->is_mounted;
+		out[*count].is_read_write = p->is_read_write;
+		out[(*count)++].is_known = true;
 	}
+}
+
+static void add_node(const struct fm_supervised *v, const char *node, struct fm_guard_peer *out, unsigned *count)
+{
+	bool is_there = strcmp(node, v->sup->node) == 0;
+
+	for (unsigned i = 0; i < *count; i++)
+		is_there = is_there || strcmp(out[i].node, node) == 0;
+	if (!is_there)
+		out[(*count)++] = guard_peer(v, node);
+}
+
+int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count)
+{
+	const struct fm_supervisor *sup = v->sup;
+	size_t room = sup->peers.volume_count + sup->peers.node_count + json_object_size(sup->nodes.entries) + v->volume->node_count;
+	const char *node;
+	json_t *entry;
+
+	*count = 0;
+	*out = FM_FAULT("supervisor.peers") ? NULL : calloc(room + 1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	add_said(v, *out, count);
+	json_object_foreach(sup->nodes.entries, node, entry)
+		add_node(v, node, *out, count);
+	for (unsigned i = 0; i < sup->peers.node_count; i++)
+		add_node(v, sup->peers.nodes[i].node, *out, count);
+	for (unsigned i = 0; i < v->volume->node_count; i++)
+		add_node(v, v->volume->node[i], *out, count);
 	return 0;
 }
 
@@ -169,6 +208,8 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	if (ret < 0 && !sup->has_publish_error)
 		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);
 	sup->is_published = ret == 0;
+	if (ret == 0)
+		fm_supervisor_answers_begin(sup);
 	sup->has_publish_error = ret < 0;
 	return ret;
 }
@@ -330,6 +371,7 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	sup->peers = *peers;
 	*peers = (struct fm_peers){ 0 };
 	fm_supervisor_save_heard(sup);
+	is_new = fm_supervisor_note_nodes(sup) || is_new;
 	/* Also what is not new may be so to a volume that was configured meanwhile. */
 	fm_list_each(at, next, &sup->volumes) {
 		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
@@ -418,10 +460,10 @@ static const char *lost_reader(const struct fm_supervised *v)
 	size_t i;
 
 	json_array_foreach(v->readers, i, at)
-		if (fm_peers_are_silent(peers, json_string_value(at)))
+		if (fm_peers_are_silent(peers, json_string_value(at)) && !fm_supervised_is_forgotten(v, json_string_value(at)))
 			return json_string_value(at);
 	for (unsigned n = 0; v->are_readers_lost && n < peers->node_count; n++)
-		if (peers->nodes[n].why[0])
+		if (peers->nodes[n].why[0] && !fm_supervised_is_forgotten(v, peers->nodes[n].node))
 			return peers->nodes[n].node;
 	return NULL;
 }
@@ -468,8 +510,10 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	if (!v || v->is_retired)
 		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
 	ret = check_seal(v, is_sealed, is_forced, err);
-	if (ret == 0 && !is_sealed && is_forced)
+	if (ret == 0 && !is_sealed && is_forced) {
 		forgive_silent_readers(v);
+		v->is_mount_forced = true;
+	}
 	before = v->seal;
 	if (ret < 0 || is_sealed == (before != FM_SEAL_OPEN))
 		return ret;
@@ -483,6 +527,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		json_decref(v->readers);
 		v->readers = NULL;
 		v->are_readers_lost = false;
+		fm_supervised_end_forgetting(v);
 	}
 	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
 	fm_supervised_refresh(v);
@@ -498,19 +543,35 @@ bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume
 
 /* ---- what people are told ---- */
 
-static json_t *show_node(const struct fm_supervised *v, const struct fm_peer_node *node)
+/* NULL: it said nothing of this volume. */
+static const struct fm_peer_volume *said_by(const struct fm_supervised *v, const char *node)
 {
 	const struct fm_peers *peers = &v->sup->peers;
 
-	for (unsigned i = 0; i < peers->volume_count; i++) {
-		const struct fm_peer_volume *p = &peers->volumes[i];
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (strcmp(peers->volumes[i].node, node) == 0 && fm_supervised_is_meant(v, &peers->volumes[i]))
+			return &peers->volumes[i];
+	return NULL;
+}
 
-		if (strcmp(p->node, node->node) == 0 && fm_supervised_is_meant(v, p))
-			return json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "node", node->node, "why", node->why, "writer", p->writer,
-					 "is_mounted", p->is_mounted, "is_read_write", p->is_read_write, "is_sealed", p->is_sealed, "epoch",
-					 (json_int_t)p->epoch);
-	}
-	return node->why[0] ? json_pack("{s:s, s:s}", "node", node->node, "why", node->why) : NULL;
+/* NULL: it answers, and has nothing of it. */
+static json_t *show_node(const struct fm_supervised *v, const char *node)
+{
+	const char *why = fm_peers_silent_why(&v->sup->peers, node);
+	const struct fm_peer_volume *p = said_by(v, node);
+	bool is_forgotten = fm_supervised_is_forgotten(v, node);
+	json_t *one;
+
+	if (!p && !why[0])
+		return NULL;
+	one = json_pack("{s:s, s:s, s:b, s:b, s:I}", "node", node, "why", why, "counts", fm_supervised_counts(v, node) && !is_forgotten,
+			"has_answered", fm_supervised_has_answered(v, node), "forgotten_ms",
+			is_forgotten ? (json_int_t)fm_supervisor_forgotten_ms(v->sup, node) : 0);
+	if (p)
+		(void)json_object_update_new(one, json_pack("{s:s, s:b, s:b, s:b, s:I}", "writer", p->writer, "is_mounted", p->is_mounted,
+							    "is_read_write", p->is_read_write, "is_sealed", p->is_sealed, "epoch",
+							    (json_int_t)p->epoch));
+	return one;
 }
 
 static void show_seal(const struct fm_supervised *v, json_t *to)
@@ -524,16 +585,16 @@ static void show_seal(const struct fm_supervised *v, json_t *to)
 
 void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)
 {
-	const struct fm_peers *peers = &v->sup->peers;
-	json_t *all = json_array(), *one;
+	json_t *all = json_array(), *one, *entry;
+	const char *node;
 
 	if (is_shared(v) && v->sup->node)
 		show_seal(v, to);
-	for (unsigned i = 0; i < peers->node_count; i++) {
-		one = show_node(v, &peers->nodes[i]);
+	json_object_foreach(v->sup->nodes.entries, node, entry) {
+		one = show_node(v, node);
 		if (one)
 			(void)json_array_append_new(all, one);
 	}
 	(void)json_object_set_new(to, "peers", all);
-	(void)json_object_set_new(to, "peers_why", json_string(peers->why));
+	(void)json_object_set_new(to, "peers_why", json_string(v->sup->peers.why));
 }

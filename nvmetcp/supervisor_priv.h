@@ -2,7 +2,7 @@
 /*
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
- * supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -138,6 +138,10 @@ struct fm_supervised {
 	struct fm_hold keep_hold;
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */
 	bool is_refused;		/* by the guard */
+	bool is_waiting;		/* that is: it waits for words of peers */
+	json_t *waits_for;		/* names of those; NULL: it is not known who they are, or nobody */
+	bool is_mount_forced;		/* the next one that writes, by a person */
+	bool is_unreservable;		/* the target was asked, and has reserved nothing */
 	struct fm_supervised_facts refused_facts;
 	char refusal[FM_SUPERVISED_WHY_MAX];
 	bool is_iopolicy_refused;	/* this kernel does not know it */
@@ -152,6 +156,10 @@ struct fm_supervised {
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
+
+	/* Of supervisor_nodes.c: */
+	uint64_t answers_from;		/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
+	json_t *answered;		/* names of nodes that have answered such a one; NULL: none */
 
 	/* What people are told. */
 	enum fm_supervised_state state;
@@ -184,7 +192,7 @@ struct fm_supervisor {
 	struct fm_list volumes;		/* struct fm_supervised */
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
-	struct fm_state_file wishes, mounted, sealed, heard;
+	struct fm_state_file wishes, mounted, sealed, heard, nodes;
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
@@ -196,6 +204,7 @@ struct fm_supervisor {
 	struct fm_task look;
 	struct fm_peers peers;		/* as they answered last */
 	uint64_t peers_version;		/* one more whenever they say something else */
+	bool has_listed;		/* fmoved has named its peers, since the start */
 	uint64_t asks_begun, asks_done;
 	bool is_asking, is_ask_wanted;
 	struct fm_timer ask_timer;
@@ -301,6 +310,29 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err);
 
 void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to);
 
+/* ---- supervisor_nodes.c ---- */
+
+/* Whether the volume waits for that node's word. */
+bool fm_supervised_counts(const struct fm_supervised *v, const char *node);
+/* Whether it has answered since its peers know what the configuration says now. */
+bool fm_supervised_has_answered(const struct fm_supervised *v, const char *node);
+/* Why nobody can say which nodes count; "": those that are known do. */
+const char *fm_supervised_peers_why(const struct fm_supervised *v);
+
+bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node);
+/* Since when, in Unix time, in any volume; 0: it is not. */
+uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node);
+void fm_supervised_end_forgetting(struct fm_supervised *v);
+/* At the start of a volume: what was forgotten is so no more if the writer is another one now. */
+void fm_supervised_check_forgetting(struct fm_supervised *v);
+
+/* After each answer of fmoved. Whether somebody has spoken for the first time. */
+bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
+/* All that this node says can be read: what is asked for from now on is said by who may know it. */
+void fm_supervisor_answers_begin(struct fm_supervisor *sup);
+/* Something else is configured: what was heard permits nothing more. */
+void fm_supervised_drop_answers(struct fm_supervised *v);
+
 /* ---- supervisor_where.c ---- */
 
 /* The paths that are known without asking. before (NULL: new): what is known stays if the addresses are the same. */
@@ -322,6 +354,8 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
 /* What peers said last. */
 void fm_supervisor_save_heard(struct fm_supervisor *sup);
+/* Which nodes there are, if they are not written down yet. */
+int fm_supervisor_save_nodes(struct fm_supervisor *sup);
 /* The record that we set a device read-only, written down before it is done and gone when it is writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Wish and last mount, from what the files say. */

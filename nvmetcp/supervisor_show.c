@@ -72,7 +72,7 @@ static enum fm_supervised_state state_of(const struct fm_supervised *v)
 	if (plan->is_mounted)
 		return is_whole ? FM_STATE_MOUNTED : FM_STATE_DEGRADED;
 	if (is_mount_wanted(v) && v->is_refused && v->call != FM_CALL_MOUNT)
-		return FM_STATE_REFUSED;
+		return v->is_waiting ? FM_STATE_WAITING : FM_STATE_REFUSED;
 	if (is_mounting(v) && v->tries == 0)
 		return FM_STATE_MOUNTING;
 	if (!is_mount_wanted(v) && plan->ns >= 0 && plan->paths_live > 0)
@@ -95,7 +95,9 @@ bool fm_supervised_is_as_wanted(const struct fm_supervised *v)
 
 static const char *text_of(const struct fm_supervised *v, enum fm_supervised_state state)
 {
-	if (state == FM_STATE_REFUSED && v->plan.step != FM_STEP_REFUSE)
+	bool is_guards = state == FM_STATE_REFUSED ? v->plan.step != FM_STEP_REFUSE : state == FM_STATE_WAITING && v->is_refused;
+
+	if (is_guards)
 		return v->refusal;
 	if (state == FM_STATE_DOWN || state == FM_STATE_MOUNTED || state == FM_STATE_CONNECTED)
 		return "";
@@ -271,6 +273,8 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "state", fm_supervised_state_name(v->state));
 	put_int(to, "since_ms", v->since_ms);
 	put_text(to, "text", v->text);
+	(void)json_object_set_new(to, "waits_for", v->state == FM_STATE_WAITING && v->is_refused && v->waits_for ?
+							   json_deep_copy(v->waits_for) : json_array());
 	put_text(to, "error", v->error);
 	put_int(to, "error_ms", v->error_ms);
 	put_int(to, "tries", v->tries);

@@ -50,6 +50,7 @@ static int recall_heard(struct fm_supervisor *sup)
 
 	if (ret < 0 && ret != -ENOMEM)
 		fm_log_warn("state: " FM_SUPERVISOR_HEARD " makes no sense: what some peers said before is not known");
+	(void)snprintf(sup->peers.why, sizeof(sup->peers.why), "fmoved of this node has not been asked yet");
 	return ret == -ENOMEM ? ret : 0;
 }
 
@@ -63,11 +64,13 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	load_file(sup, &sup->wishes, FM_SUPERVISOR_WISHES, &is_lost);
 	load_file(sup, &sup->mounted, FM_SUPERVISOR_MOUNTED, &is_lost);
 	load_file(sup, &sup->heard, FM_SUPERVISOR_HEARD, &is_lost);
+	load_file(sup, &sup->nodes, FM_SUPERVISOR_NODES, &is_lost);
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
-	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries || !sup->heard.entries || recall_heard(sup) < 0)
+	if (!sup->wishes.entries || !sup->mounted.entries || !sup->sealed.entries || !sup->heard.entries || !sup->nodes.entries ||
+	    recall_heard(sup) < 0)
 		return fm_err_set(err, -ENOMEM, "no memory for the state of volumes");
 	ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_OWNED, &text, &why);
 	if (ret == 0)
@@ -84,6 +87,7 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 	json_decref(sup->mounted.entries);
 	json_decref(sup->sealed.entries);
 	json_decref(sup->heard.entries);
+	json_decref(sup->nodes.entries);
 	free(sup->owned_text);
 }
 
@@ -136,6 +140,17 @@ void fm_supervisor_save_heard(struct fm_supervisor *sup)
 	sup->heard.is_in_doubt = ret < 0;
 	if (ret < 0 && !was_in_doubt)
 		fm_log_warn("state: what peers said of their volumes is not written down, a restart would forget it: %s", err.text);
+}
+
+int fm_supervisor_save_nodes(struct fm_supervisor *sup)
+{
+	struct fm_err err = { 0 };
+	int ret = sup->nodes.is_in_doubt ? save_file(sup, &sup->nodes, &err) : 0;
+
+	sup->nodes.is_in_doubt = ret < 0;
+	if (ret < 0)
+		fm_log_warn("state: which nodes there are is not written down: %s", err.text);
+	return ret;
 }
 
 /*
@@ -303,7 +318,7 @@ void fm_supervised_recall(struct fm_supervised *v)
 /* ---- volumes ---- */
 
 /* Every text that a volume points to, in the order of the structure. */
-#define TEXTS_MAX (13 + 2 * FM_VOLUME_PATHS_MAX)
+#define TEXTS_MAX (13 + 2 * FM_VOLUME_PATHS_MAX + FM_VOLUME_NODES_MAX)
 
 static unsigned list_texts(struct fm_volume *v, const char **at[TEXTS_MAX])
 {
@@ -318,6 +333,8 @@ static unsigned list_texts(struct fm_volume *v, const char **at[TEXTS_MAX])
 		at[count++] = &v->address[i].host;
 		at[count++] = &v->address[i].port;
 	}
+	for (unsigned i = 0; i < v->node_count; i++)
+		at[count++] = &v->node[i];
 	return count;
 }
 

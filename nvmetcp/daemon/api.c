@@ -315,7 +315,7 @@ static const struct wish_op {
 	int timeout_ms;
 	bool has_force, is_busy_refused;
 } wish_ops[] = {
-	{ "up", FM_WANT_UP, UP_MS, false, false },
+	{ "up", FM_WANT_UP, UP_MS, true, false },
 	{ "connect", FM_WANT_CONNECTED, UP_MS, false, false },
 	{ "down", FM_WANT_DOWN, DOWN_MS, true, false },
 	{ "disconnect", FM_WANT_DOWN, DOWN_MS, true, true },
@@ -439,6 +439,23 @@ static int do_seal(const struct order *o, const struct wish_op *op, struct fm_er
 	return 0;
 }
 
+/* ---- forget ---- */
+
+static int do_forget(const struct order *o, struct fm_err *err)
+{
+	const char *node;
+	int ret = unpack(o, err, "{s:s}", "node", &node);
+
+	if (ret < 0)
+		return ret;
+	if (!o->client->is_root)
+		return fm_err_set(err, -EPERM, "forget is for root");
+	ret = fm_supervisor_forget(o->client->api->sup, node, err);
+	if (ret == 0)
+		reply_done(o->client, o->id, json_pack("{s:s}", "node", node));
+	return ret;
+}
+
 /* ---- discover ---- */
 
 static json_t *entry_of(const struct request *r, json_t *from)
@@ -531,6 +548,8 @@ static int do_request(const struct order *o, struct fm_err *err)
 		return do_status(o, err);
 	if (strcmp(o->op, "discover") == 0)
 		return do_discover(o, err);
+	if (strcmp(o->op, "forget") == 0)
+		return do_forget(o, err);
 	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
 		if (strcmp(o->op, wish_ops[i].op) == 0)
 			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err) : do_wish(o, &wish_ops[i], err);

@@ -209,13 +209,13 @@ net_reset() {
 NVMED_HOSTID=11111111-2222-3333-4444-555555555555
 NVMED_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$NVMED_HOSTID
 
-# nvmed_conf DIR VOLUME...: each the inside of one element of `volumes`. This node is n1.
+# nvmed_conf DIR VOLUME...: each the inside of one element of `volumes`. This node is n1, there is no fmoved, and no other node counts.
 nvmed_conf() {
 	local dir=$1 volume list=''
 	shift
 
 	for volume in "$@"; do
-		list+="${list:+, }{ $volume }"
+		list+="${list:+, }{ nodes = [ ]; $volume }"
 	done
 	mkdir -p "$dir"
 	cat > "$dir/conf" <<-C

@@ -42,7 +42,7 @@ static void scene_begin(struct scene *s)
 	s->sb = (struct fm_superblock){ .type = "ext4", .clean = FM_CLEAN };
 	s->mounts.mounts = s->mount;
 	s->facts = (struct fm_guard_facts){ .node = "n1", .volume = &s->volume, .ns = &s->ns, .sb = &s->sb, .mounts = &s->mounts,
-					    .peers = s->peer };
+					    .peers = s->peer, .peers_why = "" };
 }
 
 static void file_system(struct scene *s, const char *type, enum fm_superblock_clean clean)
@@ -54,7 +54,8 @@ static void file_system(struct scene *s, const char *type, enum fm_superblock_cl
 static void peer(struct scene *s, const char *node, const char *writer, const char *mounted)
 {
 	s->peer[s->facts.peer_count++] = (struct fm_guard_peer){ .node = node, .writer = writer, .is_mounted = mounted[0] != '\0',
-								 .is_read_write = strcmp(mounted, "rw") == 0 };
+								 .is_read_write = strcmp(mounted, "rw") == 0, .silent_why = "",
+								 .counts = true, .has_answered = true, .is_known = true };
 }
 
 static void mounted(struct scene *s, unsigned minor, char *point)
@@ -131,6 +132,31 @@ static void peer_other_writer(struct scene *s) { s->sb.has_mmp = true; peer(s, "
 static void peer_writes(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", "rw"); }
 static void peer_writes_unknown(struct scene *s) { peer(s, "n2", "", "rw"); }
 static void peer_reads(struct scene *s) { shared_mmp(s); peer(s, "n2", "n1", "ro"); }
+static void unheard_peer(struct scene *s) { peer(s, "n2", "", ""); s->peer[0].has_answered = s->peer[0].is_known = false; s->peer[0].silent_why = "is not connected"; }
+static void heard_once(struct scene *s, const char *mounted) { peer(s, "n2", "n1", mounted); s->peer[0].has_answered = false; s->peer[0].silent_why = "is not connected"; }
+static void one_of_two(struct scene *s) { unheard_peer(s); peer(s, "n3", "n1", ""); }
+static void not_since(struct scene *s) { peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; }
+static void unheard_mmp(struct scene *s) { unheard_peer(s); s->sb.has_mmp = true; }
+static void unheard_xfs(struct scene *s) { unheard_peer(s); file_system(s, "xfs", FM_CLEAN); }
+static void unheard_reader(struct scene *s) { unheard_mmp(s); shared(s); }
+static void heard_reader(struct scene *s) { heard_once(s, ""); shared_mmp(s); }
+static void heard_reader_xfs(struct scene *s) { heard_once(s, ""); shared_xfs(s); }
+static void unheard_sealed(struct scene *s) { unheard_reader(s); s->facts.is_sealed = true; }
+static void unheard_reservable(struct scene *s) { unheard_xfs(s); s->facts.is_reservable = true; }
+static void unheard_reader_reservable(struct scene *s) { unheard_reservable(s); shared(s); }
+static void heard_reader_reservable(struct scene *s) { heard_reader_xfs(s); s->facts.is_reservable = true; }
+static void unheard_not_counted(struct scene *s) { unheard_peer(s); s->peer[0].counts = false; }
+static void unheard_forgotten(struct scene *s) { unheard_peer(s); s->peer[0].is_forgotten = true; }
+static void unheard_forced(struct scene *s) { unheard_peer(s); s->facts.is_forced = true; }
+static void silent_writes(struct scene *s) { heard_once(s, "rw"); s->sb.has_mmp = true; }
+static void silent_writes_forgotten(struct scene *s) { silent_writes(s); s->peer[0].is_forgotten = true; }
+static void silent_writes_forced(struct scene *s) { silent_writes(s); s->facts.is_forced = true; }
+static void silent_writes_not_counted(struct scene *s) { silent_writes(s); s->peer[0].counts = false; }
+static void silent_names_other(struct scene *s) { silent_writes(s); s->peer[0].is_mounted = false; s->peer[0].writer = "n2"; }
+static void answers_and_writes_forced(struct scene *s) { peer(s, "n2", "n1", "rw"); s->facts.is_forced = true; }
+static void peers_unknown(struct scene *s) { s->facts.peers_why = "fmoved does not answer"; }
+static void peers_unknown_mmp(struct scene *s) { peers_unknown(s); s->sb.has_mmp = true; }
+static void peers_unknown_shared(struct scene *s) { peers_unknown(s); shared_mmp(s); }
 static void peer_same_name(struct scene *s) { peer(s, "n1", "n1", ""); }
 static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
 static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
@@ -154,7 +180,7 @@ static const struct situation {
 	{ "another node than the writer", another_node, FM_GUARD_REFUSED, "exclusive to node n1 and this is n2" },
 	{ "no writer at all", no_writer, FM_GUARD_REFUSED, "say writer = NODE" },
 	{ "the writer of a shared volume, with mmp", shared_mmp, FM_GUARD_READ_WRITE, "rw" },
-	{ "the same without mmp", shared, FM_GUARD_REFUSED, "tune2fs -O mmp /dev/nvme0n1" },
+	{ "the same without mmp", shared, FM_GUARD_READ_WRITE, "rw" },
 	{ "the same on XFS, which has no mmp", shared_xfs, FM_GUARD_READ_WRITE, "rw" },
 	{ "the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
@@ -211,7 +237,7 @@ static const struct situation {
 	/* the others */
 	{ "a peer that does not know the volume", peer_silent, FM_GUARD_READ_WRITE, "rw" },
 	{ "a peer that agrees", peer_agrees, FM_GUARD_READ_WRITE, "rw" },
-	{ "a peer that agrees: so several reach it", peer_agrees_no_mmp, FM_GUARD_REFUSED, "multiple mount protection" },
+	{ "a peer that agrees, without mmp", peer_agrees_no_mmp, FM_GUARD_READ_WRITE, "rw" },
 	{ "a peer that names another writer", peer_other_writer, FM_GUARD_REFUSED, "configuration of n2 names \"n2\"" },
 	{ "a peer that has it read-write", peer_writes, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
 	{ "a peer that has it read-write by hand", peer_writes_unknown, FM_GUARD_REFUSED, "n2 has it mounted read-write" },
@@ -224,6 +250,33 @@ static const struct situation {
 	{ "read-only here, a writer there", read_only_here_not_there, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
 	{ "a peer with our own name", peer_same_name, FM_GUARD_REFUSED, "another node calls itself n1" },
 	{ "a peer with control characters", peer_escape, FM_GUARD_REFUSED, "\"?[2J\"" },
+	/* who was not heard, or says nothing now */
+	{ "a peer that was not heard", unheard_peer, FM_GUARD_WAITING,
+	  "waits for the word of n2 (is not connected) that nobody writes to it there; if that machine is off: "
+	  "fmove nvme up --force data, once, or fmove nvme forget n2, for good" },
+	{ "one of two peers that was not heard", one_of_two, FM_GUARD_WAITING, "the word of n2 (is not connected) that" },
+	{ "a peer that has said so before the configuration was what it is", not_since, FM_GUARD_WAITING, "the word of n2 that" },
+	{ "a peer that was not heard, with mmp", unheard_mmp, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that was not heard, on XFS", unheard_xfs, FM_GUARD_WAITING, "the word of n2" },
+	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody reads it there" },
+	{ "a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw" },
+	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody writes to it there" },
+	{ "a reader that was never heard, once it is sealed", unheard_sealed, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved" },
+	{ "the target may reserve it, a reader was never heard", unheard_reader_reservable, FM_GUARD_WAITING, "the word of n2" },
+	{ "the target may reserve it, a reader had it unmounted", heard_reader_reservable, FM_GUARD_READ_WRITE, "if reserved" },
+	{ "a peer that does not count", unheard_not_counted, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that is forgotten", unheard_forgotten, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that was not heard, by force", unheard_forced, FM_GUARD_READ_WRITE, "rw" },
+	{ "a silent peer that had it read-write", silent_writes, FM_GUARD_REFUSED, "n2 had it mounted read-write when it answered last" },
+	{ "the same, forgotten", silent_writes_forgotten, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same, by force", silent_writes_forced, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same, though it does not count", silent_writes_not_counted, FM_GUARD_REFUSED, "fmove nvme forget n2" },
+	{ "a silent peer that named another writer", silent_names_other, FM_GUARD_REFUSED, "configuration of n2 names \"n2\"" },
+	{ "a peer that answers and has it read-write, by force", answers_and_writes_forced, FM_GUARD_REFUSED, "unmount it there first" },
+	{ "nobody knows who the peers are", peers_unknown, FM_GUARD_WAITING, "which other nodes there are (fmoved does not answer)" },
+	{ "the same with mmp", peers_unknown_mmp, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same of a shared volume with mmp", peers_unknown_shared, FM_GUARD_WAITING, "say nodes = [ ] for it" },
 	/* here */
 	{ "mounted elsewhere", mounted_elsewhere, FM_GUARD_REFUSED, "is mounted already, at /mnt" },
 	{ "something else at the mount point", point_in_use, FM_GUARD_REFUSED, "something else is mounted at /srv/data" },
@@ -233,8 +286,10 @@ static bool is_as_expected(const struct situation *t, const struct fm_guard_answ
 {
 	if (a->verdict != t->verdict || strchr(a->why, '\n'))
 		return false;
-	if (t->verdict == FM_GUARD_REFUSED)
+	if (t->verdict == FM_GUARD_REFUSED || t->verdict == FM_GUARD_WAITING)
 		return !a->options && strstr(a->why, t->says);
+	if (a->needs_reservation)
+		return strcmp(t->says, "if reserved") == 0 && strstr(a->why, "waits for the word of n2");
 	return strcmp(a->options, t->says) == 0 && !a->why[0];
 }
 

@@ -271,7 +271,8 @@ static void test_wishes(void)
 	static const struct { const char *text, *code; } cases[] = {
 		{ "{\"id\": 1, \"op\": \"up\"}", "EINVAL" },
 		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"none\"}", "ENOENT" },
-		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"force\": true}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"connect\", \"volume\": \"data\", \"force\": true}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"forget\", \"node\": \"n9\"}", "ENOENT" },
 		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": -1}", "EINVAL" },
 		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
 	};

@@ -35,6 +35,7 @@
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
 #define CALLS_MAX 64
+#define FILES 6
 #define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
 #define DISCOVERY_HOST "10.0.9.9"
 #define DISCOVERY_NUMBER 100	/* of the controller there: nvme100 */
@@ -101,14 +102,17 @@ static struct sim {
 	struct mounted mounted[MOUNTS_MAX];
 	struct call call[CALLS_MAX];
 	struct mood mood;
-	char *file[5];
+	char *file[FILES];
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer */
+	bool is_fmoved_away;		/* nobody can be asked */
+	bool is_n2_removed;		/* fmoved has it as a peer no more */
+	bool has_no_mmp;
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
-	unsigned connects, mounts, saves, rescans, unmounts_lazy, syncs;
+	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
 	bool is_target_able;		/* it has write protection and reservations */
@@ -476,8 +480,8 @@ static unsigned minor_asked(const struct call *c)
 	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
 }
 
-/* An ext4 that was cleanly unmounted, with multiple mount protection. */
-static const uint8_t ext4[FM_SUPERBLOCK_BYTES] = {
+/* An ext4 that was cleanly unmounted, with multiple mount protection unless sim.has_no_mmp. */
+static uint8_t ext4[FM_SUPERBLOCK_BYTES] = {
 	[1024 + 0x38] = 0x53, [1024 + 0x39] = 0xef,	/* magic */
 	[1024 + 0x3a] = 1,				/* valid */
 	[1024 + 0x4c] = 1,				/* revision: with features */
@@ -494,6 +498,7 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 	for (char *at = uuid; *at; at++)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
+	ext4[1024 + 0x61] = !sim.has_no_mmp;
 	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
 	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
 						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
@@ -553,6 +558,7 @@ static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 	else if (json_is_false(is_asked))
 		sim.read_only_dev[volume] = 0;
 	sim.prepared_dev[volume] = sim.dev[volume];
+	sim.prepares++;
 	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
 	return do_prepare_target(volume, json_object_get(c->request, "target"), answer, err);
 }
@@ -744,9 +750,9 @@ static uint64_t when_call(const struct call *c)
 static unsigned file_number(const char *name)
 {
 	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
-					     FM_SUPERVISOR_HEARD };
+					     FM_SUPERVISOR_HEARD, FM_SUPERVISOR_NODES };
 
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < FILES; i++)
 		if (strcmp(files[i], name) == 0)
 			return i;
 	abort();
@@ -828,6 +834,12 @@ static void peers_answer(void)
 								 p->epoch));
 	}
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
+	if (sim.is_fmoved_away || sim.is_n2_removed) {
+		json_decref(event);
+		snprintf(peers.why, sizeof(peers.why), "%s", sim.is_fmoved_away ? "fmoved of this node does not answer" : "");
+		fm_supervisor_peers(sim.sup, &peers);
+		return;
+	}
 	if (sim.is_silent)
 		json_object_update_new(event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text", "is not connected"));
 	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
@@ -966,7 +978,7 @@ static void end(void)
 {
 	kill_supervisor(false);
 	fm_loop_free(sim.loop);
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < FILES; i++)
 		free(sim.file[i]);
 	free(sim.published);
 }
@@ -1882,6 +1894,7 @@ static void chaos(void)
 		break;
 	case 7:
 		wish(v, (enum fm_plan_want)(chance() % 3), is_one_in(20));
+		sim.is_silent = is_one_in(50);
 		break;
 	case 8:
 		fm_supervisor_wake(sim.sup);
@@ -1900,6 +1913,7 @@ static void make_well(void)
 	for (unsigned v = 0; v < VOLUMES; v++) {
 		set_target(v, false);
 		sim.mood = (struct mood){ 0 };
+		sim.is_silent = false;
 	}
 	run_for(100 * S);
 	for (unsigned v = 0; v < VOLUMES; v++) {
@@ -1916,6 +1930,7 @@ static void run_seed(uint64_t seed)
 	sim.seed += seed * 0x9e3779b97f4a7c15u;
 	sim.volume[0].address_count = 2;
 	sim.is_target_able = seed % 2 == 0;
+	sim.has_no_mmp = seed % 3 == 0;
 	start_supervisor();
 	for (unsigned i = 0; i < 30; i++) {
 		run_for(chance() % (20 * S));
@@ -2541,6 +2556,276 @@ static void test_silent_reader(void)
 	end();
 }
 
+/* ---- whose word is waited for ---- */
+
+static void is_waiting_for(const char *name)
+{
+	json_t *volume = fm_supervisor_show(sim.sup, names[0]), *waits_for = json_object_get(volume, "waits_for");
+
+	is_state(0, "waiting");
+	CU_ASSERT_EQUAL(json_array_size(waits_for), name[0] ? 1 : 0);
+	if (name[0])
+		CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(waits_for, 0)), name);
+	CU_ASSERT_FALSE(number(0, "is_mounted"));
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	json_decref(volume);
+}
+
+/* Nothing but words keeps a second writer away, and n2 does not speak. */
+static void begin_unprotected(void)
+{
+	begin(1);
+	sim.has_no_mmp = sim.is_silent = true;
+}
+
+/* Down and up again, which is one more mount. */
+static void mount_anew(void)
+{
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	is_state(0, "down");
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+}
+
+static int forget(const char *node)
+{
+	struct fm_err err;
+
+	return fm_supervisor_forget(sim.sup, node, &err);
+}
+
+static void test_waiting(void)
+{
+	enum fm_supervisor_progress progress;
+	const char *why;
+
+	begin_unprotected();
+	start_supervisor();
+	run_for(60 * S);
+	is_waiting_for("n2");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "fmove nvme forget n2"));
+	CU_ASSERT_EQUAL(fm_supervisor_progress(sim.sup, names[0], &progress, &why), 0);
+	CU_ASSERT_EQUAL(progress, FM_PROGRESS_UNDER_WAY);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).refused, 0);
+	/* It lifts by itself. */
+	sim.is_silent = false;
+	run_for(7 * S);
+	is_state(0, "mounted");
+	/* Silence afterwards takes nothing away, and what was heard holds for this writer. */
+	sim.is_silent = true;
+	run_for(20 * S);
+	is_state(0, "mounted");
+	mount_anew();
+	is_state(0, "mounted");
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/* What n2 said before it could know whom this node names now permits nothing: it may have mounted since. */
+static void test_configured_anew(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	sim.volume[0].writer = "n2";
+	set_config();
+	run_for(20 * S);
+	sim.is_silent = true;
+	sim.volume[0].writer = "n1";
+	set_config();
+	run_for(60 * S);
+	is_waiting_for("n2");
+	/* Also what it was asked before that, and answers after. */
+	for (unsigned i = 0; i < 100 && !sim.ask_ns; i++)
+		run_for(100 * MS);
+	sim.volume[0].writer = "n2";
+	set_config();
+	settle();
+	sim.volume[0].writer = "n1";
+	set_config();
+	settle();
+	CU_ASSERT_NOT_EQUAL_FATAL(sim.ask_ns, 0);
+	sim.is_silent = false;
+	sim.now_ns = sim.ask_ns;
+	(void)fm_loop_step(sim.loop, 0);
+	peers_answer();
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_waiting_for("n2");
+	sim.is_silent = false;
+	run_for(7 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+static void test_force(void)
+{
+	begin_unprotected();
+	start_supervisor();
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	/* Once. */
+	mount_anew();
+	is_waiting_for("n2");
+	/* Nor is it kept for another writer, or over a restart. */
+	set_target(0, false);
+	run_for(60 * S);
+	wish(0, FM_WANT_UP, true);
+	kill_supervisor(false);
+	start_supervisor();
+	set_target(0, true);
+	run_for(100 * S);
+	is_waiting_for("n2");
+	end();
+}
+
+static void test_forget(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(forget("n2"), -EBUSY);
+	CU_ASSERT_EQUAL(forget("n3"), -ENOENT);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.is_silent = true;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	start_supervisor();
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_waiting_for("n2");
+	CU_ASSERT_EQUAL(forget("n2"), 0);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	/* Over a boot. */
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 3);
+	/* It speaks. */
+	sim.is_silent = false;
+	run_for(20 * S);
+	sim.is_silent = true;
+	mount_anew();
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 had it mounted read-write"));
+	/* The writer is another one, and this one again: also while the supervisor was not there. */
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(forget("n2"), 0);
+		run_for(20 * S);
+		is_state(0, "mounted");
+		for (unsigned k = 0; k < 2; k++) {
+			sim.volume[0].writer = k == 0 ? "n2" : "n1";
+			if (i == 0) {
+				set_config();
+			} else {
+				kill_supervisor(false);
+				start_supervisor();
+			}
+			run_for(20 * S);
+		}
+		is_state(0, "refused");
+	}
+	end();
+}
+
+/* Who was a peer once counts, configured or not, until it is forgotten. */
+static void test_vanished(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	sim.is_n2_removed = true;
+	run_for(60 * S);
+	is_state(0, "refused");
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	CU_ASSERT_EQUAL(forget("n2"), 0);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(forget("n2"), -ENOENT);
+	end();
+}
+
+/* Nobody says who the peers are; nobody but those that are named counts; there are none. */
+static void test_who_counts(void)
+{
+	begin_unprotected();
+	sim.is_fmoved_away = true;
+	start_supervisor();
+	run_for(60 * S);
+	is_waiting_for("");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "which other nodes there are"));
+	sim.volume[0].has_nodes = true;
+	set_config();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+
+	begin_unprotected();
+	sim.volume[0].has_nodes = true;
+	sim.volume[0].node[0] = "n1";
+	sim.volume[0].node[1] = "n3";
+	sim.volume[0].node_count = 2;
+	start_supervisor();
+	run_for(20 * S);
+	is_waiting_for("n3");
+	sim.volume[0].node_count = 1;
+	set_config();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+
+	begin_unprotected();
+	sim.is_n2_removed = true;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/* A target that keeps it for this node protects it without words; one that offers no such thing does not, and is not asked again and again. */
+static void test_reserved_without_words(void)
+{
+	begin_unprotected();
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	end();
+
+	begin_unprotected();
+	start_supervisor();
+	run_for(100 * S);
+	is_waiting_for("n2");
+	CU_ASSERT_EQUAL(sim.prepares, 1);
+	/* The target came back as another one. */
+	sim.is_target_able = true;
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+}
+
 static void test_chance(void)
 {
 	for (uint64_t seed = 1; seed <= 600; seed++) {
@@ -2607,6 +2892,13 @@ int main(void)
 		{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
 		{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },
 		{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
+		{ "without a protection a node's word is waited for, and lifts it", test_waiting },
+		{ "what was said before the configuration was what it is permits nothing", test_configured_anew },
+		{ "by force, once", test_force },
+		{ "a node that is forgotten does not count, until it speaks or the writer is another one", test_forget },
+		{ "a peer that is configured no more counts until it is forgotten", test_vanished },
+		{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
+		{ "a reservation protects without words", test_reserved_without_words },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 	};
 

@@ -86,7 +86,7 @@ guest_1() {
 volume() {
 	printf '{ name = "%s"; subsystem = "%s:%s"; address = "%s:4420"; uuid = "%s"; mount = "/srv/%s"; type = "ext4"; ' \
 		"$1" $NQN "$1" "$ADDR" "$(nvmet_uuid "$1")" "$1"
-	printf 'writer = "n2"; reconnect_delay = "1s"; queues = 1; }'
+	printf 'writer = "n2"; nodes = [ ]; reconnect_delay = "1s"; queues = 1; }'
 }
 
 prepare() {

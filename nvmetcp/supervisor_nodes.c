@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which other nodes there are, who of them was heard, and who is forgotten.
+ *
+ * fmoved names its peers with each answer. Who was named once counts until a person forgets it: nodes.json has them, in a directory
+ * that root alone writes to. A word counts as a permission only if it was asked for after the peers could read what this node's
+ * configuration says now: a peer that says "not mounted" before it knows that may mount right after. That is kept in memory only, so it
+ * is never older than the boot.
+ *
+ * To forget a node is about what this node says now, so it ends with that: when the configuration names another writer, and when the
+ * volume is unsealed. Otherwise it ends when the node speaks.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+static const char *writer_of(const struct fm_volume *volume)
+{
+	return volume->mode == FM_VOLUME_READ_ONLY ? "" : volume->writer;
+}
+
+/* ---- who is waited for ---- */
+
+bool fm_supervised_counts(const struct fm_supervised *v, const char *node)
+{
+	const struct fm_volume *volume = v->volume;
+
+	if (!volume->has_nodes)
+		return true;
+	for (unsigned i = 0; i < volume->node_count; i++)
+		if (strcmp(volume->node[i], node) == 0)
+			return true;
+	return false;
+}
+
+bool fm_supervised_has_answered(const struct fm_supervised *v, const char *node)
+{
+	return json_object_get(v->answered, node);
+}
+
+const char *fm_supervised_peers_why(const struct fm_supervised *v)
+{
+	return v->volume->has_nodes || v->sup->has_listed ? "" : v->sup->peers.why;
+}
+
+/* ---- forgotten ---- */
+
+static json_t *forgotten_of(const struct fm_supervisor *sup, const char *node)
+{
+	return json_object_get(json_object_get(sup->nodes.entries, node), "forgotten");
+}
+
+bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
+{
+	const char *writer = json_string_value(json_object_get(forgotten_of(v->sup, node), v->volume->name));
+
+	return writer && strcmp(writer, writer_of(v->volume)) == 0;
+}
+
+uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node)
+{
+	return (uint64_t)json_integer_value(json_object_get(json_object_get(sup->nodes.entries, node), "since_ms"));
+}
+
+void fm_supervised_end_forgetting(struct fm_supervised *v)
+{
+	const char *node;
+	json_t *entry;
+
+	json_object_foreach(v->sup->nodes.entries, node, entry) {
+		if (json_object_del(json_object_get(entry, "forgotten"), v->volume->name) < 0)
+			continue;
+		fm_log_info("volume %s: that %s is forgotten ends here", v->volume->name, node);
+		v->sup->nodes.is_in_doubt = true;
+	}
+	fm_supervisor_save_nodes(v->sup);
+}
+
+/* Another writer was configured while nobody looked. */
+void fm_supervised_check_forgetting(struct fm_supervised *v)
+{
+	const char *node;
+	json_t *entry;
+
+	json_object_foreach(v->sup->nodes.entries, node, entry)
+		if (json_object_get(json_object_get(entry, "forgotten"), v->volume->name) && !fm_supervised_is_forgotten(v, node)) {
+			fm_supervised_end_forgetting(v);
+			return;
+		}
+}
+
+static json_t *everything(const struct fm_supervisor *sup)
+{
+	json_t *volumes = json_object();
+
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired)
+			(void)json_object_set_new(volumes, v->volume->name, json_string(writer_of(v->volume)));
+	}
+	return json_pack("{s:I, s:o}", "since_ms", (json_int_t)sup->world->wall_ms(sup->world->ctx), "forgotten", volumes);
+}
+
+static void drop_reader(struct fm_supervised *v, const char *node)
+{
+	struct fm_err err = { 0 };
+	size_t i = 0;
+
+	while (i < json_array_size(v->readers))
+		if (strcmp(json_string_value(json_array_get(v->readers, i)), node) != 0 || json_array_remove(v->readers, i) < 0)
+			i++;
+	if (v->readers && fm_supervisor_save_seal(v->sup, v, &err) < 0)
+		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name, err.text);
+}
+
+/* It is no peer any more and will not speak again. */
+static void drop_word(struct fm_supervisor *sup, const char *node)
+{
+	fm_peers_drop(&sup->peers, node);
+	fm_supervisor_save_heard(sup);
+	fm_list_each(at, next, &sup->volumes)
+		drop_reader(fm_container_of(at, struct fm_supervised, link), node);
+}
+
+static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
+{
+	if (!json_object_get(sup->nodes.entries, node))
+		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one", node);
+	if (!fm_peers_silent_why(&sup->peers, node)[0])
+		return fm_err_set(err, -EBUSY, "%.64s answers: what it says counts; take its volumes down there", node);
+	/* Should it come back, it must not act upon what this node said before. */
+	if (!sup->host_nqn || fm_supervisor_publish(sup) < 0)
+		return fm_err_set(err, -EAGAIN, "what this node says of its volumes cannot be published now: try again");
+	return 0;
+}
+
+/* It may speak again, or is waited for by name. */
+static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->volume->has_nodes && fm_supervised_counts(v, node))
+			return true;
+	}
+	return sup->peers.why[0] || fm_peers_are_listed(&sup->peers, node);
+}
+
+int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
+{
+	json_t *before;
+	int ret = check_forget(sup, node, err);
+
+	if (ret < 0)
+		return ret;
+	before = json_incref(json_object_get(sup->nodes.entries, node));
+	ret = is_to_be_known(sup, node) ? json_object_set_new(sup->nodes.entries, node, everything(sup)) : json_object_del(sup->nodes.entries, node);
+	sup->nodes.is_in_doubt = true;
+	if (ret == 0)
+		ret = fm_supervisor_save_nodes(sup);
+	if (ret < 0)
+		(void)json_object_set(sup->nodes.entries, node, before);
+	json_decref(before);
+	if (ret < 0)
+		return fm_err_set(err, -EIO, "it cannot be written down, the log says why; nothing is changed");
+	fm_log_warn("%s is forgotten by order of a person: it counts no more, until it speaks", node);
+	if (!json_object_get(sup->nodes.entries, node))
+		drop_word(sup, node);
+	sup->peers_version++;
+	fm_supervisor_look_soon(sup);
+	return 0;
+}
+
+/* ---- what fmoved says of them ---- */
+
+/* It speaks: nobody forgets it any more. */
+static void end_forgotten(struct fm_supervisor *sup, const char *node)
+{
+	if (!forgotten_of(sup, node))
+		return;
+	fm_log_info("%s speaks: it is not forgotten any more", node);
+	(void)json_object_set_new(sup->nodes.entries, node, json_object());
+	sup->nodes.is_in_doubt = true;
+}
+
+static bool note_answer(struct fm_supervised *v, const char *node)
+{
+	if (v->answers_from == 0 || v->sup->asks_done < v->answers_from || fm_supervised_has_answered(v, node))
+		return false;
+	if (!v->answered)
+		v->answered = json_object();
+	return json_object_set_new(v->answered, node, json_true()) == 0;
+}
+
+bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
+{
+	const struct fm_peers *peers = &sup->peers;
+	bool is_new = !sup->has_listed && !peers->why[0];
+
+	sup->has_listed = sup->has_listed || !peers->why[0];
+	for (unsigned i = 0; i < peers->node_count; i++) {
+		const char *node = peers->nodes[i].node;
+
+		if (!json_object_get(sup->nodes.entries, node)) {
+			(void)json_object_set_new(sup->nodes.entries, node, json_object());
+			sup->nodes.is_in_doubt = true;
+		}
+		if (peers->nodes[i].why[0])
+			continue;
+		end_forgotten(sup, node);
+		fm_list_each(at, next, &sup->volumes)
+			is_new = note_answer(fm_container_of(at, struct fm_supervised, link), node) || is_new;
+	}
+	if (sup->nodes.is_in_doubt)
+		(void)fm_supervisor_save_nodes(sup);
+	return is_new;
+}
+
+void fm_supervisor_answers_begin(struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->answers_from == 0)
+			v->answers_from = sup->asks_begun + 1;
+	}
+}
+
+void fm_supervised_drop_answers(struct fm_supervised *v)
+{
+	json_decref(v->answered);
+	v->answered = NULL;
+	v->answers_from = 0;
+	fm_supervised_end_forgetting(v);
+}
