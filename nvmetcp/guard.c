@@ -152,6 +152,15 @@ static bool is_any_peer_against(const struct fm_guard_facts *f, struct fm_guard_
 	return false;
 }
 
+/* It is no error: it lifts by itself. */
+static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *answer, const char *node)
+{
+	answer->verdict = FM_GUARD_WAITING;
+	for (unsigned i = 0; i < f->peer_count && answer->waits_count == 0; i++)
+		if (strcmp(f->peers[i].node, node) == 0)
+			answer->waits_for[answer->waits_count++] = i;
+}
+
 /* Clean on the disk is not enough: the writer may have it open the next moment, and readers would not see what it writes. */
 static bool is_not_sealed(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
@@ -162,8 +171,10 @@ static bool is_not_sealed(const struct fm_guard_facts *f, struct fm_guard_answer
 	if (f->has_heard)
 		return refuse(answer, "\"%s\" is not sealed, %s may write to it; there, when it has written: fmove nvme seal %s", v->name,
 			      v->writer, v->name);
-	return refuse(answer, "whether \"%s\" is sealed is not known, %s has not been heard: fmoved must run on both nodes, with the other "
-		      "one as a peer", v->name, v->writer);
+	refuse(answer, "waits for the word of %s whether \"%s\" is sealed: fmoved must run on both nodes, with the other one as a peer", v->writer,
+	       v->name);
+	wait_for(f, answer, v->writer);
+	return true;
 }
 
 static bool is_mounted_already(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
@@ -246,12 +257,19 @@ static bool is_protected(const struct fm_guard_facts *f)
 	return is_ext(f->sb->type) && f->sb->has_mmp;
 }
 
-/* A protection is against writers. That a node does not read what is about to be written only that node can say. */
+/*
+ * It has said, of what is not mounted there, that it will not read any more what is older than the unseal. Who knows no such volume has
+ * said so with an answer: whatever it hears once it knows it is younger.
+ */
+static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
+{
+	return f->volume->mode != FM_VOLUME_SHARED_READ || (p->names_it ? p->number >= f->number : p->has_answered);
+}
+
+/* A protection is against writers. That a node does not read only that node can say. */
 static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p, bool has_protection)
 {
-	bool is_told = p->has_answered || (has_protection && (f->volume->mode != FM_VOLUME_SHARED_READ || p->is_known));
-
-	return p->counts && !p->is_forgotten && !is_told;
+	return p->counts && !p->is_forgotten && !((p->has_answered || has_protection) && has_left(f, p));
 }
 
 static bool is_any_word_missing(const struct fm_guard_facts *f, bool has_protection)
@@ -292,22 +310,22 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 		refuse(answer, "waits to hear from fmoved which other nodes there are (%s); if no other node reaches this volume, say nodes = [ ] "
 		       "for it; or, once: fmove nvme up --force %s", f->peers_why, volume);
 	else
-		refuse(answer, "waits for the word of %s that nobody %s it there; if that machine is off: fmove nvme up --force %s, once, or "
-		       "fmove nvme forget %s, for good", names, is_protected(f) ? "reads" : "writes to", volume,
+		refuse(answer, "waits for the word of %s that nobody %s there; if that machine is off: fmove nvme up --force %s, once, or "
+		       "fmove nvme forget %s, for good", names, f->volume->mode == FM_VOLUME_SHARED_READ ? "has it mounted" : "writes to it", volume,
 		       f->peers[answer->waits_for[0]].node);
 	answer->verdict = FM_GUARD_WAITING;
 }
 
 /*
- * Nothing forbids it, which is no permission yet. Whether the target reserves it for this node turns out only when it is asked to,
+ * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it. Whether the target reserves it for this node turns out only when it is asked to,
  * between the guard and the mount.
  */
 static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
-	if (!is_writable(f) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
+	if (!(is_writable(f) || f->is_sealing) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
 		return false;
 	say_waiting(f, answer);
-	answer->needs_reservation = f->is_reservable && !is_any_word_missing(f, true);
+	answer->needs_reservation = is_writable(f) && f->is_reservable && !is_any_word_missing(f, true);
 	return !answer->needs_reservation;
 }
 

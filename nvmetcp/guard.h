@@ -5,7 +5,8 @@
  * A namespace is mounted read-write by one node only: the writer that its configuration names. And only if every node that counts
  * has said that it does not have it read-write and names the same writer, since this node told them whom it names; or if
  * something protects it that works without words (ext4's multiple mount protection, a reservation that the target
- * confirmed) and nothing that was said forbids. What forbids does so until the node that said it says otherwise: silence
+ * confirmed) and nothing that was said forbids. That nobody reads what is about to be written each node must have said at the
+ * number of the unseal, or a higher one, whatever protects it. What forbids does so until the node that said it says otherwise: silence
  * takes nothing back, and permits nothing. A person can: by force, once, or by forgetting a node. Any thread.
  *
  * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
@@ -35,7 +36,8 @@ struct fm_guard_peer {
 	const char *silent_why;		/* why it does not answer now: the rest is what it said last; "": it does */
 	bool counts;			/* it may reach the volume: its word is waited for */
 	bool has_answered;		/* since this node has told its peers what its configuration says now */
-	bool is_known;			/* it has ever said what stands here */
+	bool names_it;			/* it has said what stands here, now or before; else it knows no such volume, if it has answered */
+	uint64_t number;		/* the highest of a seal or an unseal that it has heard of; with names_it */
 	bool is_forgotten;		/* a person says that it is off for good: nothing of it counts */
 };
 
@@ -45,7 +47,9 @@ struct fm_guard_facts {
 	const struct fm_inv_namespace *ns;	/* as it was identified just now */
 	const struct fm_superblock *sb;		/* as it was read just now; for XFS with `clean` already asked for */
 	bool is_sealed;			/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
-	bool has_heard;			/* a reader: whether it is, is known from the writer */
+	bool is_sealing;		/* by this node, the writer: it is to be, once it is found clean */
+	bool has_heard;			/* a reader: the writer has said which, since this node said that it has nothing mounted */
+	uint64_t number;		/* of the last seal or unseal; the writer's */
 	const struct fm_mounts *mounts;		/* of this node */
 	const char *last_wwid;		/* which namespace was mounted for this volume the last time; NULL: not known */
 	uint64_t last_size_bytes;	/* of this namespace when it was mounted the last time; 0: not known */

@@ -532,6 +532,7 @@ static uint64_t look_at(struct fm_supervised *v)
 	uint64_t where_ns = fm_supervised_where_ask(v);
 
 	fm_supervised_settle_word(v);
+	fm_supervised_settle_number(v);
 	make_plan(v);
 	fm_supervised_note_live(v);
 	watch_device(v);
@@ -664,9 +665,9 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 	struct fm_volume *before = v->volume;
 
 	v->volume = volume;
-	v->has_heard = v->has_heard && strcmp(before->writer, volume->writer) == 0;
 	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0) {
 		fm_supervised_drop_answers(v);
+		fm_supervised_forget_seal(v);
 		v->is_mount_forced = false;
 	}
 	v->is_fresh = true;

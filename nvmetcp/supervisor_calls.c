@@ -447,8 +447,10 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 		facts.peers_why = fm_supervised_peers_why(v);
 		facts.is_reservable = !v->is_unreservable;
 		facts.is_forced = v->is_mount_forced;
-		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->heard_epoch > 0;
-		facts.has_heard = v->has_heard;
+		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->is_heard_sealed;
+		facts.is_sealing = is_writer && v->seal == FM_SEAL_WANTED && !v->is_written;
+		facts.has_heard = v->is_heard_now;
+		facts.number = v->epoch;
 		ns.is_read_only = ns.is_read_only && !is_read_only_by_us(v);
 		facts.last_wwid = v->last_wwid[0] ? v->last_wwid : NULL;
 		facts.last_size_bytes = strcmp(v->last_wwid, v->ns.wwid) == 0 ? v->last_size_bytes : 0;
@@ -483,7 +485,7 @@ static void note_prepare(struct fm_supervised *v)
 static void begin_prepare(struct fm_supervised *v, const struct fm_guard_answer *how)
 {
 	v->how = *how;
-	v->mounting_epoch = v->heard_epoch;	/* as old as the cache that is dropped, or older */
+	v->mounting_epoch = v->epoch;		/* as old as the cache that is dropped, or older */
 	note_prepare(v);
 	(void)begin_on_device(v, FM_CALL_PREPARE, prepare_request(v), PREPARE_NS);
 }
@@ -551,6 +553,10 @@ static void decide(struct fm_supervised *v, bool is_asked)
 	struct fm_guard_answer how;
 	struct fm_err err = { 0 };
 
+	if (!fm_supervised_has_number(v)) {
+		mount_failed(v, "the number that it takes is not written down: see the log");
+		return;
+	}
 	if (ask_guard(v, &how, &err) < 0) {
 		mount_failed(v, err.text);
 		return;

@@ -220,14 +220,18 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
 	return is_new;
 }
 
-void fm_supervisor_answers_begin(struct fm_supervisor *sup)
+bool fm_supervisor_answers_begin(struct fm_supervisor *sup)
 {
+	bool is_to_ask = false;
+
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (v->answers_from == 0)
 			v->answers_from = sup->asks_begun + 1;
+		is_to_ask = fm_supervised_said(v) || is_to_ask;
 	}
+	return is_to_ask;
 }
 
 void fm_supervised_drop_answers(struct fm_supervised *v)

@@ -7,9 +7,13 @@
  * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. What a node said
  * it has forbids until that node says otherwise, over silence and restarts of ours. Who was not heard permits nothing.
  *
- * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the epoch is one more, written down, DONE ->
- * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN: the readers hear of it
- * and unmount; while one that answers has not, the guard keeps the writer from mounting read-write.
+ * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the number is one more, written down, DONE ->
+ * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN, takes a number of its own: an answer
+ * that is older than it must not look like one of now. The readers hear of it and unmount; each node says the highest number that it has
+ * heard, and until each has said that it has nothing mounted at this number or a higher one, the guard keeps the writer from mounting.
+ * A writer that has lost its number, or is the writer anew, takes one that is higher than any there ever was: of the clock.
+ *
+ * A reader mounts only what it has heard to be sealed since it said last that it has nothing mounted: the writer may go on upon that word.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -62,10 +66,8 @@ bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_
 /* As one that has said nothing of it. */
 static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char *node)
 {
-	bool has_answered = fm_supervised_has_answered(v, node);
-
 	return (struct fm_guard_peer){ .node = node, .writer = "", .silent_why = fm_peers_silent_why(&v->sup->peers, node),
-				       .counts = fm_supervised_counts(v, node), .has_answered = has_answered, .is_known = has_answered,
+				       .counts = fm_supervised_counts(v, node), .has_answered = fm_supervised_has_answered(v, node),
 				       .is_forgotten = fm_supervised_is_forgotten(v, node) };
 }
 
@@ -82,7 +84,8 @@ static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, u
 		out[*count].writer = p->writer;
 		out[*count].is_mounted = p->is_mounted;
 		out[*count].is_read_write = p->is_read_write;
-		out[(*count)++].is_known = true;
+		out[*count].names_it = true;
+		out[(*count)++].number = p->epoch;
 	}
 }
 
@@ -141,8 +144,8 @@ static void word_of(const struct fm_supervised *v, struct fm_supervised_word *wo
 	if (v->is_retired && !v->plan.is_mounted && !v->is_announced)
 		return;
 	word->is_said = true;
-	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE;
-	word->epoch = is_writer(v) ? v->epoch : v->plan.is_mounted ? v->mounted_epoch : 0;
+	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE && v->has_number;
+	word->epoch = is_shared(v) ? v->epoch : 0;
 	(void)snprintf(word->wwid, sizeof(word->wwid), "%s", wwid_of(v));
 	look_at_mounts(v, word);
 }
@@ -194,6 +197,16 @@ static bool is_news(struct fm_supervisor *sup)
 	return is_new;
 }
 
+static void ask(struct fm_supervisor *sup)
+{
+	sup->is_ask_wanted = sup->is_asking;
+	if (sup->is_asking)
+		return;
+	sup->is_asking = true;
+	sup->asks_begun++;
+	sup->world->ask_peers(sup->world->ctx);
+}
+
 int fm_supervisor_publish(struct fm_supervisor *sup)
 {
 	struct fm_err err = { 0 };
@@ -208,23 +221,13 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	if (ret < 0 && !sup->has_publish_error)
 		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);
 	sup->is_published = ret == 0;
-	if (ret == 0)
-		fm_supervisor_answers_begin(sup);
+	if (ret == 0 && fm_supervisor_answers_begin(sup))
+		ask(sup);
 	sup->has_publish_error = ret < 0;
 	return ret;
 }
 
 /* ---- asking ---- */
-
-static void ask(struct fm_supervisor *sup)
-{
-	sup->is_ask_wanted = sup->is_asking;
-	if (sup->is_asking)
-		return;
-	sup->is_asking = true;
-	sup->asks_begun++;
-	sup->world->ask_peers(sup->world->ctx);
-}
 
 static void ask_timer(struct fm_timer *timer)
 {
@@ -280,30 +283,85 @@ int fm_supervised_ask(struct fm_supervised *v)
 	return 0;
 }
 
-/* What the writer says now; silence says nothing. Whether that is new. */
-static bool hear(struct fm_supervised *v)
+static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
+{
+	v->has_heard = true;
+	v->epoch = p->epoch;
+	v->is_heard_sealed = p->is_sealed;
+	(void)fm_supervisor_save_mounted(v->sup, v);
+	if (p->is_sealed)
+		fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node, p->epoch);
+	else
+		fm_log_info("volume %s: %s may write to it", v->volume->name, p->node);
+}
+
+/*
+ * What the writer says now; silence says nothing. Whether that is new. A lower number than one that was heard is of a writer that has lost
+ * its state: it hears of ours, and takes a higher one.
+ */
+static bool hear_writer(struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
-	bool is_new = false;
+	bool is_now = v->hears_from > 0 && v->sup->asks_done >= v->hears_from, is_new = false;
 
-	if (!is_shared(v) || is_writer(v) || v->is_retired)
-		return false;
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
-		uint64_t epoch = p->is_sealed ? p->epoch : 0;
 
 		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
-		    !fm_supervised_is_meant(v, p) || (v->has_heard && v->heard_epoch == epoch))
+		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch)
 			continue;
-		v->has_heard = is_new = true;
-		v->heard_epoch = epoch;
-		(void)fm_supervisor_save_mounted(v->sup, v);
-		if (epoch > 0)
-			fm_log_info("volume %s: %s has sealed it, epoch %" PRIu64, v->volume->name, p->node, epoch);
-		else
-			fm_log_info("volume %s: %s may write to it", v->volume->name, p->node);
+		is_new = is_new || (is_now && !v->is_heard_now);
+		v->is_heard_now = v->is_heard_now || is_now;
+		if (v->has_heard && v->epoch == p->epoch && v->is_heard_sealed == p->is_sealed)
+			continue;
+		take_word(v, p);
+		is_new = true;
 	}
 	return is_new;
+}
+
+/* Of all peers, also of those that are silent now. */
+static uint64_t highest_said(const struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	uint64_t number = 0;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (peers->volumes[i].epoch > number && peers->volumes[i].epoch < EPOCH_MAX && fm_supervised_is_meant(v, &peers->volumes[i]))
+			number = peers->volumes[i].epoch;
+	return number;
+}
+
+/* A number that this node does not know is of a writer before it, or of a state of its own that is lost. */
+static bool hear_readers(struct fm_supervised *v)
+{
+	if (!v->has_number || highest_said(v) <= v->epoch)
+		return false;
+	fm_log_warn("volume %s: a peer has heard of epoch %" PRIu64 ", and this node has %" PRIu64 ": it takes a new one", v->volume->name,
+		    highest_said(v), v->epoch);
+	v->has_number = false;
+	v->seal = v->seal == FM_SEAL_DONE ? FM_SEAL_WANTED : v->seal;
+	v->is_written = false;
+	return true;
+}
+
+static bool hear(struct fm_supervised *v)
+{
+	if (!is_shared(v) || v->is_retired)
+		return false;
+	return is_writer(v) ? hear_readers(v) : hear_writer(v);
+}
+
+bool fm_supervised_said(struct fm_supervised *v)
+{
+	bool is_left = v->is_said_mounted && !v->word.is_mounted;
+
+	v->is_said_mounted = v->word.is_mounted;
+	if (v->hears_from > 0 && !is_left)
+		return false;
+	v->hears_from = v->sup->asks_begun + 1;
+	v->is_heard_now = false;
+	return is_shared(v) && !is_writer(v) && is_left;
 }
 
 static bool has_mounted(const struct fm_supervised *v, const char *node)
@@ -399,25 +457,53 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v, char why[stat
 		(void)snprintf(why, FM_PLAN_WHY_MAX, "%s", v->seal == FM_SEAL_OPEN ? "it is unsealed" : "it is to be sealed");
 		return why;
 	}
-	if (!v->has_heard || (v->heard_epoch > 0 && v->heard_epoch == v->mounted_epoch))
+	if (!v->has_heard || (v->is_heard_sealed && v->epoch == v->mounted_epoch))
 		return NULL;
-	if (v->heard_epoch == 0)
+	if (!v->is_heard_sealed)
 		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s is about to write to it", v->volume->writer);
 	else
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s has sealed it anew, epoch %" PRIu64, v->volume->writer, v->heard_epoch);
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.64s has sealed it anew, epoch %" PRIu64, v->volume->writer, v->epoch);
 	return why;
 }
 
-/* One more than any that somebody may have mounted: the file that has ours may have been lost. */
-static uint64_t next_epoch(const struct fm_supervised *v)
+static uint64_t next_number(const struct fm_supervised *v)
 {
-	const struct fm_peers *peers = &v->sup->peers;
-	uint64_t epoch = v->epoch;
+	uint64_t said = highest_said(v);
 
-	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (peers->volumes[i].epoch > epoch && peers->volumes[i].epoch < EPOCH_MAX && fm_supervised_is_meant(v, &peers->volumes[i]))
-			epoch = peers->volumes[i].epoch;
-	return epoch + 1;
+	return (said > v->epoch ? said : v->epoch) + 1;
+}
+
+/* One more than what peers say may be one that an answer under way still carries; seconds are more than anybody has sealed. */
+static uint64_t number_of_clock(const struct fm_supervised *v)
+{
+	uint64_t seconds = v->sup->world->wall_ms(v->sup->world->ctx) / 1000, next = next_number(v);
+
+	return seconds > next ? seconds : next;
+}
+
+bool fm_supervised_has_number(const struct fm_supervised *v)
+{
+	return !is_shared(v) || !is_writer(v) || v->has_number;
+}
+
+/* Nobody may hear of a number that a restart would forget. */
+void fm_supervised_settle_number(struct fm_supervised *v)
+{
+	uint64_t before = v->epoch;
+	struct fm_err err = { 0 };
+
+	if (fm_supervised_has_number(v) || v->is_retired || v->is_announced || !v->volume->mount_point[0])
+		return;
+	v->epoch = number_of_clock(v);
+	if (fm_supervisor_save_seal(v->sup, v, &err) < 0) {
+		v->epoch = before;
+		fm_supervised_error(v, err.text);
+		return;
+	}
+	v->has_number = true;
+	fm_supervised_drop_answers(v);
+	fm_log_info("volume %s: whether it was ever sealed is not known here: epoch %" PRIu64 " begins, and each node must say that it has nothing "
+		    "older", v->volume->name, v->epoch);
 }
 
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
@@ -428,7 +514,7 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
 		return 0;
 	v->seal = FM_SEAL_DONE;
-	v->epoch = next_epoch(v);
+	v->epoch = next_number(v);
 	ret = fm_supervisor_save_seal(v->sup, v, err);
 	if (ret < 0) {
 		v->seal = FM_SEAL_WANTED;
@@ -448,6 +534,9 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 		return;
 	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
 	v->seal = FM_SEAL_WANTED;
+	v->is_written = false;
+	v->epoch = next_number(v);
+	fm_supervised_drop_answers(v);
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
 }
@@ -504,6 +593,7 @@ static void forgive_silent_readers(struct fm_supervised *v)
 int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
+	uint64_t epoch_before;
 	enum fm_seal before;
 	int ret;
 
@@ -517,17 +607,21 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	before = v->seal;
 	if (ret < 0 || is_sealed == (before != FM_SEAL_OPEN))
 		return ret;
+	epoch_before = v->epoch;
 	v->seal = is_sealed ? FM_SEAL_WANTED : FM_SEAL_OPEN;
+	v->epoch = before == FM_SEAL_DONE ? next_number(v) : v->epoch;
+	v->is_written = is_sealed && v->plan.is_mounted && v->plan.is_read_write;
 	ret = fm_supervisor_save_seal(sup, v, err);
 	if (ret < 0) {
 		v->seal = before;
+		v->epoch = epoch_before;
 		return fm_err_wrap(err, "nothing is changed");
 	}
 	if (!is_sealed) {
 		json_decref(v->readers);
 		v->readers = NULL;
 		v->are_readers_lost = false;
-		fm_supervised_end_forgetting(v);
+		fm_supervised_drop_answers(v);
 	}
 	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
 	fm_supervised_refresh(v);
@@ -576,10 +670,10 @@ static json_t *show_node(const struct fm_supervised *v, const char *node)
 
 static void show_seal(const struct fm_supervised *v, json_t *to)
 {
-	bool is_sealed = is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->heard_epoch > 0;
+	bool is_sealed = is_writer(v) ? v->seal == FM_SEAL_DONE : v->has_heard && v->is_heard_sealed;
 
 	(void)json_object_set_new(to, "is_sealed", json_boolean(is_sealed));
-	(void)json_object_set_new(to, "epoch", json_integer((json_int_t)(is_writer(v) ? v->epoch : v->heard_epoch)));
+	(void)json_object_set_new(to, "epoch", json_integer((json_int_t)v->epoch));
 	(void)json_object_set_new(to, "mounted_epoch", json_integer((json_int_t)(v->plan.is_mounted ? v->mounted_epoch : 0)));
 }
 

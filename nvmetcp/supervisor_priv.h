@@ -151,11 +151,17 @@ struct fm_supervised {
 	bool is_announced;		/* peers are told that it is about to be mounted, or may be by a helper that hangs */
 	bool is_left_read_write;	/* by one that hangs: so that it can be written to */
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
-	enum fm_seal seal;		/* sealed.json, with the epoch of the last seal; the writer's */
-	uint64_t epoch;
+	enum fm_seal seal;		/* sealed.json; the writer's */
+	bool is_written;		/* ... WANTED: it was mounted read-write here when that was said, so nobody else wrote */
+	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
+	uint64_t epoch;			/* the highest number of a seal or an unseal that this node has made, or heard of its writer */
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
+
+	bool is_said_mounted;		/* peers can read that it is */
+	uint64_t hears_from;		/* a reader: the first of the supervisor's asks whose answer lets it mount what is sealed; 0: none yet */
+	bool is_heard_now;		/* the writer has answered such a one */
 
 	/* Of supervisor_nodes.c: */
 	uint64_t answers_from;		/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
@@ -173,8 +179,8 @@ struct fm_supervised {
 	char last_wwid[160];
 	uint64_t last_size_bytes;
 	uint64_t mounted_epoch;		/* of what is mounted, or was last; 0: not sealed, or not known */
-	bool has_heard;			/* a reader: what its writer said last, ... */
-	uint64_t heard_epoch;		/* ... 0: it may write */
+	bool has_heard;			/* a reader: what its writer said last, at `epoch`: ... */
+	bool is_heard_sealed;		/* ... sealed; else it may write */
 	char read_only_wwid[160];	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
 	bool is_write_protected;	/* and the target does so for us, or is to: of the writer, what is sealed */
 	bool is_protect_confirmed;	/* it said so; without that it may all the same */
@@ -293,6 +299,13 @@ void fm_supervisor_ask(struct fm_supervisor *sup);
 /* Says that it is about to be mounted, then asks: FM_CALL_PEERS. */
 int fm_supervised_ask(struct fm_supervised *v);
 
+/* In each look: a writer without a number takes one, and waits for the readers. */
+void fm_supervised_settle_number(struct fm_supervised *v);
+bool fm_supervised_has_number(const struct fm_supervised *v);
+
+/* What peers can read now is new to them. Whether the writer's word must be heard anew. */
+bool fm_supervised_said(struct fm_supervised *v);
+
 /* In each look: what was announced is taken back once that look would see it if it were mounted, and no helper is left to do it. */
 void fm_supervised_settle_word(struct fm_supervised *v);
 
@@ -328,8 +341,8 @@ void fm_supervised_check_forgetting(struct fm_supervised *v);
 
 /* After each answer of fmoved. Whether somebody has spoken for the first time. */
 bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
-/* All that this node says can be read: what is asked for from now on is said by who may know it. */
-void fm_supervisor_answers_begin(struct fm_supervisor *sup);
+/* All that this node says can be read: what is asked for from now on is said by who may know it. Whether that is to be done now. */
+bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
 /* Something else is configured: what was heard permits nothing more. */
 void fm_supervised_drop_answers(struct fm_supervised *v);
 
@@ -352,6 +365,8 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup);
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v);
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err);
+/* Another one writes: what stands there says nothing any more. */
+void fm_supervised_forget_seal(struct fm_supervised *v);
 /* What peers said last. */
 void fm_supervisor_save_heard(struct fm_supervisor *sup);
 /* Which nodes there are, if they are not written down yet. */

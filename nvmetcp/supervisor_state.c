@@ -187,10 +187,10 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
-	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
+	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid", v->last_wwid,
 				"size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch",
-				v->has_heard ? (json_int_t)v->heard_epoch : -1, "write_protected", v->is_write_protected, "protect_confirmed",
+				v->has_heard || v->epoch > 0 ? (json_int_t)v->epoch : -1, "writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected, "protect_confirmed",
 				v->is_protect_confirmed, "reserved", v->is_reserved);
 	struct fm_err err = { 0 };
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
@@ -203,9 +203,9 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
+	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
 				(json_int_t)v->epoch, "readers", has_readers ? v->readers : NULL, "are_readers_lost",
-				has_readers && v->are_readers_lost);
+				has_readers && v->are_readers_lost, "is_written", v->is_written);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
@@ -225,10 +225,10 @@ static void recall_mounted(struct fm_supervised *v)
 	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
-	int is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0;
+	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0;
 
-	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes",
-			&size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard, "write_protected",
+	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid, "size_bytes",
+			&size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard, "writer_sealed", &is_sealed, "write_protected",
 			&is_write_protected, "protect_confirmed", &is_protect_confirmed, "reserved", &is_reserved) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
@@ -238,29 +238,36 @@ static void recall_mounted(struct fm_supervised *v)
 	v->last_size_bytes = size > 0 ? (uint64_t)size : 0;
 	v->mounted_epoch = epoch > 0 ? (uint64_t)epoch : 0;
 	v->has_heard = heard >= 0 && strcmp(writer, v->volume->writer) == 0;
-	v->heard_epoch = v->has_heard ? (uint64_t)heard : 0;
+	v->is_heard_sealed = v->has_heard && is_sealed;
+	v->epoch = heard > 0 ? (uint64_t)heard : 0;
 	v->is_write_protected = is_write_protected;
 	v->is_protect_confirmed = is_protect_confirmed;
 	v->is_reserved = is_reserved;
 }
 
-/*
- * It may have been sealed, and readers have it, who may be silent at present: sealed anew, with an epoch that none of them
- * knows, since seconds are more than anybody has sealed.
- */
+/* It may have been sealed, and readers have it, who may be silent at present: sealed anew, with a number that none of them knows. */
 static void recall_lost_seal(struct fm_supervised *v)
 {
-	struct fm_err err = { 0 };
-
 	if (v->volume->mode != FM_VOLUME_SHARED_READ || !fm_guard_is_writer(v->volume, v->sup->node))
 		return;
 	fm_log_warn("volume %s: whether it is sealed was to be read in " FM_SUPERVISOR_SEALED ", which is lost: it is sealed anew",
 		    v->volume->name);
 	v->seal = FM_SEAL_WANTED;
-	v->epoch = v->sup->world->wall_ms(v->sup->world->ctx) / 1000;
 	v->are_readers_lost = true;
-	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
-		fm_log_error("volume %s: %s", v->volume->name, err.text);
+}
+
+void fm_supervised_forget_seal(struct fm_supervised *v)
+{
+	struct fm_supervisor *sup = v->sup;
+	struct fm_err err = { 0 };
+
+	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
+	v->hears_from = 0;
+	v->seal = FM_SEAL_OPEN;
+	if (json_object_del(sup->sealed.entries, v->volume->name) == 0 && save_file(sup, &sup->sealed, &err) < 0) {
+		sup->sealed.is_in_doubt = true;
+		fm_log_warn("state: %s", err.text);
+	}
 }
 
 static bool are_names(const json_t *readers)
@@ -279,13 +286,13 @@ static void recall_seal(struct fm_supervised *v)
 	json_t *entry = json_object_get(v->sup->sealed.entries, v->volume->name), *readers = NULL;
 	const char *subsystem, *state;
 	json_int_t epoch;
-	int are_readers_lost = 0;
+	int are_readers_lost = 0, is_written = 0;
 	unsigned seal = 0;
 
 	if (!entry && !json_object_get(v->sup->sealed.entries, LOST))
 		return;
-	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers", &readers,
-			"are_readers_lost", &are_readers_lost) < 0 || epoch < 0 || !are_names(readers)) {
+	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers", &readers,
+			"are_readers_lost", &are_readers_lost, "is_written", &is_written) < 0 || epoch < 0 || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
 	}
@@ -299,7 +306,10 @@ static void recall_seal(struct fm_supervised *v)
 		return;
 	}
 	v->seal = (enum fm_seal)seal;
-	v->epoch = (uint64_t)epoch;
+	v->is_written = is_written;
+	/* A higher one was heard since: the file is an old one. */
+	v->has_number = (uint64_t)epoch >= v->epoch;
+	v->epoch = v->has_number ? (uint64_t)epoch : v->epoch;
 	v->readers = json_incref(readers);
 	v->are_readers_lost = are_readers_lost;
 }

@@ -559,7 +559,8 @@ struct fm_wire_volumes_ask {
 
 /*
  * VOLUMES: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 2 zero   20 - text (string)   - per volume:
- *   +0 1 state (bits)   +1 3 zero   +4 8 epoch (the writer: of the last seal; a reader: of what it has mounted; 0: none)
+ *   +0 1 state (bits)   +1 3 zero   +4 8 epoch (the writer: of its last seal or unseal; others: the highest of these that it has heard of;
+ *   0: none)
  *   +12 - name   - subsystem (string, 1 .. FM_WIRE_SUBSYSTEM_MAX)   - wwid (string, 0 .. FM_WIRE_WWID_MAX; empty: never seen)
  *   - writer (that its configuration names; may be empty)
  * code != 0: no volumes.

@@ -55,7 +55,7 @@ static void peer(struct scene *s, const char *node, const char *writer, const ch
 {
 	s->peer[s->facts.peer_count++] = (struct fm_guard_peer){ .node = node, .writer = writer, .is_mounted = mounted[0] != '\0',
 								 .is_read_write = strcmp(mounted, "rw") == 0, .silent_why = "",
-								 .counts = true, .has_answered = true, .is_known = true };
+								 .counts = true, .has_answered = true, .names_it = writer[0] != '\0' };
 }
 
 static void mounted(struct scene *s, unsigned minor, char *point)
@@ -132,7 +132,7 @@ static void peer_other_writer(struct scene *s) { s->sb.has_mmp = true; peer(s, "
 static void peer_writes(struct scene *s) { s->sb.has_mmp = true; peer(s, "n2", "n1", "rw"); }
 static void peer_writes_unknown(struct scene *s) { peer(s, "n2", "", "rw"); }
 static void peer_reads(struct scene *s) { shared_mmp(s); peer(s, "n2", "n1", "ro"); }
-static void unheard_peer(struct scene *s) { peer(s, "n2", "", ""); s->peer[0].has_answered = s->peer[0].is_known = false; s->peer[0].silent_why = "is not connected"; }
+static void unheard_peer(struct scene *s) { peer(s, "n2", "", ""); s->peer[0].has_answered = false; s->peer[0].silent_why = "is not connected"; }
 static void heard_once(struct scene *s, const char *mounted) { peer(s, "n2", "n1", mounted); s->peer[0].has_answered = false; s->peer[0].silent_why = "is not connected"; }
 static void one_of_two(struct scene *s) { unheard_peer(s); peer(s, "n3", "n1", ""); }
 static void not_since(struct scene *s) { peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; }
@@ -141,6 +141,14 @@ static void unheard_xfs(struct scene *s) { unheard_peer(s); file_system(s, "xfs"
 static void unheard_reader(struct scene *s) { unheard_mmp(s); shared(s); }
 static void heard_reader(struct scene *s) { heard_once(s, ""); shared_mmp(s); }
 static void heard_reader_xfs(struct scene *s) { heard_once(s, ""); shared_xfs(s); }
+static void before_unseal(struct scene *s) { peer_agrees(s); shared(s); s->facts.number = 6; s->peer[0].number = 5; }
+static void at_unseal(struct scene *s) { before_unseal(s); s->peer[0].number = 6; }
+static void at_unseal_silent(struct scene *s) { heard_once(s, ""); shared_mmp(s); s->facts.number = s->peer[0].number = 6; }
+static void before_unseal_silent(struct scene *s) { at_unseal_silent(s); s->peer[0].number = 5; }
+static void before_unseal_forgotten(struct scene *s) { before_unseal_silent(s); s->peer[0].is_forgotten = true; }
+static void knows_no_such(struct scene *s) { peer(s, "n2", "", ""); shared(s); s->facts.number = 6; }
+static void sealing(struct scene *s) { before_unseal(s); s->facts.is_sealed = s->facts.is_sealing = true; }
+static void sealing_left(struct scene *s) { sealing(s); s->peer[0].number = 6; }
 static void unheard_sealed(struct scene *s) { unheard_reader(s); s->facts.is_sealed = true; }
 static void unheard_reservable(struct scene *s) { unheard_xfs(s); s->facts.is_reservable = true; }
 static void unheard_reader_reservable(struct scene *s) { unheard_reservable(s); shared(s); }
@@ -186,7 +194,7 @@ static const struct situation {
 	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
 	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "a reader before it is sealed", unsealed, FM_GUARD_REFUSED, "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal" },
-	{ "a reader that has not heard of the writer", unheard, FM_GUARD_REFUSED, "n1 has not been heard" },
+	{ "a reader that has not heard of the writer", unheard, FM_GUARD_WAITING, "waits for the word of n1 whether \"data\" is sealed" },
 	{ "a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload" },
 	/* what is on it */
 	{ "an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw" },
@@ -258,10 +266,18 @@ static const struct situation {
 	{ "a peer that has said so before the configuration was what it is", not_since, FM_GUARD_WAITING, "the word of n2 that" },
 	{ "a peer that was not heard, with mmp", unheard_mmp, FM_GUARD_READ_WRITE, "rw" },
 	{ "a peer that was not heard, on XFS", unheard_xfs, FM_GUARD_WAITING, "the word of n2" },
-	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody reads it there" },
+	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody has it mounted there" },
 	{ "a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw" },
-	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody writes to it there" },
+	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody has it mounted there" },
 	{ "a reader that was never heard, once it is sealed", unheard_sealed, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "a reader that has it unmounted, before it has heard of the unseal", before_unseal, FM_GUARD_WAITING, "nobody has it mounted there" },
+	{ "a reader that has it unmounted at the unseal", at_unseal, FM_GUARD_READ_WRITE, "rw" },
+	{ "the same, silent now, with mmp", at_unseal_silent, FM_GUARD_READ_WRITE, "rw" },
+	{ "a silent reader that had it unmounted before the unseal, with mmp", before_unseal_silent, FM_GUARD_WAITING, "the word of n2" },
+	{ "the same, forgotten", before_unseal_forgotten, FM_GUARD_READ_WRITE, "rw" },
+	{ "a peer that answers and knows no such volume", knows_no_such, FM_GUARD_READ_WRITE, "rw" },
+	{ "what is to be sealed, before the readers have left", sealing, FM_GUARD_WAITING, "the word of n2" },
+	{ "what is to be sealed, when they have", sealing_left, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved" },
 	{ "the target may reserve it, a reader was never heard", unheard_reader_reservable, FM_GUARD_WAITING, "the word of n2" },
 	{ "the target may reserve it, a reader had it unmounted", heard_reader_reservable, FM_GUARD_READ_WRITE, "if reserved" },

@@ -105,6 +105,7 @@ static struct sim {
 	char *file[FILES];
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer */
+	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
 	bool has_no_mmp;
@@ -817,6 +818,28 @@ static void world_ask_peers(void *ctx)
 	sim.ask_ns = sim.now_ns + (1 + chance() % 200) * MS;
 }
 
+/* Of the first volume with that name; 0: nothing is published. */
+static int published_epoch(unsigned v)
+{
+	json_t *said = sim.published ? json_loads(sim.published, 0, NULL) : NULL, *at;
+	int epoch = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(said, "volumes"), i, at)
+		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
+			epoch = (int)json_integer_value(json_object_get(at, "epoch"));
+	json_decref(said);
+	return epoch;
+}
+
+/* A reader has heard of what this node says, unless it is deaf. */
+static int epoch_of_n2(unsigned v)
+{
+	int epoch = sim.peer[v].epoch, here = strcmp(sim.volume[v].writer, sim.node) == 0 && !sim.is_deaf ? published_epoch(v) : 0;
+
+	return !sim.peer[v].is_mounted && here > epoch ? here : epoch;
+}
+
 /* As fmoved passes it on. */
 static void peers_answer(void)
 {
@@ -831,7 +854,7 @@ static void peers_answer(void)
 			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[v], "subsystem",
 								 nqns[v], "wwid", "", "writer", p->writer, "mounted", p->is_mounted,
 								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
-								 p->epoch));
+								 epoch_of_n2(v)));
 	}
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
@@ -1961,13 +1984,23 @@ static int64_t number(unsigned v, const char *key)
 	return n;
 }
 
-/* One volume that n2 and this node share. */
+/* What sealed.json has; NULL: it is lost. */
+static void keep_seals(const char *text)
+{
+	char **file = &sim.file[file_number(FM_SUPERVISOR_SEALED)];
+
+	free(*file);
+	*file = text ? strdup(text) : NULL;
+}
+
+/* One volume that n2 and this node share, whose number is known. */
 static void begin_shared(const char *node, const char *writer)
 {
 	begin(1);
 	sim.node = node;
 	sim.volume[0].mode = FM_VOLUME_SHARED_READ;
 	sim.volume[0].writer = writer;
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\",\"epoch\":0}}");
 }
 
 static void n2_says(bool is_mounted, bool is_sealed, int epoch)
@@ -1992,6 +2025,8 @@ static void is_mounted_as(bool is_read_write, int epoch)
 
 static void test_seal(void)
 {
+	int64_t epoch;
+
 	begin_shared("n1", "n1");
 	n2_says(false, false, 0);
 	start_supervisor();
@@ -2020,12 +2055,16 @@ static void test_seal(void)
 	n2_says(false, false, 0);
 	run_for(10 * S);
 	is_mounted_as(true, 0);
-	/* Its own number was lost, a reader has one. */
+	CU_ASSERT_EQUAL(number(0, "epoch"), 2);
+	/* Its own number was lost, a reader has one: it takes one that is higher than any. */
 	n2_says(false, false, 7);
 	run_for(10 * S);
+	is_mounted_as(true, 0);
+	epoch = number(0, "epoch");
+	CU_ASSERT_TRUE(epoch > 7);
 	CU_ASSERT_EQUAL(seal(true, false), 0);
 	run_for(20 * S);
-	is_mounted_as(false, 8);
+	is_mounted_as(false, (int)epoch + 1);
 	end();
 }
 
@@ -2095,9 +2134,12 @@ static void test_lost_seals(void)
 	int64_t epoch;
 
 	begin_shared("n1", "n1");
-	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("nonsense");
+	keep_seals("nonsense");
 	n2_says(true, false, 4);
 	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "waiting");
+	n2_says(false, false, 4);
 	run_for(20 * S);
 	epoch = number(0, "epoch");
 	CU_ASSERT_TRUE(number(0, "is_sealed") && epoch > 4);
@@ -2119,13 +2161,13 @@ static void test_lost_seals(void)
 	end();
 	/* An entry that makes no sense is no better. */
 	begin_shared("n1", "n1");
-	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":7}}");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":7}}");
 	start_supervisor();
 	run_for(20 * S);
 	CU_ASSERT_TRUE(number(0, "is_sealed") != 0);
 	end();
 	begin(1);
-	sim.file[file_number(FM_SUPERVISOR_SEALED)] = strdup("nonsense");
+	keep_seals("nonsense");
 	start_supervisor();
 	run_for(20 * S);
 	is_state(0, "mounted");
@@ -2150,7 +2192,102 @@ static void test_sealed_again_while_mounted(void)
 	run_for(20 * S);
 	sim.mood.is_busy = false;
 	run_for(60 * S);
-	is_mounted_as(false, 2);
+	is_mounted_as(false, 3);
+	end();
+}
+
+/* Readers may have what was sealed, and nobody here knows: it opens when each node has said that it has nothing as old as that. */
+static void test_lost_number(void)
+{
+	int64_t epoch;
+
+	begin_shared("n1", "n1");
+	keep_seals(NULL);
+	sim.is_deaf = true;
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "that nobody has it mounted there"));
+	epoch = number(0, "epoch");
+	CU_ASSERT_TRUE(epoch > 0);
+	/* That number is its own from now on. */
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "epoch"), epoch);
+	sim.is_deaf = false;
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(number(0, "epoch"), epoch);
+	/* It was the writer's, and another one came between. */
+	sim.volume[0].writer = "n2";
+	set_config();
+	run_for(10 * S);
+	sim.volume[0].writer = "n1";
+	set_config();
+	run_for(10 * S);
+	CU_ASSERT_TRUE(number(0, "epoch") > epoch);
+	end();
+
+	begin_shared("n1", "n1");
+	keep_seals(NULL);
+	sim.is_silent = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "waiting");
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	end();
+
+	/* Nobody may hear of a number that is not written down. */
+	begin_shared("n1", "n1");
+	keep_seals(NULL);
+	sim.is_save_broken = true;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	sim.is_save_broken = false;
+	run_for(70 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
+/* An unseal has a number of its own: what a reader said before it has heard of it is not enough, though the file system is protected. */
+static void test_unseal_number(void)
+{
+	begin_read();
+	n2_says(false, false, 1);
+	sim.is_deaf = true;
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	run_for(60 * S);
+	is_state(0, "waiting");
+	CU_ASSERT_EQUAL(number(0, "epoch"), 2);
+	/* To forget it is about this unseal: it is not for the next one. */
+	sim.is_silent = true;
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_forget(sim.sup, "n2", &(struct fm_err){ 0 }), 0);
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 3);
+	CU_ASSERT_EQUAL(seal(false, true), 0);
+	wish(0, FM_WANT_UP, false);	/* takes the force back */
+	run_for(60 * S);
+	is_state(0, "waiting");
+	/* What was said at that number holds, also over a boot and in silence. */
+	sim.is_silent = sim.is_deaf = false;
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	sim.is_silent = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
 	end();
 }
 
@@ -2382,6 +2519,20 @@ static void test_target_killed(void)
 	}
 }
 
+/* What peers hear of a volume: "rw", "ro" or "" if it is not mounted nor about to be, "none" if they hear nothing of it. */
+static const char *told(unsigned v)
+{
+	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	const char *is = "none";
+	size_t i;
+
+	json_array_foreach(json_object_get(said, "volumes"), i, at)
+		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
+			is = json_is_false(json_object_get(at, "mounted")) ? "" : json_is_true(json_object_get(at, "read_write")) ? "rw" : "ro";
+	json_decref(said);
+	return is;
+}
+
 static void test_reader(void)
 {
 	unsigned mounts;
@@ -2389,8 +2540,8 @@ static void test_reader(void)
 	begin_shared("n1", "n2");
 	start_supervisor();
 	run_for(30 * S);
-	is_state(0, "refused");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has not been heard"));
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "waits for the word of n2 whether \"one\" is sealed"));
 	n2_says(true, false, 0);
 	run_for(20 * S);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "is not sealed"));
@@ -2410,36 +2561,70 @@ static void test_reader(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(false, 2);
-	wish(0, FM_WANT_DOWN, false);
-	run_for(20 * S);
-	wish(0, FM_WANT_UP, false);
+	/* Once it has said that it has nothing mounted the writer may write: it must be heard again. Also after a boot. */
+	for (unsigned i = 0; i < 2; i++) {
+		if (i == 0) {
+			wish(0, FM_WANT_DOWN, false);
+			run_for(20 * S);
+			wish(0, FM_WANT_UP, false);
+		} else {
+			kill_supervisor(false);
+			sim.mounted[0].is_there = false;
+			start_supervisor();
+		}
+		run_for(60 * S);
+		is_state(0, "waiting");
+		CU_ASSERT_STRING_EQUAL(told(0), "");
+		n2_says(true, true, 2);
+		run_for(10 * S);
+		is_mounted_as(false, 2);
+		sim.is_silent = true;
+	}
+	/* What is older than what it has heard it does not take: that is an answer under way, or of a writer that has lost its state. */
+	n2_says(true, true, 1);
 	run_for(20 * S);
 	is_mounted_as(false, 2);
+	CU_ASSERT_EQUAL(published_epoch(0), 2);
 	/* It was to be written to, and what became of it nobody says. */
-	n2_says(true, false, 2);
+	n2_says(true, false, 3);
 	run_for(20 * S);
 	is_state(0, "refused");
+	CU_ASSERT_EQUAL(published_epoch(0), 3);
 	sim.is_silent = true;
 	run_for(20 * S);
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(60 * S);
-	is_state(0, "refused");
+	is_state(0, "waiting");
+	CU_ASSERT_EQUAL(published_epoch(0), 3);
 	end();
 }
 
-/* What peers hear of a volume: "rw", "ro" or "" if it is not mounted nor about to be, "none" if they hear nothing of it. */
-static const char *told(unsigned v)
+/* An answer that was asked for before this node said that it has nothing mounted may be older than what the writer did upon that. */
+static void test_void_seal(void)
 {
-	json_t *said = json_loads(sim.published, 0, NULL), *at;
-	const char *is = "none";
-	size_t i;
-
-	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
-			is = json_is_false(json_object_get(at, "mounted")) ? "" : json_is_true(json_object_get(at, "read_write")) ? "rw" : "ro";
-	json_decref(said);
-	return is;
+	begin_shared("n1", "n2");
+	n2_says(true, true, 1);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	for (unsigned i = 0; i < 100 && !sim.ask_ns; i++)
+		run_for(50 * MS);
+	sim.ask_ns += 3 * S;
+	wish(0, FM_WANT_DOWN, false);
+	run_for(1 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	wish(0, FM_WANT_UP, false);
+	sim.now_ns = sim.ask_ns;
+	(void)fm_loop_step(sim.loop, 0);
+	peers_answer();
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_state(0, "waiting");
+	sim.is_silent = false;
+	run_for(10 * S);
+	is_mounted_as(false, 1);
+	end();
 }
 
 /* The helper that mounts hangs past its deadline; until the kernel lets go of it, it may mount. */
@@ -2881,6 +3066,9 @@ int main(void)
 		{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
 		{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
+		{ "a writer that has lost its number takes a new one, and waits for the word of all at that", test_lost_number },
+		{ "an unseal waits for each reader's word at its own number", test_unseal_number },
+		{ "a reader that has left mounts only what it hears afresh", test_void_seal },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 		{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
 		{ "what a target forgot that was away is taken again", test_target_restarts },
