@@ -11,9 +11,10 @@
 #include "client/show.h"
 #include "mover/api_json.h"
 
-enum { OPT_QUIET = FM_NVME_KEY };
+enum { OPT_QUIET = FM_NVME_KEY, OPT_CHECK };
 
 const struct fm_opt fm_opts_nvme_status[] = {
+	{ "check", 0, OPT_CHECK, NULL, "the exit status says whether all is as wanted", NULL },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -79,6 +80,7 @@ static void print_state(const struct fm_json *v)
 	print_more(": ", fm_field_text(v, "state"), "");
 	print_more(" since ", when(fm_field_i64(v, "since_ms"), at), "");
 	print_more(", wanted ", fm_field_text(v, "wanted"), "\n");
+	print_text("ALARM", fm_field_text(v, "alarm"));
 	print_text("because", fm_field_text(v, "text"));
 	if (*fm_field_text(v, "error")) {
 		print_label("last error");
@@ -257,6 +259,36 @@ static void print_warnings(const struct fm_json *done)
 	}
 }
 
+static bool is_as_wanted(const struct fm_json *v)
+{
+	const char *wanted = fm_field_text(v, "wanted"), *state = fm_field_text(v, "state");
+
+	if (strcmp(wanted, "down") == 0)
+		return strcmp(state, "down") == 0;
+	if (strcmp(wanted, "up") == 0 && *fm_field_text(v, "mount_point") && !fm_field_is(v, "is_mounted"))
+		return false;
+	return strcmp(state, "mounted") == 0 || strcmp(state, "connected") == 0 || strcmp(state, "degraded") == 0;
+}
+
+/* Of --check: the worst of them. */
+static int judge(const struct fm_json *done)
+{
+	const struct fm_json *volumes = fm_json_get(done, "volumes");
+	int status = FM_EXIT_DONE;
+
+	for (size_t i = 0; i < fm_json_count(volumes); i++) {
+		const struct fm_json *v = fm_json_at(volumes, i);
+
+		if (*fm_field_text(v, "alarm"))
+			return FM_EXIT_CORRUPT;
+		if (strcmp(fm_field_text(v, "state"), "refused") == 0)
+			status = FM_EXIT_REFUSED;
+		else if (status == FM_EXIT_DONE && !is_as_wanted(v))
+			status = FM_EXIT_UNREACHABLE;
+	}
+	return status;
+}
+
 static void show_status(const struct fm_json *done, void *ctx)
 {
 	const struct fm_json *volumes = fm_json_get(done, "volumes");
@@ -342,7 +374,7 @@ static void show_list(const struct fm_json *done, void *ctx)
 static int ask(const char *verb, int max, void (*show)(const struct fm_json *done, void *ctx), int argc, char **argv)
 {
 	struct fm_nvmed_request r = { .op = "status" };
-	bool is_json = false, is_quiet = false;
+	bool is_json = false, is_quiet = false, is_check = false;
 	struct fm_args args;
 	int key;
 
@@ -352,11 +384,12 @@ static int ask(const char *verb, int max, void (*show)(const struct fm_json *don
 			fm_socket_set(args.value);
 		is_json |= key == FM_NVME_KEY_JSON;
 		is_quiet |= key == OPT_QUIET;
+		is_check |= key == OPT_CHECK;
 	}
 	if (fm_args_end(&args, 0, max) < 0)
 		return args.status;
 	r.volume = args.count > 0 ? args.operands[0] : NULL;
-	return fm_nvme_ask(verb, &r, STATUS_MS, is_json, show, &is_quiet);
+	return fm_nvme_ask_and_judge(verb, &r, STATUS_MS, is_json, show, &is_quiet, is_check ? judge : NULL);
 }
 
 int fm_cmd_nvme_status(int argc, char **argv)

@@ -16,6 +16,13 @@
 int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
 		void (*show)(const struct fm_json *done, void *ctx), void *ctx)
 {
+	return fm_nvme_ask_and_judge(verb, request, wait_ms, is_json, show, ctx, NULL);
+}
+
+int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
+			  void (*show)(const struct fm_json *done, void *ctx), void *ctx, int (*judge)(const struct fm_json *done))
+{
+	int status = FM_EXIT_DONE;
 	struct fm_nvmed *nvmed;
 	struct fm_json *done;
 	struct fm_err err;
@@ -30,9 +37,11 @@ int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64
 		(void)printf("%s\n", fm_nvmed_answer(nvmed));	/* fm_stdout_end() looks for errors */
 	else
 		show(done, ctx);
+	if (judge)
+		status = judge(done);
 	fm_json_free(done);
 	fm_nvmed_close(nvmed);
-	return fm_stdout_end(verb, FM_EXIT_DONE);
+	return fm_stdout_end(verb, status);
 }
 
 int fm_nvme_take_time(const struct fm_args *args, const char *option, uint64_t *ms)

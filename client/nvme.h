@@ -30,6 +30,10 @@ struct fm_json;
 int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
 		void (*show)(const struct fm_json *done, void *ctx), void *ctx);
 
+/* The same; the exit status of success is what judge says of the answer, if there is one. */
+int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms, bool is_json,
+			  void (*show)(const struct fm_json *done, void *ctx), void *ctx, int (*judge)(const struct fm_json *done));
+
 /* A value such as "60s" or "0", at most a day, in milliseconds; or -1 and the mistake was said. */
 int fm_nvme_take_time(const struct fm_args *args, const char *option, uint64_t *ms);
 

@@ -830,6 +830,7 @@ struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)
 		count.volumes++;
 		count.as_wanted += fm_supervised_is_as_wanted(v);
 		count.refused += v->state == FM_STATE_REFUSED;
+		count.alarms += fm_supervised_has_alarm(v);
 	}
 	return count;
 }

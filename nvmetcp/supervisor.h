@@ -168,6 +168,7 @@ void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *addres
 
 struct fm_supervisor_count {
 	unsigned volumes, as_wanted, refused;
+	unsigned alarms;		/* that two nodes have read-write */
 };
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup);

@@ -414,7 +414,7 @@ static void answer_waiting(struct fm_supervisor *sup)
 
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 {
-	bool is_new;
+	bool is_new, is_alarmed = false;
 
 	sup->is_asking = false;
 	sup->asks_done = sup->asks_begun;
@@ -434,9 +434,10 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	fm_list_each(at, next, &sup->volumes) {
 		is_new = hear(fm_container_of(at, struct fm_supervised, link)) || is_new;
 		note_readers(fm_container_of(at, struct fm_supervised, link));
+		is_alarmed = fm_supervised_watch_writers(fm_container_of(at, struct fm_supervised, link)) || is_alarmed;
 	}
 	sup->peers_version += is_new;
-	if (is_new)
+	if (is_new || is_alarmed)
 		fm_supervisor_look_soon(sup);
 	answer_waiting(sup);
 	if (sup->is_ask_wanted)

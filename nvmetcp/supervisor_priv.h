@@ -2,7 +2,7 @@
 /*
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
- * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -162,6 +162,11 @@ struct fm_supervised {
 	bool is_said_mounted;		/* peers can read that it is */
 	uint64_t hears_from;		/* a reader: the first of the supervisor's asks whose answer lets it mount what is sealed; 0: none yet */
 	bool is_heard_now;		/* the writer has answered such a one */
+
+	/* Of supervisor_alarm.c: */
+	char second_writer[FM_PEER_NAME_MAX + 1];	/* a peer that has it read-write while this node has; "": none */
+	unsigned second_writer_heard;	/* how often in a row */
+	uint64_t alarm_again_ns;	/* when it is said again */
 
 	/* Of supervisor_nodes.c: */
 	uint64_t answers_from;		/* the first of the supervisor's asks whose answers permit anything; 0: none yet */
@@ -345,6 +350,14 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
 bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
 /* Something else is configured: what was heard permits nothing more. */
 void fm_supervised_drop_answers(struct fm_supervised *v);
+
+/* ---- supervisor_alarm.c ---- */
+
+/* After each answer of fmoved: whether a peer has it read-write, too. Whether that is another answer than before. */
+bool fm_supervised_watch_writers(struct fm_supervised *v);
+bool fm_supervised_has_alarm(const struct fm_supervised *v);
+/* What is wrong and what to do; "": nothing. */
+void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t size);
 
 /* ---- supervisor_where.c ---- */
 

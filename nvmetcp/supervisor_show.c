@@ -267,6 +267,7 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 {
 	static const char *const wants[] = { [FM_WANT_DOWN] = "down", [FM_WANT_CONNECTED] = "connected", [FM_WANT_UP] = "up" };
 	const struct fm_volume *vol = v->volume;
+	char alarm[FM_SUPERVISED_WHY_MAX];
 
 	put_text(to, "name", vol->name);
 	put_text(to, "wanted", wants[fm_supervised_want(v)]);
@@ -275,6 +276,8 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 	put_text(to, "text", v->text);
 	(void)json_object_set_new(to, "waits_for", v->state == FM_STATE_WAITING && v->is_refused && v->waits_for ?
 							   json_deep_copy(v->waits_for) : json_array());
+	fm_supervised_show_alarm(v, alarm, sizeof(alarm));
+	put_text(to, "alarm", alarm);
 	put_text(to, "error", v->error);
 	put_int(to, "error_ms", v->error_ms);
 	put_int(to, "tries", v->tries);

@@ -241,6 +241,41 @@ static void test_status_of_all_with_warnings(void)
 	serve_end(&t);
 }
 
+/* For a program that watches: the worst of all volumes. What is forgotten or forced is said on standard error. */
+static void test_status_check(void)
+{
+#define UP "{\"name\":\"a\",\"wanted\":\"up\",\"state\":\"mounted\",\"mount_point\":\"/a\",\"is_mounted\":true}"
+#define DOWN "{\"name\":\"b\",\"wanted\":\"down\",\"state\":\"down\"}"
+#define WAITING "{\"name\":\"c\",\"wanted\":\"up\",\"state\":\"waiting\",\"text\":\"waits for n2\"}"
+#define HALF "{\"name\":\"h\",\"wanted\":\"up\",\"state\":\"degraded\",\"mount_point\":\"/h\",\"is_mounted\":false}"
+#define REFUSED "{\"name\":\"d\",\"wanted\":\"up\",\"state\":\"refused\"}"
+#define ALARM "{\"name\":\"e\",\"wanted\":\"up\",\"state\":\"mounted\",\"alarm\":\"n2 writes as well\"}"
+	static const struct { const char *volumes; int status; } cases[] = {
+		{ DONE("\"volumes\":[" UP "," DOWN "]," WELL), 0 },
+		{ DONE("\"volumes\":[" WAITING "," UP "]," WELL), 4 },
+		{ DONE("\"volumes\":[" HALF "]," WELL), 4 },
+		{ DONE("\"volumes\":[" REFUSED "," WAITING "]," WELL), 6 },
+		{ DONE("\"volumes\":[" UP "," ALARM "," REFUSED "]," WELL), 5 },
+	};
+	struct talk t;
+
+	serve(&t);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		play(&t, "status --check", "{\"id\":1,\"op\":\"status\"}", cases[i].volumes);
+		CU_ASSERT_EQUAL(t.status, cases[i].status);
+		play(&t, "status --check --json", "{\"id\":1,\"op\":\"status\"}", cases[i].volumes);
+		CU_ASSERT_EQUAL(t.status, cases[i].status);
+	}
+	play(&t, "status", "{\"id\":1,\"op\":\"status\"}", cases[4].volumes);
+	CU_ASSERT_EQUAL(t.status, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.out, "\n  ALARM       n2 writes as well\n"));
+	play(&t, "forget n2", "{\"id\":1,\"op\":\"forget\",\"node\":\"n2\"}", DONE("\"node\":\"n2\""));
+	CU_ASSERT_EQUAL(t.status, 0);
+	is_text(t.out, "n2: forgotten, until it speaks\n");
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "warning: if n2 is running"));
+	serve_end(&t);
+}
+
 static void test_an_answer_of_wrong_types_is_shown_empty(void)
 {
 	struct talk t;
@@ -607,6 +642,7 @@ static void test_lines_are_bounded(void)
 static const struct fm_test tests[] = {
 	{ "status says all of a volume", test_status_says_all_of_a_volume },
 	{ "status of all, with what is not as it should be", test_status_of_all_with_warnings },
+	{ "status --check says by its exit status whether all is well", test_status_check },
 	{ "an answer of wrong types is shown empty", test_an_answer_of_wrong_types_is_shown_empty },
 	{ "list is a table, names or JSON", test_list_is_a_table },
 	{ "up and down say how long they wait", test_up_and_down_say_how_long_they_wait },

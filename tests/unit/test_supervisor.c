@@ -1059,6 +1059,15 @@ static void run_until(const char *call)
 	CU_ASSERT_TRUE_FATAL(is_under_way(call));
 }
 
+/* The peers have answered once more. */
+static void run_until_asked(void)
+{
+	for (unsigned i = 0; i < 1000 && !sim.ask_ns; i++)
+		run_for(10 * MS);
+	for (unsigned i = 0; i < 1000 && sim.ask_ns; i++)
+		run_for(10 * MS);
+}
+
 static void set_target(unsigned v, bool is_up)
 {
 	for (unsigned p = 0; p < PATHS; p++)
@@ -2987,6 +2996,43 @@ static void test_who_counts(void)
 	end();
 }
 
+/* Two nodes that both have it read-write: a person did that. The one that is not the writer leaves, if it can. */
+static void test_two_writers(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	/* Once may be that it is about to be, and refused. */
+	run_until_asked();
+	CU_ASSERT_STRING_EQUAL(shown(0, "alarm"), "");
+	run_for(10 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "n2 has it mounted read-write as well"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "unmount it there now"));
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).alarms, 1);
+	is_state(0, "mounted");
+	/* Silence ends nothing. */
+	sim.is_silent = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).alarms, 1);
+	/* It is the other one's. */
+	sim.is_silent = false;
+	sim.mood.is_busy = true;
+	sim.volume[0].writer = "n2";
+	sim.peer[0].writer = "n2";
+	set_config();
+	run_for(60 * S);
+	is_state(0, "unmounting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "unmounts it as soon as no file is open"));
+	sim.mood.is_busy = false;
+	run_for(30 * S);
+	is_state(0, "refused");
+	CU_ASSERT_STRING_EQUAL(shown(0, "alarm"), "");
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).alarms, 0);
+	end();
+}
+
 /* A target that keeps it for this node protects it without words; one that offers no such thing does not, and is not asked again and again. */
 static void test_reserved_without_words(void)
 {
@@ -3087,6 +3133,7 @@ int main(void)
 		{ "a peer that is configured no more counts until it is forgotten", test_vanished },
 		{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 		{ "a reservation protects without words", test_reserved_without_words },
+		{ "two nodes that write: an alarm, and who is not the writer leaves", test_two_writers },
 		{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 	};
 
