@@ -508,6 +508,16 @@ int fm_inventory_read(const char *root, struct fm_inventory **out, struct fm_err
 	return 0;
 }
 
+/* Nothing is kept of it. A kernel says "none" where there is no secret, and has no attribute where it knows none. */
+static bool has_secret(struct fm_sysfs_dir *dir, const char *attr)
+{
+	char secret[512];
+	bool is_there = fm_sysfs_text(dir, attr, secret, sizeof(secret)) && strcmp(secret, "none") != 0;
+
+	explicit_bzero(secret, sizeof(secret));
+	return is_there;
+}
+
 void fm_inventory_settings(const char *root, const char *controller, struct fm_inv_settings *out)
 {
 	struct fm_sysfs_dir sys, dir = { .fd = -1, .error = -ENOENT };
@@ -519,6 +529,9 @@ void fm_inventory_settings(const char *root, const char *controller, struct fm_i
 		fm_sysfs_close(&sys);
 	}
 	*out = (struct fm_inv_settings){
+		.has_secret = has_secret(&dir, "dhchap_secret"),
+		.has_controller_secret = has_secret(&dir, "dhchap_ctrl_secret"),
+		.has_tls = has_secret(&dir, "tls_key"),
 		.queue_count = read_int(&dir, "queue_count"),
 		.keep_alive_s = read_int(&dir, "kato"),
 		.reconnect_delay_s = read_int(&dir, "reconnect_delay"),

@@ -38,13 +38,18 @@ struct fm_inv_controller {
 	int subsystem;			/* index into subsystems; -1: none */
 };
 
-/* What a controller was made with: for people, so not read with each snapshot. FM_INVENTORY_UNKNOWN: the kernel does not say. */
+/*
+ * What a controller was made with: for people, so not read with each snapshot. FM_INVENTORY_UNKNOWN: the kernel does not say. Of digests no
+ * kernel says anything.
+ */
 struct fm_inv_settings {
 	int queue_count;		/* the admin queue included */
 	int keep_alive_s;
 	int reconnect_delay_s;
 	int ctrl_loss_s;
 	int fast_io_fail_s;
+	bool has_secret, has_controller_secret;	/* DH-HMAC-CHAP: this host proves itself, and the target in turn */
+	bool has_tls;
 };
 
 struct fm_inv_subsystem {

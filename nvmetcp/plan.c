@@ -407,6 +407,12 @@ static bool step_mount(const struct scene *s)
 	return say(s, FM_STEP_MOUNT, "%.31s", s->inv->namespaces[s->plan->ns].name);
 }
 
+/* Data would go that way, also over the multipath device. What is mounted stays: to unmount it would not take back what went. */
+static bool step_unfit(const struct scene *s)
+{
+	return !s->plan->is_mounted && s->pv->unfit_why && say(s, FM_STEP_REFUSE, "%s", s->pv->unfit_why);
+}
+
 static bool is_held(const struct scene *s, unsigned address)
 {
 	return s->pv->is_held && s->pv->is_held[address];
@@ -553,8 +559,8 @@ static void plan_down(const struct scene *s)
 static void plan_up(const struct scene *s)
 {
 	static bool (*const steps[])(const struct scene *) = {
-		step_gone,    step_foreign,     step_namespace,       step_mounted, step_mount,
-		step_connect, step_await_paths, step_await_namespace, step_surplus,
+		step_gone,    step_foreign, step_namespace,   step_mounted,         step_unfit,
+		step_mount,   step_connect, step_await_paths, step_await_namespace, step_surplus,
 	};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)

@@ -33,6 +33,7 @@ struct fm_plan_volume {
 	enum fm_plan_want want;
 	const char *host_nqn;
 	bool is_writable;		/* to be mounted read-write: fm_guard_is_writer(), and not sealed */
+	const char *unfit_why;		/* a controller of it must not be used: why; NULL: all may */
 	const char *leave_why;		/* what is mounted read-only must be unmounted first: why; NULL: it may stay */
 	/*
 	 * Where it is: the volume's own addresses, whatever the target advertises; with is_discovered what discovery

@@ -105,7 +105,7 @@ struct view {
 	bool is_held[FM_VOLUME_PATHS_MAX];
 	unsigned path_of[FM_VOLUME_PATHS_MAX];
 	char owned[FM_SUPERVISED_OWNED_MAX][32];
-	char leave_why[FM_PLAN_WHY_MAX];
+	char leave_why[FM_PLAN_WHY_MAX], unfit_why[FM_PLAN_WHY_MAX];
 };
 
 static bool has_path(const struct fm_supervised *v, const struct fm_owned_path *path)
@@ -144,6 +144,48 @@ static void view_owned(const struct fm_supervised *v, struct view *view)
 	}
 }
 
+/* What the configuration asks for and such a controller lacks, or cannot be seen to have; NULL: nothing. */
+static const char *lack_of(const struct fm_volume *vol, const struct fm_inv_settings *is)
+{
+	if (vol->secret_file[0] && !is->has_secret)
+		return "without a secret (secret_file)";
+	if (vol->controller_secret_file[0] && !is->has_controller_secret)
+		return "without a secret of the target (controller_secret_file)";
+	if (vol->has_tls && !is->has_tls)
+		return "without TLS (tls)";
+	if (vol->has_header_digest || vol->has_data_digest)
+		return "and whether with digests (header_digest, data_digest) no kernel says";
+	return NULL;
+}
+
+static bool is_protection_asked(const struct fm_volume *vol)
+{
+	return vol->secret_file[0] || vol->controller_secret_file[0] || vol->has_tls || vol->has_header_digest || vol->has_data_digest;
+}
+
+/* What this node has connected was connected as configured. NULL: every controller may be used. */
+static const char *unfit_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX])
+{
+	const struct fm_supervisor *sup = v->sup;
+
+	for (unsigned i = 0; is_protection_asked(v->volume) && i < sup->inv->controller_count; i++) {
+		const struct fm_inv_controller *c = &sup->inv->controllers[i];
+		struct fm_inv_settings settings;
+		const char *lack;
+
+		if (strcmp(c->subsysnqn, v->volume->subsystem) != 0 || fm_owned_find(&sup->owned, c))
+			continue;
+		sup->world->read_settings(sup->world->ctx, c->name, &settings);
+		lack = lack_of(v->volume, &settings);
+		if (!lack)
+			continue;
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, and "
+			       "fmove-nvmed connects it as configured", c->name, lack, c->name);
+		return why;
+	}
+	return NULL;
+}
+
 static void view_make(const struct fm_supervised *v, struct view *view)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -161,6 +203,7 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.address_count = count;
 	view->pv.is_held = view->is_held;
 	view->pv.is_writable = fm_supervised_is_writable(v);
+	view->pv.unfit_why = unfit_why(v, view->unfit_why);
 	view->pv.leave_why = fm_supervised_leave_why(v, view->leave_why);
 	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
 	view_owned(v, view);

@@ -244,6 +244,7 @@ static void test_discovery(void)
 /* While it connects the kernel has no subsystem for it, and prints a pointer that leads nowhere. */
 static void test_connecting(void)
 {
+	struct fm_inv_settings settings;
 	struct fm_inventory *inv;
 	const struct fm_inv_controller *c;
 
@@ -255,6 +256,8 @@ static void test_connecting(void)
 	tree_attr(FABRICS "/nvme0", "fast_io_fail_tmo", "30");
 	tree_attr(FABRICS "/nvme0", "reconnect_delay", "-1");
 	tree_attr(FABRICS "/nvme0", "kato", "soon");
+	tree_attr(FABRICS "/nvme0", "dhchap_secret", "DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:");
+	tree_attr(FABRICS "/nvme0", "dhchap_ctrl_secret", "none");
 	tree_attr(FABRICS "/nvme0", "queue_count", "99999999999999999999");
 	inv = inventory();
 	CU_ASSERT_EQUAL_FATAL(inv->controller_count, 1);
@@ -263,6 +266,8 @@ static void test_connecting(void)
 	CU_ASSERT_STRING_EQUAL(c->subsysnqn, "");
 	CU_ASSERT_EQUAL(c->cntlid, 65535);
 	check_settings("nvme0", FM_INVENTORY_UNKNOWN, FM_INVENTORY_UNKNOWN, FM_INVENTORY_OFF, FM_INVENTORY_OFF, 30);
+	fm_inventory_settings(tree_root, "nvme0", &settings);
+	CU_ASSERT_TRUE(settings.has_secret && !settings.has_controller_secret && !settings.has_tls);
 	CU_ASSERT_EQUAL(c->subsystem, -1);
 	fm_inventory_free(inv);
 	tree_free();

@@ -109,6 +109,7 @@ static struct sim {
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
 	bool has_no_mmp;
+	bool has_secret, has_tls;	/* what somebody else has connected with */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
 	bool is_save_broken;
@@ -313,7 +314,8 @@ static void world_settings(void *ctx, const char *controller, struct fm_inv_sett
 	(void)ctx;
 	(void)controller;
 	*out = (struct fm_inv_settings){ .queue_count = 3, .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 30,
-					 .fast_io_fail_s = FM_INVENTORY_OFF };
+					 .fast_io_fail_s = FM_INVENTORY_OFF, .has_secret = sim.has_secret, .has_controller_secret =
+					 sim.has_secret, .has_tls = sim.has_tls };
 }
 
 static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
@@ -1561,6 +1563,38 @@ static void test_foreign(void)
 	is_state(0, "down");
 	CU_ASSERT_EQUAL(controllers(), 1);
 	end();
+}
+
+/* Nor is what others connected without what the configuration asks for; what this node has connected is as configured. */
+static void test_foreign_unfit(void)
+{
+	static const char *const says[] = { "without a secret (secret_file)", "without TLS", "whether with digests" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		begin(1);
+		sim.volume[0].secret_file = i == 0 ? "/etc/fmove/secret" : "";
+		sim.volume[0].has_tls = i == 1;
+		sim.volume[0].has_data_digest = i == 2;
+		make_controller(0, 0)->is_foreign = true;
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "refused");
+		CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), says[i]));
+		CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "nvme disconnect -d nvme0"));
+		CU_ASSERT_EQUAL(sim.connects + sim.mounts, 0);
+		sim.has_secret = i == 0;
+		sim.has_tls = i == 1;
+		if (i == 2)
+			remove_controller(&sim.controller[0]);
+		run_for(20 * S);
+		is_state(0, "mounted");
+		CU_ASSERT_EQUAL(sim.connects, i == 2);
+		kill_supervisor(false);
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "mounted");
+		end();
+	}
 }
 
 static void test_down_while_connecting(void)
@@ -3095,6 +3129,7 @@ int main(void)
 		{ "after a restart it adopts, and knows its own and the wishes", test_restart },
 		{ "killed while connecting, it finds what it made", test_killed_while_connecting },
 		{ "what others connected is used and left", test_foreign },
+		{ "but not without the secret, TLS or digest that are configured", test_foreign_unfit },
 		{ "a wish for down while connecting", test_down_while_connecting },
 		{ "two paths: degraded with one; one less after a reload", test_two_paths },
 		{ "names are looked up, and what was known is kept", test_names },
