@@ -124,8 +124,8 @@ static const char *check_all(const struct fm_nvmed_request *r)
 /* To whom the volume belongs that a person takes. */
 static void warn_of_loss(const char *whom)
 {
-	fm_say("warning: if %s is running and writes to a volume that this node writes to, the file system is destroyed, and all that is in it "
-	       "is lost: see that it is off", whom);
+	fm_say("warning: if %s is running and writes to a volume that this node writes to, the file system is destroyed, and all that "
+	       "is in it is lost: see that it is off", whom);
 }
 
 static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)

@@ -103,7 +103,8 @@ const struct fm_cmd fm_cmds[] = {
 	  false, fm_cmd_nvme_unseal },
 	{ "nvme forget", "NODE", "Do not wait for a node that is off for good.",
 	  "What it said keeps no volume of this node's away any more, until it speaks. If it is running all the same and writes, the "
-	  "file system is destroyed. It is remembered over boots, and ends when the writer of a volume is another one or the volume is unsealed.",
+	  "file system is destroyed. It is remembered over boots, and ends when the writer of a volume is another one or the volume is "
+	  "unsealed.",
 	  fm_opts_nvme_forget, false, fm_cmd_nvme_forget },
 	{ "nvme status", "[VOLUME]", "Show all that is known of a volume, or of each.", NULL, fm_opts_nvme_status,
 	  false, fm_cmd_nvme_status },

@@ -56,7 +56,7 @@ struct fm_volume_said {
 	bool is_mounted;		/* or about to be */
 	bool is_read_write;
 	bool is_sealed;			/* by that node, its writer */
-	uint64_t epoch;			/* the writer: of its last seal or unseal; others: the highest that it has heard of; 0: none */
+	uint64_t epoch;			/* the writer: of its last seal or unseal; others: the highest they have heard of; 0: none */
 };
 
 /* What this node says of its own. read() must not block; *out is malloc()ed. -ENOENT: nobody supervises volumes here. */

@@ -109,8 +109,8 @@ static bool is_waiting_for(const struct fm_guard_facts *f, const struct fm_guard
 static bool is_silent_peer_against(const struct fm_guard_facts *f, const struct fm_guard_peer *p, struct fm_guard_answer *answer)
 {
 	if (p->is_mounted && p->is_read_write)
-		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; if that machine "
-			      "is off for good: fmove nvme forget %s", p->node, p->node);
+		return refuse(answer, "%s had it mounted read-write when it answered last, and does not answer now: wait for it; if that "
+			      "machine is off for good: fmove nvme forget %s", p->node, p->node);
 	if (p->is_mounted && is_writable(f))
 		return refuse(answer, "%s had it mounted read-only when it answered last, and does not answer now: it would not see what is "
 			      "written, but a mixture of old and new; wait for it, say fmove nvme unseal --force %s if nobody reads there, "
@@ -171,8 +171,8 @@ static bool is_not_sealed(const struct fm_guard_facts *f, struct fm_guard_answer
 	if (f->has_heard)
 		return refuse(answer, "\"%s\" is not sealed, %s may write to it; there, when it has written: fmove nvme seal %s", v->name,
 			      v->writer, v->name);
-	refuse(answer, "waits for the word of %s whether \"%s\" is sealed: fmoved must run on both nodes, with the other one as a peer", v->writer,
-	       v->name);
+	refuse(answer, "waits for the word of %s whether \"%s\" is sealed: fmoved must run on both nodes, with the other one as a peer",
+	       v->writer, v->name);
 	wait_for(f, answer, v->writer);
 	return true;
 }
@@ -307,18 +307,19 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 
 	list_missing(f, answer, names, sizeof(names));
 	if (answer->waits_count == 0)
-		refuse(answer, "waits to hear from fmoved which other nodes there are (%s); if no other node reaches this volume, say nodes = [ ] "
-		       "for it; or, once: fmove nvme up --force %s", f->peers_why, volume);
+		refuse(answer, "waits to hear from fmoved which other nodes there are (%s); if no other node reaches this volume, say "
+		       "nodes = [ ] for it; or, once: fmove nvme up --force %s", f->peers_why, volume);
 	else
 		refuse(answer, "waits for the word of %s that nobody %s there; if that machine is off: fmove nvme up --force %s, once, or "
-		       "fmove nvme forget %s, for good", names, f->volume->mode == FM_VOLUME_SHARED_READ ? "has it mounted" : "writes to it", volume,
+		       "fmove nvme forget %s, for good", names,
+		       f->volume->mode == FM_VOLUME_SHARED_READ ? "has it mounted" : "writes to it", volume,
 		       f->peers[answer->waits_for[0]].node);
 	answer->verdict = FM_GUARD_WAITING;
 }
 
 /*
- * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it. Whether the target reserves it for this node turns out only when it is asked to,
- * between the guard and the mount.
+ * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it.
+ * Whether the target reserves it for this node turns out only when it is asked to, between the guard and the mount.
  */
 static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {

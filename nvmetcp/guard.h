@@ -36,7 +36,7 @@ struct fm_guard_peer {
 	const char *silent_why;		/* why it does not answer now: the rest is what it said last; "": it does */
 	bool counts;			/* it may reach the volume: its word is waited for */
 	bool has_answered;		/* since this node has told its peers what its configuration says now */
-	bool names_it;			/* it has said what stands here, now or before; else it knows no such volume, if it has answered */
+	bool names_it;			/* it has said what stands here; else, if it has answered, it knows no such volume */
 	uint64_t number;		/* the highest of a seal or an unseal that it has heard of; with names_it */
 	bool is_forgotten;		/* a person says that it is off for good: nothing of it counts */
 };

@@ -155,12 +155,12 @@ int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before)
 {
 	int ret = 0;
 
-	for (unsigned i = 0; ret == 0 && i < before->volume_count && peers->volume_count < FM_PEERS_VOLUMES_MAX; i++) {
+	for (unsigned i = 0; ret == 0 && i < before->volume_count; i++) {
 		struct fm_peer_volume v = before->volumes[i];
 
 		v.is_stale = true;
 		if (fm_peers_are_silent(peers, v.node))
-			ret = add_volume(peers, &v);
+			ret = peers->volume_count < FM_PEERS_VOLUMES_MAX ? add_volume(peers, &v) : -E2BIG;
 	}
 	return ret;
 }

@@ -49,7 +49,10 @@ struct fm_peers {
  */
 int fm_peers_add(struct fm_peers *peers, const json_t *event);
 
-/* Of nodes that do not answer now, also of those that are not listed, what they said before is kept, as stale. -ENOMEM: some of it is lost. */
+/*
+ * Of nodes that do not answer now, also of those that are not listed, what they said before is kept, as stale. -ENOMEM,
+ * -E2BIG: some of it is lost.
+ */
 int fm_peers_keep(struct fm_peers *peers, const struct fm_peers *before);
 
 /*

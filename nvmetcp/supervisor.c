@@ -179,8 +179,8 @@ static const char *unfit_why(const struct fm_supervised *v, char why[static FM_P
 		lack = lack_of(v->volume, &settings);
 		if (!lack)
 			continue;
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, and "
-			       "fmove-nvmed connects it as configured", c->name, lack, c->name);
+		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, "
+			       "and fmove-nvmed connects it as configured", c->name, lack, c->name);
 		return why;
 	}
 	return NULL;

@@ -139,9 +139,9 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers);
 int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed, bool is_forced, struct fm_err *err);
 
 /*
- * That node is off for good: it counts no more, in all volumes that are configured, until it speaks, or the writer or the seal of the
- * volume changes. Survives a restart. -ENOENT: it was never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not published; or it
- * cannot be written down.
+ * That node is off for good: it counts no more, in all volumes that are configured, until it speaks, or the writer or the seal of
+ * the volume changes. Survives a restart. -ENOENT: it was never a peer; -EBUSY: it answers; -EAGAIN: what this node says is not
+ * published; or it cannot be written down.
  */
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two nodes that both have a volume read-write. None of the guard's rules lets it come to that; a person does, with mount(8), force, or a
- * node that was forgotten and is not dead. Nobody else notices before the file system is destroyed, so it is said at once and again every minute.
+ * Two nodes that both have a volume read-write. None of the guard's rules lets it come to that; a person does, with mount(8),
+ * force, or a node that was forgotten and is not dead. Nobody else notices before the file system is destroyed, so it is said at
+ * once and again every minute.
  *
- * A peer is believed when it has said so twice: "about to be mounted" looks the same, and is over by then. The plan unmounts what this node
- * has read-write and is not the writer of, as soon as no file is open on it.
+ * A peer is believed when it has said so twice: "about to be mounted" looks the same, and is over by then. The plan unmounts what
+ * this node has read-write and is not the writer of, as soon as no file is open on it.
  */
 #include <stdio.h>
 #include <string.h>

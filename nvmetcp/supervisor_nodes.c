@@ -126,18 +126,6 @@ static void drop_word(struct fm_supervisor *sup, const char *node)
 		drop_reader(fm_container_of(at, struct fm_supervised, link), node);
 }
 
-static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
-{
-	if (!json_object_get(sup->nodes.entries, node))
-		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one", node);
-	if (!fm_peers_silent_why(&sup->peers, node)[0])
-		return fm_err_set(err, -EBUSY, "%.64s answers: what it says counts; take its volumes down there", node);
-	/* Should it come back, it must not act upon what this node said before. */
-	if (!sup->host_nqn || fm_supervisor_publish(sup) < 0)
-		return fm_err_set(err, -EAGAIN, "what this node says of its volumes cannot be published now: try again");
-	return 0;
-}
-
 /* It may speak again, or is waited for by name. */
 static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 {
@@ -147,7 +135,19 @@ static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 		if (v->volume->has_nodes && fm_supervised_counts(v, node))
 			return true;
 	}
-	return sup->peers.why[0] || fm_peers_are_listed(&sup->peers, node);
+	return fm_peers_are_listed(&sup->peers, node) || (sup->peers.why[0] && json_object_get(sup->nodes.entries, node));
+}
+
+static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
+{
+	if (!json_object_get(sup->nodes.entries, node) && !is_to_be_known(sup, node))
+		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one", node);
+	if (!fm_peers_silent_why(&sup->peers, node)[0])
+		return fm_err_set(err, -EBUSY, "%.64s answers: what it says counts; take its volumes down there", node);
+	/* Should it come back, it must not act upon what this node said before. */
+	if (!sup->host_nqn || fm_supervisor_publish(sup) < 0)
+		return fm_err_set(err, -EAGAIN, "what this node says of its volumes cannot be published now: try again");
+	return 0;
 }
 
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
@@ -158,12 +158,15 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 	if (ret < 0)
 		return ret;
 	before = json_incref(json_object_get(sup->nodes.entries, node));
-	ret = is_to_be_known(sup, node) ? json_object_set_new(sup->nodes.entries, node, everything(sup)) : json_object_del(sup->nodes.entries, node);
+	ret = is_to_be_known(sup, node) ? json_object_set_new(sup->nodes.entries, node, everything(sup)) :
+					  json_object_del(sup->nodes.entries, node);
 	sup->nodes.is_in_doubt = true;
 	if (ret == 0)
 		ret = fm_supervisor_save_nodes(sup);
-	if (ret < 0)
+	if (ret < 0 && before)
 		(void)json_object_set(sup->nodes.entries, node, before);
+	else if (ret < 0)
+		(void)json_object_del(sup->nodes.entries, node);
 	json_decref(before);
 	if (ret < 0)
 		return fm_err_set(err, -EIO, "it cannot be written down, the log says why; nothing is changed");
@@ -234,10 +237,15 @@ bool fm_supervisor_answers_begin(struct fm_supervisor *sup)
 	return is_to_ask;
 }
 
-void fm_supervised_drop_answers(struct fm_supervised *v)
+void fm_supervised_void_answers(struct fm_supervised *v)
 {
 	json_decref(v->answered);
 	v->answered = NULL;
+}
+
+void fm_supervised_drop_answers(struct fm_supervised *v)
+{
+	fm_supervised_void_answers(v);
 	v->answers_from = 0;
 	fm_supervised_end_forgetting(v);
 }

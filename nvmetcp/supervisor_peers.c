@@ -326,9 +326,12 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	const struct fm_peers *peers = &v->sup->peers;
 	uint64_t number = 0;
 
-	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (peers->volumes[i].epoch > number && peers->volumes[i].epoch < EPOCH_MAX && fm_supervised_is_meant(v, &peers->volumes[i]))
-			number = peers->volumes[i].epoch;
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (p->epoch > number && p->epoch < EPOCH_MAX && fm_supervised_is_meant(v, p))
+			number = p->epoch;
+	}
 	return number;
 }
 
@@ -412,6 +415,14 @@ static void answer_waiting(struct fm_supervisor *sup)
 	}
 }
 
+static void void_all(struct fm_supervisor *sup)
+{
+	fm_log_warn("what some peers said before is lost, for want of memory or because it is too much: each must answer once more before "
+		    "a volume is written that nothing else protects");
+	fm_list_each(at, next, &sup->volumes)
+		fm_supervised_void_answers(fm_container_of(at, struct fm_supervised, link));
+}
+
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 {
 	bool is_new, is_alarmed = false;
@@ -423,7 +434,7 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 		return;
 	}
 	if (fm_peers_keep(peers, &sup->peers) < 0)
-		fm_log_warn("no memory for what peers said before");
+		void_all(sup);
 	is_new = !fm_peers_are_equal(peers, &sup->peers);
 	fm_peers_clear(&sup->peers);
 	sup->peers = *peers;
@@ -503,8 +514,8 @@ void fm_supervised_settle_number(struct fm_supervised *v)
 	}
 	v->has_number = true;
 	fm_supervised_drop_answers(v);
-	fm_log_info("volume %s: whether it was ever sealed is not known here: epoch %" PRIu64 " begins, and each node must say that it has nothing "
-		    "older", v->volume->name, v->epoch);
+	fm_log_info("volume %s: whether it was ever sealed is not known here: epoch %" PRIu64 " begins, and each node must say that it has "
+		    "nothing older", v->volume->name, v->epoch);
 }
 
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)

@@ -2,7 +2,8 @@
 /*
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
- * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write, supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write,
+ * supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -154,13 +155,13 @@ struct fm_supervised {
 	enum fm_seal seal;		/* sealed.json; the writer's */
 	bool is_written;		/* ... WANTED: it was mounted read-write here when that was said, so nobody else wrote */
 	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
-	uint64_t epoch;			/* the highest number of a seal or an unseal that this node has made, or heard of its writer */
+	uint64_t epoch;			/* the highest number of a seal or an unseal that this node made, or heard of its writer */
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
 
 	bool is_said_mounted;		/* peers can read that it is */
-	uint64_t hears_from;		/* a reader: the first of the supervisor's asks whose answer lets it mount what is sealed; 0: none yet */
+	uint64_t hears_from;		/* a reader: the first of the asks whose answer lets it mount what is sealed; 0: none yet */
 	bool is_heard_now;		/* the writer has answered such a one */
 
 	/* Of supervisor_alarm.c: */
@@ -348,6 +349,8 @@ void fm_supervised_check_forgetting(struct fm_supervised *v);
 bool fm_supervisor_note_nodes(struct fm_supervisor *sup);
 /* All that this node says can be read: what is asked for from now on is said by who may know it. Whether that is to be done now. */
 bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
+/* What somebody said is lost, which may forbid it: each must be heard once more. */
+void fm_supervised_void_answers(struct fm_supervised *v);
 /* Something else is configured: what was heard permits nothing more. */
 void fm_supervised_drop_answers(struct fm_supervised *v);
 

@@ -48,7 +48,8 @@ static void say_status(struct fm_nvmed *n)
 
 	if (count.refused || stuck)
 		(void)snprintf(more, sizeof(more), ", %u refused, %u calls hang", count.refused, stuck);
-	(void)snprintf(text, sizeof(text), "%s%u of %u volumes as wanted%s", count.alarms ? "ALARM: two nodes write to one volume; " : "", count.as_wanted, count.volumes, more);
+	(void)snprintf(text, sizeof(text), "%s%u of %u volumes as wanted%s",
+		       count.alarms ? "ALARM: two nodes write to one volume; " : "", count.as_wanted, count.volumes, more);
 	if (strcmp(text, n->status) == 0)
 		return;
 	memcpy(n->status, text, sizeof(text));

@@ -3016,8 +3016,15 @@ static void test_who_counts(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_waiting_for("n3");
+	/* Who is named and was never a peer can be forgotten as well. */
+	CU_ASSERT_EQUAL(forget("n3"), 0);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
 	sim.volume[0].node_count = 1;
 	set_config();
+	wish(0, FM_WANT_UP, false);
 	run_for(20 * S);
 	is_state(0, "mounted");
 	end();
