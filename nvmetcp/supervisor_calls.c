@@ -294,6 +294,8 @@ static void mount_refused(struct fm_supervised *v, const char *why)
 /* No error: it lifts by itself. */
 static void mount_waits(struct fm_supervised *v, const char *why)
 {
+	if (!v->is_refused || !v->is_waiting || strcmp(v->refusal, why) != 0)
+		fm_log_info("volume %s: not mounted yet: %s", v->volume->name, why);
 	fm_supervised_worked(v);
 	v->is_waiting = true;
 	hold_refused(v, why);

@@ -308,7 +308,7 @@ static bool hear_writer(struct fm_supervised *v)
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
 		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
-		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch)
+		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || p->epoch >= EPOCH_MAX)
 			continue;
 		is_new = is_new || (is_now && !v->is_heard_now);
 		v->is_heard_now = v->is_heard_now || is_now;

@@ -106,6 +106,7 @@ static struct sim {
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer */
 	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
+	bool is_epoch_huge;		/* the numbers that n2 says */
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
 	bool has_no_mmp;
@@ -853,10 +854,10 @@ static void peers_answer(void)
 		const struct peer_word *p = &sim.peer[v];
 
 		if (p->writer)
-			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[v], "subsystem",
+			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", names[v], "subsystem",
 								 nqns[v], "wwid", "", "writer", p->writer, "mounted", p->is_mounted,
 								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
-								 epoch_of_n2(v)));
+								 (json_int_t)(sim.is_epoch_huge ? INT64_C(1) << 60 : epoch_of_n2(v))));
 	}
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
@@ -2628,6 +2629,12 @@ static void test_reader(void)
 	run_for(20 * S);
 	is_mounted_as(false, 2);
 	CU_ASSERT_EQUAL(published_epoch(0), 2);
+	/* Nor one after which there would be none. */
+	n2_says(true, true, 2);
+	sim.is_epoch_huge = true;
+	run_for(20 * S);
+	is_mounted_as(false, 2);
+	sim.is_epoch_huge = false;
 	/* It was to be written to, and what became of it nobody says. */
 	n2_says(true, false, 3);
 	run_for(20 * S);
