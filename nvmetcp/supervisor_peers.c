@@ -122,6 +122,12 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 
 /* ---- what this node says ---- */
 
+/* Allowed, and under way: that another writer is configured meanwhile does not end it. */
+static bool is_writing_begun(const struct fm_supervised *v)
+{
+	return (v->call == FM_CALL_PREPARE || v->call == FM_CALL_MOUNT) && v->how.verdict == FM_GUARD_READ_WRITE;
+}
+
 /* Of its device, wherever and by whomever. */
 static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
@@ -129,7 +135,8 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 	const struct fm_mount *m = NULL;
 
 	word->is_mounted = v->is_announced;
-	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write);
+	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write ||
+						  is_writing_begun(v));
 	if (!ns)
 		return;
 	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {

@@ -2722,6 +2722,24 @@ static void test_stuck_mount(void)
 	end();
 }
 
+/* A mount that is under way stays one to write, whom ever the configuration names as the writer by now. */
+static void test_other_writer_while_mounting(void)
+{
+	begin(1);
+	start_supervisor();
+	run_until("mount");
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.volume[0].writer = "n2";
+	set_config();
+	settle();
+	CU_ASSERT_TRUE(is_under_way("mount"));
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+}
+
 static void test_other_writer(void)
 {
 	begin(1);
@@ -3173,6 +3191,7 @@ int main(void)
 		{ "killed at any moment of a seal, it can be written again", test_target_killed },
 		{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 		{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
+		{ "another writer is configured while it is mounted: peers hear of it", test_other_writer_while_mounting },
 		{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },
 		{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
 		{ "without a protection a node's word is waited for, and lifts it", test_waiting },
