@@ -113,10 +113,10 @@ struct fm_wire_str {
 /*
  * HELLO: first message of either side.
  *   4  4 magic   8  2 version_min   10  2 version_max   12 16 boot_id   28 - name (string, 1 .. FM_WIRE_NAME_MAX)
- *   - 8 session
+ *   - 8 session   2 tcp_conns   2 rdma_conns: all three may be missing, which means 0
  * The highest version that both know is spoken; without one the connection ends with BYE. What is behind the last field is
  * ignored, so that later versions can add to it. session: what the dialler calls this session in RESUME; of the acceptor anything but
- * 0. 0, or not there: the sender knows neither RECEIVED nor RESUME.
+ * 0. 0: the sender knows neither RECEIVED nor RESUME.
  */
 struct fm_wire_hello {
 	uint16_t version_min;
@@ -124,6 +124,8 @@ struct fm_wire_hello {
 	uint8_t boot_id[16];		/* random at start: tells a restarted node from a second connection */
 	struct fm_wire_str name;
 	uint64_t session;
+	uint16_t tcp_conns;		/* what the sender has at most on one rail; 0: it does not say */
+	uint16_t rdma_conns;
 };
 
 /*

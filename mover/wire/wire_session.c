@@ -15,8 +15,11 @@ static void put_hello(struct fm_writer *w, const struct fm_wire_msg *m)
 	fm_put_le16(w, m->hello.version_max);
 	fm_put_bytes(w, m->hello.boot_id, sizeof(m->hello.boot_id));
 	fm_wire_put_str(w, &m->hello.name);
-	if (m->hello.session)
+	if (m->hello.session || m->hello.tcp_conns || m->hello.rdma_conns) {
 		fm_put_le64(w, m->hello.session);
+		fm_put_le16(w, m->hello.tcp_conns);
+		fm_put_le16(w, m->hello.rdma_conns);
+	}
 }
 
 static int get_hello(struct fm_reader *r, struct fm_wire_msg *m)
@@ -27,7 +30,12 @@ static int get_hello(struct fm_reader *r, struct fm_wire_msg *m)
 	m->hello.version_max = fm_get_le16(r);
 	fm_get_bytes(r, m->hello.boot_id, sizeof(m->hello.boot_id));
 	fm_wire_get_str(r, &m->hello.name);
-	m->hello.session = fm_reader_left(r) > 0 ? fm_get_le64(r) : 0;	/* earlier versions had none */
+	m->hello.session = m->hello.tcp_conns = m->hello.rdma_conns = 0;
+	if (fm_reader_left(r) > 0) {		/* older nodes end with the name */
+		m->hello.session = fm_get_le64(r);
+		m->hello.tcp_conns = fm_get_le16(r);
+		m->hello.rdma_conns = fm_get_le16(r);
+	}
 	return magic == FM_WIRE_MAGIC ? 0 : -EPROTO;
 }
 

@@ -265,7 +265,8 @@ static void say_hello(struct fm_ctl *c, uint8_t boot, uint64_t number)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
 
-	m.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { boot }, fm_wire_str("b"), number };
+	m.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { boot },
+					  .name = fm_wire_str("b"), .session = number };
 	say(c, &m);
 }
 

@@ -375,7 +375,7 @@ static void reconnect(void)
 	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
 	again = (struct fm_ctl){ 0 };
 	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &again, key, &ctl_events, &ctl_ctx));
-	hello.hello = (struct fm_wire_hello){ FM_WIRE_VERSION, FM_WIRE_VERSION, { 7 }, fm_wire_str("b"), 0 };
+	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 }, .name = fm_wire_str("b") };
 	say_at_once(&hello);
 	CU_ASSERT_FALSE(again.is_closed);
 }

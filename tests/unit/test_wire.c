@@ -30,7 +30,8 @@ struct golden {
 
 static void make_hello(struct fm_wire_msg *m)
 {
-	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1"), .session = 7 };
+	m->hello = (struct fm_wire_hello){ .version_min = 1, .version_max = 2, .name = fm_wire_str("n1"), .session = 7,
+					   .tcp_conns = 16, .rdma_conns = 2 };
 	for (unsigned i = 0; i < 16; i++)
 		m->hello.boot_id[i] = (uint8_t)(0xa0 + i);
 }
@@ -309,7 +310,7 @@ static void make_resume(struct fm_wire_msg *m)
 
 static const struct golden goldens[] = {
 	{ FM_WIRE_HELLO, make_hello,
-	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31 0700000000000000" },
+	  "0100 0000 464d4f56 0100 0200 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf 0200 6e31 0700000000000000 1000 0200" },
 	{ FM_WIRE_ADDRS, make_addrs,
 	  "0200 0000 2f1d 0000 0200"
 	  "04 1e 01 18 400d0300 0a000001000000000000000000000000 0a00 726f6365703173306630"
@@ -453,17 +454,37 @@ static void test_decoded_values(void)
 	CU_ASSERT_EQUAL(msg_out.addrs.addr[1].address[15], 7);
 }
 
+#define HELLO_NAME_END 32	/* of the golden one */
+
 static void test_truncated(void)
 {
 	for (size_t i = 0; i < GOLDENS; i++) {
 		uint8_t bytes[BYTES_MAX];
 		size_t len = from_hex(goldens[i].hex, bytes);
 
-		/* An earlier version's HELLO ends with its name. */
-		for (size_t cut = 0; cut < len; cut++)
-			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out),
-					goldens[i].type == FM_WIRE_HELLO && cut + 8 == len ? 0 : -EBADMSG);
+		for (size_t cut = 0; cut < len; cut++) {
+			int want = goldens[i].type == FM_WIRE_HELLO && cut == HELLO_NAME_END ? 0 : -EBADMSG;
+
+			CU_ASSERT_EQUAL(decode_exact(bytes, cut, &msg_out), want);
+		}
 	}
+}
+
+/* Goal: a HELLO of an older node, which ends with the name, and one of a newer node are understood. */
+static void test_hello_conns(void)
+{
+	static uint8_t again[FM_WIRE_MSG_MAX];
+	uint8_t bytes[BYTES_MAX];
+	size_t len = golden_bytes(FM_WIRE_HELLO, bytes);
+
+	for (size_t at = HELLO_NAME_END; at <= len; at += len - HELLO_NAME_END) {
+		CU_ASSERT_EQUAL_FATAL(decode_exact(bytes, at, &msg_out), 0);
+		CU_ASSERT_EQUAL(msg_out.hello.tcp_conns, at == len ? 16 : 0);
+		CU_ASSERT_EQUAL(msg_out.hello.rdma_conns, at == len ? 2 : 0);
+	}
+	CU_ASSERT_EQUAL_FATAL(fm_wire_decode(bytes, HELLO_NAME_END, &msg_out), 0);
+	CU_ASSERT_EQUAL(fm_wire_encode(&msg_out, again), HELLO_NAME_END);
+	CU_ASSERT_EQUAL(memcmp(again, bytes, HELLO_NAME_END), 0);
 }
 
 static void test_trailing(void)
@@ -795,7 +816,7 @@ static uint32_t random_u32(void)
 	return (uint32_t)(random_state >> 32);
 }
 
-/* What is accepted means exactly its bytes: written again it is the same (HELLO: but for what is behind the name). */
+/* What is accepted means exactly its bytes: written again it is the same (HELLO: but for what is behind its last field). */
 static void check_accepted(const uint8_t *bytes, size_t len)
 {
 	size_t again;
@@ -873,6 +894,7 @@ static const struct fm_test tests[] = {
 	{ "every control message has its golden bytes, both ways", test_golden },
 	{ "decoded fields hold what the bytes say", test_decoded_values },
 	{ "every truncation of every message is refused", test_truncated },
+	{ "a HELLO without numbers of connections is an older node's", test_hello_conns },
 	{ "bytes behind a message are refused, behind a HELLO ignored", test_trailing },
 	{ "every range, flag and zero of every message is checked", test_ranges },
 	{ "strings may have their maximum and not a byte more", test_string_lengths },
