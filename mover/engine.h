@@ -99,8 +99,9 @@ struct fm_engine_opts {
 	unsigned lanes;				/* 1 .. FM_LANES_MAX */
 	uint32_t chunk_bytes;			/* power of two, 4 KiB .. 64 MiB; also the size of a slot */
 	uint32_t slab_bytes;			/* multiple of chunk_bytes, at most 64 chunks */
-	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8 */
-	unsigned tcp_conns;			/* connections per rail, 1 .. 16 */
+	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8; if the peer has fewer, so many */
+	unsigned tcp_conns;			/* connections per rail, 1 .. 16; the same */
+	bool is_link_counted;			/* fewer TCP connections over a slow link (mover/tuning.h) */
 	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
 	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */
 	bool is_unchecked;			/* measuring only: no CRC is computed or checked, no journal kept */

@@ -16,6 +16,7 @@
 #include "mover/flow.h"
 #include "mover/job.h"
 #include "mover/session.h"
+#include "mover/tuning.h"
 
 #define LINGERING_MAX 32		/* connections that are gone, whose I/O is not */
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
@@ -34,10 +35,6 @@
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
 /* How long after the session came up a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
-/*
- * A TCP rail with less than this share of the fastest one's speed is left alone: it would carry the last chunks late.
- */
-#define SLOWEST_SHARE 4
 
 static struct fm_net *net_of(const struct fm_session *s)
 {
@@ -178,6 +175,8 @@ static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_ad
 		if (rail->is_gone)
 			come_back(rail, fm_engine_now(s->engine));
 		rail->is_listed = true;		/* it was there already, with what is known of it */
+		rail->local.speed_mbps = local->speed_mbps;
+		rail->remote.speed_mbps = remote->speed_mbps;
 		return;
 	}
 	if (rail == &r->rail[r->count])
@@ -221,6 +220,21 @@ static uint32_t fastest(const struct fm_addr *local, size_t n)
 	return best;
 }
 
+/* The ends of the control connection are bare addresses: their speeds stand in the lists of both nodes. */
+static void find_speeds(const struct fm_rails *r, const struct fm_addr *mine, size_t n, struct fm_addr *local, struct fm_addr *remote)
+{
+	struct fm_addr theirs;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_same_ip(&mine[i], local))
+			local->speed_mbps = mine[i].speed_mbps;
+	for (unsigned i = 0; i < r->remote.count; i++) {
+		from_wire(&r->remote.addr[i], &theirs);
+		if (is_same_ip(&theirs, remote))
+			remote->speed_mbps = theirs.speed_mbps;
+	}
+}
+
 /*
  * The way of the control connection works; beside it, whatever shares a subnet and is not much slower than the best.
  */
@@ -231,11 +245,12 @@ static void add_tcp(struct fm_session *s, const struct fm_addr *local, size_t n)
 	uint32_t best = fastest(local, n);
 
 	net_of(s)->ops->ctl_addrs(fm_line_ctl(s), &ctl_local, &ctl_remote);
+	find_speeds(r, local, n, &ctl_local, &ctl_remote);
 	add_rail(s, FM_KIND_TCP, &ctl_local, &ctl_remote);
 	if (fm_network_is_loopback(&ctl_remote.sa))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		if (is_same_port(&local[i], &ctl_local) || (local[i].speed_mbps && local[i].speed_mbps < best / SLOWEST_SHARE))
+		if (is_same_port(&local[i], &ctl_local) || (local[i].speed_mbps && local[i].speed_mbps < best / FM_SLOWEST_SHARE))
 			continue;
 		for (unsigned j = 0; j < r->remote.count; j++) {
 			from_wire(&r->remote.addr[j], &remote);
@@ -477,11 +492,28 @@ struct dial {
 	unsigned renewals;		/* of the session when it began */
 };
 
+/* Of the slower end, as far as either is known. */
+static uint32_t link_mbps(const struct fm_rail *rail)
+{
+	uint32_t here = rail->local.speed_mbps, there = rail->remote.speed_mbps;
+
+	return here && (here < there || !there) ? here : there;
+}
+
+/* The smaller node has the say: more connections than it has lanes, or slabs, would only wait for each other. */
+static unsigned full(const struct fm_session *s, const struct fm_rail *rail)
+{
+	const struct fm_engine_opts *o = &s->engine->o;
+	unsigned ours = rail->kind == FM_KIND_RDMA ? o->rdma_conns : o->tcp_conns, theirs = s->conns_there[rail->kind];
+
+	if (theirs && theirs < ours)
+		ours = theirs;
+	return rail->kind == FM_KIND_TCP && o->is_link_counted ? fm_tuning_link_conns(ours, link_mbps(rail)) : ours;
+}
+
 static unsigned wanted(const struct fm_session *s, const struct fm_rail *rail)
 {
-	unsigned full = rail->kind == FM_KIND_RDMA ? s->engine->o.rdma_conns : s->engine->o.tcp_conns;
-
-	return rail->has_worked ? full : 1;	/* the first one shows whether it works */
+	return rail->has_worked ? full(s, rail) : 1;	/* the first one shows whether it works */
 }
 
 static bool has_port_in_common(const struct fm_rail *a, const struct fm_rail *b)

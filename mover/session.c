@@ -154,6 +154,8 @@ void fm_session_say_hello(struct fm_session *s)
 	memcpy(m.hello.boot_id, s->engine->boot_id, sizeof(m.hello.boot_id));
 	m.hello.name = fm_wire_str(s->engine->name);
 	m.hello.session = s->is_dialler ? s->lines.number : 1;
+	m.hello.tcp_conns = (uint16_t)s->engine->o.tcp_conns;
+	m.hello.rdma_conns = (uint16_t)s->engine->o.rdma_conns;
 	fm_session_send(s, &m);
 }
 
@@ -216,6 +218,8 @@ static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
 	s->lines.can_resume = m->session != 0;
 	if (!s->is_dialler)
 		s->lines.number = m->session;
+	s->conns_there[FM_KIND_TCP] = m->tcp_conns;
+	s->conns_there[FM_KIND_RDMA] = m->rdma_conns;
 	fm_peer_offer(s->peer, s);
 	become_up(s);
 }

@@ -33,6 +33,7 @@ struct fm_session {
 	bool is_up;			/* the peer's session */
 	bool is_closed;
 	uint8_t boot_id[16];
+	unsigned conns_there[FM_KIND_COUNT];	/* what the peer has at most on one rail; 0: it does not say */
 	uint64_t up_ns;
 	uint64_t retired_ns;		/* not 0: another one is used; ends when what was begun on it has ended */
 	uint64_t heard_ns;

@@ -65,7 +65,13 @@ static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
 static struct dial dials[DIALS_MAX];
 static unsigned dial_count, crosses_dialled, dialled;
-static struct conn *up[PORTS];
+static struct conn *up[PORTS];		/* the last one made */
+static unsigned conn_count[PORTS];
+/* What the nodes are like; begin() puts nothing of it back. */
+static enum fm_kind kind = FM_KIND_RDMA;
+static unsigned conns_here = 1, conns_there;
+static uint32_t mbps_here = 100000, mbps_there = 100000;
+static bool is_link_counted;
 
 /* ---- the clock ---- */
 
@@ -98,6 +104,7 @@ static void conn_closed(struct fm_task *task)
 {
 	struct conn *c = fm_container_of(task, struct conn, closed);
 
+	conn_count[c->port]--;
 	if (up[c->port] == c)
 		up[c->port] = NULL;
 	c->events->closed(c->ctx);
@@ -182,7 +189,7 @@ static void address(unsigned port, bool is_ipv6, unsigned host, struct fm_addr *
 {
 	char text[64];
 
-	*out = (struct fm_addr){ .prefix_len = is_ipv6 ? 64 : 24, .is_rdma = true, .speed_mbps = 100000 };
+	*out = (struct fm_addr){ .prefix_len = is_ipv6 ? 64 : 24, .is_rdma = kind == FM_KIND_RDMA, .speed_mbps = host == 1 ? mbps_here : mbps_there };
 	(void)snprintf(out->name, sizeof(out->name), "roce%u", port);
 	if (is_one_subnet && !is_ipv6)
 		(void)snprintf(text, sizeof(text), "10.0.0.%u", 10 * host + port);
@@ -210,11 +217,20 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	return n;
 }
 
-static uint16_t net_port(struct fm_net *net, enum fm_kind kind, const char **why)
+static uint16_t net_port(struct fm_net *net, enum fm_kind of, const char **why)
 {
 	(void)net;
 	*why = "a test";
-	return kind == FM_KIND_RDMA ? 7471 : 0;
+	return of == kind ? 7471 : 0;
+}
+
+/* Nothing but the addresses is known of them. */
+static void net_ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
+{
+	(void)c;
+	address(0, false, 1, local);
+	address(0, false, 2, remote);
+	local->speed_mbps = remote->speed_mbps = 0;
 }
 
 static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
@@ -247,12 +263,12 @@ static void dial_end(struct dial *d)
 	c = calloc(1, sizeof(*c));
 	assert(c);
 	c->conn.ops = &conn_ops;
-	c->info.kind = FM_KIND_RDMA;
+	c->info.kind = dial.kind;
 	c->info.note = "test";
 	c->port = (unsigned)(dial.local.name[4] - '0');
 	(void)snprintf(c->info.local, sizeof(c->info.local), "roce%u", c->port);
-	CU_ASSERT_PTR_NULL(up[c->port]);
 	up[c->port] = c;
+	CU_ASSERT_TRUE(++conn_count[c->port] <= conns_here);
 	dial.done(dial.ctx, 0, &c->conn, &err);
 }
 
@@ -267,12 +283,6 @@ static int domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err 
 static void domain_free(struct fm_domain *d)
 {
 	(void)d;
-}
-
-static void ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
-{
-	(void)c;
-	*local = *remote = (struct fm_addr){ .prefix_len = 0 };
 }
 
 /* As the contract has it: what is being dialled ends. */
@@ -291,7 +301,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_send = ctl_send,
 	.ctl_close = ctl_close,
 	.ctl_peer = ctl_peer,
-	.ctl_addrs = ctl_addrs,
+	.ctl_addrs = net_ctl_addrs,
 	.addrs = net_addrs,
 	.data_port = net_port,
 	.data_dial = net_data_dial,
@@ -346,12 +356,14 @@ static void say_addrs(unsigned port_count)
 	struct fm_addr a;
 
 	m = (struct fm_wire_msg){ .type = FM_WIRE_ADDRS };
-	m.addrs.rdma_port = 7471;
+	m.addrs.rdma_port = kind == FM_KIND_RDMA ? 7471 : 0;
+	m.addrs.tcp_port = kind == FM_KIND_TCP ? 7471 : 0;
 	for (unsigned i = 0; i < 2 * port_count; i++) {
 		struct fm_wire_addr *w = &m.addrs.addr[m.addrs.count++];
 
 		address(i / 2, i % 2, 2, &a);
-		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len, .is_rdma = true, .speed_mbps = 100000 };
+		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len, 
+						  .is_rdma = a.is_rdma, .speed_mbps = a.speed_mbps };
 		if (i % 2)
 			memcpy(w->address, &((struct sockaddr_in6 *)(void *)&a.sa)->sin6_addr, 16);
 		else
@@ -364,8 +376,8 @@ static void say_addrs(unsigned port_count)
 static void begin(unsigned port_count)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
-	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
-				    .key = { 1 } };
+	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = conns_here,
+				    .tcp_conns = conns_here, .is_link_counted = is_link_counted, .key = { 1 } };
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
 				     .arena_len = sizeof(arena) };
 	struct fm_peer_opts peer = { .name = "b", .host = "b", .port = 7471, .key = { 2 } };
@@ -389,7 +401,8 @@ static void begin(unsigned port_count)
 	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
 	ctl_events->opened(ctl_ctx);
 	hello.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { 7 },
-					      .name = fm_wire_str("b") };
+					      .name = fm_wire_str("b"), .tcp_conns = (uint16_t)conns_there,
+					      .rdma_conns = (uint16_t)conns_there };
 	say(&hello);
 	say_addrs(ports);
 }
@@ -591,11 +604,56 @@ static void test_flapping(void)
 	CU_ASSERT_TRUE(calm > 0 && flapping <= 3 * calm);
 }
 
+/* Goal: a rail has as many connections as the smaller node wants, and over a slow link fewer, unless they were set. */
+static void test_how_many(void)
+{
+	static const struct {
+		enum fm_kind kind;
+		unsigned here, there;
+		bool is_link_counted;
+		uint32_t mbps_here, mbps_there;
+		unsigned want;
+	} cases[] = {
+		{ FM_KIND_RDMA, 8, 0, true, 100000, 100000, 8 },	/* an older node does not say */
+		{ FM_KIND_RDMA, 8, 2, true, 100000, 100000, 2 },
+		{ FM_KIND_RDMA, 2, 8, true, 100000, 100000, 2 },
+		{ FM_KIND_RDMA, 8, 8, true, 1000, 1000, 8 },
+		{ FM_KIND_TCP, 16, 0, true, 0, 0, 16 },			/* speeds are not known */
+		{ FM_KIND_TCP, 16, 4, true, 0, 0, 4 },
+		{ FM_KIND_TCP, 4, 16, true, 0, 0, 4 },
+		{ FM_KIND_TCP, 16, 65535, true, 200000, 200000, 16 },
+		{ FM_KIND_TCP, 16, 8, true, 200000, 200000, 8 },
+		{ FM_KIND_TCP, 16, 16, true, 1000, 1000, 4 },
+		{ FM_KIND_TCP, 16, 16, true, 200000, 25000, 5 },	/* the slower end decides */
+		{ FM_KIND_TCP, 16, 16, true, 25000, 0, 5 },
+		{ FM_KIND_TCP, 16, 16, true, 0, 1000, 4 },
+		{ FM_KIND_TCP, 16, 2, true, 1000, 1000, 2 },
+		{ FM_KIND_TCP, 16, 16, false, 1000, 1000, 16 },		/* set */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		kind = cases[i].kind;
+		conns_here = cases[i].here;
+		conns_there = cases[i].there;
+		is_link_counted = cases[i].is_link_counted;
+		mbps_here = cases[i].mbps_here;
+		mbps_there = cases[i].mbps_there;
+		begin(1);
+		is_well = true;
+		pass(5 * FM_NS_PER_S);
+		CU_ASSERT_EQUAL(conn_count[0], cases[i].want);
+		if (conn_count[0] != cases[i].want)
+			printf("\ncase %zu: %u connections\n", i, conn_count[0]);
+		end();
+	}
+}
+
 static const struct fm_test tests[] = {
 	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
+	{ "a rail has as many connections as the smaller node and the link want", test_how_many },
 };
 FM_TEST_MAIN("rail", tests)
