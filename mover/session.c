@@ -584,6 +584,20 @@ static void flow_gone(struct fm_flow *f)
 	free_if_done(s);
 }
 
+/* The one with the fewest of the session's connections, so that it uses all processors; of several the next in turn. */
+static struct fm_lane *choose_lane(struct fm_session *s)
+{
+	struct fm_engine *e = s->engine;
+	unsigned conns[FM_LANES_MAX] = { 0 }, first = e->next_lane++, best = first % e->o.lanes;
+
+	fm_list_each(at, next, &s->flows)
+		conns[fm_container_of(at, struct fm_flow, owner_at)->lane->index]++;
+	for (unsigned i = 1; i < e->o.lanes; i++)
+		if (conns[(first + i) % e->o.lanes] < conns[best])
+			best = (first + i) % e->o.lanes;
+	return &e->lanes[best];
+}
+
 int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 {
 	struct fm_engine *e = s->engine;
@@ -598,7 +612,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	}
 	*owner = (struct flow_owner){ s, rail };
 	ret = fm_flow_new(&(struct fm_flow_opts){ .conn = conn,
-						  .lane = &e->lanes[e->next_lane++ % e->o.lanes],
+						  .lane = choose_lane(s),
 						  .link = s->link,
 						  .control = e->env.loop,
 						  .owner = owner,

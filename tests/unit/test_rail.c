@@ -69,7 +69,7 @@ static struct conn *up[PORTS];		/* the last one made */
 static unsigned conn_count[PORTS];
 /* What the nodes are like; begin() puts nothing of it back. */
 static enum fm_kind kind = FM_KIND_RDMA;
-static unsigned conns_here = 1, conns_there;
+static unsigned lanes = 1, conns_here = 1, conns_there;
 static uint32_t mbps_here = 100000, mbps_there = 100000;
 static bool is_link_counted;
 
@@ -376,7 +376,7 @@ static void say_addrs(unsigned port_count)
 static void begin(unsigned port_count)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
-	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = conns_here,
+	struct fm_engine_opts o = { .node = "a", .lanes = lanes, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = conns_here,
 				    .tcp_conns = conns_here, .is_link_counted = is_link_counted, .key = { 1 } };
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
 				     .arena_len = sizeof(arena) };
@@ -394,7 +394,8 @@ static void begin(unsigned port_count)
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &worker, NULL), 0);
 	env.loop = loop;
-	env.lane_loops[0] = loop;
+	for (unsigned i = 0; i < lanes; i++)
+		env.lane_loops[i] = loop;
 	env.worker = worker;
 	CU_ASSERT_EQUAL_FATAL(fm_engine_new(&o, &env, &engine, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &peer, NULL), 0);
@@ -648,12 +649,65 @@ static void test_how_many(void)
 	}
 }
 
+static unsigned conns_of_lane[FM_LANES_MAX];
+
+static void count_lane(void *ctx, const struct fm_rail_status *rail)
+{
+	(void)ctx;
+	if (!rail->why)
+		conns_of_lane[rail->lane]++;
+}
+
+static void skip_node(void *ctx, const struct fm_node_status *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static void skip_peer(void *ctx, const struct fm_peer_status *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static bool has_each_lane_one(void)
+{
+	static const struct fm_status_visitor visitor = { .node = skip_node, .peer = skip_peer, .rail = count_lane };
+
+	memset(conns_of_lane, 0, sizeof(conns_of_lane));
+	fm_engine_status(engine, &visitor, NULL);
+	for (unsigned i = 0; i < lanes; i++)
+		if (conns_of_lane[i] != 1)
+			return false;
+	return true;
+}
+
+/* Goal: the connections of a session are spread over all lanes, and still are when some broke and were made again. */
+static void test_lanes(void)
+{
+	kind = FM_KIND_RDMA;
+	lanes = conns_here = 4;
+	conns_there = 0;
+	begin(1);
+	is_well = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(has_each_lane_one());
+	for (unsigned i = 0; i < 5; i++) {
+		CU_ASSERT_PTR_NOT_NULL_FATAL(up[0]);
+		conn_break(up[0]);
+		pass(60 * FM_NS_PER_S);
+		CU_ASSERT_TRUE(has_each_lane_one());
+	}
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
+	{ "connections are spread over the lanes, also when some were made again", test_lanes },
 	{ "a rail has as many connections as the smaller node and the link want", test_how_many },
 };
 FM_TEST_MAIN("rail", tests)
