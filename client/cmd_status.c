@@ -60,6 +60,8 @@ static void print_node(const struct fm_json *s)
 	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"), fm_field_text(s, "version"),
 		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
 	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
+	if (*fm_field_text(s, "chosen"))	/* an older daemon does not say */
+		(void)printf("chosen  %s\n", fm_field_text(s, "chosen"));
 	(void)printf("memory  %s, %" PRIu64 " of %" PRIu64 " slabs free\n",
 		     fm_show_bytes(fm_field_u64(s, "arena_bytes"), arena), fm_field_u64(s, "slabs_free"),
 		     fm_field_u64(s, "slabs"));

@@ -13,6 +13,9 @@
 #include "config/value.h"
 #include "mover/base/err.h"
 
+#define CHUNK_MIN UINT64_C(4096)
+#define ARENA_UNIT (UINT64_C(64) << 10)	/* whole pages, whatever their size */
+
 /* "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
 static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out, size_t max)
 {
@@ -36,21 +39,55 @@ static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t i
 	return fm_err_set(err, -EINVAL, "%s: %s is not allowed; must be %s (%s)", where, is_text, rule, bound_text);
 }
 
-static int check_memory(const struct fm_config *cfg, struct fm_err *err)
+/* Of a slab without a chunk: what must divide it, so that a power of two divides it into 64 chunks at most. */
+static uint64_t least_chunk(uint64_t slab)
+{
+	uint64_t chunk = CHUNK_MIN;
+
+	while (chunk * FM_CONFIG_SLOTS_MAX < slab)
+		chunk *= 2;
+	return chunk;
+}
+
+static int check_slab(const struct fm_config *cfg, struct fm_err *err)
 {
 	const struct fm_config_memory *m = &cfg->memory;
-	uint64_t chunk = cfg->mover.chunk_bytes;
-	uint64_t need = m->arena_bytes + FM_CONFIG_OVERHEAD_BYTES + FM_CONFIG_BUDGET_MIN;
+	uint64_t chunk = cfg->mover.chunk_bytes, least = least_chunk(m->slab_bytes);
 
-	if (m->slab_bytes % chunk != 0 || m->slab_bytes < chunk)
+	if (!chunk && m->slab_bytes % least != 0)
+		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of a power of two that is a 64th of it or more", least, err);
+	if (chunk && (m->slab_bytes % chunk != 0 || m->slab_bytes < chunk))
 		return refuse_size(cfg, "slab", m->slab_bytes, "a multiple of mover.chunk", chunk, err);
-	if (m->slab_bytes / chunk > FM_CONFIG_SLOTS_MAX)
+	if (chunk && m->slab_bytes / chunk > FM_CONFIG_SLOTS_MAX)
 		return refuse_size(cfg, "slab", m->slab_bytes, "at most 64 times mover.chunk",
 				   FM_CONFIG_SLOTS_MAX * chunk, err);
 	if (m->arena_bytes < 2 * m->slab_bytes)
 		return refuse_size(cfg, "arena", m->arena_bytes, "at least twice memory.slab", 2 * m->slab_bytes, err);
 	if (m->arena_bytes % m->slab_bytes != 0)
 		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab", m->slab_bytes, err);
+	return 0;
+}
+
+/* One will be chosen that fits; what is left over of the arena is not used. */
+static int check_no_slab(const struct fm_config *cfg, struct fm_err *err)
+{
+	uint64_t arena = cfg->memory.arena_bytes, chunk = cfg->mover.chunk_bytes;
+
+	if (arena < 2 * chunk)
+		return refuse_size(cfg, "arena", arena, "at least twice mover.chunk", 2 * chunk, err);
+	if (arena % ARENA_UNIT != 0)
+		return refuse_size(cfg, "arena", arena, "a multiple of the smallest slab", ARENA_UNIT, err);
+	return 0;
+}
+
+static int check_memory(const struct fm_config *cfg, struct fm_err *err)
+{
+	const struct fm_config_memory *m = &cfg->memory;
+	uint64_t need = m->arena_bytes + FM_CONFIG_OVERHEAD_BYTES + FM_CONFIG_BUDGET_MIN;
+	int ret = m->slab_bytes ? check_slab(cfg, err) : check_no_slab(cfg, err);
+
+	if (ret < 0)
+		return ret;
 	if (m->total_bytes < need)
 		return refuse_size(cfg, "total", m->total_bytes,
 				   "at least memory.arena and 56MiB for the daemon itself", need, err);

@@ -65,16 +65,16 @@ struct fm_config_node {
 struct fm_config_memory {
 	uint64_t arena_bytes;
 	uint64_t total_bytes;
-	uint64_t slab_bytes;
+	uint64_t slab_bytes;		/* these, 0: what suits this machine (mover/tuning.h) */
 	unsigned huge_pages;		/* enum fm_config_pages */
 };
 
 struct fm_config_mover {
-	unsigned lanes;			/* 0: as many as suit this machine */
-	uint64_t chunk_bytes;
+	unsigned lanes;			/* 0 */
+	uint64_t chunk_bytes;		/* 0 */
 	unsigned transports;		/* FM_CONFIG_TRANSPORT_* */
-	unsigned rdma_conns;
-	unsigned tcp_conns;
+	unsigned rdma_conns;		/* 0 */
+	unsigned tcp_conns;		/* 0 */
 	unsigned dscp;
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t stall_ns;

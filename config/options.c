@@ -26,6 +26,7 @@ static const char *const durability_words[] = { "disk", "memory", NULL };
 static const char *const owner_words[] = { "service", "caller", NULL };
 static const char *const never_words[] = { "never", NULL };
 static const char *const off_words[] = { "off", NULL };
+static const char *const auto_words[] = { "auto", NULL };
 static const char *const iopolicy_words[] = { "numa", "round-robin", "queue-depth", NULL };
 static const char *const volume_mode_words[] = { "exclusive", "read-only", "shared-read", NULL };
 
@@ -53,25 +54,27 @@ const struct fm_option fm_options[] = {
 	  "How much is written to the log" },
 
 	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL, false,
-	  "Memory that transfers go through, allocated at start; a multiple of the slab" },
+	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is set" },
 	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL, false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; who asks for more than the rest "
 	  "is refused" },
-	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "16MiB", NULL, false,
-	  "The piece of the arena that is lent to one connection; 1 to 64 chunks" },
+	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto", auto_words, false,
+	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 16 MiB, so that the connections to "
+	  "two peers have one each" },
 	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words, false,
 	  "Whether the arena is made of reserved huge pages; auto: if there are enough" },
 
 	{ "mover.lanes", FM_OPTION_UINT, AT(mover.lanes), 0, 16, "0", NULL, false,
-	  "Threads that move data; 0: a quarter of the cores, at least 2, at most 8" },
-	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "1MiB", NULL, false,
-	  "Bytes that are read, checked, sent and written at once" },
+	  "Threads that move data; 0: one for every two processors that this service may use, 2 to 16" },
+	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto", auto_words, false,
+	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena or the slab is small" },
 	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", transport_words, false,
 	  "The transports that may be used; with both, RDMA wherever it works" },
-	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 1, 8, "2", NULL, false,
-	  "Queue pairs per rail" },
-	{ "mover.tcp_conns", FM_OPTION_UINT, AT(mover.tcp_conns), 1, 16, "4", NULL, false,
-	  "TCP connections per rail" },
+	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 0, 8, "0", NULL, false,
+	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes and slabs" },
+	{ "mover.tcp_conns", FM_OPTION_UINT, AT(mover.tcp_conns), 0, 16, "0", NULL, false,
+	  "TCP connections per rail, of the numbers of two nodes the smaller one; 0: 4 to 16, one a lane if "
+	  "rails, memory and peers allow it, and over a slow link one for each 5 Gb/s" },
 	{ "mover.dscp", FM_OPTION_UINT, AT(mover.dscp), 0, 63, "0", NULL, false,
 	  "Differentiated services code point of data connections, RDMA and TCP" },
 	{ "mover.rate_limit", FM_OPTION_RATE, AT(mover.rate_bytes), 1 * MIB, 1 * TIB, "0", NULL, true,

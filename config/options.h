@@ -37,7 +37,7 @@ enum fm_option_type {
 
 	FM_OPTION_KEY,		/* uint8_t[32]: an Ed25519 public key in base64 */
 	FM_OPTION_UINT,		/* unsigned */
-	FM_OPTION_SIZE,		/* uint64_t, bytes */
+	FM_OPTION_SIZE,		/* uint64_t, bytes; 0 for words[0], if there are words */
 	FM_OPTION_POWER,	/* the same, a power of two */
 	FM_OPTION_TIME,		/* uint64_t, nanoseconds */
 	FM_OPTION_SECONDS,	/* int, whole seconds; -1 for words[0], if there are words */
@@ -58,7 +58,7 @@ struct fm_option {
 	uint64_t min;
 	uint64_t max;
 	const char *standard;		/* the default; lists: words with blanks between; NULL: must be given */
-	const char *const *words;	/* CHOICE, SET and SECONDS */
+	const char *const *words;	/* CHOICE, SET, SECONDS, SIZE and POWER */
 	bool is_live;			/* a reload takes it over; others need a restart */
 	const char *help;		/* one sentence, without a full stop */
 };

@@ -69,8 +69,8 @@ static void print_range(const struct fm_option *o, char *out, size_t max)
 	else if (is_time)
 		snprintf(out, max, "%s, %s .. %s", FM_VALUE_TIME_FORM, from, to);
 	else
-		snprintf(out, max, "%s such as \"64MiB\", %s .. %s",
-			 o->type == FM_OPTION_POWER ? "a power of two" : "a size", from, to);
+		snprintf(out, max, "%s such as \"64MiB\", %s .. %s%s%s%s", o->type == FM_OPTION_POWER ? "a power of two" : "a size",
+			 from, to, o->words ? ", or \"" : "", o->words ? o->words[0] : "", o->words ? "\"" : "");
 }
 
 void fm_option_allowed(const struct fm_option *o, char *out, size_t max)

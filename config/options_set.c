@@ -379,6 +379,10 @@ static int parse_number(const struct fm_option *o, const struct fm_option_raw *r
 	case FM_OPTION_SECONDS:
 		return parse_seconds(o, raw, v);
 	default:
+		if (o->words && raw->type == FM_RAW_TEXT && find_word(o->words, raw->text) == 0) {
+			*v = 0;
+			return 0;
+		}
 		return parse_quantity(o, raw, v) == 0 && is_in_range(o, *v) ? 0 : -EINVAL;
 	}
 }

@@ -131,6 +131,11 @@ static void snapshot_node(void *ctx, const struct fm_node_status *n)
 	for (unsigned i = 0; i < n->lanes && i < FM_LANES_MAX; i++)
 		fm_jw_text(w, NULL, n->io[i] ? n->io[i] : "");
 	fm_jw_array_end(w);
+	fm_jw_u64(w, "tcp_conns", n->tcp_conns);
+	fm_jw_u64(w, "rdma_conns", n->rdma_conns);
+	fm_jw_u64(w, "chunk_bytes", n->chunk_bytes);
+	fm_jw_u64(w, "slab_bytes", n->slab_bytes);
+	fm_jw_text(w, "chosen", n->chosen);
 	fm_jw_u64(w, "arena_bytes", n->arena_bytes);
 	fm_jw_u64(w, "slabs", n->slabs);
 	fm_jw_u64(w, "slabs_free", n->slabs_free);

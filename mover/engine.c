@@ -349,6 +349,11 @@ static void visit_node(struct fm_engine *e, const struct fm_status_visitor *v, v
 {
 	struct fm_node_status st = { .node = e->name,
 				     .lanes = e->o.lanes,
+				     .tcp_conns = e->o.tcp_conns,
+				     .rdma_conns = e->o.rdma_conns,
+				     .chunk_bytes = e->o.chunk_bytes,
+				     .slab_bytes = e->o.slab_bytes,
+				     .chosen = e->o.chosen ? e->o.chosen : "",
 				     .arena_bytes = e->env.arena_len,
 				     .slabs = fm_slabs_count(e->slabs),
 				     .slabs_free = fm_slabs_free_count(e->slabs),

@@ -102,6 +102,7 @@ struct fm_engine_opts {
 	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8; if the peer has fewer, so many */
 	unsigned tcp_conns;			/* connections per rail, 1 .. 16; the same */
 	bool is_link_counted;			/* fewer TCP connections over a slow link (mover/tuning.h) */
+	const char *chosen;			/* for status: how all of these came about, one line; outlives the engine; NULL: nothing is said */
 	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
 	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */
 	bool is_unchecked;			/* measuring only: no CRC is computed or checked, no journal kept */
@@ -382,6 +383,11 @@ struct fm_node_status {
 	const char *node;
 	unsigned lanes;
 	const char *io[FM_LANES_MAX];	/* fm_ring_kind() of each lane */
+	unsigned tcp_conns;		/* on one rail at most */
+	unsigned rdma_conns;
+	uint64_t chunk_bytes;
+	uint64_t slab_bytes;
+	const char *chosen;		/* "": not said */
 	uint64_t arena_bytes;
 	uint64_t slabs;
 	uint64_t slabs_free;

@@ -2,7 +2,7 @@
 /*
  * service - see service.h.
  *
- * Start: memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
+ * Start: numbers that suit the machine, memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
  * and joins take nothing more, the queue starts nothing more, the engine aborts its jobs and says goodbye to the peers,
  * then everything is freed in the order that the headers ask for. What waits for a local caller's file after HOLDERS_NS is left as
  * it is: nothing of it is lost. A stop that takes longer than STOP_NS, or a second signal, ends the process at once: no file is left
@@ -66,21 +66,11 @@ _Static_assert(FM_CONFIG_STORES_MAX <= FM_STORES_MAX && FM_CONFIG_PEERS_MAX <= F
 
 /* ---- starting ---- */
 
-static unsigned lane_count(const struct fm_config *cfg)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned lanes = cores > 0 ? (unsigned)cores / 4 : 2;
-
-	if (cfg->mover.lanes)
-		return cfg->mover.lanes;
-	return lanes < 2 ? 2 : lanes > 8 ? 8 : lanes;
-}
-
 /* Each lane's ring has the whole arena for its fixed buffers; RDMA registers what it is lent, at most all of it. */
-static void check_limits(const struct fm_config *cfg)
+static void check_limits(const struct fm_config *cfg, unsigned lanes)
 {
 	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) && access("/dev/infiniband", F_OK) == 0;
-	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lane_count(cfg);
+	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
 	const struct passwd *pw = getpwuid(geteuid());
 
 	fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, pw ? pw->pw_name : "fmove");
@@ -89,7 +79,7 @@ static void check_limits(const struct fm_config *cfg)
 static int start_lanes(struct fm_service *service, struct fm_err *err)
 {
 	struct fm_lanes_opts opts = {
-		.count = lane_count(service->cfg),
+		.count = service->tune.is.lanes,
 		.arena = &service->arena,
 		.is_threads_only = service->cfg->mover.io == FM_CONFIG_IO_THREADS,
 		.is_uring_only = service->cfg->mover.io == FM_CONFIG_IO_URING,
@@ -131,13 +121,16 @@ static int start_net(struct fm_service *service, struct fm_err *err)
 static int make_engine(struct fm_service *service, struct fm_err *err)
 {
 	const struct fm_config *cfg = service->cfg;
+	const struct fm_tune *tune = &service->tune;
 	struct fm_engine_opts opts = {
 		.node = cfg->node.name,
-		.lanes = lane_count(cfg),
-		.chunk_bytes = (uint32_t)cfg->mover.chunk_bytes,
-		.slab_bytes = (uint32_t)cfg->memory.slab_bytes,
-		.rdma_conns = cfg->mover.rdma_conns,
-		.tcp_conns = cfg->mover.tcp_conns,
+		.lanes = tune->is.lanes,
+		.chunk_bytes = tune->is.chunk_bytes,
+		.slab_bytes = tune->is.slab_bytes,
+		.rdma_conns = tune->is.rdma_conns,
+		.tcp_conns = tune->is.tcp_conns,
+		.is_link_counted = cfg->mover.tcp_conns == 0,
+		.chosen = tune->text,
 		.rate_bytes = cfg->mover.rate_bytes,
 		.stall_ns = cfg->mover.stall_ns,
 		.is_unchecked = service->opts.is_unchecked,
@@ -270,7 +263,7 @@ static int start_queue(struct fm_service *service, struct fm_err *err)
 static int start_holders(struct fm_service *service, struct fm_err *err)
 {
 	struct fm_loop *lanes[FM_LANES_MAX];
-	unsigned count = lane_count(service->cfg);
+	unsigned count = service->tune.is.lanes;
 	struct fm_holders_opts opts = {
 		.loop = service->loop,
 		.others = lanes,
@@ -438,7 +431,8 @@ static int start_all(struct fm_service *service, struct fm_err *err)
 	int ret;
 
 	fm_limits_files();
-	check_limits(service->cfg);
+	fm_tune(service->cfg, &service->tune);
+	check_limits(service->cfg, service->tune.is.lanes);
 	fm_budget_set(service->cfg->memory.total_bytes - service->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
 	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
 	if (ret == 0)
@@ -507,8 +501,9 @@ int fm_service_start(struct fm_service *service, const struct fm_service_opts *o
 		return ret;
 	}
 	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name, fm_net_port(service->net),
-		    lane_count(cfg), lane_count(cfg) == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(service->lanes, 0)),
+		    service->tune.is.lanes, service->tune.is.lanes == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(service->lanes, 0)),
 		    service->arena.is_huge ? "in huge pages" : "in ordinary pages");
+	fm_log_info("chosen: %s", service->tune.text);
 	if (opts->is_unchecked)
 		fm_log_warn("--measure-unchecked: no checksum is computed or checked; for measuring only");
 	return 0;

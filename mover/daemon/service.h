@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
+#include "mover/daemon/tune.h"
 #include "mover/volumes_file.h"
 
 struct fm_api;
@@ -38,6 +39,7 @@ struct fm_service {
 	struct fm_service_opts opts;
 	struct fm_config *cfg;		/* as read last */
 	struct fm_config *started;	/* as it was at the start: still in force for what takes a restart */
+	struct fm_tune tune;
 	struct fm_arena arena;
 	struct fm_loop *loop;
 	struct fm_worker *worker;

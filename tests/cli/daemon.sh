@@ -82,7 +82,7 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev
 	pid=$!
 	await test -S small/sock
 	fmove --socket "$dir/w/small/sock" status >/dev/null || bad "with 64 KiB of locked memory it does not serve: $(cat err)"
-	grep -Eq 'memlock: the limit is 64KiB, .* need [0-9]+MiB.*LimitMEMLOCK=infinity.*nobody - memlock unlimited' err ||
+	grep -Eq 'memlock: the limit is 64KiB, .* need [0-9]+[MG]iB.*LimitMEMLOCK=infinity.*nobody - memlock unlimited' err ||
 		bad "memlock: $(cat err)"
 	kill $pid && wait $pid || bad "it does not end well: $(cat err)"
 fi

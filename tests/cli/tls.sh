@@ -136,7 +136,7 @@ conf 1 ''
 conf 2 ''
 start
 await are tls || bad "connections over a network are not TLS: $(fmove status)"
-fmove status | grep -q 'up, 4 connections, tls' || bad "status does not say tls: $(fmove status)"
+fmove status | grep -Eq 'up, [0-9]+ connections, tls' || bad "status does not say tls: $(fmove status)"
 put tls "tcp with TLS"
 [ "$(stat -c %s "$dir/copy")" -gt 16777216 ] || bad "the relay did not see the file: $(ls -l "$dir/copy")"
 grep -aq 'the weights' "$dir/copy" && bad "the path shows the file"
@@ -177,7 +177,7 @@ put tls "tcp with TLS"
 await are tls || bad "plain because n2 says so: $(fmove status)"
 networks 1 '"10.78.0.0/30", "fd00::/64"'
 await are plain || bad "not plain though both say so: $(fmove status)"
-fmove status | grep -q 'up, 4 connections, plain' || bad "status does not say plain: $(fmove status)"
+fmove status | grep -Eq 'up, [0-9]+ connections, plain' || bad "status does not say plain: $(fmove status)"
 put plain "plain tcp"
 
 # Networks of different sizes that both have both addresses: plain. One that has only one of the addresses: TLS.

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (fm_config_check(cfg, &err) < 0 || !cfg->node.name || !cfg->node.socket ||
-	    cfg->memory.slab_bytes < cfg->mover.chunk_bytes)
+	    (cfg->memory.slab_bytes && cfg->memory.slab_bytes < cfg->mover.chunk_bytes))
 		abort();
 	check_volumes(cfg);
 	fm_config_free(cfg);

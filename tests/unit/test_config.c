@@ -62,7 +62,10 @@ static void test_defaults(void)
 	CU_ASSERT_EQUAL(cfg->node.log_level, FM_CONFIG_LOG_INFO);
 	CU_ASSERT_EQUAL(cfg->memory.arena_bytes, UINT64_C(256) << 20);
 	CU_ASSERT_EQUAL(cfg->memory.total_bytes, UINT64_C(512) << 20);
-	CU_ASSERT_EQUAL(cfg->mover.chunk_bytes, 1u << 20);
+	CU_ASSERT_EQUAL(cfg->mover.chunk_bytes, 0);		/* chosen at the start */
+	CU_ASSERT_EQUAL(cfg->memory.slab_bytes, 0);
+	CU_ASSERT_EQUAL(cfg->mover.tcp_conns, 0);
+	CU_ASSERT_EQUAL(cfg->mover.rdma_conns, 0);
 	CU_ASSERT_EQUAL(cfg->mover.transports, FM_CONFIG_TRANSPORT_RDMA | FM_CONFIG_TRANSPORT_TCP);
 	CU_ASSERT_EQUAL(cfg->mover.stall_ns, 10 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(cfg->mover.rate_bytes, 0);
@@ -393,16 +396,42 @@ static void test_readers_may_fail_fast(void)
 	fm_config_free(cfg);
 }
 
+static void accepted(const char *text)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	char whole[400];
+
+	(void)snprintf(whole, sizeof(whole), NODE "%s", text);
+	CU_ASSERT_EQUAL(load(whole, &cfg, &err), 0);
+	if (err.code == 0)
+		fm_config_free(cfg);
+	else
+		printf("\n%s\n", err.text);
+}
+
 static void test_cross_checks(void)
 {
 	refused(NODE "memory = { slab = \"1MiB\"; };\nmover = { chunk = \"4MiB\"; };",
 		"f.conf:2: memory.slab: ", "a multiple of mover.chunk (4MiB)");
-	refused(NODE "mover = { chunk = \"64KiB\"; };",
-		"f.conf: memory.slab (by default): ", "at most 64 times mover.chunk (4MiB)");
-	refused(NODE "memory = { arena = \"16MiB\"; };",
+	refused(NODE "memory = { slab = \"16MiB\"; };\nmover = { chunk = \"64KiB\"; };",
+		"f.conf:2: memory.slab: ", "at most 64 times mover.chunk (4MiB)");
+	refused(NODE "memory = { arena = \"16MiB\"; slab = \"16MiB\"; };",
 		"f.conf:2: memory.arena: ", "at least twice memory.slab (32MiB)");
-	refused(NODE "memory = { arena = \"40MiB\"; };",
+	refused(NODE "memory = { arena = \"40MiB\"; slab = \"16MiB\"; };",
 		"f.conf:2: memory.arena: ", "a multiple of memory.slab (16MiB)");
+	/* What is not set is chosen, if anything can be. */
+	refused(NODE "memory = { slab = \"66KiB\"; };", "f.conf:2: memory.slab: ", "a 64th of it or more (4KiB)");
+	refused(NODE "memory = { arena = \"64MiB\"; };\nmover = { chunk = \"64MiB\"; };",
+		"f.conf:2: memory.arena: ", "at least twice mover.chunk (128MiB)");
+	refused(NODE "memory = { arena = \"65537KiB\"; };", "f.conf:2: memory.arena: ", "a multiple of the smallest slab (64KiB)");
+	refused(NODE "memory = { slab = 0; };", "f.conf:2: memory.slab: ", "a size such as \"64MiB\", 64KiB .. 1GiB, or \"auto\"");
+	accepted("memory = { arena = \"16MiB\"; };");
+	accepted("memory = { arena = \"40MiB\"; };");
+	accepted("memory = { slab = \"auto\"; };\nmover = { chunk = \"auto\"; lanes = 0; tcp_conns = 0; rdma_conns = 0; };");
+	accepted("memory = { slab = \"68KiB\"; arena = \"68MiB\"; };");
+	accepted("mover = { chunk = \"64KiB\"; };");
+	accepted("mover = { chunk = \"64MiB\"; };");
 	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(312MiB)");
 }
 
