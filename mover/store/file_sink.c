@@ -218,23 +218,6 @@ static int sink_prepare(struct fm_file *file, uint64_t size, const struct fm_att
 	return ret;
 }
 
-/* 1: the path leads into another directory by now, which is *fd. */
-static int find_other_dir(const struct sink *s, int held, int *fd)
-{
-	struct fm_path_parent now;
-	struct stat was, is;
-
-	/* Without one there the file is where its directory went. */
-	if (fm_path_open_parent(s->dir->root, s->path, NULL, &now, NULL) < 0)
-		return 0;
-	*fd = now.fd;
-	if (fm_sys_fstat(held, &was) < 0 || fm_sys_fstat(now.fd, &is) < 0 || (was.st_dev == is.st_dev && was.st_ino == is.st_ino)) {
-		close(now.fd);
-		return 0;
-	}
-	return 1;
-}
-
 /* Whether it is in that directory too: what replaced ours took it over. */
 static bool is_taken_over(const struct sink *s, int dir)
 {
@@ -267,25 +250,41 @@ static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm
 	return ret;
 }
 
+/* 1: it moved on to another directory, which is *held now. 0: it is where its path leads. */
+static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err *err)
+{
+	int dir = -1, ret = fm_path_find_other(s->dir->root, s->path, *held, &s->owner, &dir, err);
+
+	if (ret == 0)
+		return 0;
+	if (ret > 0)
+		ret = move_on(s, *held, dir, is_durable, err);
+	if (ret < 0) {
+		if (renameat2(*held, s->parent.name, s->parent.fd, s->partial.name, RENAME_NOREPLACE) < 0)
+			fm_log_error("%s: cannot undo its publication: %s", s->path, fm_err_name(errno));
+		if (dir >= 0)
+			close(dir);
+		return ret;
+	}
+	if (*held != s->parent.fd)
+		close(*held);
+	*held = dir;
+	return 1;
+}
+
 /*
  * A directory can be replaced by a new version of it while a file is sent there. The file has its name in the old version then, which
- * nobody finds and which goes: it moves on to where its path leads.
+ * nobody finds and which goes: it moves on to where its path leads. If the new version has no such directory, that is made again.
  */
 static int follow(struct sink *s, bool is_durable, struct fm_err *err)
 {
-	int held = s->parent.fd, dir, ret = 0;
+	int held = s->parent.fd, ret = 1;
 
-	for (int i = 0; ret == 0 && i < FOLLOWED_MAX && find_other_dir(s, held, &dir) > 0; i++) {
-		ret = move_on(s, held, dir, is_durable, err);
-		if (ret < 0 && renameat2(held, s->parent.name, s->parent.fd, s->partial.name, RENAME_NOREPLACE) < 0)
-			fm_log_error("%s: cannot undo its publication: %s", s->path, fm_err_name(errno));
-		if (held != s->parent.fd)
-			close(held);
-		held = dir;
-	}
+	for (int i = 0; ret > 0 && i < FOLLOWED_MAX; i++)
+		ret = follow_once(s, &held, is_durable, err);
 	if (held != s->parent.fd)
 		close(held);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,

@@ -216,6 +216,28 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make, int *fd, struct fm_err *err)
+{
+	struct fm_path_parent now;
+	struct stat was, is;
+	int ret = fm_path_open_parent(root, path, NULL, &now, NULL);
+
+	if (ret == -ENOTDIR)
+		return fm_path_fail(err, ret, "find the directory of", path);
+	if (ret < 0 && ret != -ENOENT)
+		return 0;	/* that it cannot be opened just now does not say that it is another */
+	if (ret == -ENOENT)
+		ret = fm_path_open_parent(root, path, make, &now, err);
+	if (ret < 0)
+		return ret;
+	*fd = now.fd;
+	if (fm_sys_fstat(held, &was) < 0 || fm_sys_fstat(now.fd, &is) < 0 || is_same(&was, &is)) {
+		close(now.fd);
+		return 0;
+	}
+	return 1;
+}
+
 /*
  * Takes `at` over; the directory that it is in, synced, or -errno. *is_top: `at` was the store's directory, or (moved out of it
  * meanwhile) the root of all.

@@ -57,6 +57,12 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 			struct fm_path_parent *out, struct fm_err *err);
 
 /*
+ * Whether a path leads into another directory by now than `held`, since that was replaced, moved or removed: 1, and *fd is that one, the
+ * receiver's. What is missing on the way is made. 0: it does not, or nobody can tell. Errors as for fm_path_fail(): it leads nowhere.
+ */
+int fm_path_find_other(int root, const char *path, int held, const struct fm_path_make *make, int *fd, struct fm_err *err);
+
+/*
  * Make the name of the open directory `parent` of a path durable, and those of all directories that it is in, up to the store's. Whoever
  * made them: what another transfer, an earlier daemon or a person made may not be on disk yet. What is in `parent` is left
  * to the caller.

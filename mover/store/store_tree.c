@@ -75,6 +75,8 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 /* A tree that comes. */
 struct incoming {
 	struct fm_store_dir *dir;
+	struct fm_path_make make;	/* directories on the way */
+	bool is_durable;
 	_Atomic uint64_t promised;	/* and not there yet */
 };
 
@@ -148,6 +150,19 @@ static void tree_put_aside(void *ctx, const char *path, const char *name)
 		fm_aside_add(((struct incoming *)ctx)->dir, aside);
 }
 
+static int tree_find_other(void *ctx, const char *path, int held, int *fd, struct fm_err *err)
+{
+	const struct incoming *in = ctx;
+	int ret = fm_path_find_other(in->dir->root, path, held, &in->make, fd, err), synced;
+
+	if (ret <= 0 || !in->is_durable)
+		return ret;
+	synced = fm_path_sync_up(in->dir->root, *fd, path, err);
+	if (synced < 0)
+		close(*fd);
+	return synced < 0 ? synced : ret;
+}
+
 /* What is at the final name now may be replaced by a tree. */
 static int check_target(const struct fm_path_parent *parent, const char *path, bool may_replace, struct fm_err *err)
 {
@@ -218,6 +233,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.take = tree_take,
 		.used = tree_used,
 		.put_aside = tree_put_aside,
+		.find_other = tree_find_other,
 	};
 	struct incoming *in;
 	struct fm_tree *tree;
@@ -229,6 +245,8 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		return ret < 0 ? ret : -ENOMEM;
 	}
 	opts.ctx = in;
+	in->make = fm_store_dir_make(dir, who);
+	in->is_durable = how->is_durable;
 	ret = promise_whole(in, parent, how, err);
 	if (ret < 0)
 		close(parent->fd);

@@ -350,10 +350,10 @@ int fm_sink_name_unmet(struct fm_sink *s, struct fm_err *err);
 void fm_sink_settle(struct fm_sink *s);
 
 /*
- * The new version has the name; the replaced one that of `name`. What appeared in that one since it was looked through is taken over.
- * 1: something was. Negative: not all could be.
+ * The new version has the name; the replaced one that of `name` in `dir`. What appeared in that one since it was looked through is taken
+ * over. 1: something was. Negative: not all could be.
  */
-int fm_sink_merge_late(struct fm_sink *s, const char *name, struct fm_err *err);
+int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err);
 
 /* ---- sink_carry.c ---- */
 

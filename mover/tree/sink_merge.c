@@ -253,7 +253,7 @@ void fm_sink_settle(struct fm_sink *s)
 
 /* ------------------------------------------------------------------------------------------ after the exchange */
 
-int fm_sink_merge_late(struct fm_sink *s, const char *name, struct fm_err *err)
+int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err)
 {
 	struct fm_sink_call call;
 	struct fm_merge w = { .call = &call, .is_late = true };
@@ -261,7 +261,7 @@ int fm_sink_merge_late(struct fm_sink *s, const char *name, struct fm_err *err)
 
 	if (!s->opts.is_update || s->opts.is_delete)
 		return 0;
-	w.old = fm_tsys_open(s->opts.parent, name, O_RDONLY | O_DIRECTORY, 0);
+	w.old = fm_tsys_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
 	if (w.old < 0)
 		return fm_sink_fail(s, w.old, "open", NULL, 0, err);
 	fm_sink_begin(&call, s, err);

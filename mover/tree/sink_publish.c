@@ -5,6 +5,7 @@
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
  * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, gets an
  *                         .old one, and is removed now or after its grace time.
+ * The directory around it was replaced by a new version of that meanwhile: the tree gets its name where its path leads now.
  * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
  *                         under the name: a note says so.
  * The fsync fails:        undone, and nothing is kept.
@@ -23,6 +24,7 @@
 #include "mover/tree/tsys.h"
 
 #define TRIES_MAX 16
+#define FOLLOWED_MAX 4		/* directories, one in the place of the other */
 
 enum placed {
 	PLACED_FREE,		/* final: new */
@@ -32,6 +34,7 @@ enum placed {
 
 struct place {
 	struct fm_sink *s;
+	int dir;		/* of the final name; mostly the one that the tree was made in */
 	enum placed placed;
 	char old_name[FM_STAGING_NAME_LEN + 1];
 	bool is_kept;		/* something of the replaced version is nowhere else: */
@@ -40,26 +43,23 @@ struct place {
 
 /* ------------------------------------------------------------------------------------------------- names */
 
-static int move_to_old(struct place *p, const char *from)
+static int move_to_old(struct place *p, int dir, const char *from)
 {
-	int dir = p->s->opts.parent;
-
 	fm_staging_name(FM_STAGING_OLD, "", p->old_name);
-	return fm_tsys_rename(dir, from, dir, p->old_name, 0);
+	return fm_tsys_rename(dir, from, p->dir, p->old_name, 0);
 }
 
 /* Two renames. If the second fails the first is undone. */
 static int place_twice(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int dir = s->opts.parent;
-	int ret = move_to_old(p, s->opts.name);
+	int ret = move_to_old(p, p->dir, s->opts.name);
 
 	if (ret < 0)
 		return ret;
 	p->placed = PLACED_TWICE;
-	ret = fm_tsys_rename_free(dir, s->new_name, dir, s->opts.name);
-	if (ret < 0 && renameat2(dir, p->old_name, dir, s->opts.name, 0) < 0)
+	ret = fm_tsys_rename_free(s->opts.parent, s->new_name, p->dir, s->opts.name);
+	if (ret < 0 && renameat2(p->dir, p->old_name, p->dir, s->opts.name, 0) < 0)
 		fm_log_error("%s: the version that was there is %s now, and cannot be moved back: %s", s->opts.path,
 			     p->old_name, fm_err_name(errno));
 	return ret;
@@ -68,7 +68,7 @@ static int place_twice(struct place *p)
 static int place_over(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, s->opts.name, RENAME_EXCHANGE);
+	int ret = fm_tsys_rename(s->opts.parent, s->new_name, p->dir, s->opts.name, RENAME_EXCHANGE);
 
 	p->placed = PLACED_EXCHANGED;
 	return fm_tsys_is_unsupported(ret) ? place_twice(p) : ret;
@@ -79,7 +79,7 @@ static int place_free(struct place *p)
 	const struct fm_sink *s = p->s;
 
 	p->placed = PLACED_FREE;
-	return fm_tsys_rename_free(s->opts.parent, s->new_name, s->opts.parent, s->opts.name);
+	return fm_tsys_rename_free(s->opts.parent, s->new_name, p->dir, s->opts.name);
 }
 
 /* Look, then rename, until both agree on whether the name is taken. */
@@ -94,7 +94,7 @@ static int place_tree(struct place *p, struct fm_err *err)
 	for (int i = 0; i < TRIES_MAX; i++) {
 		bool is_taken;
 
-		ret = fm_tsys_fstatat(s->opts.parent, s->opts.name, &st);
+		ret = fm_tsys_fstatat(p->dir, s->opts.name, &st);
 		if (ret < 0 && ret != -ENOENT)
 			break;
 		is_taken = ret == 0;
@@ -110,20 +110,93 @@ static int place_tree(struct place *p, struct fm_err *err)
 	return ret < 0 ? fm_sink_fail(s, ret, "publish", NULL, 0, err) : 0;
 }
 
+/* It is beside the tree, under the same name anywhere. */
+static int move_manifest(const struct place *p, int from, int to)
+{
+	const struct fm_sink *s = p->s;
+
+	return from != to && s->is_manifest_placed ? fm_tsys_rename(from, s->manifest_name, to, s->manifest_name, 0) : 0;
+}
+
 /* Best effort: the error that led here is the one to report. */
 static void undo(const struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int dir = s->opts.parent, ret;
+	int from = s->opts.parent, ret;
 
 	if (p->placed == PLACED_EXCHANGED)
-		ret = renameat2(dir, s->new_name, dir, s->opts.name, RENAME_EXCHANGE);
+		ret = renameat2(from, s->new_name, p->dir, s->opts.name, RENAME_EXCHANGE);
 	else
-		ret = renameat2(dir, s->opts.name, dir, s->new_name, 0);
+		ret = renameat2(p->dir, s->opts.name, from, s->new_name, 0);
 	if (ret == 0 && p->placed == PLACED_TWICE)
-		ret = renameat2(dir, p->old_name, dir, s->opts.name, 0);
+		ret = renameat2(p->dir, p->old_name, p->dir, s->opts.name, 0);
+	if (ret == 0)
+		ret = move_manifest(p, p->dir, from);
 	if (ret < 0)
 		fm_log_error("%s: cannot undo its publication: %s", s->opts.path, fm_err_name(errno));
+}
+
+/* In p->dir, and synced; after an error nothing has changed. */
+static int place_synced(struct place *p, bool is_durable, struct fm_err *err)
+{
+	struct fm_sink *s = p->s;
+	int ret = move_manifest(p, s->opts.parent, p->dir);
+
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "publish the manifest of", NULL, 0, err);
+	ret = place_tree(p, err);
+	if (ret < 0) {
+		(void)move_manifest(p, p->dir, s->opts.parent);
+		return ret;
+	}
+	ret = is_durable ? fm_tsys_fsync(p->dir) : 0;
+	if (ret == 0)
+		return 0;
+	undo(p);
+	return fm_sink_note_sync(s, ret, "sync the directory of", err);
+}
+
+/* ------------------------------------------------------------------------------------- where the path leads */
+
+static int find_other(const struct place *p, int *fd, struct fm_err *err)
+{
+	const struct fm_tree_sink_opts *o = &p->s->opts;
+
+	return o->find_other ? o->find_other(o->ctx, o->path, p->dir, fd, err) : 0;
+}
+
+static void go_to(struct place *p, int dir)
+{
+	if (p->dir != p->s->opts.parent)
+		close(p->dir);
+	p->dir = dir;
+}
+
+/*
+ * The directory around the tree can be replaced by a new version while the tree comes. It would have its name in the old version then,
+ * which nobody finds and which goes. Looked at before, and again when it has its name: a version that comes later finds it there.
+ */
+static int place_where_it_leads(struct place *p, bool is_durable, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int dir = -1, ret = find_other(p, &dir, err);
+
+	for (int i = 0; ret >= 0 && i < FOLLOWED_MAX; i++) {
+		if (ret > 0)
+			go_to(p, dir);
+		ret = place_synced(p, is_durable, err);
+		if (ret < 0)
+			return ret;
+		ret = find_other(p, &dir, err);
+		if (ret == 0)
+			return 0;
+		undo(p);
+	}
+	if (ret < 0)
+		return ret;
+	close(dir);
+	return fm_err_set(err, -ESTALE, "\"%s\": its directory is replaced again and again; run it again",
+			  fm_path_show(p->s->opts.path, &shown));
 }
 
 /* ------------------------------------------------------------------------------------------- what is left */
@@ -148,12 +221,13 @@ static void say_kept(const struct place *p)
 /* Under a name that is not swept before what people left unfinished is. */
 static int keep_aside(struct place *p)
 {
-	int dir = p->s->opts.parent, ret;
+	bool is_exchanged = p->placed == PLACED_EXCHANGED;
+	const char *from = is_exchanged ? p->s->new_name : p->old_name;
 	char kept[FM_STAGING_NAME_LEN + 1];
-	const char *from = p->placed == PLACED_EXCHANGED ? p->s->new_name : p->old_name;
+	int ret;
 
 	fm_staging_name(FM_STAGING_KEPT, "", kept);
-	ret = fm_tsys_rename(dir, from, dir, kept, 0);
+	ret = fm_tsys_rename(is_exchanged ? p->s->opts.parent : p->dir, from, p->dir, kept, 0);
 	memcpy(p->old_name, ret == 0 ? kept : from, strlen(ret == 0 ? kept : from) + 1);
 	return ret;
 }
@@ -168,11 +242,11 @@ static void put_old_away(struct place *p)
 	if (p->is_kept)
 		ret = keep_aside(p);
 	else if (p->placed == PLACED_EXCHANGED)
-		ret = move_to_old(p, s->new_name);
+		ret = move_to_old(p, s->opts.parent, s->new_name);
 	if (p->is_kept)
 		say_kept(p);
 	else if (ret == 0 && s->opts.grace_ns == 0)
-		ret = fm_tree_remove(s->opts.parent, p->old_name, &freed);
+		ret = fm_tree_remove(p->dir, p->old_name, &freed);
 	else if (ret == 0 && !p->is_kept && s->opts.put_aside)
 		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
 	warn_left(s, p->old_name, ret);
@@ -203,7 +277,8 @@ static void remove_staging(struct fm_sink *s)
 static void merge_late(struct place *p, bool is_durable)
 {
 	struct fm_sink *s = p->s;
-	int ret = fm_sink_merge_late(s, p->placed == PLACED_EXCHANGED ? s->new_name : p->old_name, &p->late);
+	bool is_exchanged = p->placed == PLACED_EXCHANGED;
+	int ret = fm_sink_merge_late(s, is_exchanged ? s->opts.parent : p->dir, is_exchanged ? s->new_name : p->old_name, &p->late);
 
 	if (ret > 0 && is_durable)
 		ret = fm_sink_sync(s, &p->late);
@@ -211,12 +286,18 @@ static void merge_late(struct place *p, bool is_durable)
 }
 
 /* Nothing differs from what is under the name, if that is still what was compared. */
-static int leave_same(struct fm_sink *s, struct fm_err *err)
+static int leave_same(struct place *p, struct fm_err *err)
 {
+	struct fm_sink *s = p->s;
 	struct fm_path_shown shown;
 	struct stat st, old;
-	int ret = fm_tsys_fstatat(s->opts.parent, s->opts.name, &st);
+	int dir = -1, ret = find_other(p, &dir, err);
 
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		go_to(p, dir);
+	ret = fm_tsys_fstatat(p->dir, s->opts.name, &st);
 	if (ret == 0)
 		ret = fm_tsys_fstat(s->old, &old);
 	if (ret == 0 && (st.st_ino != old.st_ino || st.st_dev != old.st_dev))
@@ -224,11 +305,21 @@ static int leave_same(struct fm_sink *s, struct fm_err *err)
 	if (ret == -ENOENT)
 		return fm_err_set(err, -ESTALE, "\"%s\": was replaced meanwhile by somebody else; run it again",
 				  fm_path_show(s->opts.path, &shown));
-	if (ret < 0)
-		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
-	s->state = FM_SINK_PUBLISHED;
-	remove_staging(s);
-	return 0;
+	return ret < 0 ? fm_sink_fail(s, ret, "look at", NULL, 0, err) : 0;
+}
+
+/* It has its name. */
+static void clear_up(struct place *p, bool is_durable)
+{
+	struct fm_sink *s = p->s;
+
+	s->is_moved = s->is_manifest_placed = false;
+	if (p->placed == PLACED_TWICE)
+		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
+	if (p->placed != PLACED_FREE && s->opts.is_update && !s->opts.is_delete)
+		merge_late(p, is_durable);
+	if (p->placed != PLACED_FREE)
+		put_old_away(p);
 }
 
 /* ----------------------------------------------------------------------------------------------- the table */
@@ -236,31 +327,20 @@ static int leave_same(struct fm_sink *s, struct fm_err *err)
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
-	struct place p = { .s = s };
+	struct place p = { .s = s, .dir = s->opts.parent };
 	int ret = fm_sink_may_go_on(s, err);
 
 	assert(s->state == FM_SINK_OPEN && (s->is_moved || s->is_same));
-	if (ret == 0 && s->is_same)
-		return leave_same(s, err);
 	if (ret == 0)
-		ret = place_tree(&p, err);
-	if (ret < 0)
-		return ret;
-	ret = is_durable ? fm_tsys_fsync(s->opts.parent) : 0;
-	if (ret < 0) {
-		undo(&p);
-		return fm_sink_note_sync(s, ret, "sync the directory of", err);
+		ret = s->is_same ? leave_same(&p, err) : place_where_it_leads(&p, is_durable, err);
+	if (ret == 0 && !s->is_same)
+		clear_up(&p, is_durable);
+	if (ret == 0) {
+		s->state = FM_SINK_PUBLISHED;
+		remove_staging(s);
 	}
-	s->state = FM_SINK_PUBLISHED;
-	s->is_moved = s->is_manifest_placed = false;
-	if (p.placed == PLACED_TWICE)
-		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
-	if (p.placed != PLACED_FREE && s->opts.is_update && !s->opts.is_delete)
-		merge_late(&p, is_durable);
-	if (p.placed != PLACED_FREE)
-		put_old_away(&p);
-	remove_staging(s);
-	return 0;
+	go_to(&p, s->opts.parent);
+	return ret;
 }
 
 void fm_sink_keep(struct fm_tree *t)

@@ -225,6 +225,11 @@ struct fm_tree_sink_opts {
 	void (*used)(void *ctx, int64_t bytes);
 	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
 	void (*put_aside)(void *ctx, const char *path, const char *name);
+	/*
+	 * Whether the path of the tree leads into another directory by now than `held`: 1, and *fd is that one, the receiver's. 0: it
+	 * does not. An error: nothing can be put there. NULL: it always leads into parent.
+	 */
+	int (*find_other)(void *ctx, const char *path, int held, int *fd, struct fm_err *err);
 	void *ctx;
 };
 

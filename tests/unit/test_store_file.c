@@ -354,6 +354,36 @@ static void test_dir_replaced(void)
 	}
 }
 
+/* Goal: a file whose directory went makes it again; if that cannot be, it is not published. */
+static void test_dir_gone(void)
+{
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_file *file;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct fm_create how = { .size = 4096 };
+		bool is_in_the_way = i >= 2;
+		unsigned fds;
+
+		begin(bases[i % 2], false);
+		fds = fds_open();
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/e/f", &root_user, &how, &file, &err), 0);
+		pattern(buffer(), 5, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		CU_ASSERT_EQUAL(rename(at("d"), at("before")), 0);
+		if (is_in_the_way)
+			CU_ASSERT_EQUAL(put("d", 77, 1, false), 0);
+		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, true, &err), is_in_the_way ? -ENOTDIR : 0);
+		if (is_in_the_way)
+			file->ops->discard(file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(store_verify(&l, s, is_in_the_way ? "d" : "d/e/f", is_in_the_way ? 77 : 4096, is_in_the_way ? 1 : 5), 0);
+		CU_ASSERT_EQUAL(dir_count(at("before/e"), ""), 2);
+		CU_ASSERT_EQUAL(fds_open(), fds);
+		end();
+	}
+}
+
 /* Goal: what is neither file nor free is refused before anything is begun, with or without leave. */
 static void test_bad_targets(void)
 {
@@ -683,6 +713,7 @@ static const struct fm_test tests[] = {
 	{ "the store's leave to replace is enough", test_store_replaces },
 	{ "a target that changes meanwhile counts as it is at the end", test_target_changes },
 	{ "a file follows its directory's name", test_dir_replaced },
+	{ "a file makes its directory again", test_dir_gone },
 	{ "directories, links, pipes and sockets are never replaced", test_bad_targets },
 	{ "each operation refuses each path that leaves the store", test_refused_paths },
 	{ "names with any other bytes work", test_odd_names },

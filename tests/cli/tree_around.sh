@@ -1,0 +1,56 @@
+#!/bin/bash
+# Goal:   what is put into a directory is there under its name when it is called done, also if the directory around it was replaced by a new version
+#         meanwhile.
+# Method: a put of a file and one of a tree, both slow; meanwhile the directory around them is brought up to date, or replaced by one that lacks the
+#         place they go to; then they may be fast.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_STORE='old_keep = "1h";'
+up 2
+s=$(store 2)
+random 24000000 big
+mkdir w v && split -b 1000000 big w/
+
+# begin DIR: slow puts of `big` and `w` into n2:s/DIR.
+begin() {
+	slow 1
+	fmove put --quiet big "n2:s/$1/big" 2>file.err &
+	file=$!
+	fmove put -r --quiet w "n2:s/$1/w" 2>tree.err &
+	tree=$!
+	journaled "$s/$1"
+	moved "$1/w" 1
+}
+
+# finish DIR: they are still on their way; when they end they are there.
+finish() {
+	fmove status --json >out
+	grep -q "\"path\":\"$1/w\"" out && grep -q "\"path\":\"$1/big\"" out || bad "they ended before: the test looks at nothing"
+	fast 1
+	wait $file || bad "put big: $(cat file.err)"
+	wait $tree || bad "put -r w: $(cat tree.err)"
+	same big "$s/$1/big"
+	same_tree w "$s/$1/w"
+	[ -n "$(find "$s/$1" -maxdepth 1 -name '.fmove.*.manifest')" ] || bad "the manifest did not come along: $(ls -la "$s/$1")"
+	ok fmove verify "n2:s/$1"
+}
+
+# ---- brought up to date
+
+echo 1 >v/version
+ok fmove put -r v n2:s/a
+begin a
+echo 2 >v/version
+ok fmove put -r --update v n2:s/a
+finish a
+[ "$(cat "$s/a/version")" = 2 ] || bad "the new version went"
+
+# ---- replaced as a whole, by one that has no such directory
+
+mkdir v/sub && echo 1 >v/sub/f
+ok fmove put -r v n2:s/b
+begin b/sub
+rm -r v/sub
+ok fmove put -r --replace v n2:s/b
+[ ! -e "$s/b/sub" ] || bad "the replaced directory is there"
+finish b/sub
