@@ -17,6 +17,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
+#include "mover/store/wanted.h"
 #include "mover/tree/staging.h"
 
 #define PAGE_NS_MAX (10 * FM_NS_PER_S)
@@ -138,6 +139,8 @@ static int remove_at(struct fm_store_dir *dir, const struct place *p)
 	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
 	const struct fm_staging_age any = { .is_old = is_still_aside };
 
+	if (fm_wanted_in(p->dir, p->name) != FM_WANTED_NOTHING)
+		return -EBUSY;
 	return fm_staging_sweep(p->dir, p->name, &any, &told);
 }
 

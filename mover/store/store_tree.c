@@ -20,6 +20,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
+#include "mover/store/wanted.h"
 #include "mover/tree/staging.h"
 
 static void source_closed(void *ctx)
@@ -150,6 +151,11 @@ static void tree_put_aside(void *ctx, const char *path, const char *name)
 		fm_aside_add(((struct incoming *)ctx)->dir, aside);
 }
 
+static bool is_wanted(int dir, const char *name)
+{
+	return fm_wanted_in(dir, name) != FM_WANTED_NOTHING;
+}
+
 static int tree_find_other(void *ctx, const char *path, int held, int *fd, struct fm_err *err)
 {
 	const struct incoming *in = ctx;
@@ -233,6 +239,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.take = tree_take,
 		.used = tree_used,
 		.put_aside = tree_put_aside,
+		.is_wanted = is_wanted,
 		.find_other = tree_find_other,
 	};
 	struct incoming *in;

@@ -21,6 +21,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
+#include "mover/store/wanted.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/staging.h"
 
@@ -174,6 +175,13 @@ static void freed(void *ctx, int64_t bytes)
 	fm_usage_sub(&((struct sweep *)ctx)->sd->usage, bytes < 0 ? (uint64_t)-bytes : 0);
 }
 
+static bool may_go_replaced(const struct sweep *sw, int dir, const char *name, const struct stat *st)
+{
+	enum fm_wanted wanted = fm_wanted_in(dir, name);
+
+	return wanted == FM_WANTED_NOTHING || (wanted == FM_WANTED_KEPT && is_older(sw, st, sw->sd->partial_keep_ns));
+}
+
 /* The journal is written every second of a transfer, so it is the younger one. */
 static bool is_old_tree(const void *ctx, int dir, const char *name)
 {
@@ -185,7 +193,7 @@ static bool is_old_tree(const void *ctx, int dir, const char *name)
 	if (!look(dir, name, &st))
 		return false;
 	if (kind == FM_STAGING_OLD || (kind == FM_STAGING_NEW && fm_staging_is_replaced(dir, name)))
-		return is_older(sw, &st, sw->sd->old_keep_ns);
+		return is_older(sw, &st, sw->sd->old_keep_ns) && may_go_replaced(sw, dir, name, &st);
 	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
 		return false;
 	(void)snprintf(journal, sizeof(journal), "%s/journal", name);

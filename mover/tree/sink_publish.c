@@ -245,7 +245,7 @@ static void put_old_away(struct place *p)
 		ret = move_to_old(p, s->opts.parent, s->new_name);
 	if (p->is_kept)
 		say_kept(p);
-	else if (ret == 0 && s->opts.grace_ns == 0)
+	else if (ret == 0 && s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
 		ret = fm_tree_remove(p->dir, p->old_name, &freed);
 	else if (ret == 0 && !p->is_kept && s->opts.put_aside)
 		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);

@@ -225,6 +225,8 @@ struct fm_tree_sink_opts {
 	void (*used)(void *ctx, int64_t bytes);
 	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
 	void (*put_aside)(void *ctx, const char *path, const char *name);
+	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */
+	bool (*is_wanted)(int dir, const char *name);
 	/*
 	 * Whether the path of the tree leads into another directory by now than `held`: 1, and *fd is that one, the receiver's. 0: it
 	 * does not. An error: nothing can be put there. NULL: it always leads into parent.

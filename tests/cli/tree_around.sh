@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   what is put into a directory is there under its name when it is called done, also if the directory around it was replaced by a new version
-#         meanwhile.
+#         meanwhile. As long as it comes, the old version that it began in stays, whatever asks for room; so does what is nowhere else.
 # Method: a put of a file and one of a tree, both slow; meanwhile the directory around them is brought up to date, or replaced by one that lacks the
 #         place they go to; then they may be fast.
 . "$(dirname "$0")/lib.sh"
@@ -40,10 +40,20 @@ finish() {
 echo 1 >v/version
 ok fmove put -r v n2:s/a
 begin a
+mkdir "$s/a/.fmove.0123456789abcdef.kept" && echo 'nowhere else' >"$s/a/.fmove.0123456789abcdef.kept/f"
 echo 2 >v/version
 ok fmove put -r --update v n2:s/a
+fmove purge n2:s >out 2>&1
+old=$(find "$s" -maxdepth 1 -name '.fmove.*.old')
+[ -d "$old" ] || bad "what transfers go on in was removed: $(cat out)"
 finish a
 [ "$(cat "$s/a/version")" = 2 ] || bad "the new version went"
+# Now only what is nowhere else holds it.
+fmove purge n2:s >out 2>&1
+[ -f "$old/.fmove.0123456789abcdef.kept/f" ] || bad "what is nowhere else was removed: $(cat out)"
+rm -r "$old/.fmove.0123456789abcdef.kept"
+ok fmove purge n2:s
+[ ! -e "$old" ] || bad "purge left $(find "$old")"
 
 # ---- replaced as a whole, by one that has no such directory
 
