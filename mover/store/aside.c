@@ -100,8 +100,20 @@ static uint64_t bytes_of(const struct fm_walk_at *at)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* As far as it can be read. */
-static uint64_t bytes_in(const struct place *p)
+/* No less than a quota, which counts names and holes, or a file system could get back with it. */
+static uint64_t most_of(const struct fm_walk_at *at)
+{
+	uint64_t blocks;
+	struct stat st;
+
+	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0)
+		return 0;
+	blocks = (uint64_t)st.st_blocks * 512;
+	return S_ISREG(st.st_mode) && (uint64_t)st.st_size > blocks ? (uint64_t)st.st_size : blocks;
+}
+
+/* Of all the names in it, as far as it can be read. */
+static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_walk_at *at))
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	struct fm_walk_at at;
@@ -114,13 +126,18 @@ static uint64_t bytes_in(const struct place *p)
 	if (fd >= 0 && fm_walk_start(walk, fd) == 0) {
 		while (ret > 0 || ret == -EACCES || ret == -EPERM) {
 			ret = fm_walk_next(walk, &at);
-			bytes += ret > 0 ? bytes_of(&at) : 0;
+			bytes += ret > 0 ? count(&at) : 0;
 		}
 	}
 	if (fd >= 0)
 		fm_walk_end(walk);
 	free(walk);
 	return bytes;
+}
+
+static uint64_t bytes_in(const struct place *p)
+{
+	return sum_of(p, bytes_of);
 }
 
 static void freed(void *ctx, int64_t bytes)
@@ -258,6 +275,25 @@ static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_asi
 	if (ret >= 0)
 		forget(&dir->aside, path);
 	return ret;
+}
+
+bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes)
+{
+	char path[FM_PATH_LEN_MAX + 1] = "";
+	uint64_t most = 0, one;
+	struct place p;
+	struct stat st;
+
+	if (fd >= 0 && fm_sys_fstat(fd, &st) < 0)
+		return false;
+	while (most < bytes && next_path(&dir->aside, path, fd >= 0 ? &st.st_dev : NULL, path)) {
+		if (place_of(dir, path, &p) < 0)
+			continue;
+		one = sum_of(&p, most_of);
+		most = one < UINT64_MAX - most ? most + one : UINT64_MAX;
+		close(p.dir);
+	}
+	return most >= bytes;
 }
 
 int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)

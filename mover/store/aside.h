@@ -43,6 +43,12 @@ void fm_aside_add(struct fm_store_dir *dir, const char *path);
 /* The sweep went through the whole store. */
 void fm_aside_complete(struct fm_store_dir *dir);
 
+/*
+ * Whether so many bytes could become free if all of it went, on the file system of fd (-1: on any). Rather yes than no: what goes may
+ * have other names elsewhere, or stay.
+ */
+bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes);
+
 /* The oldest goes, of those on the file system of fd (-1: on any). 1: it went. 0: there is nothing (more) that could. */
 int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 

@@ -10,49 +10,89 @@
 
 #define AHEAD_BYTES (1u << 20)	/* what a file takes beside its content, and a little */
 
-/* Whether it was refused for want of room, and something went: then the same is asked again. */
-static bool has_made_room(struct fm_store_dir *dir, int ret, int fd)
+/* So many bytes are missing on the file system of fd; 0: that is not why it was refused, or it cannot be told. */
+static uint64_t missing_on_disk(int fd, uint64_t bytes)
 {
-	return (ret == -ENOSPC || ret == -EDQUOT) && fm_aside_drop_oldest(dir, fd) > 0;
+	struct statfs fs;
+	uint64_t block, free;
+
+	if (fm_sys_fstatfs(fd, &fs) < 0)
+		return 0;
+	block = (uint64_t)(fs.f_frsize > 0 ? fs.f_frsize : fs.f_bsize);
+	free = fs.f_bavail * block;
+	return bytes > free ? bytes - free : 0;
+}
+
+static uint64_t missing_in_quota(const struct fm_usage *u, uint64_t bytes)
+{
+	uint64_t gone = atomic_load(&u->used) + atomic_load(&u->reserved);
+	uint64_t free = gone < u->quota ? u->quota - gone : 0;
+
+	return u->quota > 0 && bytes > free ? bytes - free : 0;
+}
+
+/* What is asked for; where it was refused all that is kept aside could be too little, and then none of it goes. */
+struct wish {
+	struct fm_store_dir *dir;
+	int fd;				/* on its file system; -1: of the quota */
+	uint64_t bytes;
+	bool is_within_reach;		/* looked at once */
+};
+
+/* Whether it was refused for want of room, and something went: then the same is asked again. */
+static bool has_made_room(struct wish *w, int ret)
+{
+	uint64_t missing;
+
+	if (ret != -ENOSPC && ret != -EDQUOT)
+		return false;
+	missing = w->fd >= 0 ? missing_on_disk(w->fd, w->bytes) : missing_in_quota(&w->dir->usage, w->bytes);
+	if (!w->is_within_reach)
+		w->is_within_reach = fm_aside_reaches(w->dir, w->fd, missing);
+	return w->is_within_reach && fm_aside_drop_oldest(w->dir, w->fd) > 0;
 }
 
 int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
 {
+	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
 	int ret;
 
 	do
 		ret = fm_space_check(fd, bytes, err);
-	while (has_made_room(dir, ret, fd));
+	while (has_made_room(&w, ret));
 	return ret;
 }
 
 int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
 {
+	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
 	int ret;
 
 	do
 		ret = fm_space_reserve(fd, bytes, err);
-	while (has_made_room(dir, ret, fd));
+	while (has_made_room(&w, ret));
 	return ret;
 }
 
 int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
+	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes };
 	int ret;
 
 	do
 		ret = fm_usage_ask(&dir->usage, dir->root, bytes, err);
-	while (has_made_room(dir, ret, -1));
+	while (has_made_room(&w, ret));
 	return ret;
 }
 
 int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
+	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes };
 	int ret;
 
 	do
 		ret = fm_usage_take(&dir->usage, dir->root, bytes, err);
-	while (has_made_room(dir, ret, -1));
+	while (has_made_room(&w, ret));
 	return ret;
 }
 
@@ -92,11 +132,12 @@ static int check_whole(struct fm_store_dir *dir, int fd, uint64_t bytes, struct 
 
 int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
 {
+	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
 	int ret;
 
 	do
 		ret = check_whole(dir, fd, bytes, err);
-	while (has_made_room(dir, ret, fd));
+	while (has_made_room(&w, ret));
 	if (ret == 0)
 		ret = fm_room_ask(dir, bytes, err);
 	if (ret == 0)
@@ -106,10 +147,10 @@ int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_
 
 void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
 {
-	do
-		if (fm_space_check(dir->root, bytes + AHEAD_BYTES, NULL) != -ENOSPC)
-			return;
-	while (fm_aside_drop_oldest(dir, dir->root) > 0);
+	struct wish w = { .dir = dir, .fd = dir->root, .bytes = bytes };
+
+	while (has_made_room(&w, fm_space_check(dir->root, bytes + AHEAD_BYTES, NULL)))
+		;
 }
 
 static uint64_t at_most(uint64_t a, uint64_t b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * room - whether a store has room for what is to come: on its file system, less what trees were promised, and in its quota. Before anything is
- * refused, what was replaced and is kept aside goes, the oldest first. Worker threads.
+ * refused, what was replaced and is kept aside goes, the oldest first, unless all of it could not be enough. Worker threads.
  */
 #ifndef FM_STORE_ROOM_H
 #define FM_STORE_ROOM_H

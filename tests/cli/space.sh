@@ -134,10 +134,11 @@ ok fmove put big n2:s/big
 grep -q 'removed .*\.old to make room' "$dir/c/n2/log" || bad "the log does not say what went: $(tail -n 3 "$dir/c/n2/log")"
 [ "$(cat "$s/own/f" "$s/c/version")" = "mine
 2" ] || bad "something of the user's went"
-# With nothing more to remove it is refused, with the numbers and what to do.
+# What has no room without them either is refused, with the numbers and what to do, and none of them goes for nothing.
+kept=$(asides_there)
 random 19000000 huge
 no 6 'over the store.s quota: 19000000 bytes are needed' fmove put huge n2:s/huge
-[ "$(asides_there)" -eq 0 ] || bad "it was refused while something was kept aside"
+[ "$(asides_there)" -eq "$kept" ] || bad "of $kept that were kept aside $(asides_there) are left, for nothing"
 [ "$(cat "$s/own/f" "$s/c/version" "$s/b/version")" = "mine
 2
 4" ] && cmp big "$s/big" || bad "something of the user's went"
@@ -162,6 +163,10 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	replaced t 2
 	replaced t 3
 	[ "$(asides_there)" -eq 2 ] || bad "two are kept aside there: $(ls -lA "$s")"
+	mkdir large && random 15000000 large/file
+	no 1 'no space: 15000000 bytes are needed' fmove put large/file n2:s/large
+	no 1 'no space for the directory: its files take 15000000 bytes' fmove put -r large n2:s/large
+	[ "$(asides_there)" -eq 2 ] || bad "what is kept aside went for nothing: $(ls -lA "$s")"
 	random 9000000 nine
 	ok fmove put nine n2:s/nine
 	[ "$(asides_there)" -eq 0 ] || bad "what is kept aside is there still"
