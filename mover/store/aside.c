@@ -21,11 +21,16 @@
 #include "mover/tree/staging.h"
 
 #define PAGE_NS_MAX (10 * FM_NS_PER_S)
+#define KNOWN_NS_MIN FM_NS_PER_S
+#define KNOWN_TIMES 60u
 
 struct entry {
 	struct fm_list at;
 	int64_t since_ns;		/* its ctime, since 1970 */
 	dev_t dev;
+	uint64_t known_until_ns;	/* what follows; 0: never looked at */
+	uint64_t bytes;
+	bool is_gone;
 	char path[];
 };
 
@@ -45,6 +50,7 @@ void fm_aside_init(struct fm_aside_index *index)
 	index->opened_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
 	pthread_mutex_init(&index->lock, NULL);
 	pthread_mutex_init(&index->removing, NULL);
+	pthread_mutex_init(&index->looking, NULL);
 	fm_list_init(&index->entries);
 }
 
@@ -56,6 +62,7 @@ void fm_aside_free(struct fm_aside_index *index)
 		fm_budget_free(fm_container_of(at, struct entry, at));
 	pthread_mutex_destroy(&index->lock);
 	pthread_mutex_destroy(&index->removing);
+	pthread_mutex_destroy(&index->looking);
 }
 
 /* ---- one of them ---- */
@@ -221,6 +228,8 @@ void fm_aside_add(struct fm_store_dir *dir, const char *path)
 	if (e) {
 		e->since_ns = p.since_ns;
 		e->dev = p.dev;
+		e->known_until_ns = e->bytes = 0;
+		e->is_gone = false;
 		memcpy(e->path, path, len);
 		insert(index, e);
 	}
@@ -316,25 +325,81 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd)
 	return ret > 0;
 }
 
+/* The first that was not looked at for a while, or was never. */
+static bool next_unknown(struct fm_aside_index *index, uint64_t now_ns, char out[static FM_PATH_LEN_MAX + 1])
+{
+	bool is_found = false;
+
+	pthread_mutex_lock(&index->lock);
+	fm_list_each(at, next, &index->entries) {
+		const struct entry *e = fm_container_of(at, struct entry, at);
+
+		if (e->known_until_ns <= now_ns) {
+			(void)snprintf(out, FM_PATH_LEN_MAX + 1, "%s", e->path);
+			is_found = true;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&index->lock);
+	return is_found;
+}
+
+/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. */
+static void look_again(struct fm_store_dir *dir, const char *path)
+{
+	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx), bytes = 0, now_ns;
+	struct entry *e;
+	struct place p;
+	bool is_there = place_of(dir, path, &p) == 0;
+
+	if (is_there) {
+		bytes = bytes_in(&p);
+		close(p.dir);
+	}
+	now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	pthread_mutex_lock(&dir->aside.lock);
+	e = find(&dir->aside, path);
+	if (e) {
+		e->bytes = bytes;
+		e->is_gone = !is_there;		/* whoever removes forgets it */
+		e->known_until_ns = now_ns + KNOWN_NS_MIN + KNOWN_TIMES * (now_ns - began_ns);
+	}
+	pthread_mutex_unlock(&dir->aside.lock);
+}
+
+static bool add_up(struct fm_aside_index *index, uint64_t *bytes, uint32_t *count)
+{
+	bool is_known = true;
+
+	*bytes = *count = 0;
+	pthread_mutex_lock(&index->lock);
+	fm_list_each(at, next, &index->entries) {
+		const struct entry *e = fm_container_of(at, struct entry, at);
+
+		*bytes += e->is_gone ? 0 : e->bytes;
+		*count += !e->is_gone;
+		is_known &= e->known_until_ns > 0;
+	}
+	pthread_mutex_unlock(&index->lock);
+	return is_known;
+}
+
 bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 {
-	char path[FM_PATH_LEN_MAX + 1] = "";
-	struct place p;
+	uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	char path[FM_PATH_LEN_MAX + 1];
 	bool is_complete;
 
 	/* Before they are counted: what is found meanwhile may be passed by. */
 	pthread_mutex_lock(&dir->aside.lock);
 	is_complete = dir->aside.is_complete;
 	pthread_mutex_unlock(&dir->aside.lock);
-	*bytes = *count = 0;
-	while (next_path(&dir->aside, path, NULL, path)) {
-		if (place_of(dir, path, &p) < 0)
-			continue;	/* it stays, as the place to go on from; whoever removes forgets it */
-		*bytes += bytes_in(&p);
-		++*count;
-		close(p.dir);
+	if (pthread_mutex_trylock(&dir->aside.looking) == 0) {
+		while (next_unknown(&dir->aside, now_ns, path))
+			look_again(dir, path);
+		pthread_mutex_unlock(&dir->aside.looking);
 	}
-	return is_complete;
+	return add_up(&dir->aside, bytes, count) && is_complete;
 }
 
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)

@@ -31,6 +31,7 @@ struct fm_aside_index {
 	unsigned count;
 	bool is_complete;		/* the store was looked through once */
 	int64_t opened_ns;		/* since 1970: what was put aside before is in nobody's use here */
+	pthread_mutex_t looking;	/* held by who adds up */
 	pthread_mutex_t removing;	/* one at a time, so that no more goes than is needed; taken before `lock` */
 };
 
@@ -52,7 +53,10 @@ bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes);
 /* The oldest goes, of those on the file system of fd (-1: on any). 1: it went. 0: there is nothing (more) that could. */
 int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 
-/* How much would go, and how many there are. True: the store was looked through; else there may be more. */
+/*
+ * How much would go, and how many there are. One looks at a time, and not again soon: the others hear what was seen last. True: the
+ * store was looked through, and each of them at least once; else there may be more.
+ */
 bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
 
 /*

@@ -2,9 +2,11 @@
 /*
  * Directory stores, on disk and in memory: bytes in, bytes out. links: fm_store
  */
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "mover/base/fault.h"
 #include "tests/unit/store_scene.h"
 
 /* --------------------------------------------------------------------------------------------- content */
@@ -701,6 +703,55 @@ static void test_freed_early(void)
 	end();
 }
 
+struct asked {
+	unsigned reads;			/* of directories */
+	unsigned reads_inside;		/* while it was asked a second time */
+	bool is_inside;
+	struct fm_store_space seen;
+};
+
+/* In the midst of the first answer: the same is asked. */
+static void ask_again(void *ctx, const char *name)
+{
+	struct asked *a = ctx;
+
+	if (strcmp(name, "store.readdir") != 0)
+		return;
+	a->reads++;
+	a->reads_inside += a->is_inside;
+	if (a->reads > 1)
+		return;
+	a->is_inside = true;
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &a->seen, NULL), 0);
+	a->is_inside = false;
+}
+
+/* Goal: who asks for the room of a store while another's question is still looked into has his answer at once: many cannot take all workers. */
+static void test_space_asked_by_many(void)
+{
+	atomic_bool is_over = false;
+	struct fm_store_space space;
+	struct asked a = { .reads = 0 };
+
+	begin(bases[0], false);
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
+								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old/d"), 0755), 0);
+	s->ops->sweep(s, &is_over);
+	fm_fault_watch(ask_again, &a);
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(a.reads > 1 && a.reads_inside == 0);
+	CU_ASSERT_TRUE(a.seen.is_counting && a.seen.trees == 1);
+	CU_ASSERT_TRUE(!space.is_counting && space.trees == 1 && space.aside > 0);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &(struct fm_space_page){ .count = 0 }, &err), 0);
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	CU_ASSERT_TRUE(space.trees == 0 && space.aside == 0);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "every length arrives as it is", test_sizes },
 	{ "mode and time come along, set-id bits do not", test_metadata },
@@ -723,6 +774,7 @@ static const struct fm_test tests[] = {
 	{ "a source that changed is found out", test_changes },
 	{ "a get goes on while a put replaces its file", test_get_during_put },
 	{ "an abandoned sink leaves nothing", test_abandoned },
+	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
 	{ "files outlive their store", test_freed_early },
 };
 FM_TEST_MAIN("store file", tests)
