@@ -275,6 +275,11 @@ failed_sync() {
 	lose_sync /mnt/source/new y
 }
 
+# XFS ends everything when it is its log that could not be written, which is chance: until the disk is mended it may want to at any moment.
+is_shut_down() {
+	! ls /mnt/dest > /dev/null 2>&1
+}
+
 lose_sync() {
 	where="$fs, a sync that fails once, of $1"
 	cases=$((cases + 1))
@@ -286,6 +291,7 @@ lose_sync() {
 	ended "[Ii]nput/output error"
 	[ $status != 0 ] || fail "$where: it did not fail"
 	mend_dest
+	! is_shut_down || mount_again
 	still_up
 	wait_for no_partial /mnt/dest/b 2> /dev/null
 	fmn put -r --replace --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
