@@ -295,7 +295,7 @@ static void as_the_guard(const char *node, const char *mode, const char *type)
 	snprintf(sb.type, sizeof(sb.type), "%s", type);
 	/* What readers wait for has come. */
 	fm_guard_decide(&(struct fm_guard_facts){ .node = node, .volume = &volumes.volume[0], .ns = &ns, .sb = &sb, .mounts = &mounts,
-						  .has_heard = true, .is_sealed = strcmp(node, "n1") != 0 },
+						  .peers_why = "", .has_heard = true, .is_sealed = strcmp(node, "n1") != 0 },
 			&answer);
 	CU_ASSERT_EQUAL(fm_unit_why_none(cfg, &cfg->volumes[0]) != NULL, answer.verdict == FM_GUARD_REFUSED);
 	if (answer.verdict != FM_GUARD_REFUSED) {
