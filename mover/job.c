@@ -595,7 +595,7 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	j->who = (struct fm_who){ .peer = j->who_peer, .uid = uid, .gid = gid };
 	j->store_ref = fm_engine_store_get(e, store->at, store->len);
 	if (!j->store_ref) {
-		fm_job_end(j, -ENOENT, "there is no store %s", j->store);
+		fm_job_end(j, -ENOENT, "there is no store %s; fmove df %s lists those there are", j->store, e->name);
 		return NULL;
 	}
 	return j;
@@ -643,7 +643,7 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 		return fm_err_set(err, -EINVAL, "%s is this node: copy the file with cp", o->node);
 	*peer = fm_engine_peer(e, o->node);
 	if (!*peer)
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
+		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
 	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
 		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
 	if (o->path_len > FM_PATH_LEN_MAX)
@@ -951,8 +951,7 @@ static void deadline_passed(struct fm_job *j)
 static void tick(struct fm_job *j, uint64_t now_ns)
 {
 	if (j->timeout_ns && now_ns > j->timeout_ns) {
-		fm_job_end(j, -ETIMEDOUT, "not done within %.9g s, as --timeout asked",
-			   (double)(j->timeout_ns - j->started_ns) / FM_NS_PER_S);
+		fm_job_end(j, -ETIMEDOUT, "not done within the time that --timeout gives");
 		return;
 	}
 	if (j->state == FM_JOB_WAIT && j->session) {

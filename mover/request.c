@@ -333,7 +333,6 @@ void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
 	struct fm_engine *e = s->engine;
 	struct fm_err err = { 0 };
 	struct request *r;
-	char text[128];
 
 	if (fm_share_take(&e->shares.peer_requests, fm_share_name(s->name), 1, &place, &err) < 0) {
 		refuse(s, m->id, err.code, err.text);
@@ -365,8 +364,7 @@ void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
 		start_work(r);
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "there is no store %.*s", (int)m->store.len, m->store.at);
-	r->code = fm_err_set(&r->err, -ENOENT, "%s", text);
+	r->code = fm_err_set(&r->err, -ENOENT, "there is no store %s; fmove df %s lists those there are", r->store, e->name);
 	finish(r);
 }
 
@@ -394,7 +392,7 @@ static int check_opts(struct fm_engine *e, const struct fm_request_opts *o, bool
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
+		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
 	if (!fm_wire_is_good_name(o->store, strlen(o->store)) && (o->verb != FM_VERB_FREE || o->store[0]))
 		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
 	if (o->path_len > FM_PATH_LEN_MAX || (o->after && strlen(o->after) > FM_NAME_LEN_MAX))

@@ -276,7 +276,8 @@ void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m)
 	v->who = (struct fm_who){ .peer = v->who_peer, .uid = m->uid, .gid = m->gid };
 	v->store_ref = fm_engine_store_get(e, m->store.at, m->store.len);
 	if (!v->store_ref)
-		(void)fm_err_set(&err, -ENOENT, "there is no store %.*s", (int)m->store.len, m->store.at);
+		(void)fm_err_set(&err, -ENOENT, "there is no store %.*s; fmove df %s lists those there are",
+				 (int)m->store.len, m->store.at, e->name);
 	if (!v->store_ref || start_work(v, &err) < 0)
 		finish(v, &err);
 }
@@ -303,7 +304,7 @@ static int check_opts(struct fm_engine *e, const struct fm_verification_opts *o,
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
 	if (!is_local && !fm_engine_peer(e, o->node))
-		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s", o->node, e->name);
+		return fm_err_set(err, -ENOENT, "no node %s in the configuration of %s; fmove status lists its peers", o->node, e->name);
 	if (!fm_wire_is_good_name(o->store, strlen(o->store)))
 		return fm_err_set(err, -EINVAL, "'%s' is no name of a store: 1 to %d bytes without '/'", o->store, FM_WIRE_NAME_MAX);
 	if (!fm_wire_is_good_path(o->path, o->path_len))

@@ -27,7 +27,7 @@ static const struct {
 	{ -ENOENT, "no such file or directory" },
 	{ -EXDEV, "leads out of the store through a symbolic link; name the place inside the store" },
 	{ -ELOOP, "too many symbolic links, or one of the kernel's own (as in /proc)" },
-	{ -ENOTDIR, "a part of it that should be a directory is none" },
+	{ -ENOTDIR, "a part of the path is not a directory" },
 	{ -EISDIR, "is a directory" },
 	{ -EPERM, "the service's user may not; look at owner and mode there" },
 	{ -EROFS, "the file system is mounted read-only" },

@@ -66,7 +66,7 @@ no 1 'mine' fmove get -r --replace n2:s/there mine
 [ "$(cat mine)" = mine ] || bad "a file was replaced by a directory"
 ok fmove get -r n2:s/there got
 no 6 'got.*exists.*--replace' fmove get -r n2:s/there got
-no 1 'should be a directory' fmove put -r good n2:s/file/sub
+no 1 'part of the path is not a directory' fmove put -r good n2:s/file/sub
 no 1 'No such file' fmove get -r n2:s/there no/such/dir
 no 1 'nothing|No such' fmove get -r n2:s/nothing x
 no 1 'nothing|No such' fmove put -r nothing n2:s/x

@@ -477,18 +477,20 @@ static void test_bounded(void)
 {
 	struct fm_ctl *c = begin_accepted(NUMBER), *again;
 	const struct fm_lines *l = &session()->lines;
+	uint64_t gone;
 
 	for (uint64_t i = ABORTS + 1; l->forgotten == 0 && i < FM_LINE_KEPT_MAX; i++) {
 		ask(c, i);
 		CU_ASSERT_TRUE_FATAL(l->kept_bytes <= FM_LINE_KEPT_MAX);
 	}
-	CU_ASSERT_EQUAL(l->forgotten, 1);
+	gone = l->forgotten;	/* a long answer takes the place of more than one short one */
+	CU_ASSERT_TRUE(gone > 0);
 	CU_ASSERT_TRUE(l->kept_bytes > FM_LINE_KEPT_MAX / 2);
 	again = connect_as(key_b);
-	say_count(again, FM_WIRE_RESUME, NUMBER, 0);
+	say_count(again, FM_WIRE_RESUME, NUMBER, gone - 1);
 	CU_ASSERT_TRUE(was_told_bye(again));
 	again = connect_as(key_b);
-	say_count(again, FM_WIRE_RESUME, NUMBER, 1);
+	say_count(again, FM_WIRE_RESUME, NUMBER, gone);
 	CU_ASSERT_FALSE(again->is_closed);
 	CU_ASSERT_TRUE(c->is_closed);
 	end();
