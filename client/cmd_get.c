@@ -278,6 +278,16 @@ static int get(struct fm_transfer *t, const struct fm_name *source, const char *
 	return fm_outcomes_end(&t->outcomes);
 }
 
+static int no_source(const struct fm_args *args, const struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err other;
+
+	if (fm_name_parse(args->operands[1], &name, &other) == 0)
+		return fm_usage(args, "%s; to send a file there: fmove put", err->text);
+	return fm_usage(args, "%s", err->text);
+}
+
 int fm_cmd_get(int argc, char **argv)
 {
 	struct fm_transfer t;
@@ -290,7 +300,7 @@ int fm_cmd_get(int argc, char **argv)
 	if (fm_transfer_args(&t, &args, 2, 2) < 0)
 		return args.status;
 	if (fm_name_parse(args.operands[0], &source, &err) < 0)
-		return fm_usage(&args, "%s", err.text);
+		return no_source(&args, &err);
 	if (!t.dir.is_recursive && (source.path[0] == '\0' || source.is_dir))
 		return fm_usage(&args, "\"%s\" is a directory; -r receives it with all that is in it",
 				args.operands[0]);

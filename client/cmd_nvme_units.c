@@ -50,6 +50,8 @@ static int make_all(struct units *u, const struct fm_config *cfg, const char *no
 	u->unit = calloc(cfg->volume_count ? cfg->volume_count : 1, sizeof(*u->unit));
 	if (!u->unit)
 		return fm_err_set(&u->err, -ENOMEM, "no memory for the units");
+	if (cfg->volume_count == 0)
+		(void)printf("%sno volumes are configured\n", note);
 	for (unsigned i = 0; i < cfg->volume_count; i++) {
 		const char *why = fm_unit_why_none(cfg, &cfg->volumes[i]);
 		int ret;

@@ -427,6 +427,16 @@ static int put(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest
 	return fm_outcomes_end(&t->outcomes);
 }
 
+static int no_destination(const struct fm_args *args, const struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err other;
+
+	if (args->count == 2 && fm_name_parse(args->operands[0], &name, &other) == 0)
+		return fm_usage(args, "%s; to receive a file from there: fmove get", err->text);
+	return fm_usage(args, "%s", err->text);
+}
+
 int fm_cmd_put(int argc, char **argv)
 {
 	struct fm_transfer t;
@@ -439,7 +449,7 @@ int fm_cmd_put(int argc, char **argv)
 	if (fm_transfer_args(&t, &args, 2, -1) < 0)
 		return args.status;
 	if (fm_name_parse(args.operands[args.count - 1], &dest, &err) < 0)
-		return fm_usage(&args, "%s", err.text);
+		return no_destination(&args, &err);
 	t.outcomes.is_many = args.count > 2;
 	return put(&t, &args, &dest);
 }

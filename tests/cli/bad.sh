@@ -27,6 +27,10 @@ no 2 'NODE:STORE/PATH' fmove put f /etc/x
 no 2 'NODE:STORE/PATH' fmove put f n2:/x
 no 2 'NODE:STORE/PATH' fmove put f :s/x
 no 2 'NODE:STORE/PATH' fmove ls nothing
+no 2 'fmove df n2. lists the stores' fmove ls n2:
+no 2 'fmove df n2. lists the stores' fmove get n2:/etc/x .
+no 2 'to receive a file from there: fmove get' fmove put n2:s/there .
+no 2 'to send a file there: fmove put' fmove get f n2:s/there
 no 2 'is a directory; -r' fmove get n2:s/ x
 no 2 'number' fmove ls --max 0 n2:s
 no 2 'number' fmove ls --max -3 n2:s
@@ -57,8 +61,11 @@ no 1 'not a regular file' fmove get --force n2:s/there /dev/null
 no 1 'irectory' fmove put f n2:s/there/below
 
 # Nodes and stores.
-no 1 'n9' fmove put f n9:s/x
-no 1 'n9' fmove ls n9:s
+no 1 'n9 in the configuration.*fmove status' fmove put f n9:s/x
+no 1 'n9 in the configuration.*fmove status' fmove ls n9:s
+no 1 'no store x; fmove df n2 lists' fmove put f n2:x/f
+no 1 'no store x; fmove df n2 lists' fmove ls n2:x
+no 1 'no store x; fmove df n2 lists' fmove verify n2:x
 no 1 'nostore' fmove put f n2:nostore/x
 no 1 'nostore' fmove get n2:nostore/x x
 no 1 'nostore' fmove ls n2:nostore

@@ -29,6 +29,10 @@ three() {
 		"$(volume sets 2 'mount = "/srv/data sets/50%"; type = "xfs"; mode = "shared-read"; writer = "n1";')" "$(volume raw 3 '')"
 }
 
+config n1
+ok units
+grep -qx 'no volumes are configured' out || bad "no word of having none: $(cat out)"
+
 # The writer.
 three n1
 ok units
