@@ -39,7 +39,7 @@ int fm_cmd_init(int argc, char **argv)
 	fm_say("Start the daemon: %s", start);
 	ret = fm_invitation_print(cfg->dir, &err);
 	if (ret < 0)
-		fm_err_wrap(&err, "the configuration is written, but no invitation");
+		fm_err_wrap(&err, "the configuration is written, but no invitation (when this is mended: fmove invite)");
 	fm_config_free(cfg);
 	return ret < 0 ? fm_fail("init", &err) : fm_stdout_end("init", FM_EXIT_DONE);
 }

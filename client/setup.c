@@ -278,6 +278,18 @@ static int make_dir(const char *path, mode_t mode, const struct owner *owner, st
 	return ret < 0 || is_there ? ret : give(path, owner, err);
 }
 
+/* A store's directory that was there before keeps its owner, and who names it may not think of the user that fmoved runs as. */
+static void warn_of_rights(const char *path, const struct owner *owner)
+{
+	struct stat st;
+
+	if (owner->uid == 0 || stat(path, &st) < 0 || st.st_uid == owner->uid || st.st_mode & S_IWOTH ||
+	    (st.st_gid == owner->gid && st.st_mode & S_IWGRP))
+		return;
+	fm_say("warning: %s was there before, and fmoved may not be able to write to it as user %u: chown it, or use setfacl", path,
+	       (unsigned)owner->uid);
+}
+
 static int make_dirs(const struct fm_setup *setup, const char *dir, const struct owner *owner, struct fm_err *err)
 {
 	char name[FM_VALUE_NAME_MAX + 2], path[PATH_MAX];
@@ -293,6 +305,8 @@ static int make_dirs(const struct fm_setup *setup, const char *dir, const struct
 	for (unsigned i = 0; ret == 0 && i < store_count(setup); i++) {
 		store_at(setup, dir, i, name, path);
 		ret = make_dir(path, 0755, owner, err);
+		if (ret == 0)
+			warn_of_rights(path, owner);
 	}
 	return ret;
 }

@@ -64,7 +64,9 @@ int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
 				  node->listen);
 	if (is_any(host) && source_towards(AF_INET, "192.0.2.1", host, sizeof(host)) < 0 &&
 	    source_towards(AF_INET6, "2001:db8::1", host, sizeof(host)) < 0)
-		return fm_err_set(err, -EADDRNOTAVAIL, "this machine has no route to anywhere: say node.address");
+		return fm_err_set(err, -EADDRNOTAVAIL,
+				  "no route leads out of this machine, so its address cannot be told: set node.address = "
+				  "\"HOST:PORT\" in its configuration");
 	fm_address_print(host, port, out, max);
 	return 0;
 }
