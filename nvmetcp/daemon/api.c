@@ -225,7 +225,7 @@ static void deadline_fired(struct fm_timer *timer)
 		(void)fm_supervisor_is_all_down(r->api->sup, &why);
 	else
 		(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
-	(void)snprintf(text, sizeof(text), "not yet: %s; it goes on", why[0] ? why : "it is under way");
+	(void)snprintf(text, sizeof(text), "not yet: %s; fmove-nvmed goes on trying", why[0] ? why : "it is under way");
 	reply_error(r->client, &r->id, -ETIMEDOUT, text);
 	free_request(r);
 }
