@@ -11,6 +11,7 @@
 #include "mover/base/err.h"
 
 #define PROGRESS_MS 200
+#define LIMIT_MIN 1000		/* bytes a second */
 
 void fm_transfer_init(struct fm_transfer *t, const char *verb)
 {
@@ -39,6 +40,9 @@ static int take_limit(struct fm_transfer *t, struct fm_args *args)
 	if (fm_value_rate(args->value, &t->opts.rate_bytes) < 0 &&
 	    fm_value_size(args->value, &t->opts.rate_bytes) < 0)
 		return fm_usage(args, "--limit %s: must be " FM_VALUE_RATE_FORM, args->value);
+	/* A bare number is bytes: who says 5 means another unit. */
+	if (t->opts.rate_bytes > 0 && t->opts.rate_bytes < LIMIT_MIN)
+		return fm_usage(args, "--limit %s: less than 1kB/s is not taken; say the unit, for example 500MB/s", args->value);
 	return 0;
 }
 

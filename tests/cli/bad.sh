@@ -21,6 +21,7 @@ no 2 'too many' fmove get n2:s/there a b
 no 2 'auto, rdma or tcp' fmove put --transport pigeon f n2:s/x
 no 2 'disk or memory' fmove put --durability stone f n2:s/x
 no 2 'rate' fmove put --limit fast f n2:s/x
+no 2 'say the unit' fmove put --limit 5 f n2:s/x
 no 2 'time' fmove put --timeout never f n2:s/x
 no 2 'NODE:STORE/PATH' fmove put f x
 no 2 'NODE:STORE/PATH' fmove put f /etc/x
