@@ -88,8 +88,9 @@ static int purge(const struct fm_name *name, const char *text, struct purge *p)
 	if (p->is_json)
 		(void)printf("],\"bytes\":%" PRIu64 ",\"dry_run\":%s,\"exit\":%d}\n", p->bytes, p->is_dry ? "true" : "false", status);
 	else if (ret == 0 || p->count > 0)
-		(void)printf("%s: %s %" PRIu64 " %s, %s\n", text, p->is_dry ? "would remove" : "removed", p->count,
-			     fm_show_directories(p->count), fm_show_bytes(p->bytes, bytes));
+		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text, p->is_dry ? "would remove" : "removed", p->count,
+			     fm_show_directories(p->count), fm_show_bytes(p->bytes, bytes),
+			     p->is_dry && p->count > 1 ? " at least" : "");	/* what they share goes with the last of them */
 	return fm_stdout_end("purge", status);
 }
 

@@ -80,6 +80,7 @@ for i in $(seq 19); do
 done
 [ "$(asides_there)" -eq 18 ] || bad "$(asides_there) instead of 18 are kept aside"
 ok fmove purge -n n2:s
+grep -q ' at least$' out || bad "purge -n of several says a sum that is less than what goes: $(cat out)"
 grep -q 'would remove 18 directories' out && [ "$(grep ' replaced ' out | sort -u | wc -l)" -eq 18 ] || bad "pages: $(cat out)"
 ok fmove purge n2:s
 grep -q ': removed 18 directories' out || bad "pages: $(cat out)"
