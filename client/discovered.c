@@ -211,7 +211,7 @@ static void print_volume(struct print *p, size_t first)
 	(void)fprintf(p->to, ";\n");
 	if (is_same)
 		print_paths(p->to, p->entries, first, main);
-	(void)fprintf(p->to, "\t#mount = \"/srv/%s\";\n\t#writer = \"NODE\";\n}", name);
+	(void)fprintf(p->to, "\t#mount = \"/srv/%s\";\n\t#mode = \"exclusive\";\n\t#writer = \"NODE\";\n}", name);
 }
 
 void fm_discovered_print(FILE *to, const struct fm_json *entries, const char *dialled_host)

@@ -544,6 +544,7 @@ static void test_discover_asks_and_prints(void)
 		       "\t# The target advertises 10.155.166.7:4420; below is the address that was dialled.\n"
 		       "\taddress = \"10.0.0.9:4420\";\n"
 		       "\t#mount = \"/srv/disk1\";\n"
+		       "\t#mode = \"exclusive\";\n"
 		       "\t#writer = \"NODE\";\n"
 		       "} );\n");
 	play(&t, "discover [fd00::9]:4420", "{\"id\":1,\"op\":\"discover\",\"address\":\"fd00::9\",\"port\":\"4420\"}",
