@@ -27,7 +27,6 @@
 #include "nvmetcp/supervisor_priv.h"
 
 #define ASK_NS (5 * FM_NS_PER_S)
-#define EPOCH_MAX (UINT64_C(1) << 53)	/* what JSON's numbers hold everywhere; a peer that says more is wrong */
 
 static bool is_shared(const struct fm_supervised *v)
 {
@@ -315,7 +314,7 @@ static bool hear_writer(struct fm_supervised *v)
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
 		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
-		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || p->epoch >= EPOCH_MAX)
+		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || p->epoch >= FM_SUPERVISED_EPOCH_MAX)
 			continue;
 		is_new = is_new || (is_now && !v->is_heard_now);
 		v->is_heard_now = v->is_heard_now || is_now;
@@ -327,7 +326,10 @@ static bool hear_writer(struct fm_supervised *v)
 	return is_new;
 }
 
-/* Of all peers, also of those that are silent now. */
+/*
+ * Of all peers, also of those that are silent now. The upper half of the numbers is this node's: no peer can bring it to the last one, after
+ * which no reader would hear it any more.
+ */
 static uint64_t highest_said(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
@@ -336,7 +338,7 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (p->epoch > number && p->epoch < EPOCH_MAX && fm_supervised_is_meant(v, p))
+		if (p->epoch > number && p->epoch < FM_SUPERVISED_EPOCH_MAX / 2 && fm_supervised_is_meant(v, p))
 			number = p->epoch;
 	}
 	return number;

@@ -17,6 +17,7 @@
 #include "nvmetcp/peers.h"
 #include "nvmetcp/supervisor.h"
 
+#define FM_SUPERVISED_EPOCH_MAX (INT64_C(1) << 53)	/* numbers of seals are lower: what the numbers of JSON hold everywhere */
 #define FM_SUPERVISED_WHY_MAX 512
 #define FM_SUPERVISED_OWNED_MAX 32
 

@@ -237,6 +237,8 @@ static void recall_mounted(struct fm_supervised *v)
 		return;
 	strcpy(v->last_wwid, wwid);
 	strcpy(v->read_only_wwid, read_only);
+	if (heard >= FM_SUPERVISED_EPOCH_MAX)	/* no writer ever says one as high: it would be waited for without end */
+		heard = -1;
 	v->last_size_bytes = size > 0 ? (uint64_t)size : 0;
 	v->mounted_epoch = epoch > 0 ? (uint64_t)epoch : 0;
 	v->has_heard = heard >= 0 && strcmp(writer, v->volume->writer) == 0;
@@ -295,7 +297,7 @@ static void recall_seal(struct fm_supervised *v)
 		return;
 	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers",
 			&readers, "are_readers_lost", &are_readers_lost, "is_written", &is_written) < 0 ||
-	    epoch < 0 || !are_names(readers)) {
+	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
 	}

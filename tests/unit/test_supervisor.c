@@ -106,7 +106,7 @@ static struct sim {
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer */
 	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
-	bool is_epoch_huge;		/* the numbers that n2 says */
+	int64_t said_epoch;		/* not 0: the number that n2 says, whatever it has heard */
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
 	bool has_no_mmp;
@@ -822,23 +822,23 @@ static void world_ask_peers(void *ctx)
 }
 
 /* Of the first volume with that name; 0: nothing is published. */
-static int published_epoch(unsigned v)
+static int64_t published_epoch(unsigned v)
 {
 	json_t *said = sim.published ? json_loads(sim.published, 0, NULL) : NULL, *at;
-	int epoch = 0;
+	int64_t epoch = 0;
 	size_t i;
 
 	json_array_foreach(json_object_get(said, "volumes"), i, at)
 		if (strcmp(json_string_value(json_object_get(at, "name")), names[v]) == 0)
-			epoch = (int)json_integer_value(json_object_get(at, "epoch"));
+			epoch = json_integer_value(json_object_get(at, "epoch"));
 	json_decref(said);
 	return epoch;
 }
 
 /* A reader has heard of what this node says, unless it is deaf. */
-static int epoch_of_n2(unsigned v)
+static int64_t epoch_of_n2(unsigned v)
 {
-	int epoch = sim.peer[v].epoch, here = strcmp(sim.volume[v].writer, sim.node) == 0 && !sim.is_deaf ? published_epoch(v) : 0;
+	int64_t epoch = sim.peer[v].epoch, here = strcmp(sim.volume[v].writer, sim.node) == 0 && !sim.is_deaf ? published_epoch(v) : 0;
 
 	return !sim.peer[v].is_mounted && here > epoch ? here : epoch;
 }
@@ -857,7 +857,7 @@ static void peers_answer(void)
 			json_array_append_new(volumes, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", names[v], "subsystem",
 								 nqns[v], "wwid", "", "writer", p->writer, "mounted", p->is_mounted,
 								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
-								 (json_int_t)(sim.is_epoch_huge ? INT64_C(1) << 60 : epoch_of_n2(v))));
+								 (json_int_t)(sim.said_epoch ? sim.said_epoch : epoch_of_n2(v))));
 	}
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
@@ -2029,12 +2029,17 @@ static int64_t number(unsigned v, const char *key)
 }
 
 /* What sealed.json has; NULL: it is lost. */
-static void keep_seals(const char *text)
+static void keep_state(const char *name, const char *text)
 {
-	char **file = &sim.file[file_number(FM_SUPERVISOR_SEALED)];
+	char **file = &sim.file[file_number(name)];
 
 	free(*file);
 	*file = text ? strdup(text) : NULL;
+}
+
+static void keep_seals(const char *text)
+{
+	keep_state(FM_SUPERVISOR_SEALED, text);
 }
 
 /* One volume that n2 and this node share, whose number is known. */
@@ -2295,6 +2300,43 @@ static void test_lost_number(void)
 	sim.is_save_broken = false;
 	run_for(70 * S);
 	is_mounted_as(true, 0);
+	end();
+}
+
+/* Whatever number a peer says, or a damaged file has: those that follow are such that every reader takes them, for ever. */
+static void test_last_number(void)
+{
+	const int64_t last = INT64_C(1) << 53, bad[] = { INT64_MAX, last, last - 1, last / 2, last / 2 - 1 };
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin_shared("n1", "n1");
+		n2_says(false, false, 0);
+		sim.said_epoch = bad[i];
+		start_supervisor();
+		run_for(20 * S);
+		sim.said_epoch = 0;
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(seal(true, false), 0);
+		run_for(20 * S);
+		CU_ASSERT_TRUE(number(0, "is_sealed") != 0);
+		CU_ASSERT_TRUE(number(0, "epoch") <= last / 2 + 2);
+		end();
+	}
+	begin_shared("n1", "n1");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"open\",\"epoch\":9007199254740992}}");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(60 * S);
+	CU_ASSERT_TRUE(number(0, "is_sealed") && number(0, "epoch") < last / 2);
+	end();
+	/* A reader. */
+	begin_shared("n1", "n2");
+	keep_state(FM_SUPERVISOR_MOUNTED, "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"wwid\":\"\",\"size_bytes\":0,"
+					  "\"set_read_only\":\"\",\"writer\":\"n2\",\"writer_epoch\":9007199254740992,\"writer_sealed\":true}}");
+	n2_says(true, true, 5);
+	start_supervisor();
+	run_for(60 * S);
+	is_mounted_as(false, 5);
 	end();
 }
 
@@ -2631,10 +2673,10 @@ static void test_reader(void)
 	CU_ASSERT_EQUAL(published_epoch(0), 2);
 	/* Nor one after which there would be none. */
 	n2_says(true, true, 2);
-	sim.is_epoch_huge = true;
+	sim.said_epoch = INT64_C(1) << 60;
 	run_for(20 * S);
 	is_mounted_as(false, 2);
-	sim.is_epoch_huge = false;
+	sim.said_epoch = 0;
 	/* It was to be written to, and what became of it nobody says. */
 	n2_says(true, false, 3);
 	run_for(20 * S);
@@ -3180,6 +3222,7 @@ int main(void)
 		{ "a reader that is silent keeps it sealed, but by force", test_lost_reader },
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "a writer that has lost its number takes a new one, and waits for the word of all at that", test_lost_number },
+		{ "no number that a peer says, or a damaged file has, is the last one", test_last_number },
 		{ "an unseal waits for each reader's word at its own number", test_unseal_number },
 		{ "a reader that has left mounts only what it hears afresh", test_void_seal },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
