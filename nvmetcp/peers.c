@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/utf8.h"
 
 /* Room for one more; NULL: no memory. */
 static void *grow(void *array, unsigned count, size_t size)
@@ -86,6 +87,7 @@ static int add_node(struct fm_peers *peers, const char *node, const char *why)
 		(void)snprintf(known->node, sizeof(known->node), "%s", node);
 	}
 	(void)snprintf(known->why, sizeof(known->why), "%s", why);
+	fm_utf8_mend(known->why);	/* cut anywhere, it could not be shown */
 	return 0;
 }
 

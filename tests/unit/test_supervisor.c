@@ -104,7 +104,8 @@ static struct sim {
 	struct mood mood;
 	char *file[FILES];
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
-	bool is_silent;			/* n2 does not answer */
+	bool is_silent;			/* n2 does not answer ... */
+	const char *silent_why;		/* ... for that reason; NULL: an ordinary one */
 	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
 	int64_t said_epoch;		/* not 0: the number that n2 says, whatever it has heard */
 	bool is_fmoved_away;		/* nobody can be asked */
@@ -867,7 +868,7 @@ static void peers_answer(void)
 		return;
 	}
 	if (sim.is_silent)
-		json_object_update_new(event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text", "is not connected"));
+		json_object_update_new(event, json_pack("{s:s, s:s}", "code", "EHOSTUNREACH", "text", sim.silent_why ? sim.silent_why : "is not connected"));
 	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
 	json_decref(event);
 	fm_supervisor_peers(sim.sup, &peers);
@@ -2303,6 +2304,26 @@ static void test_lost_number(void)
 	end();
 }
 
+/* Whatever a peer says when it ends its session, of any length: it is shown as one that does not answer, and is waited for. */
+static void test_long_farewell(void)
+{
+	char why[2 * FM_PEERS_WHY_MAX + 1] = "";
+	json_t *one;
+
+	for (size_t i = 0; i + 2 < sizeof(why); i += 2)
+		memcpy(why + i, "\303\251", 2);
+	begin_shared("n1", "n1");
+	sim.is_silent = true;
+	sim.silent_why = why;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "waiting");
+	one = fm_supervisor_show(sim.sup, "one");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(one, "peers")), 1);
+	json_decref(one);
+	end();
+}
+
 /* Whatever number a peer says, or a damaged file has: those that follow are such that every reader takes them, for ever. */
 static void test_last_number(void)
 {
@@ -3223,6 +3244,7 @@ int main(void)
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "a writer that has lost its number takes a new one, and waits for the word of all at that", test_lost_number },
 		{ "no number that a peer says, or a damaged file has, is the last one", test_last_number },
+		{ "a peer that says much when it goes is shown all the same", test_long_farewell },
 		{ "an unseal waits for each reader's word at its own number", test_unseal_number },
 		{ "a reader that has left mounts only what it hears afresh", test_void_seal },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
