@@ -115,14 +115,18 @@ static void keep(struct fm_lines *l, const uint8_t *msg, size_t len)
 		forget_first(l);
 }
 
-static void send_kept(struct fm_session *s)
+static int send_kept(struct fm_session *s)
 {
+	int ret = 0;
+
 	fm_list_each(at, next, &s->lines.kept) {
 		const struct kept *k = fm_container_of(at, struct kept, at);
 
-		/* They fit its queue, which is empty. If not, the line breaks again. */
-		(void)net_of(s)->ops->ctl_send(s->lines.main->ctl, k->msg, k->len);
+		ret = net_of(s)->ops->ctl_send(s->lines.main->ctl, k->msg, k->len);
+		if (ret < 0)
+			break;
 	}
+	return ret == -EPIPE ? 0 : ret;		/* that comes as `closed` as well, and all is sent again on the next line */
 }
 
 int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len)
@@ -214,7 +218,10 @@ static void go_on(struct fm_session *s)
 	struct fm_lines *l = &s->lines;
 
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
-	send_kept(s);
+	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
+		end_session(s, -ENOMEM, "out of memory for what it is to be sent again");
+		return;
+	}
 	net_of(s)->ops->ctl_addrs(l->main->ctl, &local, &remote);
 	fm_rail_session_moved(s, &l->local, &l->remote, &local, &remote);
 }

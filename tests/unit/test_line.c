@@ -23,6 +23,7 @@
 /* What we sent over it: types, and what tells one ABORT from another. */
 struct fm_ctl {
 	bool is_closed, is_stuck;
+	bool has_no_room;		/* for what is sent again, but for the first of it */
 	const struct fm_ctl_events *events;
 	void *ctx;
 	struct {
@@ -85,6 +86,8 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	CU_ASSERT_FALSE(c->is_closed);
 	memcpy(bytes, msg, len);
 	CU_ASSERT_EQUAL(fm_wire_decode(bytes, len, &m), 0);
+	if (c->has_no_room && m.type == FM_WIRE_ABORT)
+		return -ENOMEM;
 	if (m.type == FM_WIRE_PING || m.type == FM_WIRE_PONG || c->count == SENT_MAX)
 		return 0;
 	c->sent[c->count].type = m.type;
@@ -407,6 +410,23 @@ static void test_said_meanwhile(void)
 	end();
 }
 
+/* A message that is not sent again is one that its job waits for. */
+static void test_no_room(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	c->has_no_room = true;
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, 0);
+	CU_ASSERT_TRUE(was_told_bye(c));
+	end();
+	(void)begin_accepted(NUMBER);
+	c = connect_as(key_b);
+	c->has_no_room = true;
+	say_count(c, FM_WIRE_RESUME, NUMBER, 0);
+	CU_ASSERT_TRUE(was_told_bye(c));
+	end();
+}
+
 static void test_not_stuck_any_more(void)
 {
 	struct fm_ctl *old = begin_dialled();
@@ -578,6 +598,7 @@ static const struct fm_test tests[] = {
 	{ "who accepted goes on behind whatever the other has had", test_acceptor_at_each_point },
 	{ "who dialled does so too", test_dialler_at_each_point },
 	{ "what is said while there is no connection is said on the next", test_said_meanwhile },
+	{ "without memory for what is sent again the session ends", test_no_room },
 	{ "a connection that is not stuck any more is kept", test_not_stuck_any_more },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
