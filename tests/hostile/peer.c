@@ -85,13 +85,60 @@ void talk_say(struct talk *t, const struct fm_wire_msg *m)
 
 static void say_hello(struct talk *t)
 {
+	static const uint16_t conns[] = {0, 1, 2, UINT16_MAX};
 	struct fm_wire_msg m = {.type = FM_WIRE_HELLO};
+	struct odds *o = &t->peer->odds;
+	bool is_again = !one_in(o, 8);
 
-	m.hello = (struct fm_wire_hello){
-		.version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .name = fm_wire_str(t->peer->name)};
+	if (t->is_dialled)
+		t->session = below(o, 4);
+	m.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+					 .version_max = FM_WIRE_VERSION,
+					 .name = fm_wire_str(t->peer->name),
+					 .session = t->is_dialled ? t->session : 1,
+					 .tcp_conns = conns[below(o, 4)],
+					 .rdma_conns = conns[below(o, 4)]};
+	/* Mostly of the same run: of another one no session goes on. */
 	for (unsigned i = 0; i < sizeof(m.hello.boot_id); i++)
-		m.hello.boot_id[i] = (uint8_t)odds_next(&t->peer->odds);
+		m.hello.boot_id[i] = is_again ? 7 : (uint8_t)odds_next(o);
 	talk_say(t, &m);
+}
+
+/* Another connection of the same session: what it had is had here as well. */
+static const struct talk *find_session(const struct talk *t, uint64_t session)
+{
+	struct peer *p = t->peer;
+	unsigned first = (unsigned)below(&p->odds, TALKS_MAX);
+
+	for (unsigned i = 0; i < TALKS_MAX; i++) {
+		const struct talk *other = &p->talks[(first + i) % TALKS_MAX];
+
+		if (other != t && other->session && other->is_dialled == t->is_dialled &&
+		    (session == 0 || other->session == session))
+			return other;
+	}
+	return NULL;
+}
+
+/* The daemon's session, or ours, is to go on here; where there is none, or with a wrong number, all the same. */
+static void say_resume(struct talk *t, uint64_t session)
+{
+	struct fm_wire_msg m = {.type = FM_WIRE_RESUME};
+	struct odds *o = &t->peer->odds;
+	const struct talk *before = find_session(t, session);
+
+	t->session = session ? session : before ? before->session : 1;
+	t->heard = before ? before->heard : 0;
+	m.resume = (struct fm_wire_resume){.session = t->session, .count = t->heard};
+	if (one_in(o, 8))
+		m.resume.count = one_in(o, 2) ? below(o, t->heard + 1) : any_number(o);
+	talk_say(t, &m);
+}
+
+static bool is_counted(enum fm_wire_type type)
+{
+	return type != FM_WIRE_HELLO && type != FM_WIRE_PING && type != FM_WIRE_PONG && type != FM_WIRE_BYE &&
+	       type != FM_WIRE_RECEIVED && type != FM_WIRE_RESUME;
 }
 
 /* Everything of it is at the daemon: say so, rightly or not. */
@@ -128,6 +175,7 @@ static void talk_close(struct talk *t)
 			p->deeds[i].state = DEED_NONE;
 	p->net->ops->ctl_close(t->ctl);
 	t->ctl = NULL;
+	t->session = 0;
 	if (!fm_timer_is_set(&p->dial_timer))
 		fm_timer_set(p->loop, &p->dial_timer, after(p, below(&p->odds, 20) * FM_NS_PER_MS));
 }
@@ -141,6 +189,11 @@ static void talk_fire(struct fm_timer *timer)
 
 	if (peer_is_over(p))
 		return;
+	t->is_mute = one_in(&p->odds, 1000);
+	if (t->is_mute) {
+		fm_timer_set(p->loop, &t->timer, after(p, 5 * FM_NS_PER_S));
+		return;
+	}
 	if (one_in(&p->odds, 1000)) { /* it vanishes */
 		talk_close(t);
 		return;
@@ -161,7 +214,10 @@ static void talk_opened(void *ctx)
 	struct talk *t = ctx;
 
 	t->is_open = true;
-	say_hello(t);
+	if (t->is_dialled && one_in(&t->peer->odds, 3) && find_session(t, 0))
+		say_resume(t, 0);
+	else
+		say_hello(t);
 	fm_timer_set(t->peer->loop, &t->timer, after(t->peer, below(&t->peer->odds, 5) * FM_NS_PER_MS));
 }
 
@@ -218,9 +274,24 @@ static void say_addrs(struct talk *t)
 	talk_say(t, &m);
 }
 
+static void hear_resume(struct talk *t, const struct fm_wire_msg *in)
+{
+	t->peer->counts.resumed++;
+	if (!t->is_dialled)
+		say_resume(t, in->resume.session);
+}
+
 static void hear(struct talk *t, const struct fm_wire_msg *in)
 {
+	t->heard += is_counted(in->type);
 	switch (in->type) {
+	case FM_WIRE_HELLO:
+		if (!t->is_dialled)
+			t->session = in->hello.session;
+		break;
+	case FM_WIRE_RESUME:
+		hear_resume(t, in);
+		break;
 	case FM_WIRE_TOKENS:
 		for (unsigned i = 0; i < in->tokens.count; i++)
 			line_dial(t, in->tokens.token[i]);
@@ -256,8 +327,10 @@ static void talk_message(void *ctx, const uint8_t *msg, size_t len)
 
 	if (fm_wire_decode(msg, len, &in) < 0)
 		die("the daemon sent a message that is none");
-	if (one_in(&t->peer->odds, (in.type == FM_WIRE_PING ? 20 : 4) * t->manners))
+	if (t->is_mute || one_in(&t->peer->odds, (in.type == FM_WIRE_PING ? 20 : 4) * t->manners)) {
+		t->heard += is_counted(in.type);
 		return; /* silence */
+	}
 	hear(t, &in);
 	if (t->ctl && word_answer(t, &in, &out))
 		talk_say(t, &out);
@@ -296,7 +369,7 @@ static struct talk *talk_new(struct peer *p, bool is_dialled)
 static void dial_fire(struct fm_timer *timer)
 {
 	struct peer *p = fm_container_of(timer, struct peer, dial_timer);
-	unsigned open = 0, wanted = one_in(&p->odds, 16) ? TALKS_MAX : 1;
+	unsigned open = 0, wanted = one_in(&p->odds, 4) ? TALKS_MAX : 1;
 	struct talk *t;
 
 	for (unsigned i = 0; i < TALKS_MAX; i++)
@@ -490,10 +563,10 @@ __attribute__((noreturn)) static void end(const struct peer *p)
 	const struct counts *c = &p->counts;
 
 	(void)printf("%s: %" PRIu64 " control and %" PRIu64 " data messages over %" PRIu64 " and %" PRIu64
-		     " connections, %" PRIu64 " ended by the daemon; %" PRIu64 " files and %" PRIu64
-		     " trees done; asked by it %" PRIu64 " times; %" PRIu64 " strangers\n",
-		     p->name, c->messages, c->data_messages, c->talks, c->lines, c->ended, c->files, c->trees, c->asked,
-		     c->strangers);
+		     " connections, %" PRIu64 " ended by the daemon, %" PRIu64 " went on elsewhere; %" PRIu64
+		     " files and %" PRIu64 " trees done; asked by it %" PRIu64 " times; %" PRIu64 " strangers\n",
+		     p->name, c->messages, c->data_messages, c->talks, c->lines, c->ended, c->resumed, c->files, c->trees,
+		     c->asked, c->strangers);
 	(void)fflush(stdout);
 	_exit(0);
 }

@@ -28,6 +28,9 @@ struct talk {
 	struct fm_timer timer;
 	bool is_dialled, is_open;
 	bool has_lines;	  /* asked for data connections */
+	bool is_mute;	  /* until its timer fires: the daemon may look for another way to us */
+	uint64_t session; /* as its dialler calls the session; 0: it has none that could change its connection */
+	uint64_t heard;	  /* messages of that session */
 	unsigned manners; /* it does wrong one time in so many */
 	uint64_t next_id;
 };
@@ -72,6 +75,7 @@ struct line {
 struct counts {
 	uint64_t messages, data_messages;
 	uint64_t talks, lines, strangers;
+	uint64_t resumed; /* sessions that went on over another connection */
 	uint64_t files, trees; /* transfers that the daemon said were done */
 	uint64_t asked;	       /* requests, puts and gets that it made of us */
 	uint64_t ended;	       /* control connections that it ended */

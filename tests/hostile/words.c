@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* words - control messages with any values that can be written. See peer.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,6 +106,7 @@ static void make_put(struct peer *p, struct fm_wire_put *m)
 		m->flags |= FM_WIRE_PUT_READBACK;
 	if (one_in(o, 3)) {
 		m->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(o, 8) * FM_WIRE_PUT_UPDATE);
+		m->flags |= one_in(o, 3) ? FM_WIRE_PUT_NAMES : 0;
 		m->flags &= (uint16_t)~FM_WIRE_PUT_READBACK;
 		m->path = any_path(p, true);
 		m->size = FM_WIRE_SIZE_UNKNOWN;
@@ -365,10 +367,12 @@ static void make_xfer_word(struct peer *p, struct fm_wire_msg *m)
 		break;
 	default:
 		m->type = FM_WIRE_ABORT;
-		m->abort = (struct fm_wire_abort){.flags = (uint16_t)below(o, 2),
+		m->abort = (struct fm_wire_abort){.flags = (uint16_t)below(o, FM_WIRE_ABORT_FLAGS + 1),
 						  .xfer = any_id(p),
-						  .code = 1 + (uint32_t)below(o, 4095),
+						  .code = one_in(o, 2) ? EBUSY : 1 + (uint32_t)below(o, 4095),
 						  .text = any_text(o)};
+		if (m->abort.code != EBUSY)
+			m->abort.flags &= (uint16_t)~FM_WIRE_ABORT_FULL;
 		break;
 	}
 }
@@ -470,8 +474,10 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 				  .ino = is_tree,
 				  .store = fm_wire_str("s"),
 				  .path = any_path(p, is_tree)};
-	if (is_tree)
+	if (is_tree) {
 		m->flags |= FM_WIRE_PUT_TREE | (uint16_t)(below(&p->odds, 2) * FM_WIRE_PUT_UPDATE);
+		m->flags |= one_in(&p->odds, 2) ? FM_WIRE_PUT_NAMES : 0;
+	}
 	return true;
 }
 
@@ -533,6 +539,10 @@ static bool answer_xfer(struct talk *t, const struct fm_wire_msg *in, struct fm_
 	struct peer *p = t->peer;
 
 	switch (in->type) {
+	case FM_WIRE_NAMES:
+		m->type = FM_WIRE_NAMES;
+		m->names = (struct fm_wire_names){.xfer = in->names.xfer};
+		return !one_in(&p->odds, 8);
 	case FM_WIRE_PUT:
 		m->type = FM_WIRE_READY;
 		make_ready(p, &m->ready);
