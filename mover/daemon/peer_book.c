@@ -14,11 +14,13 @@
 
 #include "config/files.h"
 #include "config/value.h"
+#include "mover/base/env.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
 
 #define LINE_MAX_BYTES 128		/* an address, a port */
+#define PAUSE_NS (100 * FM_NS_PER_MS)	/* after each file: a peer may say something else a thousand times a second */
 #define TEXT_MAX (FM_VALUE_KEY_TEXT_MAX + 1 + FM_PEER_ADDRS_MAX * LINE_MAX_BYTES)
 
 /* One file to write. The first of the list is the worker's. */
@@ -35,6 +37,7 @@ struct fm_peer_book {
 	struct fm_peer_keeper keeper;
 	struct fm_list pages;
 	struct fm_work work;
+	struct fm_timer pause;
 	bool is_busy;
 	bool is_stopped;
 	int ret;
@@ -71,12 +74,18 @@ static void write_done(struct fm_work *work)
 	fm_list_del(&page->at);
 	free(page);
 	book->is_busy = false;
-	write_next(book);
+	if (!book->is_stopped)
+		fm_timer_set(book->loop, &book->pause, fm_loop_now(book->loop) + PAUSE_NS);
+}
+
+static void pause_over(struct fm_timer *timer)
+{
+	write_next(fm_container_of(timer, struct fm_peer_book, pause));
 }
 
 static void write_next(struct fm_peer_book *book)
 {
-	if (book->is_busy || book->is_stopped || fm_list_is_empty(&book->pages))
+	if (book->is_busy || book->is_stopped || fm_timer_is_set(&book->pause) || fm_list_is_empty(&book->pages))
 		return;
 	book->is_busy = true;
 	book->work = (struct fm_work){ .run = write_run, .done = write_done };
@@ -207,6 +216,7 @@ int fm_peer_book_new(const char *state, struct fm_worker *worker, struct fm_loop
 	book->worker = worker;
 	book->loop = loop;
 	book->keeper = (struct fm_peer_keeper){ told, book };
+	book->pause.fire = pause_over;
 	fm_list_init(&book->pages);
 	*out = book;
 	return 0;
@@ -219,8 +229,10 @@ const struct fm_peer_keeper *fm_peer_book_keeper(struct fm_peer_book *book)
 
 void fm_peer_book_stop(struct fm_peer_book *book)
 {
-	if (book)
-		book->is_stopped = true;
+	if (!book)
+		return;
+	book->is_stopped = true;
+	fm_timer_clear(book->loop, &book->pause);
 }
 
 void fm_peer_book_free(struct fm_peer_book *book)

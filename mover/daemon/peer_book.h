@@ -5,8 +5,8 @@
  *
  * One file a peer, STATE/peers/NAME: its key, then an ADDRESS:PORT a line. It may be lost, and it is read as if a stranger had written
  * it: a plain file of our own user, numeric addresses alone, FM_PEER_ADDRS_MAX at most, of the key that the configuration names; what
- * follows a line that is none of these is not read. Writing is a worker's, one file after the other. Control loop only, but for
- * fm_peer_book_read().
+ * follows a line that is none of these is not read. Writing is a worker's, one file after the other, ten a second at most. Control loop
+ * only, but for fm_peer_book_read().
  */
 #ifndef FM_DAEMON_PEER_BOOK_H
 #define FM_DAEMON_PEER_BOOK_H
