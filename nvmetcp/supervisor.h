@@ -35,6 +35,7 @@ struct fm_supervisor;
 #define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
 #define FM_SUPERVISOR_NODES "nodes.json"	/* who was ever a peer, and who of them is forgotten */
 #define FM_SUPERVISOR_MOUNTED "mounted.json"	/* what each volume was when it was mounted last */
+#define FM_SUPERVISOR_STATE_BYTES_MAX (16u << 20)	/* of each; peers.json, with all that peers can say, has fewer */
 
 /* All that it knows of the machine. */
 struct fm_supervisor_world {

@@ -20,8 +20,6 @@
 #include "nvmetcp/mounts.h"
 #include "nvmetcp/sysfs.h"
 
-#define STATE_BYTES_MAX (4u << 20)
-
 static int read_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
 {
 	(void)ctx;
@@ -112,7 +110,7 @@ static int load(void *ctx, const char *name, char **text, struct fm_err *err)
 	if (!world->directory[0])
 		return -ENOENT;
 	ret = fm_path_join(world->directory, name, path, err);
-	return ret < 0 ? ret : read_text(path, STATE_BYTES_MAX, text, err);
+	return ret < 0 ? ret : read_text(path, FM_SUPERVISOR_STATE_BYTES_MAX, text, err);
 }
 
 static int save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)

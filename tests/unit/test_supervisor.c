@@ -2304,6 +2304,37 @@ static void test_lost_number(void)
 	end();
 }
 
+static void add_longest(json_t *volumes)
+{
+	char longest[224] = "";
+
+	/* Six bytes in JSON. */
+	memset(longest, 1, sizeof(longest) - 1);
+	(void)json_array_append_new(volumes, json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}", "name", longest, FM_PEER_NAME_MAX,
+						       "subsystem", longest, 223, "wwid", longest, 159, "writer", longest, FM_PEER_NAME_MAX,
+						       "mounted", true, "read_write", true, "sealed", true, "epoch", (json_int_t)INT64_MAX));
+}
+
+/* As much as peers can say of as many volumes: what is written down of it is read again. */
+static void test_all_is_heard_again(void)
+{
+	json_t *volumes = json_array(), *event, *kept;
+	struct fm_peers peers = { 0 };
+	char *text;
+
+	for (unsigned i = 0; i < FM_PEERS_VOLUMES_MAX; i++)
+		add_longest(volumes);
+	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
+	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	kept = fm_peers_write(&peers);
+	text = json_dumps(kept, JSON_INDENT(1) | JSON_SORT_KEYS);
+	CU_ASSERT_TRUE(strlen(text) < FM_SUPERVISOR_STATE_BYTES_MAX);
+	free(text);
+	json_decref(kept);
+	json_decref(event);
+	fm_peers_clear(&peers);
+}
+
 /* Whatever a peer says when it ends its session, of any length: it is shown as one that does not answer, and is waited for. */
 static void test_long_farewell(void)
 {
@@ -3244,6 +3275,7 @@ int main(void)
 		{ "a file of seals that is lost opens nothing", test_lost_seals },
 		{ "a writer that has lost its number takes a new one, and waits for the word of all at that", test_lost_number },
 		{ "no number that a peer says, or a damaged file has, is the last one", test_last_number },
+		{ "all that peers can say is read again after a restart", test_all_is_heard_again },
 		{ "a peer that says much when it goes is shown all the same", test_long_farewell },
 		{ "an unseal waits for each reader's word at its own number", test_unseal_number },
 		{ "a reader that has left mounts only what it hears afresh", test_void_seal },
