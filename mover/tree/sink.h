@@ -49,9 +49,9 @@ struct fm_sink_made {
 /* What was met of the version that is replaced. */
 struct fm_sink_tally {
 	uint64_t met;			/* names that are in both */
-	uint64_t other;			/* of those, the ones that are no directories in both ... */
+	uint64_t other;			/* of those, the ones that are no directories now ... */
 	uint64_t same;			/* ... and do not differ in anything */
-	uint64_t dirs;			/* directories in both whose mode or owner differs */
+	uint64_t dirs;			/* directories in the place of something else, or with another mode or owner */
 };
 
 #define FM_SINK_LOOK_PACKS_MAX 4096u	/* so 4 million names, where packs are full */

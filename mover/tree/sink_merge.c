@@ -143,7 +143,7 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
 	bool is_dir = p->met->type == DT_DIR, is_dir_now = S_ISDIR(st->st_mode);
 
 	w->call->tally.met++;
-	w->call->tally.other += !is_dir || !is_dir_now;
+	w->call->tally.other += !is_dir_now;	/* what a directory took the place of was counted with it */
 	/* Late: what is in a directory that appeared under the name of a file is nowhere else. */
 	if (is_dir != is_dir_now && (s->is_merging || w->is_late) && !s->opts.may_replace)
 		return fm_sink_refuse_kind(s, p->path, p->len, is_dir, w->call->err);

@@ -175,7 +175,11 @@ kinds() {
 	echo in >"$source/mine/in"
 	no 6 'target/mine.*exists.*no directory' move --update
 	same_extras
-	ok move --update --delete
+	# One name is replaced, by a directory, and counts once.
+	ok move -n --json --update --delete
+	[ "$(json replaced out)" -eq 1 ] || bad "$way: a dry run with a directory in the place of a file: $(cat out)"
+	ok move --json --update --delete
+	[ "$(json replaced out)" -eq 1 ] && [ "$(json added out)" -eq 1 ] || bad "$way: a directory in the place of a file: $(cat out)"
 	same_tree "$source" "$target"
 	no_trees
 }
