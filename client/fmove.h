@@ -430,6 +430,7 @@ int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, voi
 		struct fmove_error *err);
 
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
+/* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said how long. A node goes on after -ETIMEDOUT. */
 		 struct fmove_error *err);
 
 /* Missing parents are made. */

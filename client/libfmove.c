@@ -31,7 +31,7 @@
 #define REQUEST_MAX (60u << 10)
 #define REQUEST_WAIT_MS 60000		/* longer than the daemon itself waits for a peer */
 /* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/job.c). */
-#define PURGE_MS (3600u * 1000)		/* to remove directories: millions of files may be in one */
+#define REMOVE_MS (3600u * 1000)	/* to remove directories: millions of files may be in one */
 #define CANCEL_WAIT_MS 8000
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");
 
@@ -1312,12 +1312,22 @@ int fmove_partials(struct fmove *c, const struct fmove_name *name, const char *a
 int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err)
 {
+	const struct fmove_options opts = { .timeout_ms = c->timeout_ms ? c->timeout_ms : REMOVE_MS };
+	const struct parcel with = { .count = 0 };
+	struct waiting waiting = { .opts = &opts };
 	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
 
 	store_begin(c, &w, "remove", name);
-	if (is_recursive)
-		fm_jw_bool(&w, "recursive", true);
-	return request_do_simple(c, &w, err);
+	if (!is_recursive)
+		return request_do_simple(c, &w, err);
+	fm_jw_bool(&w, "recursive", true);
+	c->limit_ms = opts.timeout_ms;
+	ret = request_run(c, &w, &with, &waiting, &done, err);
+	if (ret == 0)
+		fm_json_free(done);
+	return ret;
 }
 
 int fmove_mkdir(struct fmove *c, const struct fmove_name *name, struct fmove_error *err)
@@ -1405,7 +1415,7 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, siz
 int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err)
 {
-	const struct fmove_options opts = { .timeout_ms = PURGE_MS };
+	const struct fmove_options opts = { .timeout_ms = REMOVE_MS };
 	const struct parcel with = { .count = 0 };
 	struct waiting waiting = { .opts = &opts };
 	struct fmove_aside last = { .path = "" };

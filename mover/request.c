@@ -604,6 +604,11 @@ void fm_request_stop_all(struct fm_engine *e)
 		fail(fm_container_of(at, struct request, at), &err);
 }
 
+static bool removes(const struct request *r)
+{
+	return r->verb == FM_VERB_REMOVE || (r->verb == FM_VERB_PURGE && !r->is_dry);
+}
+
 void fm_request_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	struct fm_err err = { 0 };
@@ -617,7 +622,8 @@ void fm_request_tick(struct fm_engine *e, uint64_t now_ns)
 			(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s", r->peer->name,
 					 r->peer->last_error[0] ? ": " : "", r->peer->last_error);
 		else
-			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time", r->session ? r->session->name : e->name);
+			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time%s", r->session ? r->session->name : e->name,
+					 removes(r) ? "; it may still be removing" : "");
 		fail(r, &err);
 	}
 }

@@ -216,6 +216,38 @@ static void test_until_the_timeout(void)
 	again_down(&a);
 }
 
+/* Of many names it takes long, and whoever asked is not to be told that it failed while it goes on. */
+static void test_a_removal_of_many_names_has_its_time(void)
+{
+	static const struct fmove_name name = { "n2", "s", "d" };
+	char request[1024] = "";
+	struct again a = { .most = 0 };
+	int listener, fds[2];
+	ssize_t len;
+
+	(void)snprintf(a.path, sizeof(a.path), "/tmp/fm-remove.%d", (int)getpid());
+	listener = listen_at(a.path);
+	CU_ASSERT_EQUAL_FATAL(pipe(fds), 0);
+	a.child = fork();
+	if (a.child == 0) {
+		int fd = accept(listener, NULL, NULL);
+
+		len = read(fd, request, sizeof(request) - 1);
+		(void)!write(fds[1], request, len > 0 ? (size_t)len : 0);
+		(void)!write(fd, DONE, strlen(DONE));
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL_FATAL(fmove_connect(a.path, &a.c, &a.err), 0);
+	CU_ASSERT_EQUAL(fmove_remove(a.c, &name, true, &a.err), 0);
+	len = read(fds[0], request, sizeof(request) - 1);
+	request[len > 0 ? len : 0] = '\0';
+	CU_ASSERT_PTR_NOT_NULL(strstr(request, "\"timeout_ms\":3600000"));
+	a.listener = listener;
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	again_down(&a);
+}
+
 static const struct fm_test tests[] = {
 	{"the refusal came before the request", test_before_it_asked},
 	{"the refusal came behind the request, which nobody read", test_behind_its_request},
@@ -224,5 +256,6 @@ static const struct fm_test tests[] = {
 	{"what is busy for another reason is not asked again", test_another_reason_is_no_reason_to_wait},
 	{"it is asked again as long as the caller wants", test_until_there_is_no_more_patience},
 	{"it is asked again no longer than its timeout", test_until_the_timeout},
+	{"a removal of many names has its time", test_a_removal_of_many_names_has_its_time},
 };
 FM_TEST_MAIN("refused", tests)
