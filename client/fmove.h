@@ -224,7 +224,8 @@ enum fmove_change { FMOVE_ADDED = 1, FMOVE_REPLACED = 2, FMOVE_REMOVED = 3 };
 
 /* Zero-initialise. */
 struct fmove_tree_options {
-	bool is_update;			/* move what differs (size, time) from the version that is replaced ... */
+	/* move what differs (size, time) from the version that is replaced; a dry run of it goes first if the whole would have no room ... */
+	bool is_update;
 	bool has_checksums;		/* ... or differs in content; implies is_update */
 	bool is_delete;			/* with is_update: what only that version has goes; else it comes into the new one */
 	bool is_dry_run;		/* say what would be moved, change nothing */
@@ -429,8 +430,8 @@ struct fmove_aside {
 int fmove_purge(struct fmove *c, const struct fmove_name *name, bool is_dry, void (*each)(void *ctx, const struct fmove_aside *aside), void *ctx,
 		struct fmove_error *err);
 
-int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 /* is_recursive: a directory too, for which it waits up to an hour, unless fmove_set_timeout() said how long. A node goes on after -ETIMEDOUT. */
+int fmove_remove(struct fmove *c, const struct fmove_name *name, bool is_recursive,
 		 struct fmove_error *err);
 
 /* Missing parents are made. */

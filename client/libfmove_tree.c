@@ -5,7 +5,6 @@
  */
 #include "client/libfmove_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,9 +15,8 @@
 #include "mover/api_exit.h"
 #include "mover/base/err.h"
 #include "mover/tree/channel.h"
-#include "mover/tree/exclude.h"
+#include "mover/tree/measure.h"
 #include "mover/tree/names.h"
-#include "mover/tree/scan.h"
 #include "mover/tree/tree.h"
 
 static int fail_as(struct fmove_error *err, const struct fm_err *why)
@@ -102,56 +100,6 @@ static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm
 	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
 }
 
-/* What of a file takes room for sure: holes do not, and a name of a file that has others does only once. */
-static uint64_t bytes_of(const struct fm_scan_met *met)
-{
-	uint64_t bytes, blocks;
-	struct stat st;
-
-	if (met->type != DT_REG || fstatat(met->dir->fd, met->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 1)
-		return 0;
-	blocks = (uint64_t)st.st_blocks * 512;
-	bytes = (uint64_t)st.st_size < blocks ? (uint64_t)st.st_size : blocks;
-	return bytes / st.st_nlink;
-}
-
-/*
- * What the files take at least, for the far end to refuse it before the first byte comes. Best effort: what is wrong with the directory is said by who
- * sends it.
- */
-static uint64_t count_bytes(int dir_fd, const struct fm_exclude *exclude)
-{
-	struct fm_scan_opts opts = { .exclude = exclude };
-	struct fm_scan *scan = NULL;
-	struct fm_scan_met met;
-	struct fm_err err = { 0 };
-	uint64_t bytes = 0;
-	int ret = dup_dir(dir_fd, &err);
-
-	opts.root = ret < 0 ? NULL : fm_scan_dir_new(ret, "", 0);
-	if (opts.root)
-		scan = fm_scan_new(&opts);
-	while (scan && (ret = fm_scan_next(scan, &met, &err)) > 0)
-		bytes += bytes_of(&met);
-	fm_scan_free(scan);
-	fm_scan_dir_put(opts.root);
-	return ret == 0 && bytes <= INT64_MAX ? bytes : 0;
-}
-
-/* Of an update nobody knows how much will come. */
-static uint64_t announced(int dir_fd, const struct fmove_tree_options *o)
-{
-	struct fm_exclude exclude;
-	struct fm_err err;
-	uint64_t bytes;
-
-	if ((o && (o->is_update || o->has_checksums || o->is_dry_run)) || fm_exclude_init(&exclude, o ? o->excludes : NULL, &err) < 0)
-		return 0;
-	bytes = count_bytes(dir_fd, &exclude);
-	fm_exclude_free(&exclude);
-	return bytes;
-}
-
 static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_tree *tree;
@@ -177,13 +125,72 @@ static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 	return ret < 0 ? err->code : ret;
 }
 
+static bool is_update(const struct fmove_tree_options *o)
+{
+	return o && (o->is_update || o->has_checksums);
+}
+
+/* The same as a dry run, of which nobody is told. */
+struct dry {
+	struct fmove_options opts;
+	struct fmove_tree_options tree;
+	struct fm_lib_tree t;
+};
+
+static void dry_init(struct dry *d, const struct fm_lib_tree *t)
+{
+	d->opts = t->opts ? *t->opts : (struct fmove_options){ .timeout_ms = 0 };
+	d->opts.is_attended = d->opts.is_readback = false;
+	d->opts.again = NULL;
+	d->opts.accepted = NULL;
+	d->opts.prepared = NULL;
+	d->opts.hold_fd = 0;
+	d->opts.progress_ms = 0;
+	d->tree = *t->tree;
+	d->tree.is_dry_run = true;
+	d->tree.named = NULL;
+	d->t = (struct fm_lib_tree){ .is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree };
+}
+
+/* 0 would be: not known. */
+static uint64_t wanted(const struct fmove_result *r)
+{
+	return r->wanted_bytes > 0 ? r->wanted_bytes : 1;
+}
+
+static bool take_free(void *ctx, const struct fmove_space *s)
+{
+	*(uint64_t *)ctx = s->free > s->promised ? s->free - s->promised : 0;
+	return false;
+}
+
+/*
+ * What will come at least, for the far end to refuse it before the first byte. How much an update sends only a dry run tells, which is
+ * spared where there is room for the whole. Best effort: what is wrong the transfer itself says.
+ */
+static uint64_t announced(struct fmove *c, int dir_fd, const struct fm_lib_tree *t)
+{
+	uint64_t whole = fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, NULL, 0), free_bytes = UINT64_MAX;
+	struct fmove_result result;
+	struct fmove_error err;
+	struct dry dry;
+
+	if (!is_update(t->tree))
+		return whole;
+	if (fmove_space(c, t->name, take_free, &free_bytes, &err) < 0 || whole <= free_bytes)
+		return 0;
+	dry_init(&dry, t);
+	return put_tree(c, dir_fd, &dry.t, &result, &err) < 0 ? 0 : wanted(&result);
+}
+
 int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
 		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
 	struct fmove_error own;
 
-	t.bytes = announced(dir_fd, tree);
+	if (!tree || !tree->is_dry_run)
+		t.bytes = announced(c, dir_fd, &t);
 	return put_tree(c, dir_fd, &t, result, err ? err : &own);
 }
 
@@ -192,7 +199,8 @@ static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t,
 	const struct fmove_tree_options *o = t->tree;
 	struct fm_tree_sink_opts sink = { .name = as, .path = as };
 
-	sink.is_update = o && (o->is_update || o->has_checksums);
+	sink.source.size = t->bytes;
+	sink.is_update = is_update(o);
 	sink.has_checksums = o && o->has_checksums;
 	sink.is_dry = o && o->is_dry_run;
 	sink.is_delete = o && o->is_delete;
@@ -219,12 +227,40 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
 	if (ret < 0 && err->is_kept)
 		tree->ops->keep(tree);
+	t->is_unmeasured = tree->is_unmeasured;
 	tree->ops->close(tree);		/* discards what is neither published nor kept */
 	return ret;
 }
 
 static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 		    struct fmove_error *err)
+{
+	int ret;
+
+	do {
+		ret = get_tree_once(c, parent_fd, as, t, result, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
+	return ret < 0 ? err->code : ret;
+}
+
+/* How much an update brings only a dry run tells. If that fails, so does this. */
+static int get_measured(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			struct fmove_error *err)
+{
+	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	ret = get_tree(c, parent_fd, as, &dry.t, result, err);
+	if (ret < 0)
+		return ret;
+	t->bytes = wanted(result);
+	t->turns = (struct fm_lib_turns){ .refused = 0 };
+	return get_tree(c, parent_fd, as, t, result, err);
+}
+
+static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+		       struct fmove_error *err)
 {
 	struct fm_err why;
 	int ret;
@@ -233,10 +269,8 @@ static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_li
 		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
 		return fail_as(err, &why);
 	}
-	do {
-		ret = get_tree_once(c, parent_fd, as, t, result, err);
-	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
-	return ret < 0 ? err->code : ret;
+	ret = get_tree(c, parent_fd, as, t, result, err);
+	return ret == -ENOSPC && t->is_unmeasured ? get_measured(c, parent_fd, as, t, result, err) : ret;
 }
 
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,
@@ -245,5 +279,7 @@ int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct 
 	struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
 	struct fmove_error own;
 
-	return get_tree(c, parent_fd, as, &t, result, err ? err : &own);
+	if (is_update(tree) && opts && opts->is_attended)
+		t.bytes = 1;	/* a job that is listed is not to fail for a dry run: what it has no room for is seen when it comes */
+	return get_tree_as(c, parent_fd, as, &t, result, err ? err : &own);
 }

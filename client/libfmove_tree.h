@@ -23,7 +23,8 @@ struct fm_lib_tree {
 	const struct fmove_tree_options *tree;	/* the same */
 	uint64_t dev;				/* put: of the root ... */
 	uint64_t ino;
-	uint64_t bytes;				/* put: that its files take at least; 0: not known */
+	uint64_t bytes;				/* that will come at least; 0: not known */
+	bool is_unmeasured;			/* get: refused, since the whole of an update has no room */
 	const int *fds;				/* to pass */
 	unsigned fds_count;
 	void (*passed)(void *ctx);		/* they were */

@@ -187,7 +187,7 @@ struct fm_job_opts {
 	bool is_delete;			/* ... and what only that version has goes; else it is kept */
 	bool is_dry;			/* say what would be sent, change nothing */
 	bool has_names;			/* names() of the events is called with the names that change */
-	uint64_t tree_bytes;		/* put of a tree: that its files take at least; 0: not known */
+	uint64_t tree_bytes;		/* put of a tree: that will come at least; 0: not known */
 	const char *const *excludes;	/* get: patterns of what not to send, NULL-terminated; NULL: none */
 };
 

@@ -60,6 +60,8 @@ static int begin(struct fm_job *j)
 	if (!j->file->ops->begin)
 		return 0;
 	fm_job_identity(j, &source);
+	if (j->is_tree)
+		source.size = j->tree_bytes;
 	return j->file->ops->begin(j->file, &source, &j->have, &j->work_err);
 }
 
@@ -157,12 +159,13 @@ void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
 
 	if (!j)
 		return;
-	if (j->is_source || !j->is_ours || j->state != FM_JOB_OPENING || j->is_working || (j->is_tree && m->size != FM_WIRE_SIZE_UNKNOWN)) {
+	if (j->is_source || !j->is_ours || j->state != FM_JOB_OPENING || j->is_working) {
 		fm_session_protocol_error(s, "FOUND out of turn");
 		return;
 	}
 	j->attr.type = j->is_tree ? FM_NODE_DIR : FM_NODE_FILE;
-	j->attr.size = m->size;
+	j->attr.size = j->is_tree ? FM_SIZE_UNKNOWN : m->size;
+	j->tree_bytes = j->is_tree && m->size != FM_WIRE_SIZE_UNKNOWN ? m->size : 0;
 	j->attr.mode = m->mode;
 	j->attr.mtime_ns = m->mtime_ns;
 	j->attr.has_holes = !(m->flags & FM_WIRE_FOUND_DENSE);

@@ -38,6 +38,12 @@ static uint16_t put_flags(const struct fm_job *j)
 			  (j->has_checksums ? FM_WIRE_PUT_CHECKSUM : 0) | (j->is_dry ? FM_WIRE_PUT_DRY : 0) | (j->has_names ? FM_WIRE_PUT_NAMES : 0));
 }
 
+/* Of a tree what its files take at least: more is not known. */
+static uint64_t size_said(const struct fm_job *j)
+{
+	return j->is_tree && j->tree_bytes > 0 ? j->tree_bytes : j->attr.size;
+}
+
 void fm_job_source_start(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_PUT };
@@ -45,7 +51,7 @@ void fm_job_source_start(struct fm_job *j)
 
 	p->flags = put_flags(j);
 	p->xfer = j->id;
-	p->size = j->is_tree && j->tree_bytes > 0 ? j->tree_bytes : j->attr.size;
+	p->size = size_said(j);
 	p->chunk = j->chunk;
 	p->mode = j->is_tree ? 0 : j->attr.mode & 0777;
 	p->mtime_ns = j->is_tree ? 0 : j->attr.mtime_ns;
@@ -155,7 +161,7 @@ static void open_done(struct fm_work *work)
 		fm_job_tree_listen(j);
 	m.found.flags = (uint16_t)(j->attr.has_holes ? 0 : FM_WIRE_FOUND_DENSE);
 	m.found.xfer = j->id;
-	m.found.size = j->attr.size;
+	m.found.size = size_said(j);
 	m.found.mode = j->attr.mode & 0777;
 	m.found.mtime_ns = j->attr.mtime_ns;
 	m.found.dev = j->attr.dev;

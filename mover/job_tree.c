@@ -234,6 +234,7 @@ int fm_job_tree_open(struct fm_job *j)
 	ret = store->ops->open_tree(store, j->path, &j->who, (const char *const *)j->excludes, &j->file, &j->work_attr, &j->work_err);
 	if (ret == 0) {
 		assert(j->file->tree && j->file->tree->is_source);
+		j->tree_bytes = j->work_attr.size == FM_SIZE_UNKNOWN ? 0 : j->work_attr.size;
 		j->work_attr.size = FM_SIZE_UNKNOWN;
 	}
 	return ret;

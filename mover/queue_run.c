@@ -463,6 +463,8 @@ static void begin(struct fm_queue_job *j)
 
 	o.file = t->file;
 	o.attr = t->attr;
+	if (is_store_tree(j) && o.is_put && !o.is_update)	/* nobody knows how much of an update will come */
+		o.tree_bytes = t->attr.size == FM_SIZE_UNKNOWN ? 0 : t->attr.size;
 	o.durability = durability_of(t);
 	o.weight = weights[j->o.priority];
 	if (o.is_put)

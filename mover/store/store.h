@@ -265,8 +265,8 @@ struct fm_store_ops {
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create *how, struct fm_file **out,
 		      struct fm_err *err);
 	/*
-	 * A directory as a whole, as a file whose `tree` is set (tree_file.h). excludes: patterns of what not to send, NULL-terminated, or
-	 * NULL. NULL: this store has no directories.
+	 * A directory as a whole, as a file whose `tree` is set (tree_file.h). attr->size: bytes that its files take at least; 0 or
+	 * FM_SIZE_UNKNOWN: not known. excludes: patterns of what not to send, NULL-terminated, or NULL. NULL: this store has no directories.
 	 */
 	int (*open_tree)(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
 			 struct fm_attr *attr, struct fm_err *err);

@@ -21,7 +21,9 @@
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
 #include "mover/store/wanted.h"
-#include "mover/tree/staging.h"
+#include "mover/tree/measure.h"
+
+#define MEASURE_NS (10 * FM_NS_PER_S)	/* the far end waits for it */
 
 static void source_closed(void *ctx)
 {
@@ -58,7 +60,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		return fm_path_fail(err, ret, "look at", path);
 	}
 	fm_attr_from_stat(&st, -1, attr);
-	attr->size = FM_SIZE_UNKNOWN;
+	attr->size = fm_measure(fd, excludes, opts.skip_prefix, MEASURE_NS);
 	attr->dev = st.st_dev;
 	attr->ino = st.st_ino;
 	opts.root = fd;
@@ -140,6 +142,16 @@ static int tree_take(void *ctx, uint64_t bytes, struct fm_err *err)
 	return ret;
 }
 
+static int tree_promise(void *ctx, int parent, uint64_t bytes, struct fm_err *err)
+{
+	struct incoming *in = ctx;
+	int ret = fm_room_promise(in->dir, parent, bytes, err);
+
+	if (ret == 0)
+		atomic_fetch_add(&in->promised, bytes);
+	return ret;
+}
+
 /* What a tree replaced is beside it now, under that name. */
 static void tree_put_aside(void *ctx, const char *path, const char *name)
 {
@@ -189,30 +201,6 @@ static int check_target(const struct fm_path_parent *parent, const char *path, b
 	return 0;
 }
 
-/*
- * What is sure not to fit is refused before the first byte. Of an update nobody knows how much will come. What an earlier try left there counts as there:
- * if it should be of no use, it goes.
- */
-static int promise_whole(struct incoming *in, const struct fm_path_parent *parent, const struct fm_create_tree *how, struct fm_err *err)
-{
-	char name[FM_STAGING_NAME_LEN + 1];
-	struct fm_staging_info earlier;
-	uint64_t there = 0;
-	int ret;
-
-	if (how->bytes == 0 || how->is_update || how->is_dry || strlen(parent->name) > FM_STAGING_FINAL_MAX)
-		return 0;
-	fm_staging_name(FM_STAGING_TREE, parent->name, name);
-	if (fm_staging_peek(parent->fd, name, &earlier) == 0 && earlier.has_journal)
-		there = earlier.bytes_there;
-	if (how->bytes <= there)
-		return 0;
-	ret = fm_room_promise(in->dir, parent->fd, how->bytes - there, err);
-	if (ret == 0)
-		atomic_store(&in->promised, how->bytes - there);
-	return ret;
-}
-
 static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_path_parent *parent, const struct fm_who *who,
 		    const struct fm_create_tree *how, struct fm_file **out, struct fm_err *err)
 {
@@ -238,6 +226,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.source = how->source,
 		.take = tree_take,
 		.used = tree_used,
+		.promise = tree_promise,
 		.put_aside = tree_put_aside,
 		.is_wanted = is_wanted,
 		.find_other = tree_find_other,
@@ -251,14 +240,11 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		close(parent->fd);
 		return ret < 0 ? ret : -ENOMEM;
 	}
+	opts.source.size = how->bytes;
 	opts.ctx = in;
 	in->make = fm_store_dir_make(dir, who);
 	in->is_durable = how->is_durable;
-	ret = promise_whole(in, parent, how, err);
-	if (ret < 0)
-		close(parent->fd);
-	else
-		ret = fm_tree_sink_new(&opts, &tree, err);
+	ret = fm_tree_sink_new(&opts, &tree, err);
 	if (ret < 0) {
 		sink_closed(in);
 		return ret;

@@ -74,6 +74,7 @@ enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISC
 struct fm_sink {
 	struct fm_tree tree;
 	struct fm_tree_sink_opts opts;	/* name and path are copies of ours; parent is ours */
+	uint64_t bytes;			/* that will come at least; 0: not known */
 	enum fm_sink_state state;
 	pthread_mutex_t beginning;
 	atomic_bool is_begun;		/* the source is known, and the staging directory is made */
@@ -214,6 +215,14 @@ int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
 /* What this try and earlier ones made, while it is in the staging directory. Best effort. */
 void fm_sink_remove_data(const struct fm_sink *s);
+
+/* ---- sink_room.c ---- */
+
+/*
+ * -ENOSPC, -EDQUOT and a text: what will come has no room. That is s->bytes, or, if they are not known, the whole of the source (0: not
+ * known either). Where the whole is all that is known of an update, is_unmeasured is set.
+ */
+int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err);
 
 /* ---- sink_look.c ---- */
 

@@ -84,7 +84,7 @@ struct fm_tree_begin {
 	bool has_owners;
 	bool is_dry;
 	bool accepts_corrupt;		/* also what does not match the digest that was kept with it */
-	/* To a sink: whose copy it becomes (as in struct fm_tree_sink_opts). */
+	/* To a sink: whose copy it becomes, and how large that is (as in struct fm_tree_sink_opts). */
 	struct fm_identity source;
 };
 
@@ -164,6 +164,7 @@ struct fm_tree {
 	bool is_partial;	/* sink: something of an earlier try is there: offers save sending it */
 	bool has_digests;	/* source: what is read is compared with the digests that were kept: digest.h */
 	atomic_bool has_corrupt; /* source: something did not match and was sent, since the far end accepts that */
+	bool is_unmeasured;	/* sink: begin() said -ENOSPC of the whole of an update, and a dry run can tell how much of that will come */
 	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
 	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
 	const char *note;	/* NULL, or what is not as asked */
@@ -212,8 +213,9 @@ struct fm_tree_sink_opts {
 	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
 	unsigned lock_wait_ms;		/* for a tree that is in use: its transfer may be just ending; 0: FM_TREE_LOCK_WAIT_MS */
 	/*
-	 * Of the root: node, dev and ino (the rest is not looked at); an earlier try of another source is removed. dev and
-	 * ino 0: begin() says it, and nothing is made before it.
+	 * Of the root: node, dev and ino; an earlier try of another source is removed. dev and ino 0: begin() says it, and nothing is made
+	 * before it. size: bytes that will come at least, for which there must be room; 0: not known. begin() says how much the files take,
+	 * which of an update is the most that comes. The rest is not looked at.
 	 */
 	struct fm_identity source;
 	/*
@@ -223,6 +225,11 @@ struct fm_tree_sink_opts {
 	 */
 	int (*take)(void *ctx, uint64_t bytes, struct fm_err *err);
 	void (*used)(void *ctx, int64_t bytes);
+	/*
+	 * Room for so many bytes is wanted in `parent`, before anything is made: -ENOSPC, -EDQUOT and a text. NULL: only the file system is
+	 * asked.
+	 */
+	int (*promise)(void *ctx, int parent, uint64_t bytes, struct fm_err *err);
 	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
 	void (*put_aside)(void *ctx, const char *path, const char *name);
 	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */

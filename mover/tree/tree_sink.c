@@ -149,6 +149,10 @@ static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct
 {
 	struct fm_sink *s = fm_sink_of(t);
 
+	int ret = fm_sink_check_room(s, how->source.size, err);
+
+	if (ret < 0)
+		return ret;
 	if (!atomic_load(&s->is_begun))
 		set_source(s, &how->source);
 	return fm_sink_enter(s, err);
@@ -346,6 +350,7 @@ static char *copy_of(const char *text)
 static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 {
 	s->opts = *opts;
+	s->bytes = opts->source.size;
 	set_source(s, &opts->source);
 	s->tree.ops = &sink_ops;
 	s->tree.has_owners = opts->has_owners;
@@ -390,7 +395,12 @@ static int start(struct fm_sink *s, struct fm_err *err)
 	ret = fm_sink_look(s, err);
 	if (s->opts.is_dry)
 		atomic_store(&s->is_begun, true);
-	return ret < 0 || !is_source_known(s) ? ret : fm_sink_enter(s, err);
+	if (ret == 0 && is_source_known(s)) {
+		ret = fm_sink_check_room(s, 0, err);
+		if (ret == 0)
+			ret = fm_sink_enter(s, err);
+	}
+	return ret;
 }
 
 int fm_tree_sink_new(const struct fm_tree_sink_opts *opts, struct fm_tree **out, struct fm_err *err)

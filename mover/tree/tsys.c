@@ -124,6 +124,19 @@ static bool is_memory(int fd)
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
 }
 
+int fm_tsys_free_bytes(int fd, uint64_t *out)
+{
+	struct statfs fs;
+	uint64_t block;
+	int ret = FM_FAULT("tree.fstatfs") ? -EIO : result(fstatfs(fd, &fs));
+
+	if (ret < 0)
+		return ret;
+	block = (uint64_t)(fs.f_frsize > 0 ? fs.f_frsize : fs.f_bsize);
+	*out = fs.f_blocks == 0 || block == 0 ? UINT64_MAX : fs.f_bavail * block;
+	return 0;
+}
+
 int fm_tsys_allocate(int fd, uint64_t len)
 {
 	int ret;

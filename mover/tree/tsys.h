@@ -35,6 +35,7 @@ int64_t fm_tsys_mtime(const struct stat *st);				/* ns since 1970 */
 int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset);
 int fm_tsys_truncate(int fd, uint64_t len);
 int fm_tsys_allocate(int fd, uint64_t len);	/* 0 too where it is not supported or of no use; the size is set then as well */
+int fm_tsys_free_bytes(int fd, uint64_t *out);	/* UINT64_MAX: no limit, or it does not tell */
 int fm_tsys_clone(int to, int from);		/* FICLONE */
 int fm_tsys_chmod(int fd, mode_t mode);
 int fm_tsys_chown(int fd, uid_t uid, gid_t gid);

@@ -280,7 +280,7 @@ struct fm_wire_get {
 #define FM_WIRE_FOUND_FLAGS 1u
 
 /*
- * FOUND: 4 8 xfer   12 8 size (tree: SIZE_UNKNOWN)   20 4 mode   24 8 mtime_ns   32 8 dev   40 8 ino
+ * FOUND: 4 8 xfer   12 8 size (tree: what its files take at least, or SIZE_UNKNOWN)   20 4 mode   24 8 mtime_ns   32 8 dev   40 8 ino
  *   48 8 ctime_ns (as in PUT)   56 - note (string)
  */
 struct fm_wire_found {

@@ -196,6 +196,48 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	wait $put
 	ended slow
 	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
+	# What is fetched, too: into a caller's directory, and into a store.
+	mkdir small && mount -t tmpfs -o size=4m,mode=700 none small || bad "no second file system"
+	trap 'umount -l "$s" small; down' EXIT
+	ok fmove put -r --exclude '[345]' whole n2:s/whole
+	no 1 'no space for the directory: its files take 5000000 bytes at least, [0-9]+ are free; make room there' fmove get -r n2:s/whole small/whole
+	[ -z "$(ls -A small)" ] || bad "refused, but something is left: $(ls -lA small)"
+	ok fmove get -r --exclude 2 n2:s/whole small/whole
+	# Of an update only what comes counts, though the whole would not fit.
+	head -c 1000 nine >"$s/whole/3"
+	ok fmove get -r --update --delete --exclude 2 n2:s/whole small/whole
+	[ "$(ls small/whole)" = "1
+3" ] || bad "the update: $(ls small/whole)"
+	no 1 'no space for the directory: its files take 2500000 bytes at least, [0-9]+ are free; make room there' fmove get -r --update n2:s/whole small/whole
+	[ "$(ls -A small)" = whole ] && [ "$(ls small/whole)" = "1
+3" ] || bad "refused, but something changed: $(ls -lAR small)"
+	head -c 2000 nine >"$s/whole/3"
+	ok fmove get -r --detach --update --exclude 2 n2:s/whole small/whole
+	ok fmove wait "$(cat out)"
+	same "$s/whole/3" small/whole/3
+	umount small
+	ok fmove rm -r n2:s/whole
+	# Into a store, by daemons alone.
+	mkdir "$(store 1)/small" && mount -t tmpfs -o size=4m,mode=700 none "$(store 1)/small" || bad "no second file system"
+	trap 'umount -l "$s" "$(store 1)/small"; down' EXIT
+	ok fmove put -r --exclude '[345]' whole n2:s/whole
+	no 1 'no space for the directory: its files take 5000000 bytes at least, [0-9]+ are free' fmove get -r n2:s/whole n1:s/small/whole
+	[ -z "$(ls -A "$(store 1)/small")" ] || bad "refused, but something is left: $(ls -lA "$(store 1)/small")"
+	ok fmove get -r --exclude 2 n2:s/whole n1:s/small/whole
+	mkdir "$(store 1)/from" && cp whole/[1-5] "$(store 1)/from/"
+	ok fmove rm -r n2:s/whole
+	no 1 'no space for the directory: its files take 12100000 bytes at least, [0-9]+ are free' fmove put -r n1:s/from n2:s/from
+	[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')" ] || bad "refused, but something is left: $(ls -lA "$s")"
+	umount "$(store 1)/small"
+	# Of an update only what comes counts, though the whole would not fit.
+	ok fmove put -r --exclude '[345]' whole n2:s/whole
+	ok fmove put -r --update --exclude '[45]' whole n2:s/whole
+	ok fmove put -r --update --exclude 5 whole n2:s/whole
+	no 1 'no space for the directory: its files take 2100000 bytes at least, [0-9]+ are free' fmove put -r --update whole n2:s/whole
+	[ "$(ls "$s/whole" | tr -d '\n')" = 1234 ] || bad "refused, but something changed: $(ls "$s/whole")"
+	[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')" ] || bad "refused, but something is left: $(ls -lA "$s")"
+	ok fmove rm -r n2:s/whole
+	trap 'umount -l "$s"; down' EXIT
 	# By the files of a tree, one by one.
 	replaced t 4
 	replaced t 5

@@ -1166,6 +1166,47 @@ static void test_folding(void)
 	scene_end();
 }
 
+/* More than any file system has. */
+#define TOO_MUCH ((uint64_t)INT64_MAX)
+
+static struct fm_tree_begin a_source_of(uint64_t bytes)
+{
+	return (struct fm_tree_begin){ .source = { .dev = 1, .ino = 2, .size = bytes } };
+}
+
+static void test_room(void)
+{
+	struct fm_tree_sink_opts o;
+	struct fm_tree_begin how;
+
+	scene_begin(IN_MEMORY);
+	for (unsigned i = 0; i < 2; i++) {	/* afresh, and as an update, of which it is the most that comes */
+		o = options();
+		o.source = (struct fm_identity){ .dev = 0 };
+		o.is_update = i == 1;
+		MUST(sink_new(o));
+		how = a_source_of(TOO_MUCH);
+		CU_ASSERT_EQUAL(t->ops->begin(t, &how, &err), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no space"));
+		CU_ASSERT_EQUAL(t->is_unmeasured, i == 1);
+		CU_ASSERT_EQUAL(names_in(dir, FM_STAGING_PREFIX), 0);
+		t->ops->close(t);
+	}
+	/* What will come of it is known. */
+	for (unsigned i = 0; i < 2; i++) {
+		o = options();
+		o.source = (struct fm_identity){ .size = i == 0 ? 1 : TOO_MUCH };
+		o.is_update = true;
+		MUST(sink_new(o));
+		how = a_source_of(TOO_MUCH);
+		CU_ASSERT_EQUAL(t->ops->begin(t, &how, &err), i == 0 ? 0 : -ENOSPC);
+		CU_ASSERT_FALSE(t->is_unmeasured);
+		t->ops->close(t);
+	}
+	t = NULL;
+	scene_end();
+}
+
 static const struct fm_test tests[] = {
 	{ "everything is made as it was sent, and shown at once", test_everything },
 	{ "digests are kept with files", test_digests },
@@ -1187,6 +1228,7 @@ static const struct fm_test tests[] = {
 	{ "one that is just ending is waited for", test_just_ending },
 	{ "stop ends it", test_stopped },
 	{ "what a tree remembers is in the budget of memory", test_memory },
+	{ "what has no room is refused before anything is made", test_room },
 	{ "a quota is asked, and told", test_quota },
 	{ "a quota counts both versions of a tree that is brought up to date", test_quota_of_an_update },
 	{ "owners and extended attributes", test_owners },

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sink_room - a tree for which there is no room is refused before anything of it is made. What the file system gives and takes while
+ * the tree comes is not foreseen: who writes then hears of it.
+ */
+#include <errno.h>
+
+#include "mover/tree/sink.h"
+#include "mover/tree/tsys.h"
+
+static int check_disk(int fd, uint64_t bytes, struct fm_err *err)
+{
+	uint64_t free_bytes;
+	int ret = fm_tsys_free_bytes(fd, &free_bytes);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "ask for the free space");
+	if (bytes <= free_bytes)
+		return 0;
+	return fm_err_set(err, -ENOSPC, "no space for the directory: its files take %llu bytes at least, %llu are free; make room there",
+			  (unsigned long long)bytes, (unsigned long long)free_bytes);
+}
+
+/* What an earlier try left counts as there: if it should be of no use, it goes. */
+static int check(const struct fm_sink *s, uint64_t bytes, struct fm_err *err)
+{
+	struct fm_staging_info earlier;
+	uint64_t there = 0;
+
+	if (bytes == 0 || s->opts.is_dry)
+		return 0;
+	if (fm_staging_peek(s->opts.parent, s->tree_name, &earlier) == 0 && earlier.has_journal)
+		there = earlier.bytes_there;
+	if (bytes <= there)
+		return 0;
+	bytes -= there;
+	return s->opts.promise ? s->opts.promise(s->opts.ctx, s->opts.parent, bytes, err) : check_disk(s->opts.parent, bytes, err);
+}
+
+int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err)
+{
+	bool is_most = s->opts.is_update && s->bytes == 0;
+	int ret;
+
+	if (is_most && s->opts.promise)		/* what is replaced and kept aside does not go for a guess */
+		return 0;
+	ret = check(s, s->bytes > 0 ? s->bytes : whole, err);
+	s->tree.is_unmeasured = is_most && ret == -ENOSPC;
+	return ret;
+}
