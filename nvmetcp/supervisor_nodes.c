@@ -247,5 +247,6 @@ void fm_supervised_drop_answers(struct fm_supervised *v)
 {
 	fm_supervised_void_answers(v);
 	v->answers_from = 0;
+	v->sup->is_published = false;	/* what is said may be the same as before: it is said again, and answers begin to count */
 	fm_supervised_end_forgetting(v);
 }

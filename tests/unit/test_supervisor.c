@@ -2392,6 +2392,29 @@ static void test_last_number(void)
 	end();
 }
 
+/*
+ * What is said of it is the same as before then, and is said again: what peers answer to that lets it be mounted. n2 knows no such volume,
+ * so that it answers is all that is waited for.
+ */
+static void test_unseal_before_sealed(void)
+{
+	begin_shared("n1", "n1");
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	for (unsigned i = 0; i < 1000 && !strstr(sim.published, "\"mounted\":false"); i++)
+		run_for(MS);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"mounted\":false"));
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), 0);
+	CU_ASSERT_EQUAL(seal(false, false), 0);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(number(0, "epoch"), 0);
+	end();
+}
+
 /* An unseal has a number of its own: what a reader said before it has heard of it is not enough, though the file system is protected. */
 static void test_unseal_number(void)
 {
@@ -3277,6 +3300,7 @@ int main(void)
 		{ "no number that a peer says, or a damaged file has, is the last one", test_last_number },
 		{ "all that peers can say is read again after a restart", test_all_is_heard_again },
 		{ "a peer that says much when it goes is shown all the same", test_long_farewell },
+		{ "unsealed before it was sealed: peers are asked anew, and it is mounted", test_unseal_before_sealed },
 		{ "an unseal waits for each reader's word at its own number", test_unseal_number },
 		{ "a reader that has left mounts only what it hears afresh", test_void_seal },
 		{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
