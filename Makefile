@@ -50,7 +50,7 @@ soak: deps-check deps-bench
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
-	@cmake --build build/check -j $(JOBS) --target fmove fmoved fmove-nvmed sim hostile_peer hostile_client
+	@cmake --build build/check -j $(JOBS) --target fmove fmoved fmove-nvmed sim nvme-sim hostile_peer hostile_client
 	@tests/soak/run $(SOAK)
 
 bench: deps-bench

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* What must hold: after each step, at each mount, and in the end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim_nvme/nvme_sim.h"
+
+/* What peers can read of it; NULL: nothing. */
+static const json_t *said_of(const struct node *n, unsigned volume)
+{
+	const json_t *at;
+	size_t i;
+
+	json_array_foreach(n->published, i, at)
+		if (strcmp(json_string_value(json_object_get(at, "name")), sim_volumes[volume]) == 0)
+			return at;
+	return NULL;
+}
+
+static bool is_said(const struct node *n, unsigned volume, bool is_read_write)
+{
+	const json_t *said = said_of(n, volume);
+
+	return json_is_true(json_object_get(said, "mounted")) && (!is_read_write || json_is_true(json_object_get(said, "read_write")));
+}
+
+void check_said(const struct node *n, unsigned volume, bool is_read_write)
+{
+	if (!is_said(n, volume, is_read_write))
+		sim_violate("%s mounts %s %s, and its peers were not told", n->name, sim_volumes[volume], is_read_write ? "rw" : "ro");
+}
+
+void check_clean(const struct node *n, unsigned volume)
+{
+	if (sim.disk[volume].is_dirty && !sim.is_forced[volume])
+		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
+}
+
+static void check_pair(const struct node *a, const struct node *b, unsigned volume)
+{
+	const struct mounted *m = &a->device[volume].mount, *other = &b->device[volume].mount;
+
+	if (sim.is_forced[volume] || !m->is_there || !other->is_there || (m->is_read_only && other->is_read_only))
+		return;
+	if (!m->is_read_only && !other->is_read_only)
+		sim_violate("%s and %s both have %s read-write", a->name, b->name, sim_volumes[volume]);
+	else
+		sim_violate("%s writes to %s, and %s reads it", (m->is_read_only ? b : a)->name, sim_volumes[volume], (m->is_read_only ? a : b)->name);
+}
+
+static void check_volume(unsigned volume)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		const struct node *n = &sim.node[i];
+		const struct mounted *m = &n->device[volume].mount;
+
+		if (m->is_there && n->published && !is_said(n, volume, !m->is_read_only))
+			sim_violate("%s has %s %s, and tells its peers that it has not", n->name, sim_volumes[volume], m->is_read_only ? "ro" : "rw");
+		for (unsigned k = 0; k < i; k++)
+			check_pair(&sim.node[k], n, volume);
+	}
+}
+
+void check_step(void)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++)
+		check_volume(v);
+}
+
+/* ---- in the end ---- */
+
+/* What a node must have in the end: 'w', 'r' or '-'. */
+static char wanted(const struct node *n, unsigned volume)
+{
+	const struct node *writer = &sim.node[n->writer[volume]];
+
+	if (!sim.is_user[volume][n->number])
+		return '-';
+	if (sim.mode[volume] == FM_VOLUME_EXCLUSIVE)
+		return n == writer ? 'w' : '-';
+	if (!writer->sup || !fm_supervisor_is_sealed(writer->sup, sim_volumes[volume]))
+		return n == writer ? 'w' : '-';
+	return 'r';
+}
+
+static char present(const struct node *n, unsigned volume)
+{
+	const struct mounted *m = &n->device[volume].mount;
+
+	if (!m->is_there)
+		return '-';
+	return !m->is_read_only ? 'w' : m->content == sim.disk[volume].content ? 'r' : 'o';
+}
+
+static void complain(const struct node *n, unsigned volume)
+{
+	json_t *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[volume]) : NULL;
+	char *text = shown ? json_dumps(shown, JSON_COMPACT) : NULL;
+
+	sim_violate("all is well again, and %s has %s as '%c', not '%c': %.1500s", n->name, sim_volumes[volume], present(n, volume),
+		    wanted(n, volume), text ? text : "its daemon does not run");
+	free(text);
+	json_decref(shown);
+}
+
+/* Whose state is lost does not know that it set the device read-only itself. It says what to do, and a person does that. */
+void check_help(void)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		for (unsigned v = 0; v < sim.volume_count; v++) {
+			struct node *n = &sim.node[i];
+			json_t *shown = n->sup ? fm_supervisor_show(n->sup, sim_volumes[v]) : NULL;
+			const char *text = json_string_value(json_object_get(shown, "text"));
+
+			if (text && strstr(text, "(blockdev --setrw ")) {
+				sim_trace("%s: a person says blockdev --setrw for %s", n->name, sim_volumes[v]);
+				n->device[v].is_read_only = false;
+			}
+			json_decref(shown);
+		}
+	}
+}
+
+bool check_is_calm(bool is_last)
+{
+	bool is_calm = true;
+
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		for (unsigned i = 0; i < sim.node_count; i++) {
+			const struct node *n = &sim.node[i];
+
+			if (n->sup && present(n, v) == wanted(n, v))
+				continue;
+			is_calm = false;
+			if (is_last)
+				complain(n, v);
+		}
+	}
+	return is_calm;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node's kernel: controllers, devices and mounts, and what helper processes do there. The disks are shared by all nodes.
+ *
+ * A call has two moments: when the kernel does it, and when the daemon hears of it; either may come after the call's deadline, and
+ * what the kernel holds (is_stuck) is done although its process was killed, or the daemon with it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mover/base/base64.h"
+#include "nvmetcp/inventory.h"
+#include "nvmetcp/mounts.h"
+#include "nvmetcp/superblock.h"
+#include "tests/sim_nvme/nvme_sim.h"
+
+#define MAJOR 259
+#define SIZE_BYTES (UINT64_C(1) << 40)
+
+const char *const sim_volumes[VOLUMES_MAX] = { "one", "two" };
+static const char *const subsystems[VOLUMES_MAX] = { "nqn.2026-01.org.fmove:one", "nqn.2026-01.org.fmove:two" };
+static const char *const hosts[VOLUMES_MAX] = { "10.0.0.1", "10.0.0.2" };
+static const char *const points[VOLUMES_MAX] = { "/srv/one", "/srv/two" };
+static const char *const uuids[VOLUMES_MAX] = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
+static const char *const wwids[VOLUMES_MAX] = { "uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
+
+void kernel_fill_volume(struct fm_volume *v, unsigned volume)
+{
+	*v = (struct fm_volume){
+		.name = sim_volumes[volume], .subsystem = subsystems[volume], .address = { { hosts[volume], "4420" } }, .address_count = 1,
+		.host_address = "", .host_interface = "", .keep_alive_s = 5, .reconnect_delay_s = 2, .ctrl_loss_s = 600, .fast_io_fail_s = -1,
+		.secret_file = "", .controller_secret_file = "", .iopolicy = "", .uuid = uuids[volume], .nguid = "",
+		.mount_point = points[volume], .fs_type = sim.disk[volume].is_xfs ? "xfs" : "ext4", .mount_options = "",
+		.mode = sim.mode[volume], .writer = "",
+	};
+}
+
+/* ---- what the supervisor sees ---- */
+
+static void show_volume(const struct node *n, struct fm_inventory *inv, unsigned v)
+{
+	const struct device *d = &n->device[v];
+	struct fm_inv_controller *c = &inv->controllers[inv->controller_count];
+	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
+
+	(void)snprintf(c->name, sizeof(c->name), "nvme%u", v);
+	c->id = d->id;
+	strcpy(c->state, "live");
+	strcpy(c->transport, "tcp");
+	strcpy(c->subsysnqn, subsystems[v]);
+	strcpy(c->hostnqn, n->nqn);
+	strcpy(c->traddr, hosts[v]);
+	strcpy(c->trsvcid, "4420");
+	c->subsystem = (int)v;
+	(void)snprintf(ns->name, sizeof(ns->name), "nvme%un1", v);
+	strcpy(ns->uuid, uuids[v]);
+	strcpy(ns->wwid, wwids[v]);
+	ns->nsid = 1;
+	ns->size_bytes = SIZE_BYTES;
+	ns->is_read_only = d->is_read_only;
+	ns->dev = makedev(MAJOR, d->dev);
+	ns->subsystem = (int)v;
+	ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)inv->controller_count++ };
+}
+
+static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
+{
+	const struct node *n = ctx;
+	struct fm_inventory *inv;
+
+	if (n->is_dying)
+		return fm_err_set(err, -EIO, "dead");
+	inv = calloc(1, sizeof(*inv));
+	inv->controllers = calloc(VOLUMES_MAX, sizeof(*inv->controllers));
+	inv->subsystems = calloc(VOLUMES_MAX, sizeof(*inv->subsystems));
+	inv->namespaces = calloc(VOLUMES_MAX, sizeof(*inv->namespaces));
+	inv->subsystem_count = sim.volume_count;
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		strcpy(inv->subsystems[v].nqn, subsystems[v]);
+		if (n->device[v].dev)
+			show_volume(n, inv, v);
+	}
+	*out = inv;
+	return 0;
+}
+
+static void world_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
+{
+	(void)ctx;
+	(void)controller;
+	*out = (struct fm_inv_settings){ 0 };
+}
+
+static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
+{
+	const struct node *n = ctx;
+	char text[1024];
+	int len = snprintf(text, sizeof(text), "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+
+	if (n->is_dying)
+		return fm_err_set(err, -EIO, "dead");
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		const struct mounted *m = &n->device[v].mount;
+
+		if (m->is_there)
+			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 %u:%u / %s %s - %s /dev/nvme%un1 rw\n", v + 10, MAJOR,
+					m->dev, points[v], m->is_read_only ? "ro" : "rw", sim.disk[v].is_xfs ? "xfs" : "ext4", v);
+	}
+	return fm_mounts_parse(text, (size_t)len, out, err);
+}
+
+static int world_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
+{
+	(void)ctx;
+	(void)subsystem;
+	(void)policy;
+	return fm_err_set(err, -EINVAL, "not known");
+}
+
+static void world_rescan(void *ctx, const char *controller)
+{
+	(void)ctx;
+	(void)controller;
+}
+
+/* ---- calls ---- */
+
+static const char *asked(const struct call *c, const char *key)
+{
+	const char *text = json_string_value(json_object_get(c->request, key));
+
+	return text ? text : "";
+}
+
+static bool is_call(const struct call *c, const char *name)
+{
+	return strcmp(asked(c, "call"), name) == 0;
+}
+
+/* A key begins with the volume's name. */
+static unsigned volume_of_key(const char *key)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++)
+		if (strncmp(key, sim_volumes[v], strlen(sim_volumes[v])) == 0)
+			return v;
+	abort();
+}
+
+static struct call *new_call(struct node *n)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (!n->call[i].request)
+			return &n->call[i];
+	return NULL;
+}
+
+/* It takes its time; or it hangs, until it is killed or in the kernel's hands, which lets go of it some time. */
+static void plan_call(struct call *c, uint64_t timeout_ns)
+{
+	c->deadline_ns = sim.now_ns + timeout_ns;
+	c->act_ns = sim.now_ns + (1 + sim_below(200)) * MS;
+	if (sim_is_one_in(sim.hang_percent)) {
+		c->is_stuck = sim_is_one_in(60);
+		c->act_ns = sim_is_one_in(30) ? sim.now_ns + sim_below(timeout_ns) : c->deadline_ns + sim_below(200 * S);
+		if (!c->is_stuck && c->act_ns >= c->deadline_ns)
+			c->act_ns = FM_NEVER;
+	}
+	c->answer_ns = c->act_ns == FM_NEVER ? FM_NEVER : c->act_ns + sim_below(20) * MS;
+}
+
+static int world_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *err)
+{
+	struct node *n = ctx;
+	struct call *c = new_call(n);
+
+	if (n->is_dying)
+		return fm_err_set(err, -ECANCELED, "dead");
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request && !n->call[i].is_orphan && strcmp(n->call[i].key, key) == 0)
+			return fm_err_set(err, -EBUSY, "%s: an earlier call still hangs in the kernel", key);
+	if (!c)
+		return fm_err_set(err, -EAGAIN, "too many");
+	*c = (struct call){ .helper = helper, .request = json_incref(request), .volume = volume_of_key(key) };
+	(void)snprintf(c->key, sizeof(c->key), "%s", key);
+	plan_call(c, timeout_ns);
+	return 0;
+}
+
+static void world_give_up(void *ctx, struct fm_helper *helper)
+{
+	struct node *n = ctx;
+
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].helper == helper && n->call[i].deadline_ns > sim.now_ns)
+			n->call[i].deadline_ns = sim.now_ns;
+}
+
+static bool world_has_helper(void *ctx, const char *key)
+{
+	const struct node *n = ctx;
+
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request && !n->call[i].is_orphan && strncmp(n->call[i].key, key, strlen(key)) == 0)
+			return sim_mutant != MUTANT_HUNG_FORGOTTEN;
+	return false;
+}
+
+void kernel_fill_world(struct fm_supervisor_world *world)
+{
+	world->read_inventory = world_inventory;
+	world->read_settings = world_settings;
+	world->read_mounts = world_mounts;
+	world->start = world_start;
+	world->give_up = world_give_up;
+	world->has_helper = world_has_helper;
+	world->set_iopolicy = world_iopolicy;
+	world->rescan = world_rescan;
+}
+
+/* ---- what they do ---- */
+
+static unsigned minor_asked(const struct call *c)
+{
+	return (unsigned)json_integer_value(json_array_get(json_object_get(c->request, "rdev"), 1));
+}
+
+static int do_connect(struct device *d, json_t *answer, unsigned volume)
+{
+	bool was_there = d->dev != 0;
+	char name[32];
+
+	if (!was_there) {
+		d->id = ++sim.next_id;
+		d->dev = (unsigned)d->id;
+		d->is_read_only = d->is_prepared = false;
+	}
+	(void)snprintf(name, sizeof(name), "nvme%u", volume);
+	return json_object_update_new(answer, json_pack("{s:s, s:i, s:b}", "controller", name, "cntlid", 7, "was_there", was_there));
+}
+
+static int do_disconnect(struct device *d, struct fm_err *err)
+{
+	if (d->mount.is_there)
+		return fm_err_set(err, -EBUSY, "it is mounted");
+	d->dev = 0;
+	return 0;
+}
+
+/* Signs of what is there, and whether it was unmounted. */
+static void fill_superblock(const struct disk *disk, uint8_t bytes[static FM_SUPERBLOCK_BYTES])
+{
+	memset(bytes, 0, FM_SUPERBLOCK_BYTES);
+	if (disk->is_xfs) {
+		memcpy(bytes, "XFSB", 4);
+		return;
+	}
+	bytes[1024 + 0x38] = 0x53;
+	bytes[1024 + 0x39] = 0xef;
+	bytes[1024 + 0x3a] = 1;		/* valid */
+	bytes[1024 + 0x4c] = 1;		/* with features */
+	bytes[1024 + 0x5c] = 4;		/* a journal */
+	bytes[1024 + 0x60] = disk->is_dirty ? 0x44 : 0x40;	/* extents; to be recovered */
+	bytes[1024 + 0x61] = 1;		/* mmp */
+}
+
+static int do_probe(const struct device *d, const struct call *c, json_t *answer)
+{
+	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
+	uint8_t bytes[FM_SUPERBLOCK_BYTES];
+
+	fill_superblock(&sim.disk[c->volume], bytes);
+	fm_base64_encode(FM_BASE64, bytes, sizeof(bytes), text);
+	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:b}", "superblock", text, "wwid", wwids[c->volume],
+							"uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size", (json_int_t)SIZE_BYTES,
+							"read_only", d->is_read_only));
+}
+
+/* Another mount of it is under way, by a process that nobody waits for any more: it has the device open for itself. */
+static bool is_held(const struct node *n, const struct call *c)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		const struct call *other = &n->call[i];
+
+		if (other != c && other->request && other->volume == c->volume && !other->has_acted && is_call(other, "mount"))
+			return true;
+	}
+	return false;
+}
+
+static int do_prepare(struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
+{
+	const json_t *is_asked = json_object_get(c->request, "read_only_device");
+	bool is_set = json_is_true(is_asked) && !d->is_read_only;
+
+	if (d->mount.is_there)
+		return fm_err_set(err, -EBUSY, "something is mounted there");
+	if (is_asked)
+		d->is_read_only = json_is_true(is_asked);
+	d->is_prepared = true;
+	d->content = sim.disk[c->volume].content;
+	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
+	return 0;
+}
+
+static bool is_written_elsewhere(const struct node *n, unsigned volume)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		const struct mounted *m = &sim.node[i].device[volume].mount;
+
+		if (i != n->number && m->is_there && !m->is_read_only)
+			return true;
+	}
+	return false;
+}
+
+static int do_mount(const struct node *n, struct device *d, const struct call *c, struct fm_err *err)
+{
+	struct disk *disk = &sim.disk[c->volume];
+	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
+
+	if (d->mount.is_there)
+		return fm_err_set(err, -EBUSY, "something is mounted there");
+	if (!is_read_only && d->is_read_only)
+		return fm_err_set(err, -EACCES, "the device is read-only");
+	if (!d->is_prepared || d->is_read_only != is_read_only)
+		sim_violate("%s mounts %s %s, and its device is %s", n->name, sim_volumes[c->volume], is_read_only ? "ro" : "rw",
+			    d->is_prepared ? "writable" : "not prepared");
+	check_said(n, c->volume, !is_read_only);
+	if (!is_read_only && !disk->is_xfs && is_written_elsewhere(n, c->volume))
+		return fm_err_set(err, -EBUSY, "multiple mount protection: another node has it");
+	if (is_read_only)
+		check_clean(n, c->volume);
+	d->mount = (struct mounted){ true, is_read_only, d->dev, d->content };
+	d->is_prepared = false;
+	if (!is_read_only) {
+		disk->content++;
+		disk->is_dirty = true;
+	}
+	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume], is_read_only ? "ro" : "rw");
+	return 0;
+}
+
+void kernel_unmount(struct node *n, unsigned volume)
+{
+	struct device *d = &n->device[volume];
+
+	if (!d->mount.is_there)
+		return;
+	sim_trace("%s: %s is unmounted", n->name, sim_volumes[volume]);
+	d->mount.is_there = false;
+	if (d->mount.is_read_only)
+		return;
+	sim.disk[volume].content++;
+	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
+}
+
+static int do_unmount(struct node *n, struct device *d, const struct call *c)
+{
+	kernel_unmount(n, c->volume);
+	if (json_is_true(json_object_get(c->request, "read_write_device")))
+		d->is_read_only = false;
+	return 0;
+}
+
+static int do_restore(struct device *d, const struct call *c, struct fm_err *err)
+{
+	if (d->mount.is_there)
+		return fm_err_set(err, -EBUSY, "it is mounted");
+	if (json_is_true(json_object_get(c->request, "read_write_device")))
+		d->is_read_only = false;
+	return 0;
+}
+
+static int do_xfs_state(const struct disk *disk, json_t *answer)
+{
+	return json_object_set_new(answer, "clean", json_boolean(!disk->is_dirty));
+}
+
+static int do_call(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+{
+	struct device *d = &n->device[c->volume];
+	bool is_connection = is_call(c, "connect") || is_call(c, "disconnect");
+
+	if (sim_is_one_in(sim.fail_percent)) {
+		if (is_call(c, "connect"))
+			json_object_set_new(answer, "trouble", json_string("unreachable"));
+		return fm_err_set(err, -EIO, "it failed");
+	}
+	if (!is_connection && (d->dev == 0 || d->dev != minor_asked(c)))
+		return fm_err_set(err, -ESTALE, "another device");
+	if (!is_connection && !is_call(c, "mount") && is_held(n, c))
+		return fm_err_set(err, -EBUSY, "it is in use");
+	if (is_call(c, "connect"))
+		return do_connect(d, answer, c->volume);
+	if (is_call(c, "disconnect"))
+		return is_held(n, c) ? fm_err_set(err, -EBUSY, "it is in use") : do_disconnect(d, err);
+	if (is_call(c, "probe"))
+		return do_probe(d, c, answer);
+	if (is_call(c, "xfs_state"))
+		return do_xfs_state(&sim.disk[c->volume], answer);
+	if (is_call(c, "prepare"))
+		return do_prepare(d, c, answer, err);
+	if (is_call(c, "mount"))
+		return do_mount(n, d, c, err);
+	if (is_call(c, "restore"))
+		return do_restore(d, c, err);
+	if (is_call(c, "unmount"))
+		return do_unmount(n, d, c);
+	return fm_err_set(err, -ENOSYS, "%s is not simulated", asked(c, "call"));
+}
+
+/* ---- their course ---- */
+
+static void drop_call(struct call *c)
+{
+	json_decref(c->request);
+	json_decref(c->answer);
+	*c = (struct call){ 0 };
+}
+
+static void act(struct node *n, struct call *c)
+{
+	c->answer = json_object();
+	c->code = do_call(n, c, c->answer, &c->err);
+	c->has_acted = true;
+	sim_trace("%s: %s %s: %s", n->name, sim_volumes[c->volume], asked(c, "call"), c->code < 0 ? c->err.text : "done");
+}
+
+/* Its place is free before done() may start the next one. */
+static void end_call(struct node *n, struct call *c, int code, const char *text, json_t *answer)
+{
+	struct fm_helper *helper = c->helper;
+	json_t *kept = json_incref(answer);
+
+	c->helper = NULL;
+	if (c->has_acted || !c->is_stuck)
+		drop_call(c);
+	node_enter(n);
+	helper->done(helper, code, text, kept);
+	json_decref(kept);
+	node_leave(n);
+}
+
+uint64_t kernel_next(const struct node *n, const struct call *c)
+{
+	uint64_t end = c->answer_ns < c->deadline_ns ? c->answer_ns : c->deadline_ns;
+
+	if (!c->request)
+		return FM_NEVER;
+	if (!c->helper)
+		return c->act_ns;
+	if (!c->has_acted && c->act_ns < c->deadline_ns)
+		return c->act_ns;
+	return end > n->stalled_ns ? end : n->stalled_ns;
+}
+
+void kernel_step(struct node *n, struct call *c)
+{
+	char text[sizeof(c->err.text)];
+
+	if (!c->has_acted && sim.now_ns >= c->act_ns && (!c->helper || c->act_ns < c->deadline_ns)) {
+		act(n, c);
+		if (!c->helper)
+			drop_call(c);
+		return;
+	}
+	if (c->has_acted && c->answer_ns <= c->deadline_ns) {
+		(void)snprintf(text, sizeof(text), "%s", c->code < 0 ? c->err.text : "");
+		end_call(n, c, c->code, text, c->answer);
+		return;
+	}
+	sim_trace("%s: %s %s: no answer in time", n->name, sim_volumes[c->volume], asked(c, "call"));
+	end_call(n, c, -ETIMEDOUT, "no answer in time", NULL);
+}
+
+/* What was begun is done or not; what the kernel holds it does when it can. */
+void kernel_kill_helpers(struct node *n)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		struct call *c = &n->call[i];
+		struct fm_helper *helper = c->helper;
+
+		if (!c->request)
+			continue;
+		if (helper && !c->has_acted && !c->is_stuck && c->act_ns != FM_NEVER && sim_is_one_in(50))
+			act(n, c);
+		c->helper = NULL;
+		if (c->has_acted || !c->is_stuck || !sim.has[TROUBLE_ORPHAN])
+			drop_call(c);
+		else
+			c->is_orphan = true;
+		if (helper)
+			helper->done(helper, -ECANCELED, "cancelled", NULL);
+	}
+}
+
+/* The kernel lets go of what hangs. */
+void kernel_release(struct call *c)
+{
+	if (!c->request || c->has_acted || c->act_ns <= sim.now_ns)
+		return;
+	c->act_ns = sim.now_ns;
+	c->answer_ns = sim.now_ns + MS;
+}
+
+void kernel_cut_power(struct node *n)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		struct call *c = &n->call[i];
+		struct fm_helper *helper = c->helper;
+
+		if (c->request)
+			drop_call(c);
+		if (helper) {
+			fm_supervisor_stop(n->sup);
+			helper->done(helper, -ECANCELED, "cancelled", NULL);
+		}
+	}
+	memset(n->device, 0, sizeof(n->device));
+}

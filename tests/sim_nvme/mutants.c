@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mistakes that the code does not have, one at a time: a simulator that does not find them finds nothing. The code is as it is; the linker
+ * puts these functions before its own (--wrap), and the simulated machine has the others (MUTANT_ in node.c, kernel.c, exchange.c).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nvmetcp/guard.h"
+#include "nvmetcp/supervisor_priv.h"
+#include "tests/sim_nvme/nvme_sim.h"
+
+enum mutant sim_mutant;
+
+static const char *const names[MUTANTS] = {
+	[MUTANT_NONE] = "none",
+	[MUTANT_SILENCE_LIFTS] = "silence_lifts",
+	[MUTANT_READERS_UNSEEN] = "readers_unseen",
+	[MUTANT_DEAF_GUARD] = "deaf_guard",
+	[MUTANT_UNSEALED_READERS] = "unsealed_readers",
+	[MUTANT_SAY_NOTHING_BEFORE] = "say_nothing_before",
+	[MUTANT_HUNG_FORGOTTEN] = "hung_forgotten",
+	[MUTANT_NEVER_LIFTS] = "never_lifts",
+	[MUTANT_SILENCE_PERMITS] = "silence_permits",
+	[MUTANT_KEEP_PERMISSION] = "keep_permission",
+	[MUTANT_SAME_NUMBER] = "same_number",
+	[MUTANT_UNHEARD_READERS] = "unheard_readers",
+	[MUTANT_LOST_PERMITS] = "lost_permits",
+};
+
+static bool was_refused[NODES_MAX];
+
+bool mutant_choose(const char *name)
+{
+	for (unsigned i = 0; i < MUTANTS; i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		sim_mutant = (enum mutant)i;
+		return true;
+	}
+	return false;
+}
+
+void mutant_show_all(void)
+{
+	for (unsigned i = 1; i < MUTANTS; i++)
+		printf("%s\n", names[i]);
+}
+
+void mutant_forget(void)
+{
+	memset(was_refused, 0, sizeof(was_refused));
+}
+
+/* The names that --wrap wants. */
+void __real_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer);
+void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer);
+
+/* Whether the guard is not told of it at all. */
+static bool is_dropped(const struct fm_guard_peer *p)
+{
+	return sim_mutant == MUTANT_DEAF_GUARD || (sim_mutant == MUTANT_SILENCE_LIFTS && p->silent_why[0]) ||
+	       (sim_mutant == MUTANT_READERS_UNSEEN && p->is_mounted && !p->is_read_write);
+}
+
+/* Whether who does not answer has permitted it, as far as the guard is told. */
+static bool is_silence_enough(const struct node *n)
+{
+	return sim_mutant == MUTANT_SILENCE_PERMITS || (sim_mutant == MUTANT_LOST_PERMITS && n->is_heard_lost);
+}
+
+static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_guard_peer *peers)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < facts->peer_count; i++) {
+		if (is_dropped(&facts->peers[i]))
+			continue;
+		peers[count] = facts->peers[i];
+		if (facts->peers[i].silent_why[0] && is_silence_enough(n))
+			peers[count].counts = false;
+		count++;
+	}
+	facts->peers = peers;
+	facts->peer_count = count;
+	if (sim_mutant == MUTANT_UNSEALED_READERS && !fm_guard_is_writer(facts->volume, facts->node))
+		facts->is_sealed = facts->has_heard = true;
+	facts->has_heard = facts->has_heard || sim_mutant == MUTANT_UNHEARD_READERS;
+}
+
+void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer)
+{
+	unsigned node = (unsigned)(facts->node[1] - '1');
+	struct fm_guard_facts twisted = *facts;
+	struct fm_guard_peer *peers;
+
+	if (sim_mutant == MUTANT_NONE) {
+		__real_fm_guard_decide(facts, answer);
+		return;
+	}
+	peers = calloc(facts->peer_count + 1, sizeof(*peers));
+	twist(&sim.node[node], &twisted, peers);
+	__real_fm_guard_decide(&twisted, answer);
+	free(peers);
+	if (sim_mutant != MUTANT_NEVER_LIFTS)
+		return;
+	was_refused[node] = was_refused[node] || answer->verdict == FM_GUARD_REFUSED;
+	if (was_refused[node])
+		*answer = (struct fm_guard_answer){ .verdict = FM_GUARD_REFUSED, .why = "once and for all" };
+}
+
+/* As if it had no number of its own. */
+void mutant_unsealed(struct fm_supervisor *sup, const char *volume)
+{
+	struct fm_supervised *v = fm_supervisor_find(sup, volume);
+	struct fm_err err;
+
+	if (sim_mutant != MUTANT_SAME_NUMBER || v->seal != FM_SEAL_OPEN || v->epoch == 0)
+		return;
+	v->epoch--;
+	(void)fm_supervisor_save_seal(sup, v, &err);
+}
+
+void __real_fm_supervised_drop_answers(struct fm_supervised *v);
+void __wrap_fm_supervised_drop_answers(struct fm_supervised *v);
+
+void __wrap_fm_supervised_drop_answers(struct fm_supervised *v)
+{
+	if (sim_mutant != MUTANT_KEEP_PERMISSION)
+		__real_fm_supervised_drop_answers(v);
+}

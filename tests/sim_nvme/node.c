@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* A node's daemon: its life, its files of state, its clocks. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim_nvme/nvme_sim.h"
+
+/* ---- clocks and chance ---- */
+
+static uint64_t clock_now(void *ctx)
+{
+	const struct node *n = ctx;
+
+	return sim.now_ns - n->booted_ns + S;
+}
+
+static uint64_t world_wall(void *ctx)
+{
+	const struct node *n = ctx;
+
+	return (uint64_t)((int64_t)(sim.now_ns / MS) + n->wall_ms);
+}
+
+static void random_fill(void *ctx, void *buf, size_t len)
+{
+	(void)ctx;
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)(sim_chance() >> 11);
+}
+
+static const struct fm_random chance = { random_fill, NULL };
+
+/* ---- files ---- */
+
+static struct file *file_of(struct node *n, const char *name)
+{
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		struct file *f = &n->file[i];
+
+		if (!f->name)
+			f->name = name;	/* the supervisor's constants */
+		if (strcmp(f->name, name) == 0)
+			return f;
+	}
+	abort();
+}
+
+static int world_load(void *ctx, const char *name, char **text, struct fm_err *err)
+{
+	const struct file *f = file_of(ctx, name);
+
+	if (!f->text)
+		return fm_err_set(err, -ENOENT, "none");
+	*text = strdup(f->text);
+	return 0;
+}
+
+static void put_file(struct file *f, const char *text, bool is_durable)
+{
+	free(f->text);
+	f->text = strdup(text);
+	if (!is_durable)
+		return;
+	free(f->durable);
+	f->durable = strdup(text);
+}
+
+/* Killed at a write it has written, or not. One that failed may have done so at its last step, a sync: then it is there all the same. */
+static int world_save(void *ctx, const char *name, const char *text, bool is_durable, struct fm_err *err)
+{
+	struct node *n = ctx;
+
+	if (n->is_dying)
+		return fm_err_set(err, -EIO, "dead");
+	if (n->saves_left > 0 && --n->saves_left == 0) {
+		n->is_dying = true;
+		sim_trace("%s: killed while it writes %s", n->name, name);
+	}
+	if ((!n->is_dying && !n->is_save_broken) || sim_is_one_in(50))
+		put_file(file_of(n, name), text, is_durable);
+	return n->is_dying || n->is_save_broken ? fm_err_set(err, -EIO, "broken") : 0;
+}
+
+void node_lose_files(struct node *n, bool is_damaged)
+{
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		struct file *f = &n->file[i];
+
+		if (!f->text || sim_is_one_in(50))
+			continue;
+		sim_trace("%s: %s is %s", n->name, f->name, is_damaged ? "damaged" : "lost");
+		free(f->text);
+		free(f->durable);
+		f->text = is_damaged ? strdup("{") : NULL;
+		f->durable = is_damaged ? strdup("{") : NULL;
+		n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
+	}
+}
+
+/* ---- its life ---- */
+
+void node_init(struct node *n, unsigned number)
+{
+	struct fm_loop *loop = n->loop;
+	struct fm_loop_opts opts = { .clock = &n->clock, .is_simulated = true };
+
+	*n = (struct node){ .number = number, .loop = loop, .has_power = true };
+	n->booted_ns = sim.now_ns;
+	n->clock = (struct fm_clock){ clock_now, n };
+	(void)snprintf(n->name, sizeof(n->name), "n%u", number + 1);
+	(void)snprintf(n->id, sizeof(n->id), "11111111-2222-3333-4444-%012u", number);
+	(void)snprintf(n->nqn, sizeof(n->nqn), "nqn.2014-08.org.nvmexpress:uuid:%s", n->id);
+	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-0", number);
+	n->world = (struct fm_supervisor_world){ .load = world_load, .save = world_save, .wall_ms = world_wall, .boot = n->boot, .ctx = n };
+	kernel_fill_world(&n->world);
+	exchange_fill_world(&n->world);
+	for (unsigned i = 0; i < NODES_MAX; i++)
+		n->question[i].at_ns = FM_NEVER;
+	if (!n->loop && fm_loop_new(&opts, &n->loop, NULL) < 0)
+		abort();
+}
+
+static void settle(struct node *n)
+{
+	while (fm_loop_step(n->loop, 0))
+		;
+}
+
+void node_enter(struct node *n)
+{
+	(void)fm_loop_step(n->loop, 0);
+}
+
+void node_leave(struct node *n)
+{
+	if (n->is_dying)
+		node_kill(n);
+}
+
+/* The others that have it. */
+static void name_nodes(const struct node *n, unsigned volume, struct fm_volume *to)
+{
+	to->has_nodes = sim.has_nodes[volume];
+	for (unsigned i = 0; i < sim.node_count && to->has_nodes; i++)
+		if (i != n->number && sim.is_user[volume][i])
+			to->node[to->node_count++] = sim.node[i].name;
+}
+
+void node_configure(struct node *n)
+{
+	struct fm_volume volumes[VOLUMES_MAX];
+	struct fm_supervisor_config config = { .node = n->name, .host_nqn = n->nqn, .host_id = n->id, .volumes = volumes,
+					       .count = 0 };
+	struct fm_err err;
+
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		if (!sim.is_user[v][n->number])
+			continue;
+		kernel_fill_volume(&volumes[config.count], v);
+		name_nodes(n, v, &volumes[config.count]);
+		volumes[config.count++].writer = sim.node[n->writer[v]].name;
+	}
+	if (fm_supervisor_set(n->sup, &config, &err) < 0)
+		sim_violate("%s: the configuration is not taken: %s", n->name, err.text);
+}
+
+void node_start(struct node *n)
+{
+	struct fm_supervisor_opts opts = { .loop = n->loop, .world = &n->world, .random = &chance };
+	struct fm_err err;
+
+	sim_trace("%s: fmove-nvmed starts", n->name);
+	node_enter(n);
+	if (fm_supervisor_new(&opts, &n->sup, &err) < 0) {
+		sim_violate("%s does not start: %s", n->name, err.text);
+		return;
+	}
+	node_configure(n);
+	for (unsigned v = 0; v < sim.volume_count && sim.is_calm; v++)
+		(void)fm_supervisor_wish(n->sup, sim_volumes[v], FM_WANT_UP, false, &err);
+	node_leave(n);
+}
+
+/* Between steps, or after the one in which it died. */
+void node_kill(struct node *n)
+{
+	if (!n->sup)
+		return;
+	sim_trace("%s: fmove-nvmed is killed", n->name);
+	n->is_dying = true;
+	fm_supervisor_stop(n->sup);
+	kernel_kill_helpers(n);
+	settle(n);
+	fm_supervisor_free(n->sup);
+	n->sup = NULL;
+	exchange_drop(n);
+	n->is_dying = false;
+	n->saves_left = 0;
+	n->stalled_ns = 0;
+	n->start_ns = sim.now_ns + sim_below(sim_is_one_in(50) ? 100 : 5000) * MS;
+}
+
+void node_cut_power(struct node *n)
+{
+	if (!n->has_power)
+		return;
+	sim_trace("%s: its power is cut", n->name);
+	kernel_cut_power(n);
+	node_kill(n);
+	json_decref(n->published);
+	n->published = NULL;
+	n->has_power = false;
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		struct file *f = &n->file[i];
+
+		if (!f->text || (f->durable && strcmp(f->text, f->durable) == 0) || sim_is_one_in(50))
+			continue;
+		free(f->text);
+		f->text = f->durable ? strdup(f->durable) : NULL;
+	}
+}
+
+void node_clear(struct node *n)
+{
+	kernel_cut_power(n);
+	node_kill(n);
+	exchange_drop(n);
+	json_decref(n->published);
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		free(n->file[i].text);
+		free(n->file[i].durable);
+	}
+}

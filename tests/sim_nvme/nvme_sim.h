@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nvme_sim - two to four real supervisors (nvmetcp/supervisor.h) over simulated kernels, disks, networks and clocks, from one seed.
+ *
+ * One world at a time, `sim`. A step is one thing that happens: a pass of a daemon's loop, the kernel's part of a helper's call, the
+ * end of such a call, a peer's answer that is made or arrives, a misfortune. After each step what must hold is looked at (check.c).
+ * Time jumps from step to step; of what is due at the same moment the seed chooses. One thread.
+ */
+#ifndef FM_TESTS_NVME_SIM_H
+#define FM_TESTS_NVME_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/loop.h"
+#include "nvmetcp/helper.h"
+#include "nvmetcp/supervisor.h"
+
+#define S FM_NS_PER_S
+#define MS FM_NS_PER_MS
+#define NODES_MAX 4
+#define VOLUMES_MAX 2
+#define CALLS_MAX 24
+#define FILES_MAX 12
+
+/* What may go wrong, or be asked for, in a seed. */
+enum trouble {
+	TROUBLE_RESTART,		/* the daemon is killed and starts again */
+	TROUBLE_CRASH,			/* the same in the midst of a step, at one of its next writes of state */
+	TROUBLE_POWER,			/* a node's power is cut */
+	TROUBLE_CONFIG,			/* one node's configuration names another writer */
+	TROUBLE_CUT,			/* two nodes do not reach each other */
+	TROUBLE_LOSS,			/* questions and answers are lost, or late */
+	TROUBLE_DEAF,			/* fmoved of a node does not answer its fmove-nvmed, nor peers */
+	TROUBLE_LATE,			/* fmoved has no connections in its first seconds */
+	TROUBLE_LOSE,			/* files of state vanish while the daemon does not run */
+	TROUBLE_DAMAGE,			/* or are no JSON */
+	TROUBLE_SAVE,			/* state cannot be written */
+	TROUBLE_HANG,			/* helpers hang, and may do their work after their deadline */
+	TROUBLE_ORPHAN,			/* or after their daemon's end */
+	TROUBLE_FAIL,			/* helpers fail */
+	TROUBLE_SEAL,			/* a person seals and unseals */
+	TROUBLE_WISH,			/* up, down, connected */
+	TROUBLE_UNMOUNT,		/* a person unmounts */
+	TROUBLE_FORCE,			/* a person says up --force, unseal --force */
+	TROUBLE_FORGET,			/* a person forgets nodes that are off */
+	TROUBLE_CLOCK,			/* Unix time jumps */
+	TROUBLE_STALL,			/* a daemon does not get to run for a while */
+	TROUBLES,
+};
+
+/* What a shared disk holds. */
+struct disk {
+	uint64_t content;		/* another one whenever somebody may have written */
+	bool is_dirty;			/* mounted read-write, or not unmounted cleanly */
+	bool is_xfs;			/* else ext4 with multiple mount protection, which works */
+};
+
+struct mounted {
+	bool is_there, is_read_only;
+	unsigned dev;
+	uint64_t content;		/* of the disk when its cache was last empty */
+};
+
+struct device {
+	unsigned dev;			/* minor; 0: not connected */
+	uint64_t id;			/* of the controller */
+	bool is_read_only;
+	bool is_prepared;
+	uint64_t content;		/* of the disk when it was prepared */
+	struct mounted mount;
+};
+
+struct call {
+	struct fm_helper *helper;	/* NULL: past its deadline, or its daemon is gone */
+	json_t *request;		/* NULL: this place is free */
+	char key[400];
+	unsigned volume;
+	bool is_orphan;			/* of a daemon that is gone */
+	bool is_stuck;			/* in the kernel, SIGKILL or not */
+	bool has_acted;
+	uint64_t act_ns, answer_ns, deadline_ns;	/* act_ns FM_NEVER: it hangs until it is killed */
+	int code;
+	struct fm_err err;
+	json_t *answer;
+};
+
+struct file {
+	const char *name;		/* NULL: free */
+	char *text;			/* NULL: none */
+	char *durable;			/* what a power cut leaves */
+};
+
+/* A question to one peer. */
+struct question {
+	uint64_t at_ns;			/* when it is read there; FM_NEVER: it has been, or never is */
+	bool is_answer_lost;
+	json_t *heard;			/* NULL: nothing */
+};
+
+struct node {
+	unsigned number;
+	char name[8], nqn[80], id[40], boot[32];
+	unsigned writer[VOLUMES_MAX];	/* by its configuration: a node's number */
+	bool has_power;
+	uint64_t start_ns;		/* of the daemon, while it does not run */
+	uint64_t booted_ns;
+	int64_t wall_ms;		/* Unix time, less the world's */
+	uint64_t stalled_ns;		/* its daemon does not run until then */
+	uint64_t deaf_ns, late_ns;	/* fmoved does not answer, has no connections, until then */
+	bool is_save_broken;
+	unsigned saves_left;		/* until it crashes; 0: it does not */
+	bool is_dying;			/* killed in the midst of a step: nothing it does has an effect any more */
+
+	struct fm_loop *loop;
+	struct fm_clock clock;
+	struct fm_supervisor_world world;
+	struct fm_supervisor *sup;	/* NULL: the daemon does not run */
+	struct device device[VOLUMES_MAX];
+	struct call call[CALLS_MAX];
+	struct file file[FILES_MAX];
+	json_t *published;		/* the array; NULL: no file */
+	bool is_asking;
+	uint64_t answer_ns;
+	struct question question[NODES_MAX];
+	bool is_heard_lost;		/* for mutants.c: what peers said, and the daemon was not told */
+};
+
+struct sim {
+	uint64_t seed, random, now_ns, steps, hash;
+	unsigned node_count, volume_count;
+	struct node node[NODES_MAX];
+	struct disk disk[VOLUMES_MAX];
+	enum fm_volume_mode mode[VOLUMES_MAX];
+	bool is_user[VOLUMES_MAX][NODES_MAX];	/* nodes whose configuration has it */
+	bool has_nodes[VOLUMES_MAX];	/* which names them */
+	bool is_forced[VOLUMES_MAX];	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
+	bool has[TROUBLES];
+	const struct plot *plot;	/* of scenario.c; NULL: none */
+	bool is_cut[NODES_MAX][NODES_MAX];
+	unsigned loss_percent, hang_percent, fail_percent;
+	uint64_t next_id;
+	bool is_calm;
+	char violation[2048];		/* "": none */
+};
+
+extern struct sim sim;
+extern bool sim_is_tracing;
+
+/* ---- scenario.c ---- */
+
+/* Runs one seed; sim.violation says what it found. */
+void sim_run(uint64_t seed);
+/* Faults that are left out because a rule is not in the code yet are put back: its name, or "all". False: there is none. */
+bool sim_put_back(const char *name);
+void sim_show_left_out(void);
+uint64_t sim_chance(void);
+uint64_t sim_below(uint64_t bound);
+bool sim_is_one_in(unsigned percent);
+void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The first one counts. */
+void sim_violate(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- node.c: a daemon and its files ---- */
+
+void node_init(struct node *n, unsigned number);
+void node_start(struct node *n);
+/* Its helpers die with it, but for those that the kernel holds. */
+void node_kill(struct node *n);
+void node_cut_power(struct node *n);
+/* Before the daemon is called from outside of its loop: its clock. After it: whether it is to die now. */
+void node_enter(struct node *n);
+void node_leave(struct node *n);
+void node_configure(struct node *n);
+void node_lose_files(struct node *n, bool is_damaged);
+/* Everything of the last seed. */
+void node_clear(struct node *n);
+
+/* ---- kernel.c: devices, mounts, helpers ---- */
+
+extern const char *const sim_volumes[VOLUMES_MAX];
+void kernel_fill_world(struct fm_supervisor_world *world);
+void kernel_fill_volume(struct fm_volume *v, unsigned volume);
+uint64_t kernel_next(const struct node *n, const struct call *c);
+void kernel_step(struct node *n, struct call *c);
+/* Of the daemon, which is going. */
+void kernel_kill_helpers(struct node *n);
+void kernel_cut_power(struct node *n);
+void kernel_unmount(struct node *n, unsigned volume);
+void kernel_release(struct call *c);
+
+/* ---- exchange.c: what nodes hear of each other ---- */
+
+void exchange_fill_world(struct fm_supervisor_world *world);
+void exchange_drop(struct node *n);
+void exchange_read(struct node *n, unsigned peer);
+void exchange_answer(struct node *n);
+
+/* ---- check.c ---- */
+
+void check_step(void);
+/* Mounted read-only at this moment. */
+void check_clean(const struct node *n, unsigned volume);
+/* About to be mounted: what peers can read must say so. */
+void check_said(const struct node *n, unsigned volume, bool is_read_write);
+bool check_is_calm(bool is_last);
+/* A person does what a refusal asks for. */
+void check_help(void);
+
+/* ---- mutants.c: the code with a mistake in it ---- */
+
+enum mutant {
+	MUTANT_NONE,
+	MUTANT_SILENCE_LIFTS,
+	MUTANT_READERS_UNSEEN,
+	MUTANT_DEAF_GUARD,
+	MUTANT_UNSEALED_READERS,
+	MUTANT_SAY_NOTHING_BEFORE,
+	MUTANT_HUNG_FORGOTTEN,
+	MUTANT_NEVER_LIFTS,
+	MUTANT_SILENCE_PERMITS,
+	MUTANT_KEEP_PERMISSION,
+	MUTANT_SAME_NUMBER,
+	MUTANT_UNHEARD_READERS,
+	MUTANT_LOST_PERMITS,
+	MUTANTS,
+};
+
+extern enum mutant sim_mutant;
+bool mutant_choose(const char *name);
+void mutant_show_all(void);
+void mutant_forget(void);
+/* This node, the writer, has unsealed it. */
+void mutant_unsealed(struct fm_supervisor *sup, const char *volume);
+
+#endif

@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT */
+/* What the seed decides, and in which order things happen. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim_nvme/nvme_sim.h"
+
+#define STEPS_MAX 200000		/* a seed takes a few thousand */
+#define CALM_NS (400 * S)		/* patience, deadlines and holds are over by then */
+#define WALL_MS INT64_C(1750000000000)
+
+struct sim sim;
+bool sim_is_tracing;
+
+/* ---- what today's code is known not to stand ---- */
+
+enum { ORPHAN, LEFT_OUTS };
+
+/* A line goes, with what asks for it, when its rule is in the code. */
+static struct left_out {
+	const char *name, *what;
+	bool is_back;
+} left_out[LEFT_OUTS] = {
+	[ORPHAN] = { "orphan", "the next daemon does not know of a mount that hangs since the last one; nothing like that happens", false },
+};
+
+bool sim_put_back(const char *name)
+{
+	bool is_found = false;
+
+	for (unsigned i = 0; i < LEFT_OUTS; i++) {
+		bool is_meant = strcmp(name, "all") == 0 || strcmp(name, left_out[i].name) == 0;
+
+		left_out[i].is_back = left_out[i].is_back || is_meant;
+		is_found = is_found || is_meant;
+	}
+	return is_found;
+}
+
+void sim_show_left_out(void)
+{
+	for (unsigned i = 0; i < LEFT_OUTS; i++)
+		printf("%-12s %s\n", left_out[i].name, left_out[i].what);
+}
+
+/* ---- chance and words ---- */
+
+uint64_t sim_chance(void)
+{
+	sim.random ^= sim.random << 13;
+	sim.random ^= sim.random >> 7;
+	sim.random ^= sim.random << 17;
+	return sim.random;
+}
+
+uint64_t sim_below(uint64_t bound)
+{
+	return bound ? (sim_chance() >> 16) % bound : 0;
+}
+
+bool sim_is_one_in(unsigned percent)
+{
+	return sim_below(100) < percent;
+}
+
+/* Short times as likely as long ones. */
+static uint64_t some_time(uint64_t most_ns)
+{
+	uint64_t ns = MS + sim_below(most_ns);
+
+	return ns >> sim_below(8);
+}
+
+void sim_trace(const char *fmt, ...)
+{
+	va_list args;
+
+	if (!sim_is_tracing)
+		return;
+	(void)printf("%9.3f %5llu ", (double)sim.now_ns / (double)S, (unsigned long long)sim.steps);
+	va_start(args, fmt);
+	(void)vprintf(fmt, args);
+	va_end(args);
+	(void)printf("\n");
+	(void)fflush(stdout);
+}
+
+void sim_violate(const char *fmt, ...)
+{
+	va_list args;
+
+	if (sim.violation[0])
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(sim.violation, sizeof(sim.violation), fmt, args);
+	va_end(args);
+	sim_trace("VIOLATION: %s", sim.violation);
+}
+
+/* ---- the beginning ---- */
+
+static void choose_troubles(void)
+{
+	unsigned share = 15 + (unsigned)sim_below(60);
+
+	for (unsigned t = 0; t < TROUBLES; t++)
+		sim.has[t] = sim_is_one_in(share);
+	sim.has[TROUBLE_ORPHAN] = left_out[ORPHAN].is_back;
+}
+
+/* Every node, or some of them, with the first one, which may be the only ones that are asked. */
+static void choose_users(unsigned volume)
+{
+	bool are_all = sim_is_one_in(60);
+
+	for (unsigned i = 0; i < sim.node_count; i++)
+		sim.is_user[volume][i] = i == 0 || are_all || sim_is_one_in(60);
+	sim.has_nodes[volume] = sim_is_one_in(30);
+}
+
+static unsigned some_user(unsigned volume)
+{
+	unsigned node;
+
+	do
+		node = (unsigned)sim_below(sim.node_count);
+	while (!sim.is_user[volume][node]);
+	return node;
+}
+
+/* ---- plots: what chance alone hardly ever comes to ---- */
+
+enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP };
+
+/* 'a': the writer in the beginning; 'b': another node that has the volume; '*': all nodes. */
+struct act_of {
+	enum act act;
+	char who;
+	char whom;			/* ACT_NAME: the writer from here on; ACT_FORGET: who is */
+	bool is_soon;			/* before anybody is sure to have heard of the one before */
+};
+
+#define ACTS_MAX 10
+
+static const struct plot {
+	enum fm_volume_mode mode;
+	struct act_of act[ACTS_MAX];
+} plots[] = {
+	/* The writer is changed, and back at one node, which does not hear of the other one. */
+	{ FM_VOLUME_EXCLUSIVE, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, true }, { ACT_NAME, 'a', 'a', false } } },
+	/* Also after it has lost what it heard. */
+	{ FM_VOLUME_EXCLUSIVE, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
+				 { ACT_NAME, 'a', 'a', false } } },
+	/* A reader that has nothing mounted does not hear that it is unsealed, and mounts before the writer does. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_DOWN, 'a', 0, false },
+				   { ACT_UNSEAL, 'a', 0, false }, { ACT_ISOLATE, 'b', 0, true }, { ACT_UP, 'b', 0, false },
+				   { ACT_UP, 'a', 0, false } } },
+	/* A reader that is forgotten comes back with what it remembers, and mounts before the writer does. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_OFF, 'b', 0, false },
+				   { ACT_DOWN, 'a', 0, false }, { ACT_UNSEAL, 'a', 0, false }, { ACT_FORGET, 'a', 'b', false },
+				   { ACT_ISOLATE, 'b', 0, false }, { ACT_ON, 'b', 0, false }, { ACT_UP, 'b', 0, false },
+				   { ACT_UP, 'a', 0, false } } },
+	/* Whose readers have it boots without state and without peers. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
+				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false } } },
+};
+
+/* Hardly anything else goes wrong then. */
+static void choose_plot(void)
+{
+	unsigned plot = (unsigned)sim_below(5 * sizeof(plots) / sizeof(plots[0]));
+
+	if (plot >= sizeof(plots) / sizeof(plots[0]))
+		return;
+	sim.plot = &plots[plot];
+	sim.mode[0] = sim.plot->mode;
+	for (unsigned i = 0; i < sim.node_count; i++)
+		sim.is_user[0][i] = true;
+	for (unsigned t = 0; t < TROUBLES; t++)
+		sim.has[t] = sim.has[t] && sim_is_one_in(20);
+}
+
+static void begin(uint64_t seed)
+{
+	struct fm_loop *loop[NODES_MAX];
+
+	for (unsigned i = 0; i < NODES_MAX; i++)
+		loop[i] = sim.node[i].loop;
+	memset(&sim, 0, sizeof(sim));
+	for (unsigned i = 0; i < NODES_MAX; i++)
+		sim.node[i].loop = loop[i];
+	sim.seed = seed;
+	sim.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	for (unsigned i = 0; i < 8; i++)
+		(void)sim_chance();
+	sim.now_ns = 1000 * S;
+	sim.node_count = 2 + (unsigned)sim_below(NODES_MAX - 1);
+	sim.volume_count = sim_is_one_in(20) ? 2 : 1;
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		sim.disk[v] = (struct disk){ .content = 1, .is_xfs = sim_is_one_in(75) };
+		sim.mode[v] = sim_is_one_in(70) ? FM_VOLUME_SHARED_READ : FM_VOLUME_EXCLUSIVE;
+		choose_users(v);
+	}
+	choose_troubles();
+	choose_plot();
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		struct node *n = &sim.node[i];
+
+		node_init(n, i);
+		n->wall_ms = WALL_MS;
+		n->start_ns = sim.now_ns + some_time(10 * S);
+		if (sim.has[TROUBLE_LATE])
+			n->late_ns = n->start_ns + some_time(15 * S);
+		for (unsigned v = 0; v < sim.volume_count; v++)
+			n->writer[v] = sim.has[TROUBLE_CONFIG] ? some_user(v) : 0;
+	}
+	sim_trace("seed %llu: %u nodes, %s%s", (unsigned long long)seed, sim.node_count,
+		  sim.mode[0] == FM_VOLUME_EXCLUSIVE ? "exclusive" : "shared",
+		  sim.disk[0].is_xfs ? ", xfs" : ", ext4");
+}
+
+/* ---- what goes wrong ---- */
+
+static struct node *some_node(void)
+{
+	return &sim.node[sim_below(sim.node_count)];
+}
+
+static void power_on(struct node *n)
+{
+	if (n->has_power)
+		return;
+	sim_trace("%s boots", n->name);
+	n->has_power = true;
+	n->booted_ns = sim.now_ns;
+	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-%llu", n->number, (unsigned long long)++sim.next_id);
+	n->start_ns = sim.now_ns + some_time(10 * S);
+	n->deaf_ns = 0;
+	n->late_ns = sim.has[TROUBLE_LATE] ? n->start_ns + some_time(15 * S) : 0;
+}
+
+static void toggle_power(struct node *n)
+{
+	if (n->has_power)
+		node_cut_power(n);
+	else
+		power_on(n);
+}
+
+static void set_link(unsigned a, unsigned b, bool is_cut)
+{
+	sim_trace("n%u and n%u%s reach each other", a + 1, b + 1, is_cut ? " do not" : "");
+	sim.is_cut[a][b] = sim.is_cut[b][a] = is_cut;
+}
+
+static void isolate(unsigned a, bool is_cut)
+{
+	for (unsigned i = 0; i < sim.node_count; i++)
+		if (i != a)
+			set_link(a, i, is_cut);
+}
+
+static void toggle_link(void)
+{
+	unsigned a = (unsigned)sim_below(sim.node_count), b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
+	bool is_cut = !sim.is_cut[a][b];
+
+	if (sim_is_one_in(50))
+		isolate(a, is_cut);
+	else
+		set_link(a, b, is_cut);
+}
+
+static void configure(struct node *n, unsigned volume, unsigned writer)
+{
+	if (n->writer[volume] == writer)
+		return;
+	sim_trace("%s: its configuration names n%u as the writer of %s", n->name, writer + 1, sim_volumes[volume]);
+	n->writer[volume] = writer;
+	if (!n->sup)
+		return;
+	node_enter(n);
+	node_configure(n);
+	node_leave(n);
+}
+
+static void lose_state(struct node *n, bool is_damaged)
+{
+	node_kill(n);
+	node_lose_files(n, is_damaged);
+}
+
+static void seal(struct node *n, unsigned volume, bool is_sealed)
+{
+	bool was_sealed = n->sup && fm_supervisor_is_sealed(n->sup, sim_volumes[volume]);
+	struct fm_err err = { 0 };
+	int ret;
+
+	if (!n->sup)
+		return;
+	node_enter(n);
+	ret = fm_supervisor_seal(n->sup, sim_volumes[volume], is_sealed, false, &err);
+	sim_trace("%s: %s %s: %s", n->name, is_sealed ? "seal" : "unseal", sim_volumes[volume], ret < 0 ? err.text : "done");
+	if (ret == 0 && was_sealed && !is_sealed)
+		mutant_unsealed(n->sup, sim_volumes[volume]);
+	node_leave(n);
+}
+
+/* Who does not write gains nothing by it, and nobody loses. */
+static void force(struct node *n, unsigned volume)
+{
+	bool is_unseal = sim_is_one_in(30);
+	struct fm_err err;
+
+	if (!n->sup || !sim.is_user[volume][n->number])
+		return;
+	sim.is_forced[volume] = sim.is_forced[volume] || n->writer[volume] == n->number;
+	sim_trace("%s: %s --force %s", n->name, is_unseal ? "unseal" : "up", sim_volumes[volume]);
+	node_enter(n);
+	if (is_unseal)
+		(void)fm_supervisor_seal(n->sup, sim_volumes[volume], false, true, &err);
+	else
+		(void)fm_supervisor_wish(n->sup, sim_volumes[volume], FM_WANT_UP, true, &err);
+	node_leave(n);
+}
+
+/* As a person may: only what is off. */
+static void forget(struct node *n, unsigned other)
+{
+	struct fm_err err;
+	int ret;
+
+	if (!n->sup || sim.node[other].has_power)
+		return;
+	node_enter(n);
+	ret = fm_supervisor_forget(n->sup, sim.node[other].name, &err);
+	sim_trace("%s: forget %s: %s", n->name, sim.node[other].name, ret < 0 ? err.text : "done");
+	node_leave(n);
+}
+
+/* If none is off, another node is switched off, for a later time. */
+static void forget_all_off(struct node *n)
+{
+	bool is_any_off = false;
+
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		is_any_off = is_any_off || !sim.node[i].has_power;
+		forget(n, i);
+	}
+	if (!is_any_off)
+		node_cut_power(&sim.node[(n->number + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count]);
+}
+
+static void wish(struct node *n, const char *volume, enum fm_plan_want want)
+{
+	struct fm_err err;
+
+	if (!n->sup)
+		return;
+	sim_trace("%s: %s is to be %s", n->name, volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
+	node_enter(n);
+	(void)fm_supervisor_wish(n->sup, volume, want, false, &err);
+	node_leave(n);
+}
+
+static void move_clock(struct node *n)
+{
+	static const int64_t moves[] = { -3600000, 3600000, -86400000, 86400000, -WALL_MS + 5000 };
+
+	n->wall_ms = WALL_MS + moves[sim_below(sizeof(moves) / sizeof(moves[0]))];
+	sim_trace("%s: its clock is set to %lld", n->name, (long long)n->wall_ms);
+}
+
+static void happen(enum trouble t, struct node *n)
+{
+	unsigned volume = (unsigned)sim_below(sim.volume_count);
+
+	switch (t) {
+	case TROUBLE_RESTART:
+		node_kill(n);
+		break;
+	case TROUBLE_CRASH:
+		n->saves_left = n->sup ? 1 + (unsigned)sim_below(4) : 0;
+		break;
+	case TROUBLE_POWER:
+		toggle_power(n);
+		break;
+	case TROUBLE_CONFIG:
+		configure(n, volume, some_user(volume));
+		break;
+	case TROUBLE_CUT:
+		toggle_link();
+		break;
+	case TROUBLE_LOSS:
+		sim.loss_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		break;
+	case TROUBLE_DEAF:
+		n->deaf_ns = sim.now_ns + some_time(60 * S);
+		sim_trace("%s: its fmoved does not answer until %.3f", n->name, (double)n->deaf_ns / (double)S);
+		break;
+	case TROUBLE_LATE:
+		n->late_ns = sim.now_ns + some_time(15 * S);
+		sim_trace("%s: its fmoved starts again, and has no connections until %.3f", n->name, (double)n->late_ns / (double)S);
+		break;
+	case TROUBLE_LOSE:
+	case TROUBLE_DAMAGE:
+		lose_state(n, t == TROUBLE_DAMAGE);
+		break;
+	case TROUBLE_SAVE:
+		n->is_save_broken = !n->is_save_broken;
+		sim_trace("%s: its state can%s be written", n->name, n->is_save_broken ? "not" : "");
+		break;
+	case TROUBLE_HANG:
+		sim.hang_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		break;
+	case TROUBLE_FAIL:
+		sim.fail_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		break;
+	case TROUBLE_SEAL:
+		/* A person knows where to say it. */
+		seal(sim_is_one_in(80) ? &sim.node[n->writer[volume]] : n, volume, sim_is_one_in(50));
+		break;
+	case TROUBLE_WISH:
+		wish(n, sim_volumes[volume], (enum fm_plan_want)sim_below(3));
+		break;
+	case TROUBLE_UNMOUNT:
+		kernel_unmount(n, volume);
+		break;
+	case TROUBLE_FORCE:
+		force(n, volume);
+		break;
+	case TROUBLE_FORGET:
+		forget_all_off(n);
+		break;
+	case TROUBLE_CLOCK:
+		move_clock(n);
+		break;
+	case TROUBLE_STALL:
+		n->stalled_ns = sim.now_ns + some_time(20 * S);
+		break;
+	case TROUBLE_ORPHAN:	/* it changes what others do */
+	case TROUBLES:
+		break;
+	}
+}
+
+static void act(const struct act_of *of, unsigned a, unsigned b)
+{
+	unsigned whom = of->whom == 'a' ? a : b;
+
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		struct node *n = &sim.node[i];
+
+		if (of->who != '*' && i != (of->who == 'a' ? a : b))
+			continue;
+		switch (of->act) {
+		case ACT_NAME:
+			configure(n, 0, whom);
+			break;
+		case ACT_ISOLATE:
+			isolate(i, true);
+			break;
+		case ACT_LOSE:
+			lose_state(n, false);
+			break;
+		case ACT_OFF:
+			node_cut_power(n);
+			break;
+		case ACT_ON:
+			power_on(n);
+			break;
+		case ACT_FORGET:
+			forget(n, whom);
+			break;
+		case ACT_SEAL:
+		case ACT_UNSEAL:
+			seal(n, 0, of->act == ACT_SEAL);
+			break;
+		case ACT_DOWN:
+		case ACT_UP:
+			wish(n, sim_volumes[0], of->act == ACT_UP ? FM_WANT_UP : FM_WANT_DOWN);
+			break;
+		case ACT_NONE:
+			break;
+		}
+	}
+}
+
+static void something_happens(void)
+{
+	enum trouble t;
+
+	do
+		t = (enum trouble)sim_below(TROUBLES + 1);	/* one more: nothing, so that it ends */
+	while (t < TROUBLES && !sim.has[t]);
+	happen(t, some_node());
+}
+
+/* ---- what is next ---- */
+
+struct next {
+	uint64_t at_ns;
+	unsigned count;			/* things that are due then */
+	struct node *node;
+	struct call *call;		/* or */
+	int peer;			/* a question is read there, or */
+	bool is_answer, is_loop, is_start;
+};
+
+/* Of several at the same moment each has the same chance. */
+static void offer(struct next *next, const struct next *one)
+{
+	uint64_t at = one->at_ns < sim.now_ns ? sim.now_ns : one->at_ns;
+	unsigned count;
+
+	if (one->at_ns == FM_NEVER || at > next->at_ns)
+		return;
+	count = at < next->at_ns ? 1 : next->count + 1;
+	if (count == 1 || sim_below(count) == 0) {
+		*next = *one;
+		next->at_ns = at;
+	}
+	next->count = count;
+}
+
+/* A loop's time is its node's. */
+static uint64_t loop_next(const struct node *n)
+{
+	uint64_t at = n->sup ? fm_loop_next_ns(n->loop) : FM_NEVER;
+
+	if (at != FM_NEVER && at != 0)
+		at = at + n->booted_ns - S;
+	return at < n->stalled_ns ? n->stalled_ns : at;
+}
+
+static void offer_node(struct next *next, struct node *n)
+{
+	uint64_t answer_ns = n->answer_ns > n->stalled_ns ? n->answer_ns : n->stalled_ns;
+
+	if (n->has_power && !n->sup)
+		offer(next, &(struct next){ .at_ns = n->start_ns, .node = n, .peer = -1, .is_start = true });
+	offer(next, &(struct next){ .at_ns = loop_next(n), .node = n, .peer = -1, .is_loop = true });
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request)
+			offer(next, &(struct next){ .at_ns = kernel_next(n, &n->call[i]), .node = n, .call = &n->call[i], .peer = -1 });
+	if (!n->is_asking)
+		return;
+	offer(next, &(struct next){ .at_ns = answer_ns, .node = n, .peer = -1, .is_answer = true });
+	for (unsigned p = 0; p < sim.node_count; p++)
+		if (n->question[p].at_ns < answer_ns)
+			offer(next, &(struct next){ .at_ns = n->question[p].at_ns, .node = n, .peer = (int)p });
+}
+
+static void run_loop(struct node *n)
+{
+	(void)fm_loop_step(n->loop, 0);
+	node_leave(n);
+}
+
+/* False: nothing is due until then. */
+static bool step(uint64_t until_ns)
+{
+	struct next next = { .at_ns = until_ns };
+
+	for (unsigned i = 0; i < sim.node_count; i++)
+		offer_node(&next, &sim.node[i]);
+	if (next.count == 0) {
+		sim.now_ns = until_ns;
+		return false;
+	}
+	sim.now_ns = next.at_ns;
+	sim.steps++;
+	if (next.is_start)
+		node_start(next.node);
+	else if (next.is_loop)
+		run_loop(next.node);
+	else if (next.is_answer)
+		exchange_answer(next.node);
+	else if (next.call)
+		kernel_step(next.node, next.call);
+	else
+		exchange_read(next.node, (unsigned)next.peer);
+	check_step();
+	sim.hash = (sim.hash ^ sim.now_ns ^ (next.node->number + 7 * next.is_loop + 13 * next.is_answer)) * UINT64_C(0x100000001b3);
+	if (sim.steps >= STEPS_MAX)
+		sim_violate("it does not come to an end");
+	return true;
+}
+
+/* Until the next misfortune: after so many steps, or so much time. */
+static void run_a_while(void)
+{
+	uint64_t longest = sim.has[TROUBLE_HANG] && sim_is_one_in(20) ? 300 * S : 30 * S;
+	uint64_t until_ns = sim.now_ns + (sim_is_one_in(50) ? longest : some_time(longest));
+	uint64_t steps = sim.steps + (sim_is_one_in(50) ? STEPS_MAX : sim_below(40));
+
+	while (!sim.violation[0] && sim.steps < steps && step(until_ns))
+		;
+}
+
+static void run_plot(void)
+{
+	unsigned a = sim.node[0].writer[0], b = (a + 1 + (unsigned)sim_below(sim.node_count - 1)) % sim.node_count;
+
+	for (unsigned i = 0; i <= ACTS_MAX && !sim.violation[0]; i++) {
+		const struct act_of *of = i < ACTS_MAX ? &sim.plot->act[i] : NULL;
+		uint64_t until_ns = sim.now_ns + (of && of->is_soon ? sim_below(6 * S) : 15 * S + sim_below(15 * S));
+
+		while (!sim.violation[0] && step(until_ns))
+			;
+		if (of && !sim.violation[0])
+			act(of, a, b);
+		check_step();
+	}
+}
+
+/* ---- the end ---- */
+
+/* Also of a daemon that starts later. */
+static void heal(struct node *n)
+{
+	n->deaf_ns = n->late_ns = n->stalled_ns = 0;
+	n->is_save_broken = false;
+	n->saves_left = 0;
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		kernel_release(&n->call[i]);
+	power_on(n);
+}
+
+static void become_calm(void)
+{
+	bool may_change = sim.has[TROUBLE_CONFIG];
+
+	sim_trace("nothing fails from here on");
+	sim.is_calm = true;
+	sim.loss_percent = sim.hang_percent = sim.fail_percent = 0;
+	memset(sim.is_cut, 0, sizeof(sim.is_cut));
+	memset(sim.has, 0, sizeof(sim.has));
+	for (unsigned i = 0; i < sim.node_count; i++)
+		heal(&sim.node[i]);
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		unsigned writer = may_change ? some_user(v) : 0;
+
+		for (unsigned i = 0; i < sim.node_count; i++) {
+			configure(&sim.node[i], v, writer);
+			wish(&sim.node[i], sim_volumes[v], FM_WANT_UP);
+		}
+	}
+}
+
+/* Whether all is mounted by then. */
+static bool run_until_calm(uint64_t end_ns)
+{
+	while (!sim.violation[0] && step(end_ns))
+		if (check_is_calm(false))
+			return true;
+	return false;
+}
+
+static void run_calm(void)
+{
+	become_calm();
+	if (run_until_calm(sim.now_ns + CALM_NS) || sim.violation[0])
+		return;
+	check_help();
+	if (!run_until_calm(sim.now_ns + CALM_NS) && !sim.violation[0])
+		(void)check_is_calm(true);
+}
+
+void sim_run(uint64_t seed)
+{
+	unsigned left;
+
+	begin(seed);
+	if (sim.plot)
+		run_plot();
+	left = 3 + (unsigned)sim_below(20);
+	while (left-- > 0 && !sim.violation[0]) {
+		run_a_while();
+		if (!sim.violation[0])
+			something_happens();
+		check_step();
+	}
+	if (!sim.violation[0])
+		run_calm();
+	for (unsigned i = 0; i < sim.node_count; i++)
+		node_clear(&sim.node[i]);
+	mutant_forget();
+}
