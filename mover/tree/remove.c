@@ -34,13 +34,16 @@ static bool is_refused(int ret)
 	return ret == -EACCES || ret == -EPERM;
 }
 
-/* A descriptor of a directory that may be read and changed by its owner from now on, if need be. */
+/*
+ * A descriptor of a directory that may be read and changed by its owner from now on, if need be. What is mounted there is not of the
+ * tree, and somebody else's.
+ */
 static int open_dir(int dir, const char *name)
 {
-	int fd = fm_tsys_open(dir, name, DIR_FLAGS, 0);
+	int fd = fm_tsys_open_unmounted(dir, name, DIR_FLAGS);
 
 	if (is_refused(fd) && fm_tsys_chmod_at(dir, name, 0700) == 0)
-		fd = fm_tsys_open(dir, name, DIR_FLAGS, 0);
+		fd = fm_tsys_open_unmounted(dir, name, DIR_FLAGS);
 	return fd;
 }
 

@@ -41,12 +41,12 @@ void fm_tsys_free(void *at)
 }
 
 /* Whatever the path says: nothing outside of root, and nothing that a link leads to. */
-static int open_below(int root, const char *path, int flags, mode_t mode)
+static int open_below(int root, const char *path, int flags, mode_t mode, uint64_t more)
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
 		.mode = flags & O_CREAT ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | more,
 	};
 	int ret = -EAGAIN;
 
@@ -57,14 +57,19 @@ static int open_below(int root, const char *path, int flags, mode_t mode)
 
 int fm_tsys_open_below(int root, const char *path)
 {
-	return FM_FAULT("tree.open") ? -EMFILE : open_below(root, path, O_PATH | O_DIRECTORY, 0);
+	return FM_FAULT("tree.open") ? -EMFILE : open_below(root, path, O_PATH | O_DIRECTORY, 0, 0);
 }
 
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode)
 {
 	if (FM_FAULT("tree.open"))
 		return flags & O_CREAT ? -ENOSPC : -EMFILE;
-	return open_below(dir, name, flags | O_NOFOLLOW, mode);
+	return open_below(dir, name, flags | O_NOFOLLOW, mode, 0);
+}
+
+int fm_tsys_open_unmounted(int dir, const char *name, int flags)
+{
+	return FM_FAULT("tree.open") ? -EMFILE : open_below(dir, name, flags | O_NOFOLLOW, 0, RESOLVE_NO_XDEV);
 }
 
 int fm_tsys_fstat(int fd, struct stat *out)

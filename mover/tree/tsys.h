@@ -28,6 +28,9 @@ int fm_tsys_open_below(int root, const char *path);
 /* As openat(2), beneath dir. O_NOFOLLOW and O_CLOEXEC are added. */
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode);
 
+/* The same of what is there; -EXDEV if something is mounted on it, a directory of the same file system too. */
+int fm_tsys_open_unmounted(int dir, const char *name, int flags);
+
 int fm_tsys_fstat(int fd, struct stat *out);
 int fm_tsys_fstatat(int dir, const char *name, struct stat *out);	/* of a link itself */
 int64_t fm_tsys_mtime(const struct stat *st);				/* ns since 1970 */

@@ -5,6 +5,8 @@
  * test_remove - directories that go as a whole, also when several remove the same one; what a sweep may take away.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "mover/tree/remove.h"
 #include "tests/unit/sink_scene.h"
@@ -146,9 +148,45 @@ static void test_age_under_lock(void)
 	scene_end();
 }
 
+/* Whether this process may mount from now on, in a namespace of its own. */
+static bool can_mount(void)
+{
+	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+/* Goal: what somebody has mounted in a tree that goes, or on it, keeps its files. */
+static void test_mounted(void)
+{
+	static const char *const points[] = { "tree/d1", "tree/d1/d1", "tree" };
+
+	if (!can_mount()) {
+		printf("(skipped: this process may not mount) ... ");
+		return;
+	}
+	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		int ret;
+
+		scene_begin(IN_MEMORY);
+		parent = open(dir, O_RDONLY | O_DIRECTORY);
+		make_tree("tree");
+		make_tree("theirs");
+		CU_ASSERT_EQUAL_FATAL(mount(at("theirs"), at(points[i]), NULL, MS_BIND, NULL), 0);
+		ret = fm_tree_remove(parent, "tree", NULL);
+		CU_ASSERT_TRUE(ret == -EXDEV || ret == -EBUSY);
+		CU_ASSERT_EQUAL(names_in(at("theirs"), "d"), 8);
+		CU_ASSERT_EQUAL(access(at("theirs/d1/f"), F_OK), 0);
+		CU_ASSERT_EQUAL(umount(at(points[i])), 0);
+		CU_ASSERT_EQUAL(fm_tree_remove(parent, "tree", NULL), 0);
+		CU_ASSERT_EQUAL(access(at("tree"), F_OK), -1);
+		close(parent);
+		scene_end();
+	}
+}
+
 static const struct fm_test tests[] = {
 	{ "several that remove the same leave nothing", test_at_once },
 	{ "what somebody else moves meanwhile goes too", test_moved_meanwhile },
+	{ "what is mounted in it stays", test_mounted },
 	{ "the age of what a sweep takes is asked under the lock", test_age_under_lock },
 };
 FM_TEST_MAIN("remove", tests)
