@@ -276,11 +276,10 @@ static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_asi
 		out->since_ns = p.since_ns;
 		ret = remove_at(dir, &p);
 		close(p.dir);
-		if (ret == 0)
-			ret = 1;
+		ret = ret == 0 ? 1 : ret == -ENOENT || ret == -EAGAIN ? 0 : ret;
+	} else if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN) {
+		ret = 0;	/* there is something else at that path by now */
 	}
-	if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN)
-		ret = 0;
 	if (ret >= 0)
 		forget(&dir->aside, path);
 	return ret;
@@ -417,14 +416,14 @@ static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)
 {
 	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
-	char path[FM_PATH_LEN_MAX + 1];
+	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
 
-	(void)snprintf(path, sizeof(path), "%s", after);
+	(void)snprintf(behind, sizeof(behind), "%s", is_dry ? after : "");
 	out->count = 0;
 	out->is_more = false;
 	pthread_mutex_lock(&dir->aside.removing);
-	while (next_path(&dir->aside, is_dry || failed < 0 ? path : "", NULL, path)) {
+	while (next_path(&dir->aside, behind, NULL, path)) {
 		struct fm_aside *a = &out->aside[out->count];
 
 		out->is_more = out->count == FM_SPACE_ASIDE_MAX || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns;
@@ -433,10 +432,12 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 		ret = is_dry ? look_at(dir, path, a) : remove_path(dir, path, a);
 		if (ret < 0)
 			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);
+		if (ret < 0 || is_dry)
+			(void)snprintf(behind, sizeof(behind), "%s", path);	/* it is there still */
 		(void)snprintf(a->path, sizeof(a->path), "%s", path);
 		out->count += ret > 0;
 	}
 	pthread_mutex_unlock(&dir->aside.removing);
-	out->is_more &= out->count > 0;
+	out->is_more = (out->is_more || failed < 0) && out->count > 0;	/* what failed is said by the page that has nothing else to say */
 	return out->count > 0 ? 0 : failed;
 }

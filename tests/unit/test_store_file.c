@@ -2,7 +2,9 @@
 /*
  * Directory stores, on disk and in memory: bytes in, bytes out. links: fm_store
  */
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -726,20 +728,27 @@ static void ask_again(void *ctx, const char *name)
 	a->is_inside = false;
 }
 
+/* The store anew, one that keeps what was replaced: it knows what was there before at once. */
+static void reopen_keeping(void)
+{
+	atomic_bool is_over = false;
+
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
+								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
+	s->ops->sweep(s, &is_over);
+}
+
 /* Goal: who asks for the room of a store while another's question is still looked into has his answer at once: many cannot take all workers. */
 static void test_space_asked_by_many(void)
 {
-	atomic_bool is_over = false;
 	struct fm_store_space space;
 	struct asked a = { .reads = 0 };
 
 	begin(bases[0], false);
-	s->ops->free(s);
-	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
-								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
 	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
 	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old/d"), 0755), 0);
-	s->ops->sweep(s, &is_over);
+	reopen_keeping();
 	fm_fault_watch(ask_again, &a);
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
 	fm_fault_watch(NULL, NULL);
@@ -750,6 +759,43 @@ static void test_space_asked_by_many(void)
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
 	CU_ASSERT_TRUE(space.trees == 0 && space.aside == 0);
 	end();
+}
+
+/* Whether this process may mount from now on, in a namespace of its own. */
+static bool can_mount(void)
+{
+	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+/* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
+static void test_purge_goes_on(void)
+{
+	static struct fm_space_page page;
+	static const char *const names[] = { ".fmove.0123456789abcde1.old", ".fmove.0123456789abcde2.old", ".fmove.0123456789abcde3.old" };
+	char below[64];
+
+	if (!can_mount()) {
+		printf("(skipped: this process may not mount) ... ");
+		return;
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		begin(bases[0], false);
+		for (unsigned j = 0; j < 3; j++) {
+			(void)snprintf(below, sizeof(below), "%s/d", names[j]);
+			CU_ASSERT_TRUE(mkdir(at(names[j]), 0755) == 0 && mkdir(at(below), 0755) == 0);
+		}
+		reopen_keeping();
+		(void)snprintf(below, sizeof(below), "%s/d", names[i]);
+		CU_ASSERT_EQUAL_FATAL(mount("none", at(below), "tmpfs", 0, NULL), 0);
+		CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+		CU_ASSERT_TRUE(page.count == 2 && page.is_more);
+		CU_ASSERT_TRUE(s->ops->purge(s, "", &root_user, false, &page, &err) < 0);
+		CU_ASSERT_TRUE(page.count == 0 && !page.is_more);
+		CU_ASSERT_EQUAL(umount(at(below)), 0);
+		CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+		CU_ASSERT_TRUE(page.count == 1 && !page.is_more);
+		end();
+	}
 }
 
 static const struct fm_test tests[] = {
@@ -775,6 +821,7 @@ static const struct fm_test tests[] = {
 	{ "a get goes on while a put replaces its file", test_get_during_put },
 	{ "an abandoned sink leaves nothing", test_abandoned },
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
+	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
 	{ "files outlive their store", test_freed_early },
 };
 FM_TEST_MAIN("store file", tests)
