@@ -5,10 +5,10 @@
  * test_remove - directories that go as a whole, also when several remove the same one; what a sweep may take away.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mount.h>
 
 #include "mover/tree/remove.h"
+#include "tests/unit/may_mount.h"
 #include "tests/unit/sink_scene.h"
 
 #define REMOVERS 3
@@ -148,21 +148,13 @@ static void test_age_under_lock(void)
 	scene_end();
 }
 
-/* Whether this process may mount from now on, in a namespace of its own. */
-static bool can_mount(void)
-{
-	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
 /* Goal: what somebody has mounted in a tree that goes, or on it, keeps its files. */
 static void test_mounted(void)
 {
 	static const char *const points[] = { "tree/d1", "tree/d1/d1", "tree" };
 
-	if (!can_mount()) {
-		printf("(skipped: this process may not mount) ... ");
+	if (!may_mount())
 		return;
-	}
 	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		int ret;
 

@@ -2,13 +2,13 @@
 /*
  * Directory stores, on disk and in memory: bytes in, bytes out. links: fm_store
  */
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "mover/base/fault.h"
+#include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
 /* --------------------------------------------------------------------------------------------- content */
@@ -761,12 +761,6 @@ static void test_space_asked_by_many(void)
 	end();
 }
 
-/* Whether this process may mount from now on, in a namespace of its own. */
-static bool can_mount(void)
-{
-	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
 /* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
 static void test_purge_goes_on(void)
 {
@@ -774,10 +768,8 @@ static void test_purge_goes_on(void)
 	static const char *const names[] = { ".fmove.0123456789abcde1.old", ".fmove.0123456789abcde2.old", ".fmove.0123456789abcde3.old" };
 	char below[64];
 
-	if (!can_mount()) {
-		printf("(skipped: this process may not mount) ... ");
+	if (!may_mount())
 		return;
-	}
 	for (unsigned i = 0; i < 3; i++) {
 		begin(bases[0], false);
 		for (unsigned j = 0; j < 3; j++) {

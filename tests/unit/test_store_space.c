@@ -4,12 +4,12 @@
  *
  * Small file systems are mounted in a mount namespace of our own, where root is available.
  */
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/walk.h"
+#include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
 /* ----------------------------------------------------------------------------------------------- quota */
@@ -158,15 +158,6 @@ static void test_impossible_size(void)
 		how.size = UINT64_C(1) << 60;
 		end();
 	}
-}
-
-/* Whether a mount namespace of our own is to be had; says so if not. */
-static bool may_mount(void)
-{
-	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
-		return true;
-	printf("SKIP: needs root and mount(2)\n");
-	return false;
 }
 
 /*
