@@ -850,10 +850,10 @@ static void put_victim(void *ctx, const char *point)
 		(void)rename(at("victim"), at("tree/f"));
 }
 
-static void run_other_file_is_linked(void)
+/* A tree of one file is there, a file of another's beside it, which is returned open, and the update of the first begins: it is offered. */
+static int begin_update_beside_victim(void)
 {
 	struct fm_tree_sink_opts opts = for_user();
-	struct stat st = { 0 };
 	int fd;
 
 	MUST(sink_new(opts));
@@ -868,11 +868,14 @@ static void run_other_file_is_linked(void)
 	MUST(sink_new(opts));
 	pack_begin(FM_PACK_OFFER);
 	add_offer("f", 1, 5000);
-	add_dir("new", 0755);	/* where nothing differs nothing is made */
-	fm_fault_watch(put_victim, NULL);
-	OK(apply());
-	fm_fault_watch(NULL, NULL);
-	CU_ASSERT_TRUE(is_needed(0));
+	return fd;
+}
+
+/* What is not his got no other name. */
+static void end_update_beside_victim(int fd)
+{
+	struct stat st = { 0 };
+
 	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
 	CU_ASSERT_EQUAL(st.st_nlink, 1);
 	close(fd);
@@ -880,25 +883,23 @@ static void run_other_file_is_linked(void)
 	t->ops->close(t);
 }
 
+static void run_other_file_is_linked(void)
+{
+	int fd = begin_update_beside_victim();
+
+	add_dir("new", 0755);	/* where nothing differs nothing is made */
+	fm_fault_watch(put_victim, NULL);
+	OK(apply());
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(is_needed(0));
+	end_update_beside_victim(fd);
+}
+
 /* The same, when it was looked at and found the same, and is made because something else differs. */
 static void run_other_file_was_compared(void)
 {
-	struct fm_tree_sink_opts opts = for_user();
-	struct stat st = { 0 };
-	int fd;
+	int fd = begin_update_beside_victim();
 
-	MUST(sink_new(opts));
-	pack_begin(0);
-	add_dir("", 0755);
-	add_file("f", 1, 5000);
-	OK(apply());
-	OK(finish());
-	t->ops->close(t);
-	fd = open(at("victim"), O_CREAT | O_WRONLY, 0600);
-	opts.is_update = true;
-	MUST(sink_new(opts));
-	pack_begin(FM_PACK_OFFER);
-	add_offer("f", 1, 5000);
 	OK(apply());
 	CU_ASSERT_FALSE(is_needed(0));
 	CU_ASSERT_STRING_EQUAL(ours(FM_STAGING_TREE), "");
@@ -906,11 +907,7 @@ static void run_other_file_was_compared(void)
 	pack_begin(FM_PACK_OFFER);
 	add_dir("new", 0755);
 	CU_ASSERT_EQUAL(apply(), -ESTALE);
-	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
-	CU_ASSERT_EQUAL(st.st_nlink, 1);
-	close(fd);
-	t->ops->discard(t);
-	t->ops->close(t);
+	end_update_beside_victim(fd);
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
 
