@@ -69,7 +69,12 @@ make_nodes() {
 	head -c "$size" /dev/urandom > "$dir/src"
 }
 
-# 0: its socket is there. 1: it ended first.
+# A socket has its name before it listens, which may fail yet. Whoever connected to find out would pass fault points of the daemon's.
+is_listening() {
+	grep -q " 00010000 .* $dir/a/sock\$" /proc/net/unix
+}
+
+# 0: its socket listens. 1: it ended first.
 start_a() {
 	rm -f "$dir/a/sock"
 	: > "$dir/a/log"
@@ -78,7 +83,7 @@ start_a() {
 	local end=$((SECONDS + HANG_S)) pid=$!
 
 	while ((SECONDS < end)); do
-		[ ! -S "$dir/a/sock" ] || return 0
+		! is_listening || return 0
 		kill -0 "$pid" 2>/dev/null || return 1
 		sleep 0.02
 	done
