@@ -6,45 +6,16 @@
 #         mover.private_networks is said at neither, one, the other and both, in turn, by reloads.
 
 . "$(dirname "$0")/lib.sh"
-. "$FM_SOURCE/tests/nodes.sh"
-[ "$(id -u)" = 0 ] || skip "network namespaces take root"
-command -v ip >/dev/null || skip "no program ip"
-
-id=fmt$$
-dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
-trap 'tls_down; down' EXIT
-mkdir "$dir/w"
-cd "$dir/w" || exit 1
+. "$(dirname "$0")/netns_lib.sh"
 
 tls_down() {
-	local i
-
-	for i in 1 2; do
-		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i"
-		[ "$fails" -eq 0 ] || { echo "-- log of n$i"; tail -n 15 "$dir/n$i/log"; } >&2
-	done
 	[ -z "${relay_pid:-}" ] || kill "$relay_pid"
-	for i in 1 2 r; do
-		ip netns del "$id$i"
-	done
+	netns_down 1 2 r
 }
 
-for i in 1 2 r; do
-	ip netns add "$id$i" 2>/dev/null || { trap - EXIT; rm -rf "$dir"; skip "no network namespaces here"; }
-	ip -n "$id$i" link set lo up
-done
-
-# wire A NAME ADDRESS B NAME ADDRESS
-wire() {
-	ip link add "$2" netns "$id$1" type veth peer name "$5" netns "$id$4"
-	ip -n "$id$1" addr add "$3" dev "$2"
-	ip -n "$id$4" addr add "$6" dev "$5"
-	ip -n "$id$1" link set "$2" up
-	ip -n "$id$4" link set "$5" up
-}
-
-wire 1 relay0 10.77.1.1/24 r near0 10.77.1.9/24
-wire 2 relay0 10.77.2.2/24 r far0 10.77.2.9/24
+netns_begin fmt tls_down 1 2 r
+netns_wire 1 relay0 10.77.1.1/24 r near0 10.77.1.9/24
+netns_wire 2 relay0 10.77.2.2/24 r far0 10.77.2.9/24
 
 ip netns exec "${id}r" "$FMOVE_BIN/relay" 10.77.1.9 7471 10.77.2.2 7471 "$dir/copy" >"$dir/relay.out" &
 relay_pid=$!
@@ -162,7 +133,7 @@ node_stop "$dir/n1"
 node_stop "$dir/n2"
 ip -n "${id}1" link del relay0
 ip -n "${id}2" link del relay0
-wire 1 cable0 10.78.0.1/30 2 cable0 10.78.0.2/30
+netns_wire 1 cable0 10.78.0.1/30 2 cable0 10.78.0.2/30
 n2_at=10.78.0.2:7471
 conf 1 ''
 conf 2 ''
