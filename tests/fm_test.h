@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* When a test gives up waiting: for what never comes. How fast a machine is decides no test. */
+#define FM_TEST_HANG_S 120u
+
 struct fm_test {
 	const char *name;	/* a sentence about behaviour */
 	void (*run)(void);

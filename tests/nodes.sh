@@ -6,7 +6,8 @@
 # A node is a directory: key, pub, conf, sock, log, pid, and s, its store. FMOVE_BIN says where the programs are. Order: node_key
 # for every node, node_conf, node_start, node_wait, work, node_stop.
 
-NODE_WAIT_S=400		# longer than this is a hang
+# shellcheck source=tests/hang.sh
+. "$(dirname "${BASH_SOURCE[0]}")/hang.sh"
 
 # In the lab pause is guest.sh's, which starts no program.
 declare -F pause > /dev/null || pause() {
@@ -57,7 +58,7 @@ node_start() {
 
 # node_until DIR CMD...: wait until CMD succeeds, as long as the node lives.
 node_until() {
-	local dir=$1 end=$((SECONDS + NODE_WAIT_S))
+	local dir=$1 end=$((SECONDS + HANG_S))
 	shift
 
 	until "$@" > /dev/null 2>&1; do

@@ -5,13 +5,14 @@
 set -u
 : "${FMOVE_BIN:?directory of fmove and fmoved}" "${FM_SOURCE:?top of the source tree}"
 export FMOVE_BIN
+# shellcheck source=tests/hang.sh
+. "$FM_SOURCE/tests/hang.sh"
 PATH=$FMOVE_BIN:$PATH
 export LC_ALL=C.UTF-8
 fails=0
 dir=
 nodes=0
 asides=
-HANG_S=120	# when to give up waiting: only for what never comes, however busy the machine is
 
 skip() {
 	echo "SKIP: $*"

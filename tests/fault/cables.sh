@@ -25,7 +25,6 @@ seconds=${FM_CABLES_SECONDS:-5}
 bytes=$((mbit * 125000 * 2 * seconds))
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cables.XXXXXX")
 id=fmw$$
-END_S=120		# when to give up waiting: only for what never comes
 kinds=(put get tree pipe)
 hows=(carrier_here carrier_there address_here address_there lost_there lost_back lost_both)
 round=0 what=start
@@ -176,10 +175,10 @@ arrived() {
 
 # Follows it to its end: "MILLISECONDS BYTES" a line, whenever something has moved.
 watch_transfer() {
-	local last=-1 now end=$((SECONDS + END_S))
+	local last=-1 now end=$((SECONDS + HANG_S))
 
 	while kill -0 "$pid" 2> /dev/null; do
-		((SECONDS < end)) || die "it did not end within $END_S s: $("$FMOVE_BIN/fmove" --socket "$dir/n1/sock" status)"
+		((SECONDS < end)) || die "it did not end within $HANG_S s: $("$FMOVE_BIN/fmove" --socket "$dir/n1/sock" status)"
 		now=$(arrived)
 		[ "$now" = "$last" ] || [ "$now" = 0 ] || echo "$((${EPOCHREALTIME/./} / 1000)) $now"
 		last=$now

@@ -16,7 +16,6 @@ set -euo pipefail
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-4}
 first=${FM_FAULT_FIRST:-1}
-HANG_S=120		# when to give up waiting for what must happen, however busy the machine is
 size=3000000		# a dozen chunks, the last one odd
 tried=0 refused=0 failed=0
 

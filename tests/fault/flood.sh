@@ -36,7 +36,7 @@ cleanup() {
 trap cleanup EXIT
 
 fm() {
-	timeout 120 "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" "$@"
+	timeout "$HANG_S" "$FMOVE_BIN/fmove" --socket "$dir/n1/sock" "$@"
 }
 
 # Of the whole process, libraries included; nothing is said of a sanitizer's own.

@@ -32,7 +32,6 @@ kind=${FM_KILL_KIND:-file}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-kill.XXXXXX")
 rate=$((mib * 1024 * 1024 / seconds))
 AMID_MAX=20		# rounds more than asked for, if none was interrupted
-END_S=120		# when to give up waiting for a command to end
 ways=() round=0 interrupted=0 finished=0 spared_total=0
 
 die() {
@@ -120,10 +119,10 @@ start_command() {
 
 # Sets `status`.
 end_of_command() {
-	local end=$((SECONDS + END_S))
+	local end=$((SECONDS + HANG_S))
 
 	until [ -e "$dir/status" ]; do
-		((SECONDS < end)) || die "${command[*]}: did not end within $END_S s"
+		((SECONDS < end)) || die "${command[*]}: did not end within $HANG_S s"
 		sleep 0.02
 	done
 	status=$(cat "$dir/status")
@@ -153,10 +152,10 @@ arrived() {
 
 # Until so many bytes have arrived, or it is over.
 wait_for_moment() {
-	local end=$((SECONDS + END_S))
+	local end=$((SECONDS + HANG_S))
 
 	while (($(arrived) < $1)) && [ ! -e "$dir/status" ]; do
-		((SECONDS < end)) || die "${command[*]}: not at $1 bytes after $END_S s"
+		((SECONDS < end)) || die "${command[*]}: not at $1 bytes after $HANG_S s"
 	done
 }
 

@@ -9,11 +9,12 @@
 #   FM_FAULT_STEP   try every so many-th point (default 8; 1 is all of them, make soak)
 #   FM_FAULT_FIRST  the first one (default 1)
 set -euo pipefail
+# shellcheck source=tests/hang.sh
+. "$(dirname "$0")/../hang.sh"
 
 dir=$(mktemp -d)
 step=${FM_FAULT_STEP:-8}
 first=${FM_FAULT_FIRST:-1}
-HANG_S=120		# when to give up waiting for what must happen, however busy the machine is
 tried=0 refused=0 failed=0
 pid=''
 export FMOVE_NVMED_SOCKET=$dir/sock

@@ -34,7 +34,6 @@ base=$(mktemp -d "${TMPDIR:-/tmp}/fm-hostile.XXXXXX")
 dir=$base/up/above/nodes
 nobody=65534
 pids=()
-END_S=300		# whatever takes longer hangs
 TOTAL_MIB=768
 # What freed memory the sanitizer keeps back would look like growth.
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -70,7 +69,7 @@ fm() {
 	local node=$1
 	shift
 
-	timeout "$END_S" "$FMOVE_BIN/fmove" --socket "$dir/$node/sock" "$@"
+	timeout "$HANG_S" "$FMOVE_BIN/fmove" --socket "$dir/$node/sock" "$@"
 }
 
 # --- the nodes -----------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ still_well() {
 	local now end
 
 	is_alive || die "n1 is gone"
-	for ((end = SECONDS + END_S / 2; SECONDS < end; )); do
+	for ((end = SECONDS + HANG_S; SECONDS < end; )); do
 		! is_back || break
 		sleep 0.5
 	done
@@ -245,7 +244,7 @@ ends_well() {
 	for n in n1 n2; do
 		pid=$(cat "$dir/$n/pid")
 		kill "$pid"
-		timeout "$END_S" tail -s 0.2 --pid="$pid" -f /dev/null || die "$n does not end"
+		timeout "$HANG_S" tail -s 0.2 --pid="$pid" -f /dev/null || die "$n does not end"
 	done
 	[ -z "$(report)" ] || die "a report in a log"
 	is_plain "$dir"/n?/log || die "what a terminal obeys is in a log"

@@ -89,8 +89,9 @@ rest() {
 	pause_ms=$((pause_ms < 330 ? pause_ms * 3 / 2 : 500))
 }
 
-# When to give up waiting, in seconds: a hang and nothing less. How fast the guest is decides no test. A test may set another.
-HANG_S=400
+# A test may set another HANG_S.
+# shellcheck source=tests/hang.sh
+. "$LAB_TOP/tests/hang.sh"
 
 # wait_for CMD...: until the command succeeds.
 wait_for() {

@@ -28,7 +28,7 @@
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
-#define WAIT_NS (60 * FM_NS_PER_S)	/* when to give up; nothing waits for it */
+#define WAIT_NS (FM_TEST_HANG_S * FM_NS_PER_S)
 
 /*
  * The clock of what is tested: real time plus what a test adds to it, so that deadlines pass without waiting. Between two looks at it at most

@@ -15,8 +15,6 @@
 #include "mover/base/loop.h"
 #include "tests/fm_test.h"
 
-#define HANG_NS (30 * FM_NS_PER_S)
-
 static unsigned changes;
 
 static void changed(void *ctx)
@@ -37,7 +35,7 @@ static void set_link(bool is_up)
 
 static void wait_for_change(struct fm_loop *loop)
 {
-	uint64_t end_ns = fm_loop_now(loop) + HANG_NS;
+	uint64_t end_ns = fm_loop_now(loop) + FM_TEST_HANG_S * FM_NS_PER_S;
 	unsigned before = changes;
 
 	while (changes == before && fm_loop_now(loop) < end_ns)

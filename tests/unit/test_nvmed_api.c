@@ -24,7 +24,7 @@
 #include "nvmetcp/supervisor.h"
 #include "tests/fm_test.h"
 
-#define WAIT_MS 60000		/* when to give up; nothing waits for it */
+#define WAIT_MS (FM_TEST_HANG_S * 1000)
 
 static struct fm_loop *loop;
 static struct fm_helpers *helpers;

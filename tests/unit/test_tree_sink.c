@@ -670,7 +670,7 @@ static void test_busy(void)
 	scene_end();
 }
 
-#define HANG_MS 60000		/* when to give up */
+#define HANG_MS (FM_TEST_HANG_S * 1000)
 
 static void *close_soon(void *tree)
 {

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# hang.sh - when a test gives up waiting, in seconds; sourced by whatever waits.
+# shellcheck shell=bash disable=SC2034
+#
+# For what never comes, and nothing less: how fast a machine is decides no test. It is shorter than the time
+# that CTest gives a test, so that the test itself says what did not come.
+HANG_S=${HANG_S:-400}
