@@ -43,12 +43,22 @@ nvme_recovery() {
 		"$(sed 's/.*p99 \([0-9]*\) ms.*/\1/' <<< "$line")" ms "<=" $(((delay_s + 1) * 1000))
 }
 
+NVME_DEAD_MORE_S=50		# force would come after 60 (fmove-volumes.service)
+
+# Odd boots end with the target up, even ones with it dead.
 nvme_boot() {
-	lab_run nvme_boot | sed -n 's/^[0-9]: [a-z]* is mounted \([0-9.]*\) s after the start of fmove-nvmed$/\1/p' > "$work/boot"
-	[ -s "$work/boot" ] || die "nvme_boot says nothing of mounts"
+	local output
+
+	output=$(lab_run nvme_boot)
+	sed -n 's/^[0-9]: [a-z]* is mounted \([0-9.]*\) s after the start of fmove-nvmed$/\1/p' <<< "$output" > "$work/boot"
+	sed -n 's/^[0-9]: boot \([0-9]*\): all down and the network gone \([0-9.]*\) s after .*/\1 \2/p' <<< "$output" |
+		awk '$1 % 2 { up = $2; next } { print $2 - up }' > "$work/dead"
+	[ -s "$work/boot" ] && [ -s "$work/dead" ] || die "nvme_boot says nothing of mounts, or of shutdowns"
 	say "   $(tr '\n' ' ' < "$work/boot")s"
 	absolute "boot with systemd in the emulated guest: from the start of fmove-nvmed to the last of two volumes mounted" \
 		"$(sort -g "$work/boot" | tail -n 1)" s "<=" 5
+	absolute "shutdown there: until the network goes with a dead target, longer than with one that is up" \
+		"$(sort -g "$work/dead" | tail -n 1)" s "<=" $NVME_DEAD_MORE_S
 }
 
 nvme_get() {

@@ -26,6 +26,8 @@
 
 _Static_assert(MSGS_LEN % MSGS_ALIGN == 0, "aligned_alloc wants a multiple");
 _Static_assert(RDMA_RECVS % RDMA_POST_RECVS == 0, "receives are posted by whole batches");
+_Static_assert((UINT64_C(4096) << RDMA_ACK_TIMEOUT) * (RDMA_ACK_RETRIES + 1) <= 2 * FM_NS_PER_S,
+	       "a silent peer is noticed within seconds");
 
 int fm_rdma_post_recvs(struct rdma_conn *c, const unsigned *index, unsigned count)
 {

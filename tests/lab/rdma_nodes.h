@@ -18,7 +18,7 @@
 #define MIB (1u << 20)
 #define PORT_A 7481
 #define PORT_B 7482
-#define WAIT_NS (20 * FM_NS_PER_S)
+#define WAIT_NS (FM_TEST_HANG_S * FM_NS_PER_S)
 #define ARENA (8 * (size_t)MIB)
 #define TOKEN "0123456789abcdef"
 
@@ -63,15 +63,14 @@ struct test_send {
 extern struct node node_a, node_b;
 extern uint8_t *arena_a, *arena_b;
 
-/* Step until cond, or until it has taken too long. Yields cond. */
-#define UNTIL_IN(cond, ns) \
+/* Step until cond, or for WAIT_NS. Yields cond. */
+#define UNTIL(cond) \
 	__extension__({ \
-		uint64_t until_end = now_ns() + (ns); \
+		uint64_t until_end = now_ns() + WAIT_NS; \
 		while (!(cond) && now_ns() < until_end) \
 			step(); \
 		(cond); \
 	})
-#define UNTIL(cond) UNTIL_IN(cond, WAIT_NS)
 
 /* "10.1.0.1", "fe80::1%eth0". Ends the process if it is none. */
 void parse_addr(const char *text, struct sockaddr_storage *out);

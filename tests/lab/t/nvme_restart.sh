@@ -57,7 +57,7 @@ count_things() {
 
 # Without running a program: those take longer than what is measured.
 wait_live() {
-	local state='' end=$((SECONDS + 60))
+	local state='' end=$((SECONDS + HANG_S))
 
 	until read -r state < "/sys/class/nvme/$controller/state" && [ "$state" = live ]; do
 		((SECONDS < end)) || fail "$controller is $state"

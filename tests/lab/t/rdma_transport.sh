@@ -30,7 +30,7 @@ need_module dummy
 check ip link add late type dummy
 check ip link set late up
 check ip addr add $RDMA_LATE/24 dev late
-check timeout 400 "$transport" check
+check "$transport" check
 say "behaviour: done"
 
 is_gone() {
@@ -53,7 +53,7 @@ chunks() {
 	"$transport" serve $RDMA_B $PORT > /dev/null &
 	server=$!
 	wait_for is_serving
-	check timeout 120 "$transport" send $RDMA_A $RDMA_B $PORT $MIB
+	check timeout $HANG_S "$transport" send $RDMA_A $RDMA_B $PORT $MIB
 	wait "$server" || fail "serve"
 	rxe_moved rxe0 $((MIB << 20))
 	say "$MIB MiB, $1: done"

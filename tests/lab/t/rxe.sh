@@ -15,7 +15,7 @@ rping_between() {
 	rping -s -a "$to" -C 10 > /dev/null &
 	server=$!
 	wait_for is_cm_listening "$to"
-	check timeout 30 rping -c -I "$from" -a "$to" -C 10
+	check timeout $HANG_S rping -c -I "$from" -a "$to" -C 10
 	check wait "$server"
 }
 
