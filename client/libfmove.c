@@ -605,17 +605,27 @@ static uint64_t left_ms(const struct fm_lib_turns *t)
 bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err)
 {
 	char text[FMOVE_TEXT_MAX];
+	uint64_t ms;
 
 	if (!err->is_full || !c->again || t->is_over)
 		return false;
 	connection_drop(c);
-	if (left_ms(t) > 0 && !c->again(c->again_ctx, err, ++t->refused, left_ms(t)))
+	ms = left_ms(t);
+	if (ms > 0 && !c->again(c->again_ctx, err, ++t->refused, ms))
 		return false;
 	if (left_ms(t) > 0)
 		return true;
 	memcpy(text, err->text, sizeof(text));
 	(void)fail(err, -ETIMEDOUT, "not begun within %.9g s: %s", (double)t->limit_ms / 1000, text);
 	return false;
+}
+
+/* What a request says is left. 0 would be no limit, and the last of it may have gone since it was looked at. */
+static uint64_t limit_left_ms(const struct fm_lib_turns *t)
+{
+	uint64_t ms = left_ms(t);
+
+	return ms > 0 ? ms : 1;
 }
 
 /* Send what was begun, and wait. */
@@ -629,7 +639,7 @@ static int request_try(struct fmove *c, const struct fm_json_writer *begun, cons
 		turns->limit_ms = c->limit_ms;
 		turns->since_ms = now_ms();
 	}
-	ret = request_send_with(c, begun, left_ms(turns), with, err);
+	ret = request_send_with(c, begun, limit_left_ms(turns), with, err);
 	if (with->passed)
 		with->passed(with->ctx);
 	if (ret == 0)

@@ -951,7 +951,7 @@ static void deadline_passed(struct fm_job *j)
 static void tick(struct fm_job *j, uint64_t now_ns)
 {
 	if (j->timeout_ns && now_ns > j->timeout_ns) {
-		fm_job_end(j, -ETIMEDOUT, "not done within the time that --timeout gives");
+		fm_job_end(j, -ETIMEDOUT, "not done within the time that --timeout gave");
 		return;
 	}
 	if (j->state == FM_JOB_WAIT && j->session) {

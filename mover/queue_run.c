@@ -877,16 +877,13 @@ static void compare(struct fm_queue_job *j, const struct fm_job_result *r)
 void fm_queue_timer_fire(struct fm_timer *timer)
 {
 	struct fm_queue_job *j = fm_container_of(timer, struct fm_queue_job, timer);
-	char text[80];
 
 	if (j->deadline_ns && fm_loop_now(j->queue->c.loop) >= j->deadline_ns) {
-		(void)snprintf(text, sizeof(text), "not done within %.9g s, as --timeout asked",
-			       (double)j->o.job.timeout_ns / (double)FM_NS_PER_S);
-		fm_queue_end_with(j, -ETIMEDOUT, true, text);
-	} else {
-		assert(j->state == FM_QUEUE_WAITING);
-		fm_queue_enqueue(j);
+		fm_queue_end_with(j, -ETIMEDOUT, true, "not done within the time that --timeout gave");
+		return;
 	}
+	assert(j->state == FM_QUEUE_WAITING);
+	fm_queue_enqueue(j);
 }
 
 /* ---- the end ---- */

@@ -4,17 +4,21 @@
  * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks; and is asked whether to ask again
  *         if, and only if, a place was missing.
  * Method: a daemon of our own that says the refusal and closes: before the request, behind it without reading it, and
- *         without a word; then others that answer the third time, refuse for another reason, or never answer.
+ *         without a word; then others that answer the third time, refuse for another reason, or never answer. A clock
+ *         that goes on whenever it is looked at lets a limit run out between any two looks.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/fmove.h"
@@ -24,6 +28,20 @@ static const char refusal[] =
 	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":6,\"text\":\"too many connections\"}";
 
 enum when { BEFORE, BEHIND, SILENT };
+
+static bool goes_by_looks;	/* the clock: a millisecond for each look at it */
+
+/* Instead of the library's. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	static long looks;
+
+	if (!goes_by_looks)
+		return (int)syscall(SYS_clock_gettime, clock, out);
+	looks++;
+	*out = (struct timespec){ .tv_sec = 1000 + looks / 1000, .tv_nsec = looks % 1000 * 1000000 };
+	return 0;
+}
 
 static int listen_at(const char *path)
 {
@@ -107,16 +125,20 @@ struct again {
 	useconds_t pause_us;
 };
 
-/* One connection for each answer, which comes behind the request. */
+/* One connection for each answer, which comes behind the request. One that says it has no limit gets another. */
 static void answer_each(int listener, const char *const *answers)
 {
 	char request[1024];
 
 	for (; *answers; answers++) {
 		int fd = accept(listener, NULL, NULL);
+		ssize_t len = read(fd, request, sizeof(request) - 1);
+		const char *answer = *answers;
 
-		(void)!read(fd, request, sizeof(request));
-		(void)!write(fd, *answers, strlen(*answers));
+		request[len > 0 ? len : 0] = '\0';
+		if (strstr(request, "\"timeout_ms\":0"))
+			answer = IN_USE;
+		(void)!write(fd, answer, strlen(answer));
 		(void)close(fd);
 	}
 }
@@ -216,6 +238,27 @@ static void test_until_the_timeout(void)
 	again_down(&a);
 }
 
+/*
+ * Goal:   a limit that runs out just before it is asked again does not become 0, which means no limit to the daemon.
+ * Method: limits of so many looks at the clock that the last of each is another one.
+ */
+static void test_a_limit_stays_one(void)
+{
+	static const char *const answers[] = { FULL, FULL, FULL, FULL, FULL, FULL, FULL, FULL, NULL };
+	static const struct fmove_name name = { "n2", "s", "f" };
+	struct fmove_entry entry;
+	struct again a;
+
+	for (unsigned ms = 1; ms <= 12; ms++) {
+		again_up(&a, UINT_MAX, answers);
+		fmove_set_timeout(a.c, ms);
+		goes_by_looks = true;
+		CU_ASSERT_EQUAL(fmove_stat(a.c, &name, &entry, &a.err), -ETIMEDOUT);
+		goes_by_looks = false;
+		again_down(&a);
+	}
+}
+
 /* Of many names it takes long, and whoever asked is not to be told that it failed while it goes on. */
 static void test_a_removal_of_many_names_has_its_time(void)
 {
@@ -256,6 +299,7 @@ static const struct fm_test tests[] = {
 	{"what is busy for another reason is not asked again", test_another_reason_is_no_reason_to_wait},
 	{"it is asked again as long as the caller wants", test_until_there_is_no_more_patience},
 	{"it is asked again no longer than its timeout", test_until_the_timeout},
+	{"a limit that runs out on the way stays a limit", test_a_limit_stays_one},
 	{"a removal of many names has its time", test_a_removal_of_many_names_has_its_time},
 };
 FM_TEST_MAIN("refused", tests)
