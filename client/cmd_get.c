@@ -262,6 +262,16 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	return ret;
 }
 
+/* Nothing has that name: it may have been meant as a pattern, which no shell expands, and neither does this. */
+static void name_pattern(const struct fm_name *source, struct fm_err *err)
+{
+	struct fm_err why = *err;
+
+	if (why.code == -ENOENT && source->path[strcspn(source->path, "*?[")])
+		(void)fm_err_set(err, why.code, "%s; if that is a pattern: get takes one name, which fmove ls shows, or with -r a directory "
+				 "without what --exclude names", why.text);
+}
+
 static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
 {
 	char text[SOURCE_TEXT_MAX];
@@ -273,6 +283,7 @@ static int get(struct fm_transfer *t, const struct fm_name *source, const char *
 	fm_outcomes_begin(&t->outcomes);
 	if (ret == 0)
 		(void)get_into(t, source, dst, &one);	/* one.err has it */
+	name_pattern(source, &one.err);
 	fm_outcomes_add(&t->outcomes, &one);
 	fm_transfer_close(t);
 	return fm_outcomes_end(&t->outcomes);

@@ -286,17 +286,30 @@ static void say_file(const struct fm_outcome *one)
 	       r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable");
 }
 
-static void say_done(const struct fm_outcome *one)
+/* Why it went this way is said once: with many sources it is the same again and again. */
+static void say_result(struct fm_outcomes *o, const struct fm_outcome *one)
+{
+	struct fm_outcome told = *one;
+
+	if (strcmp(o->why, one->result.why) == 0)
+		told.result.why[0] = '\0';
+	else
+		memcpy(o->why, one->result.why, sizeof(o->why));
+	if (told.result.is_tree)
+		say_tree(&told);
+	else
+		say_file(&told);
+}
+
+static void say_done(struct fm_outcomes *o, const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 	char damaged[FM_SHOW_MAX];
 
 	if (one->is_dry)
 		say_dry(one);
-	else if (r->is_tree)
-		say_tree(one);
 	else
-		say_file(one);
+		say_result(o, one);
 	if (r->damaged_bytes > 0)
 		fm_say("%s: %s of what an earlier try left was damaged since, and came again", one->source,
 		       fm_show_bytes(r->damaged_bytes, damaged));
@@ -336,7 +349,7 @@ void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 		if (one->is_handed_over && !o->is_json)
 			(void)printf("%s\n", one->job);	/* fm_stdout_end() looks for errors */
 		else if (!one->is_handed_over && !o->is_quiet)
-			say_done(one);
+			say_done(o, one);
 	}
 }
 

@@ -38,6 +38,7 @@ struct fm_outcomes {
 	unsigned failed;
 	int first_exit;			/* of the first that failed */
 	bool is_cancelled;
+	char why[sizeof(((struct fmove_result *)NULL)->why)];	/* why this transport: what was said last */
 	bool has_names;			/* of the source at hand some were said */
 	uint64_t bytes;
 	uint64_t start_ns;

@@ -31,7 +31,7 @@ static const struct {
 	{ -EISDIR, "is a directory" },
 	{ -EPERM, "the service's user may not; look at owner and mode there" },
 	{ -EROFS, "the file system is mounted read-only" },
-	{ -ENOSPC, "no space left on the store's file system" },
+	{ -ENOSPC, "no space left on the store's file system; fmove df shows what stores have, fmove purge removes what they keep aside" },
 	{ -EDQUOT, "over the file system's own quota for the service's user" },
 	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
 	{ -ESTALE, "the file system was unmounted or changed under the store" },

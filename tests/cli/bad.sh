@@ -42,6 +42,8 @@ no 1 'is a directory' fmove put . n2:s/x
 no 1 'is a directory' fmove put / n2:s/x
 no 1 'No such file' fmove put '' n2:s/x
 no 1 'o such file' fmove get n2:s/nothing x
+no 1 'get takes one name, which fmove ls shows' fmove get 'n2:s/*.bin' .
+no 1 'get takes one name, which fmove ls shows' fmove get -r 'n2:s/run[1-9]' .
 no 1 'directory' fmove get n2:s/there/below x
 mkdir -p "$(store 2)/d"
 no 1 'directory' fmove get n2:s/d x

@@ -30,6 +30,7 @@ for name in f g empty; do
 	same $name "$(store 2)/dir/$name"
 	same $name "$(store 3)/dir/$name"
 done
+[ "$(grep -c 'no RDMA' err)" -le 1 ] || bad "why it goes over TCP is said again and again: $(cat err)"
 cp f "$(store 1)/own"
 ok fmove put n1:s/own n2:s/own n3:s/own
 same f "$(store 2)/own"
