@@ -319,11 +319,14 @@ static struct request *request_new(struct fm_engine *e, const char *path, size_t
 	return r;
 }
 
-static void refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_REPLY };
 
-	m.reply = (struct fm_wire_reply){ .id = id, .code = (uint32_t)-code, .text = fm_wire_str(text) };
+	m.reply = (struct fm_wire_reply){ .flags = why->is_full && why->code == -EBUSY ? FM_WIRE_REPLY_FULL : 0,
+					  .id = id,
+					  .code = (uint32_t)-why->code,
+					  .text = fm_wire_str(why->text) };
 	fm_session_send(s, &m);
 }
 
@@ -335,13 +338,14 @@ void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
 	struct request *r;
 
 	if (fm_share_take(&e->shares.peer_requests, fm_share_name(s->name), 1, &place, &err) < 0) {
-		refuse(s, m->id, err.code, err.text);
+		refuse(s, m->id, &err);
 		return;
 	}
 	r = request_new(e, m->path.at, m->path.len);
 	if (!r) {
 		fm_share_give_all(&place);
-		refuse(s, m->id, -ENOMEM, "out of memory");
+		(void)fm_err_set(&err, -ENOMEM, "out of memory");
+		refuse(s, m->id, &err);
 		return;
 	}
 	r->place = place;
@@ -497,6 +501,7 @@ void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m)
 			(void)fm_err_set(&r->err, r->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
 		else if ((r->verb == FM_VERB_STAT && m->count != 1) || is_about_space(r))
 			r->code = fm_err_set(&r->err, -EPROTO, "%s: an answer without what was asked for", s->name);
+		r->err.is_full = m->flags & FM_WIRE_REPLY_FULL;
 		r->count = m->count;
 		for (unsigned i = 0; i < m->count; i++)
 			r->entries[i] = entry_of(&m->entry[i]);

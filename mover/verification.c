@@ -242,13 +242,14 @@ static struct fm_verification *verification_new(struct fm_engine *e, const char 
 	return v;
 }
 
-static void refuse(struct fm_session *s, uint64_t id, int code, const char *text)
+static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_VERIFIED };
 
+	m.verified.flags = why->is_full && why->code == -EBUSY ? FM_WIRE_VERIFIED_FULL : 0;
 	m.verified.id = id;
-	m.verified.code = (uint32_t)-code;
-	m.verified.text = fm_wire_str(text);
+	m.verified.code = (uint32_t)-why->code;
+	m.verified.text = fm_wire_str(why->text);
 	fm_session_send(s, &m);
 }
 
@@ -260,13 +261,14 @@ void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m)
 	struct fm_err err = { 0 };
 
 	if (fm_share_take(&e->shares.peer_verifications, fm_share_name(s->name), 1, &place, &err) < 0) {
-		refuse(s, m->id, err.code, err.text);
+		refuse(s, m->id, &err);
 		return;
 	}
 	v = verification_new(e, m->path.at, m->path.len);
 	if (!v) {
 		fm_share_give_all(&place);
-		refuse(s, m->id, -ENOMEM, "out of memory");
+		(void)fm_err_set(&err, -ENOMEM, "out of memory");
+		refuse(s, m->id, &err);
 		return;
 	}
 	v->place = place;
@@ -433,6 +435,7 @@ void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m
 	}
 	if (m->code)
 		(void)fm_err_set(&err, -(int)m->code, "%s: %.*s", s->name, (int)m->text.len, m->text.at);
+	err.is_full = m->flags & FM_WIRE_VERIFIED_FULL;
 	finish(v, &err);
 }
 

@@ -48,7 +48,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 7
+#define FM_WIRE_VERSION 8
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -423,7 +423,8 @@ struct fm_wire_verify {
 };
 
 #define FM_WIRE_VERIFIED_MORE 1u	/* flags of VERIFIED: it goes on */
-#define FM_WIRE_VERIFIED_FLAGS 1u
+#define FM_WIRE_VERIFIED_FULL 2u	/* with EBUSY only: as that of ABORT */
+#define FM_WIRE_VERIFIED_FLAGS 3u
 
 enum fm_wire_finding {
 	FM_WIRE_CORRUPT = 1,
@@ -489,7 +490,8 @@ struct fm_wire_request {
 };
 
 #define FM_WIRE_REPLY_MORE 1u		/* flags of REPLY: ask again with `after` = the last name; needs an entry */
-#define FM_WIRE_REPLY_FLAGS 1u
+#define FM_WIRE_REPLY_FULL 2u		/* with EBUSY only: as that of ABORT */
+#define FM_WIRE_REPLY_FLAGS 3u
 
 /*
  * REPLY: 4 8 id   12 4 code (0, or a positive errno)   16 2 count   18 - text (string)   - per entry:

@@ -154,6 +154,8 @@ static int check_reply(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & FM_WIRE_REPLY_MORE) && p->count == 0)
 		return -EPROTO;
+	if ((p->flags & FM_WIRE_REPLY_FULL) && p->code != EBUSY)
+		return -EPROTO;
 	if (!fm_wire_is_text(&p->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
 	for (unsigned i = 0; i < p->count && ret == 0; i++)

@@ -100,6 +100,8 @@ static int check_verified(const struct fm_wire_msg *m)
 
 	if (v->code > FM_WIRE_CODE_MAX || !fm_wire_is_text(&v->text, FM_WIRE_TEXT_MAX))
 		return -ERANGE;
+	if ((v->flags & FM_WIRE_VERIFIED_FULL) && v->code != EBUSY)
+		return -EPROTO;
 	for (unsigned i = 0; i < v->count; i++) {
 		if (v->finding[i].kind < FM_WIRE_CORRUPT || v->finding[i].kind > FM_WIRE_SWAPPED)
 			return -ERANGE;

@@ -361,8 +361,8 @@ static bool is_refused(enum asking what)
 	}
 	say_at_once(&m);
 	return (last.type == FM_WIRE_ABORT && last.abort.code == EBUSY && last.abort.flags & FM_WIRE_ABORT_FULL) ||
-	       (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY) ||
-	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY);
+	       (last.type == FM_WIRE_REPLY && last.reply.code == EBUSY && last.reply.flags & FM_WIRE_REPLY_FULL) ||
+	       (last.type == FM_WIRE_VERIFIED && last.verified.code == EBUSY && last.verified.flags & FM_WIRE_VERIFIED_FULL);
 }
 
 /* Its connection goes and it comes back, while what it asked for is still with the workers. */
@@ -487,6 +487,42 @@ static void test_verifying_in_silence(void)
 		live_on(NULL);
 	CU_ASSERT_EQUAL(verified.code, -ETIMEDOUT);
 	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
+static struct fm_err asked;
+
+static void on_asked(void *ctx, const struct fm_request_result *result)
+{
+	(void)ctx;
+	asked = result->err;
+}
+
+/* Goal: who asks a peer that is full hears that it may pass, of a request and of a verification as of a transfer. */
+static void test_a_full_peer(void)
+{
+	static const struct fm_verification_events events = { on_verifying, on_finding, on_verified };
+	const struct fm_verification_opts o = { .node = "b", .store = "s", .path = "x", .path_len = 1 };
+	const struct fm_request_opts ls = { .verb = FM_VERB_LIST, .node = "b", .store = "s", .path = "x", .path_len = 1, .after = "" };
+	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY }, said = { .type = FM_WIRE_VERIFIED };
+	struct fm_verification *v;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	for (unsigned is_full = 0; is_full < 2; is_full++) {
+		CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &ls, on_asked, NULL, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_REQUEST);
+		reply.reply = (struct fm_wire_reply){ .flags = is_full ? FM_WIRE_REPLY_FULL : 0, .id = last.request.id, .code = EBUSY,
+						      .text = fm_wire_str("all are taken") };
+		say(&reply);
+		CU_ASSERT_TRUE(asked.code == -EBUSY && asked.is_full == is_full);
+		CU_ASSERT_EQUAL_FATAL(fm_verification_start(engine, &o, &events, NULL, &v, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_VERIFY);
+		said.verified = (struct fm_wire_verified){ .flags = is_full ? FM_WIRE_VERIFIED_FULL : 0, .id = last.verify.id, .code = EBUSY,
+							   .text = fm_wire_str("all are taken") };
+		say(&said);
+		CU_ASSERT_TRUE(verified.code == -EBUSY && verified.is_full == is_full);
+	}
 	end();
 }
 
@@ -841,6 +877,7 @@ static const struct fm_test tests[] = {
 	{ "bytes that are no message end the session with a word", test_garbage },
 	{ "a second HELLO ends the session", test_hello_twice },
 	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
+	{ "of a peer that is full is said that it may be asked again", test_a_full_peer },
 	{ "half of everything is for other peers, also behind a reconnect", test_a_peers_share },
 	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
 	{ "a verification that a peer never answers ends", test_verifying_in_silence },

@@ -532,7 +532,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_ABORT, 2, "0300 0700000000000000 10000000", 0 },
 	{ FM_WIRE_REQUEST, 2, "0200", -EPROTO },	/* DRY without PURGE */
 	{ FM_WIRE_REQUEST, 2, "0400", -EPROTO },
-	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },
+	{ FM_WIRE_REPLY, 2, "0400", -EPROTO },
+	{ FM_WIRE_REPLY, 2, "0200", -EPROTO },		/* FULL, and another code than EBUSY */
 	{ FM_WIRE_BYE, 2, "0100", -EPROTO },
 	{ FM_WIRE_KEPT, 2, "0200", -EPROTO },
 	{ FM_WIRE_SPACE, 2, "0400", -EPROTO },
