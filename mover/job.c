@@ -349,6 +349,7 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*don
 void fm_job_submit(struct fm_job *j, struct fm_work *work)
 {
 	work->who = whose(j);
+	work->user = j->who.uid;
 	fm_worker_submit(worker_of(j), work, j->engine->env.loop);
 }
 

@@ -262,6 +262,7 @@ static void start_work(struct request *r)
 {
 	r->is_working = true;
 	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
+	r->work.user = r->who.uid;
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);

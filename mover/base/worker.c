@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -22,7 +23,9 @@ struct fm_worker {
 	pthread_cond_t has_work;	/* or is_stopping */
 	struct fm_list queue;
 	bool is_shared;
-	struct fm_share busy;		/* is_shared: threads, by whose work they do */
+	struct fm_share busy;		/* is_shared: threads, by whose work they do ... */
+	struct fm_list running;		/* ... and that work */
+	uid_t last_user;		/* of a peer's, whose the last was */
 	unsigned under_way;		/* in the queue, or with a thread */
 	bool is_stopping;
 	bool is_simulated;
@@ -45,6 +48,49 @@ static void work_run_simulated(struct fm_task *task)
 	work->done(work);
 }
 
+static bool is_of_same_peer(const struct fm_work *a, const struct fm_work *b)
+{
+	return a->who.name && b->who.name && strcmp(a->who.name, b->who.name) == 0;
+}
+
+/* How many threads the user of that work has. */
+static unsigned threads_of(const struct fm_worker *worker, const struct fm_work *work)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &((struct fm_worker *)worker)->running) {
+		const struct fm_work *other = fm_container_of(at, struct fm_work, link);
+
+		n += other->user == work->user && is_of_same_peer(other, work);
+	}
+	return n;
+}
+
+/* The same peer's work may come by: of that in the queue the first of who has the fewest threads, and did not have the last one. */
+static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *first)
+{
+	unsigned least = first->who.name ? threads_of(worker, first) : 0;
+	struct fm_work *best = first;
+
+	for (struct fm_list *at = first->link.next; first->who.name && at != &worker->queue; at = at->next) {
+		struct fm_work *work = fm_container_of(at, struct fm_work, link);
+		unsigned n;
+
+		if (least == 0 && best->user != worker->last_user)
+			break;
+		if (work->user == best->user || !is_of_same_peer(work, first))
+			continue;
+		n = threads_of(worker, work);
+		if (n < least || (n == least && best->user == worker->last_user)) {
+			least = n;
+			best = work;
+		}
+	}
+	if (first->who.name)
+		worker->last_user = best->user;
+	return best;
+}
+
 /* The first in the queue whose owner may have one more thread; NULL: none now. */
 static struct fm_work *worker_pick(struct fm_worker *worker)
 {
@@ -53,9 +99,13 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 
 		if (worker->is_shared && !fm_share_may(&worker->busy, work->who, 1))
 			continue;
-		fm_list_del(at);
 		if (worker->is_shared)
+			work = users_turn(worker, work);
+		fm_list_del(&work->link);
+		if (worker->is_shared) {
 			fm_share_force(&worker->busy, work->who, 1, &work->thread);
+			fm_list_append(&worker->running, &work->link);
+		}
 		return work;
 	}
 	return NULL;
@@ -80,6 +130,7 @@ static void worker_gave(struct fm_worker *worker, struct fm_work *work)
 		return;
 	pthread_mutex_lock(&worker->lock);
 	fm_share_give_all(&work->thread);
+	fm_list_del(&work->link);
 	if (worker->is_stopping || !fm_list_is_empty(&worker->queue))
 		pthread_cond_broadcast(&worker->has_work);
 	pthread_mutex_unlock(&worker->lock);
@@ -139,6 +190,7 @@ static struct fm_worker *worker_alloc(void)
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->has_work, NULL);
 	fm_list_init(&worker->queue);
+	fm_list_init(&worker->running);
 	return worker;
 }
 

@@ -5,7 +5,8 @@
  * run() is called on a worker's thread, then done() on the loop given with it. Work is taken in order, several at
  * once. The struct belongs to the caller and must stay until done(). The queue has no limit of its own: callers bound
  * what they start (jobs, requests). Threads may be divided among those whose work it is: then what one asked for keeps no
- * more of them than share.h says, however long it takes, and what others asked for goes by.
+ * more of them than share.h says, however long it takes, and what others asked for goes by. Of the threads that a peer has, its users get even
+ * parts: the next one is for who has the fewest, by turns.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -23,6 +24,7 @@ struct fm_work {
 	void (*run)(struct fm_work *work);
 	void (*done)(struct fm_work *work);
 	struct fm_share_id who;		/* whose it is: root's or our own, if it is left alone; its name stays until done() */
+	uid_t user;			/* of a peer's: which of its users */
 	/* The worker's: */
 	struct fm_share_held thread;
 	struct fm_task task;

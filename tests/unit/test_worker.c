@@ -263,7 +263,60 @@ static void test_threads_are_shared(void)
 	sem_destroy(&until);
 }
 
+/* ---- users of a peer ---- */
+
+static unsigned order[8], ordered;
+static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct ordered {
+	struct waiting w;
+	unsigned number;
+};
+
+static void ordered_run(struct fm_work *work)
+{
+	struct ordered *o = fm_container_of(work, struct ordered, w.work);
+
+	pthread_mutex_lock(&order_lock);
+	order[ordered++] = o->number;
+	pthread_mutex_unlock(&order_lock);
+	waiting_run(work);
+}
+
+static void submit_of(struct fm_worker *worker, struct ordered *o, const char *peer, uid_t user, sem_t *until)
+{
+	o->number = user;
+	o->w = (struct waiting){ .work = { .run = ordered_run, .done = waiting_done, .who = fm_share_name(peer), .user = user }, .until = until };
+	fm_worker_submit(worker, &o->w.work, loop);
+}
+
+/*
+ * Goal: a user of a peer who asks for much does not go before another of its users who comes later. Method: two threads for it; when one is
+ * free, the other user is next, though the first has more in the queue.
+ */
+static void test_a_peers_users_take_turns(void)
+{
+	static struct ordered many[5], other;
+	struct fm_worker *worker = set_up(4);
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 0);
+	for (unsigned i = 0; i < 5; i++)
+		submit_of(worker, &many[i], "n1", 1, &until);
+	submit_of(worker, &other, "n1", 2, &until);
+	for (unsigned i = 0; i < 6; i++)
+		sem_post(&until);
+	wait_for(6);
+	CU_ASSERT_EQUAL(ordered, 6);
+	CU_ASSERT_NOT_EQUAL(order[5], 2);
+	CU_ASSERT_TRUE(order[1] == 2 || order[2] == 2 || order[3] == 2);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 static const struct fm_test tests[] = {
+	{ "users of one peer take turns", test_a_peers_users_take_turns },
 	{ "threads are divided among those who ask", test_threads_are_shared },
 	{ "work runs on another thread and is done on the loop's", test_where },
 	{ "one thread takes work in the order submitted", test_order },
