@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/flow.h"
@@ -80,6 +81,7 @@ static void init_shares(struct fm_engine_shares *s)
 								    FM_VERIFICATIONS_LOCAL_ROOT, 0, 1 });
 	fm_share_init(&s->volume_asks, &(struct fm_share_limits){ "places for questions about volumes", FM_VOLUME_ASKS_MAX,
 								  FM_VOLUME_ASKS_ROOT, 0, 1 });
+	fm_share_init(&s->kept, &(struct fm_share_limits){ "bytes of messages that were not acknowledged", fm_budget_of_links() / 2, 0, 0, 1 });
 }
 
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)

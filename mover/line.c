@@ -87,6 +87,7 @@ static void forget_first(struct fm_lines *l)
 	struct kept *k = fm_container_of(fm_list_pop(&l->kept), struct kept, at);
 
 	l->kept_bytes -= sizeof(*k) + k->len;
+	fm_share_give(&l->kept_share, sizeof(*k) + k->len);
 	l->forgotten++;
 	fm_budget_free(k);
 }
@@ -97,9 +98,28 @@ static void forget(struct fm_lines *l, uint64_t count)
 		forget_first(l);
 }
 
-static void keep(struct fm_lines *l, const uint8_t *msg, size_t len)
+/* NULL: no memory, or none left of the peer's share. */
+static struct kept *kept_new(struct fm_session *s, size_t bytes)
 {
-	struct kept *k = FM_FAULT("line.keep") ? NULL : fm_budget_alloc_link(sizeof(*k) + len);
+	struct fm_share_id peer = fm_share_name(s->name);
+	struct fm_share *share = &s->engine->shares.kept;
+	struct fm_lines *l = &s->lines;
+	struct kept *k;
+
+	while (!fm_share_may(share, peer, bytes) && !fm_list_is_empty(&l->kept))
+		forget_first(l);
+	if (fm_share_take(share, peer, bytes, &l->kept_share, NULL) < 0)
+		return NULL;
+	k = FM_FAULT("line.keep") ? NULL : fm_budget_alloc_link(bytes);
+	if (!k)
+		fm_share_give(&l->kept_share, bytes);
+	return k;
+}
+
+static void keep(struct fm_session *s, const uint8_t *msg, size_t len)
+{
+	struct kept *k = kept_new(s, sizeof(*k) + len);
+	struct fm_lines *l = &s->lines;
 
 	l->sent++;
 	if (!k) {	/* without it those before it are worth nothing either */
@@ -136,7 +156,7 @@ int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *ms
 	if (type == FM_WIRE_BYE && s->lines.is_resuming)	/* why it ends is said without the answer, too */
 		ctl = s->lines.main->ctl;
 	if (s->lines.can_resume && counts(type))
-		keep(&s->lines, msg, len);
+		keep(s, msg, len);
 	return ctl ? net_of(s)->ops->ctl_send(ctl, msg, len) : 0;
 }
 

@@ -9,8 +9,9 @@
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
- * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, the oldest make room and with them goes the
- * way back to before them. Control thread only.
+ * What was sent is kept until the peer says that it has it; FM_LINE_KEPT_MAX bytes at most, and no more than the peer's share of half of what
+ * the budget has for sessions: the oldest make room and with them goes the way back to before them. So peers that say nothing take no memory
+ * that others' sessions live on. Control thread only.
  */
 #ifndef FM_LINE_H
 #define FM_LINE_H
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/base/share.h"
 #include "mover/engine.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
@@ -49,6 +51,7 @@ struct fm_lines {
 	uint64_t forgotten;		/* the first so many of them are not kept */
 	struct fm_list kept;		/* struct kept, the oldest first */
 	size_t kept_bytes;
+	struct fm_share_held kept_share;	/* the same, of the peer's share */
 	uint64_t retry_ns;		/* no spare is dialled before */
 	uint64_t answer_ns;		/* until when RESUME is to be answered */
 	struct fm_addr local, remote;	/* of the line that was given up */

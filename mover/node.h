@@ -52,6 +52,7 @@ struct fm_engine_shares {
 	struct fm_share requests;
 	struct fm_share verifications;
 	struct fm_share volume_asks;
+	struct fm_share kept;		/* bytes of messages that peers have not said they had: line.h */
 };
 
 struct fm_engine {

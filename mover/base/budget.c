@@ -47,9 +47,14 @@ static bool take(uint64_t bytes, uint64_t most)
 	return true;
 }
 
+uint64_t fm_budget_of_links(void)
+{
+	return limit / 8;
+}
+
 bool fm_budget_take(uint64_t bytes)
 {
-	return take(bytes, limit - limit / 8);
+	return take(bytes, limit - fm_budget_of_links());
 }
 
 /* Under the lock: the limit may be another one now. */

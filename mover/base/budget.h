@@ -40,7 +40,8 @@ void fm_budget_give_waiting(uint64_t bytes, struct fm_share_held *held);
 void *fm_budget_alloc(size_t len);
 /* As realloc(3) of what came from here, or of NULL; what is new is not zeroed. NULL: *at is as it was. */
 void *fm_budget_realloc(void *at, size_t len);
-/* The same for sessions, connections and their messages, to the last byte. */
+/* The same for sessions, connections and their messages, to the last byte. So many are theirs alone. */
+uint64_t fm_budget_of_links(void);
 void *fm_budget_alloc_link(size_t len);
 void *fm_budget_realloc_link(void *at, size_t len);
 void fm_budget_free(void *at);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
@@ -264,13 +265,18 @@ static void say(struct fm_ctl *c, const struct fm_wire_msg *m)
 	spin();
 }
 
-static void say_hello(struct fm_ctl *c, uint8_t boot, uint64_t number)
+static void hello_as(struct fm_ctl *c, const char *name, uint8_t boot, uint64_t number)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_HELLO };
 
 	m.hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION, .version_max = FM_WIRE_VERSION, .boot_id = { boot },
-					  .name = fm_wire_str("b"), .session = number };
+					  .name = fm_wire_str(name), .session = number };
 	say(c, &m);
+}
+
+static void say_hello(struct fm_ctl *c, uint8_t boot, uint64_t number)
+{
+	hello_as(c, "b", boot, number);
 }
 
 static void say_count(struct fm_ctl *c, enum fm_wire_type type, uint64_t number, uint64_t count)
@@ -516,6 +522,31 @@ static void test_bounded(void)
 	end();
 }
 
+/* Goal: a peer that never says RECEIVED leaves others memory for what is kept for them; and whoever has his share goes on without. */
+static void test_shares(void)
+{
+	struct fm_ctl *b, *c;
+	struct fm_lines *of_b;
+	uint64_t total;
+
+	fm_budget_set(fm_budget_used() + (4u << 20));
+	b = begin_accepted(NUMBER);
+	total = engine->shares.kept.limits.total;
+	CU_ASSERT_TRUE(total > 0 && total < FM_LINE_KEPT_MAX);
+	of_b = &session()->lines;
+	for (uint64_t i = ABORTS + 1; of_b->forgotten == 0 && i < FM_LINE_KEPT_MAX; i++)
+		ask(b, i);
+	CU_ASSERT_TRUE(of_b->forgotten > 0 && of_b->kept_bytes > total / 4 && of_b->kept_bytes <= total / 2);
+	c = connect_as(key_c);
+	hello_as(c, "c", 9, NUMBER);
+	for (uint64_t i = 1; i <= ABORTS; i++)
+		ask(c, i);
+	CU_ASSERT_EQUAL(session()->lines.forgotten, 0);
+	CU_ASSERT_FALSE(b->is_closed || c->is_closed);
+	end();
+	fm_budget_set(UINT64_MAX);
+}
+
 /* We tell what came, at least once a second. */
 static void test_told(void)
 {
@@ -605,6 +636,7 @@ static const struct fm_test tests[] = {
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
+	{ "of what is kept each peer has a share", test_shares },
 	{ "what came is told within a second or so", test_told },
 	{ "RECEIVED of more than was sent breaks the protocol", test_received_too_much },
 	{ "RESUME with wrong numbers, or by another peer, leaves the session alone", test_acceptor_refuses },
