@@ -42,6 +42,7 @@ static bool counts(enum fm_wire_type type)
 void fm_lines_init(struct fm_lines *lines)
 {
 	fm_list_init(&lines->kept);
+	fm_list_init(&lines->left);
 }
 
 struct fm_ctl *fm_line_ctl(const struct fm_session *s)
@@ -208,17 +209,59 @@ static void end_session(struct fm_session *s, int code, const char *why)
 	fm_session_close(s, &err, why);
 }
 
-static void give_up_main(struct fm_session *s)
+/* NULL: there was none. */
+static struct fm_line *take_main(struct fm_session *s)
 {
 	struct fm_lines *l = &s->lines;
+	struct fm_line *line = l->main;
 
-	if (!l->main)
-		return;
+	if (!line)
+		return NULL;
 	if (!l->is_resuming)
-		net_of(s)->ops->ctl_addrs(l->main->ctl, &l->local, &l->remote);
+		net_of(s)->ops->ctl_addrs(line->ctl, &l->local, &l->remote);
 	l->is_resuming = false;
 	l->is_gone = false;
-	line_free(s, &l->main);
+	l->main = NULL;
+	return line;
+}
+
+static void give_up_main(struct fm_session *s)
+{
+	struct fm_line *line = take_main(s);
+
+	line_free(s, &line);
+}
+
+static void close_left(struct fm_session *s)
+{
+	struct fm_line *line = fm_container_of(fm_list_pop(&s->lines.left), struct fm_line, at);
+
+	s->lines.left_count--;
+	line_free(s, &line);
+}
+
+static void close_all_left(struct fm_session *s)
+{
+	while (!fm_list_is_empty(&s->lines.left))
+		close_left(s);
+}
+
+static void leave_main(struct fm_session *s)
+{
+	struct fm_line *line = take_main(s);
+
+	if (!line)
+		return;
+	fm_list_append(&s->lines.left, &line->at);
+	if (++s->lines.left_count > FM_LINES_LEFT_MAX)
+		close_left(s);
+}
+
+static bool is_left(const struct fm_line *line)
+{
+	const struct fm_lines *l = &line->session->lines;
+
+	return line != l->main && line != l->spare;
 }
 
 static void say_resume(struct fm_session *s)
@@ -238,6 +281,7 @@ static void go_on(struct fm_session *s)
 	struct fm_lines *l = &s->lines;
 
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
+	close_all_left(s);
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
 		end_session(s, -ENOMEM, "out of memory for what it is to be sent again");
 		return;
@@ -322,7 +366,7 @@ static void line_opened(void *ctx)
 		fm_session_say_hello(s);
 		return;
 	}
-	give_up_main(s);	/* what it still had would come twice */
+	leave_main(s);
 	l->main = l->spare;
 	l->spare = NULL;
 	l->is_resuming = true;
@@ -334,7 +378,8 @@ static void line_message(void *ctx, const uint8_t *msg, size_t len)
 {
 	struct fm_line *line = ctx;
 
-	fm_session_message(line->session, msg, len);
+	if (!is_left(line))	/* it would come twice */
+		fm_session_message(line->session, msg, len);
 }
 
 /* A cable that is cut ends a connection like this; a peer that ends or is started again does it otherwise. */
@@ -360,7 +405,11 @@ static void line_closed(void *ctx, const struct fm_err *err)
 	struct fm_session *s = line->session;
 	struct fm_lines *l = &s->lines;
 
-	if (line == l->spare) {
+	if (is_left(line)) {
+		fm_list_del(&line->at);
+		l->left_count--;
+		line_free(s, &line);
+	} else if (line == l->spare) {
 		fm_log_debug("%s: no other way: %s", s->name, err->text);
 		line_free(s, &l->spare);
 		dial_spare(s);
@@ -424,6 +473,7 @@ void fm_line_end(struct fm_session *s)
 {
 	line_free(s, &s->lines.main);
 	line_free(s, &s->lines.spare);
+	close_all_left(s);
 	while (!fm_list_is_empty(&s->lines.kept))
 		forget_first(&s->lines);
 }
@@ -472,7 +522,7 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	if (l->is_resuming) {
 		if (now_ns > l->answer_ns)
-			give_up_main(s);
+			leave_main(s);
 		return;
 	}
 	if (ctl && !is_stuck(s, ctl, now_ns)) {

@@ -4,8 +4,10 @@
  *
  * Happy path:   one line from HELLO to BYE.
  * A cut cable:  what was sent is repeated in vain. The dialler of the session connects over another cable (a *spare*), and as soon as that
- *               is there it closes the old line, says RESUME on the new one and waits for the answer; both then send again what the
+ *               is there it leaves the old line, says RESUME on the new one and waits for the answer; both then send again what the
  *               other has not had. Jobs, requests and data connections notice nothing. A line that is not stuck any more is kept.
+ * A slow peer:  looks the same. So the line that was left is open until the answer is there: its end would come to such a peer before
+ *               the RESUME does, and end the session. Nothing counts that comes over it.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
@@ -30,8 +32,10 @@ struct fm_session;
 struct fm_reach_dial;
 
 #define FM_LINE_KEPT_MAX (1u << 20)
+#define FM_LINES_LEFT_MAX 8	/* then the first of them is closed */
 
 struct fm_line {
+	struct fm_list at;		/* in left */
 	struct fm_session *session;
 	struct fm_ctl *ctl;
 	char over[FM_RAIL_NAME_MAX];	/* our port that it was dialled from; "": the kernel chose, or the peer dialled */
@@ -40,6 +44,8 @@ struct fm_line {
 struct fm_lines {
 	struct fm_line *main;		/* NULL: none just now */
 	struct fm_line *spare;		/* being dialled, to take its place */
+	struct fm_list left;		/* what was main, the first one first */
+	unsigned left_count;
 	bool can_resume;		/* the peer knows how */
 	bool is_gone;			/* the address of main at our end is no more, or its link is down */
 	bool is_resuming;		/* RESUME was said on main and is not answered yet */

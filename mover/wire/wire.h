@@ -133,7 +133,8 @@ struct fm_wire_hello {
  * A session outlives the connection that carries it: when a cable is cut, its dialler connects anew, over another one, and says RESUME in
  * place of HELLO; the acceptor answers with RESUME. Count is how many messages the sender has had of this session, HELLO, PING, PONG,
  * BYE, RECEIVED and RESUME not counted; behind RESUME either side sends again what came after. RECEIVED says from time to time what
- * need not be kept for that.
+ * need not be kept for that. The dialler closes the old connection behind the answer: a peer that was only slow would take its end for the
+ * session's.
  */
 struct fm_wire_resume {
 	uint64_t session;		/* RESUME */

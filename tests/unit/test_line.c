@@ -14,7 +14,7 @@
 #include "mover/base/worker.h"
 #include "mover/session.h"
 
-#define CTLS_MAX 8
+#define CTLS_MAX 16
 #define SENT_MAX 32
 #define ABORTS 5u
 #define COUNTED (1 + ABORTS)		/* ADDRS comes first */
@@ -342,7 +342,7 @@ static struct fm_ctl *resume_dialled(struct fm_ctl *old)
 	CU_ASSERT_FALSE(old->is_closed);
 	c = &ctls[1];
 	c->events->opened(c->ctx);
-	CU_ASSERT_TRUE(old->is_closed);
+	CU_ASSERT_FALSE(old->is_closed);
 	CU_ASSERT_EQUAL_FATAL(c->count, 1);
 	CU_ASSERT_EQUAL(c->sent[0].type, FM_WIRE_RESUME);
 	CU_ASSERT_EQUAL(c->sent[0].resume.session, session()->lines.number);
@@ -393,6 +393,7 @@ static void test_dialler_at_each_point(void)
 
 		say_hello(c, 9, 1);
 		say_count(c, FM_WIRE_RESUME, session()->lines.number, had);
+		CU_ASSERT_TRUE(ctls[0].is_closed);
 		was_sent_rest(c, 1, had);
 		ask(c, 6);
 		CU_ASSERT_EQUAL(c->sent[c->count - 1].xfer & UINT32_MAX, 6);
@@ -452,8 +453,70 @@ static void test_no_answer(void)
 	struct fm_ctl *c = resume_dialled(begin_dialled());
 
 	pass(8 * FM_NS_PER_S);
-	CU_ASSERT_TRUE(c->is_closed);
 	CU_ASSERT_EQUAL(ctl_count, 3);
+	CU_ASSERT_FALSE(session()->is_closed);
+	ctls[2].events->opened(ctls[2].ctx);
+	CU_ASSERT_EQUAL(ctls[2].sent[0].type, FM_WIRE_RESUME);
+	CU_ASSERT_FALSE(ctls[0].is_closed || c->is_closed);
+	say_count(&ctls[2], FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	CU_ASSERT_TRUE(ctls[0].is_closed && c->is_closed);
+	CU_ASSERT_FALSE(session()->is_closed);
+	end();
+}
+
+/*
+ * Goal:   a peer that was only slow reads first what comes first: the end of the old connection must not be before RESUME.
+ * Method: the old one is open until the answer; what still comes over it does not count, and its end ends nothing.
+ */
+static void test_old_stays_open(void)
+{
+	struct fm_ctl *old = begin_dialled(), *c = resume_dialled(old);
+	uint64_t received = session()->lines.received;
+	unsigned count = c->count;
+
+	ask(old, 6);
+	CU_ASSERT_EQUAL(session()->lines.received, received);
+	CU_ASSERT_EQUAL(c->count, count);
+	break_line(old, -ECONNRESET);
+	CU_ASSERT_FALSE(session()->is_closed);
+	CU_ASSERT_EQUAL(session()->lines.left_count, 0);
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	ask(c, 6);
+	CU_ASSERT_EQUAL(c->sent[c->count - 1].xfer & UINT32_MAX, 6);
+	end();
+}
+
+/* A peer that opens connections and never answers on them does not make us keep them all. */
+static void test_left_are_bounded(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	for (unsigned i = 0; i <= FM_LINES_LEFT_MAX; i++) {
+		say_hello(c, 9, 1);		/* so that it is not silent */
+		CU_ASSERT_EQUAL(session()->lines.left_count, i < FM_LINES_LEFT_MAX ? i + 1 : FM_LINES_LEFT_MAX);
+		CU_ASSERT_EQUAL(ctls[0].is_closed, i >= FM_LINES_LEFT_MAX);
+		pass(8 * FM_NS_PER_S);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, i + 3);
+		c = &ctls[ctl_count - 1];
+		c->events->opened(c->ctx);
+	}
+	CU_ASSERT_FALSE(session()->is_closed);
+	end();
+	for (unsigned i = 0; i < ctl_count; i++)
+		CU_ASSERT_TRUE(ctls[i].is_closed);
+}
+
+/* It did not hear our answer in time, and came again. */
+static void test_acceptor_is_asked_twice(void)
+{
+	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b), *second = connect_as(key_b);
+
+	say_count(first, FM_WIRE_RESUME, NUMBER, 2);
+	CU_ASSERT_TRUE(old->is_closed);
+	was_sent_rest(first, 2, 2);
+	say_count(second, FM_WIRE_RESUME, NUMBER, 2);
+	CU_ASSERT_TRUE(first->is_closed);
+	was_sent_rest(second, 2, 2);
 	CU_ASSERT_FALSE(session()->is_closed);
 	end();
 }
@@ -632,6 +695,9 @@ static const struct fm_test tests[] = {
 	{ "without memory for what is sent again the session ends", test_no_room },
 	{ "a connection that is not stuck any more is kept", test_not_stuck_any_more },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
+	{ "the old connection is open until the new one carries the session", test_old_stays_open },
+	{ "connections that were left are bounded", test_left_are_bounded },
+	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "what the peer has had is kept no longer", test_received },
