@@ -289,8 +289,7 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	if (j->is_drained)
 		free_xfer(j);
 	if (j->x && !j->x->is_removed) {
-		fm_link_remove(j->x->link, j->x);
-		if (j->session)
+		if (fm_link_remove(j->x->link, j->x) && j->session)
 			fm_session_wake(j->session, UINT_MAX, UINT64_MAX);	/* reads that wait for ever are given up */
 	}
 	j->session = NULL;

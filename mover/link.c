@@ -100,9 +100,10 @@ int fm_link_add(struct fm_link *l, struct fm_xfer *x)
 	return ret;
 }
 
-void fm_link_remove(struct fm_link *l, struct fm_xfer *x)
+bool fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 {
 	enum fm_slab_use use = x->o.is_source ? FM_SLAB_TX : FM_SLAB_RX;
+	bool has_io;
 
 	pthread_mutex_lock(&l->lock);
 	assert(x->link == l && !x->is_removed);
@@ -117,8 +118,10 @@ void fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 		stop_waiting(l, use);
 	atomic_fetch_add(&l->stops, 1);
 	pthread_mutex_unlock(&l->lock);
+	has_io = fm_xfer_has_io(x);
 	fm_xfer_unref(x);
 	fm_link_unref(l);
+	return has_io;
 }
 
 struct fm_xfer *fm_link_find_sink(struct fm_link *l, uint64_t id)

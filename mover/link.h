@@ -59,8 +59,11 @@ void fm_link_unref(struct fm_link *link);
 /* Control thread. From now on lanes find it. -EEXIST if its id is in use. Takes a reference to the link for it. */
 int fm_link_add(struct fm_link *link, struct fm_xfer *x);
 
-/* Control thread. Lanes find it no more; drops the control thread's reference to it. */
-void fm_link_remove(struct fm_link *link, struct fm_xfer *x);
+/*
+ * Control thread. Lanes find it no more; drops the control thread's reference to it. True: they have I/O of it under way, and
+ * find out that it may be cancelled when they are woken.
+ */
+bool fm_link_remove(struct fm_link *link, struct fm_xfer *x);
 
 /* Lane. With a reference, or NULL. */
 struct fm_xfer *fm_link_find_sink(struct fm_link *link, uint64_t id);

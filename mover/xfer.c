@@ -132,6 +132,11 @@ void fm_xfer_unref(struct fm_xfer *x)
 		fm_loop_post(x->o.control, &x->ended);
 }
 
+bool fm_xfer_has_io(const struct fm_xfer *x)
+{
+	return atomic_load_explicit(&x->refs, memory_order_acquire) > 1;
+}
+
 static void free_all(struct fm_again *a)
 {
 	struct fm_again *next;

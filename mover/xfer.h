@@ -146,6 +146,9 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 void fm_xfer_ref(struct fm_xfer *x);
 /* The last one posts `ended`; fm_xfer_free() is then the control thread's. Call without the lock. */
 void fm_xfer_unref(struct fm_xfer *x);
+
+/* Whether somebody beside the control thread has a reference: I/O of it is under way. */
+bool fm_xfer_has_io(const struct fm_xfer *x);
 void fm_xfer_free(struct fm_xfer *x);
 /* The same of one that no link ever had. */
 void fm_xfer_abandon(struct fm_xfer *x);

@@ -286,6 +286,6 @@ void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_
 	assert(!worker->is_stopping);
 	fm_list_append(&worker->queue, &work->link);
 	worker->under_way++;
-	pthread_cond_signal(&worker->has_work);
 	pthread_mutex_unlock(&worker->lock);
+	pthread_cond_signal(&worker->has_work);		/* whoever wakes up finds the lock free */
 }

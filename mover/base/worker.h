@@ -56,7 +56,7 @@ bool fm_worker_is_idle(struct fm_worker *worker);
 /* Whether it was made with 0 threads: whoever makes another one beside it does the same. */
 bool fm_worker_is_simulated(const struct fm_worker *worker);
 
-/* Any thread. */
+/* Any thread. The worker must stay until this returns, even if done() has run by then. */
 void fm_worker_submit(struct fm_worker *worker, struct fm_work *work, struct fm_loop *loop);
 
 #endif
