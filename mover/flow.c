@@ -77,11 +77,12 @@ int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab), fm_slabs_bytes(f->link->slabs), is_rx,
 				 &lease->region, &err);
 	if (ret < 0) {
-		fm_link_put_slab(f->link, use, slab);
+		fm_link_put_slab(f->link, use, slab, false);
 		fm_flow_fail(f, ret, "lend a slab to the connection: %s", err.text);
 		return ret;
 	}
 	lease->slab = slab;
+	lease->is_giving = false;
 	lease->used_ns = fm_loop_now(f->lane->io.loop);
 	return 0;
 }
@@ -93,8 +94,9 @@ void fm_flow_unlease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 	/* A connection that is gone took its regions with it. */
 	if (!f->is_conn_gone)
 		f->conn->ops->take_back(f->conn, &lease->region);
-	fm_link_put_slab(f->link, is_rx ? FM_SLAB_RX : FM_SLAB_TX, lease->slab);
+	fm_link_put_slab(f->link, is_rx ? FM_SLAB_RX : FM_SLAB_TX, lease->slab, lease->is_giving);
 	lease->slab = -1;
+	lease->is_giving = false;
 }
 
 static int dispatch(struct fm_flow *f, const struct fm_data_msg *m)

@@ -85,6 +85,7 @@ struct fm_note {
 /* A slab of ours, lent to the connection. */
 struct fm_lease {
 	int slab;			/* -1: none */
+	bool is_giving;			/* it is to go back for somebody else's sake */
 	struct fm_region region;
 	uint64_t used_ns;
 };

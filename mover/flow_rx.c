@@ -376,7 +376,7 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 		await_return(f, now_ns);
 		return;
 	}
-	if (fm_link_should_give(f->link, FM_SLAB_RX, f->rx_lease.used_ns, now_ns))
+	if (fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving, f->rx_lease.used_ns, now_ns))
 		revoke(f);
 	else
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);

@@ -417,7 +417,7 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->tx_lease.slab < 0 || !is_tx_idle(f))
 		return;
-	if (!fm_link_should_give(f->link, FM_SLAB_TX, f->tx_lease.used_ns, now_ns)) {
+	if (!fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, f->tx_lease.used_ns, now_ns)) {
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 		return;
 	}
@@ -427,10 +427,10 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);	/* there may be work: it was given back for others' sake */
 }
 
-/* Others have none and we have several: nothing more is begun with this one, so that it can be given back. */
-static bool is_tx_slab_wanted(const struct fm_flow *f, uint64_t now_ns)
+/* Others want for their share, and we have more: nothing more is begun with this one, so that it can be given back. */
+static bool is_tx_slab_wanted(struct fm_flow *f, uint64_t now_ns)
 {
-	return fm_link_should_give(f->link, FM_SLAB_TX, now_ns, now_ns);
+	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);
 }
 
 static bool take_tx_slab(struct fm_flow *f)

@@ -37,6 +37,8 @@ int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_l
 		fm_list_init(&l->xfers[i]);
 	fm_list_init(&l->sources);
 	fm_list_init(&l->rx_waiting);
+	fm_slab_user_init(&l->slab_use[FM_SLAB_TX]);
+	fm_slab_user_init(&l->slab_use[FM_SLAB_RX]);
 	*out = l;
 	return 0;
 }
@@ -46,20 +48,13 @@ void fm_link_ref(struct fm_link *l)
 	atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
 }
 
-static void stop_waiting(struct fm_link *l, enum fm_slab_use use)
-{
-	if (l->is_waiting[use])
-		fm_slabs_wait(l->slabs, use, -1);
-	l->is_waiting[use] = false;
-}
-
 void fm_link_unref(struct fm_link *l)
 {
 	if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	assert(l->held[0] == 0 && l->held[1] == 0 && fm_list_is_empty(&l->sources));
-	stop_waiting(l, FM_SLAB_TX);
-	stop_waiting(l, FM_SLAB_RX);
+	assert(l->slab_use[FM_SLAB_TX].held == 0 && l->slab_use[FM_SLAB_RX].held == 0 && fm_list_is_empty(&l->sources));
+	fm_slabs_unwant(l->slabs, FM_SLAB_TX, &l->slab_use[FM_SLAB_TX]);
+	fm_slabs_unwant(l->slabs, FM_SLAB_RX, &l->slab_use[FM_SLAB_RX]);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
@@ -115,7 +110,7 @@ bool fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 	fm_fill_cancel(&x->fill);
 	fm_drain_cancel(&x->drain);
 	if (!is_needed(l, use))
-		stop_waiting(l, use);
+		fm_slabs_unwant(l->slabs, use, &l->slab_use[use]);
 	atomic_fetch_add(&l->stops, 1);
 	pthread_mutex_unlock(&l->lock);
 	has_io = fm_xfer_has_io(x);
@@ -339,41 +334,29 @@ int fm_link_take_slab(struct fm_link *l, enum fm_slab_use use, uint64_t now_ns)
 	int slab;
 
 	pthread_mutex_lock(&l->lock);
-	/*
-	 * Who has one leaves the next to who has none: else what was given back for their sake would be taken again
-	 * before they look.
-	 */
-	slab = l->held[use] > 0 && fm_slabs_is_wanted(l->slabs, use) ? -EAGAIN : fm_slabs_take(l->slabs, use);
+	slab = fm_slabs_take(l->slabs, use, &l->slab_use[use]);
 	if (slab < 0)
 		l->starved_ns[use] = now_ns;
-	if (slab >= 0) {
-		l->held[use]++;
-		stop_waiting(l, use);
-	} else if (l->held[use] == 0 && !l->is_waiting[use] && is_needed(l, use)) {
-		l->is_waiting[use] = true;
-		fm_slabs_wait(l->slabs, use, 1);
-	}
+	if (slab < 0 && !is_needed(l, use))
+		fm_slabs_unwant(l->slabs, use, &l->slab_use[use]);	/* the transfer has just ended */
 	pthread_mutex_unlock(&l->lock);
 	return slab;
 }
 
-void fm_link_put_slab(struct fm_link *l, enum fm_slab_use use, int slab)
+void fm_link_put_slab(struct fm_link *l, enum fm_slab_use use, int slab, bool is_giving)
 {
-	pthread_mutex_lock(&l->lock);
-	assert(l->held[use] > 0);
-	l->held[use]--;
-	fm_slabs_put(l->slabs, use, slab);
-	pthread_mutex_unlock(&l->lock);
+	fm_slabs_put(l->slabs, use, &l->slab_use[use], slab, is_giving);
 }
 
-bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, uint64_t used_ns, uint64_t now_ns)
+bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_giving, uint64_t used_ns, uint64_t now_ns)
 {
-	bool should, is_short, is_wanted = fm_slabs_is_wanted(l->slabs, use);
+	bool is_needed_here;
 
+	if (fm_slabs_ask_back(l->slabs, use, &l->slab_use[use], is_giving, now_ns))
+		return true;
 	pthread_mutex_lock(&l->lock);
 	/* Another connection of the same session may be waiting for what this one does not use. */
-	is_short = is_wanted || now_ns < l->starved_ns[use] + IDLE_WANTED_NS;
-	should = is_wanted && l->held[use] > 1;
+	is_needed_here = now_ns < l->starved_ns[use] + IDLE_WANTED_NS;
 	pthread_mutex_unlock(&l->lock);
-	return should || now_ns >= used_ns + (is_short ? IDLE_WANTED_NS : IDLE_NS);
+	return now_ns >= used_ns + (is_needed_here || fm_slabs_is_wanted(l->slabs, use) ? IDLE_WANTED_NS : IDLE_NS);
 }

@@ -42,8 +42,7 @@ struct fm_link {
 	struct fm_list xfers[FM_LINK_BUCKETS];
 	struct fm_list sources;		/* fm_xfer.source_at, the next to serve first */
 	unsigned sinks;			/* transfers that receive */
-	unsigned held[2];		/* slabs, per enum fm_slab_use */
-	bool is_waiting[2];		/* counted as waiting in the pool */
+	struct fm_slab_user slab_use[2];	/* per enum fm_slab_use; the pool's lock's */
 	uint64_t starved_ns[2];		/* when a connection could not have one last */
 	struct fm_list rx_waiting;	/* connections whose peer asked for slots and has none yet, by age */
 	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
@@ -101,13 +100,14 @@ void fm_link_wait_rx(struct fm_link *link, struct fm_list *conn);
 void fm_link_leave_rx(struct fm_link *link, struct fm_list *conn);
 bool fm_link_is_turn_rx(struct fm_link *link, const struct fm_list *conn, uint64_t now_ns);
 
-/* Lane. A slab for a connection of this link, or -EAGAIN. */
+/* Lane. A slab for a connection of this link, or -EAGAIN. is_giving: see fm_slabs_put(). */
 int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_ns);
-void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab);
+void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab, bool is_giving);
 
 /*
- * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or others have none.
+ * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or others want for their share.
+ * is_giving: see fm_slabs_ask_back().
  */
-bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, uint64_t used_ns, uint64_t now_ns);
+bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_giving, uint64_t used_ns, uint64_t now_ns);
 
 #endif

@@ -6,8 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+
+/* Slabs that were asked for longer ago stand still, perhaps for ever. */
+#define COMING_NS (200 * FM_NS_PER_MS)
 
 struct fm_slabs {
 	pthread_mutex_t lock;
@@ -17,7 +21,8 @@ struct fm_slabs {
 	unsigned free_count;
 	unsigned used[2];		/* per use */
 	unsigned used_max[2];
-	int waiting[2];
+	unsigned users[2];		/* who have or want one */
+	struct fm_list wanting[2];	/* fm_slab_user.want_at */
 	int free_list[];		/* the last one given back is taken first: it is warm in the caches */
 };
 
@@ -37,6 +42,8 @@ int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs 
 	s->count = (unsigned)count;
 	s->used_max[FM_SLAB_TX] = s->count / 2;
 	s->used_max[FM_SLAB_RX] = s->count - s->count / 2;
+	fm_list_init(&s->wanting[FM_SLAB_TX]);
+	fm_list_init(&s->wanting[FM_SLAB_RX]);
 	for (unsigned i = 0; i < s->count; i++)
 		s->free_list[s->free_count++] = (int)(s->count - 1 - i);
 	*out = s;
@@ -48,24 +55,121 @@ void fm_slabs_free(struct fm_slabs *s)
 	if (!s)
 		return;
 	assert(s->free_count == s->count);
-	assert(s->waiting[0] == 0 && s->waiting[1] == 0);
+	assert(s->users[FM_SLAB_TX] == 0 && s->users[FM_SLAB_RX] == 0);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use)
+/* ---- shares ---- */
+
+void fm_slab_user_init(struct fm_slab_user *u)
+{
+	*u = (struct fm_slab_user){ 0 };
+	fm_list_init(&u->want_at);
+}
+
+static bool is_user(const struct fm_slab_user *u)
+{
+	return u->held > 0 || u->wants;
+}
+
+static void set_wants(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, bool wants)
+{
+	bool was_user = is_user(u);
+
+	if (u->wants == wants)
+		return;
+	u->wants = wants;
+	if (wants)
+		fm_list_append(&s->wanting[use], &u->want_at);
+	else
+		fm_list_del(&u->want_at);
+	s->users[use] += (unsigned)is_user(u) - (unsigned)was_user;
+}
+
+static void set_held(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, unsigned held)
+{
+	bool was_user = is_user(u);
+
+	u->held = held;
+	s->users[use] += (unsigned)is_user(u) - (unsigned)was_user;
+}
+
+/* Of one user, at least one. */
+static unsigned share(const struct fm_slabs *s, enum fm_slab_use use)
+{
+	unsigned users = s->users[use];
+
+	return users > 0 && s->used_max[use] > users ? s->used_max[use] / users : 1;
+}
+
+/* Whether somebody but u wants for his share. */
+static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struct fm_slab_user *u)
+{
+	unsigned most = share(s, use);
+
+	fm_list_each(at, next, &s->wanting[use]) {
+		const struct fm_slab_user *other = fm_container_of(at, struct fm_slab_user, want_at);
+
+		if (other != u && other->held < most)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What was given back for somebody's sake must not be taken again before he looks: who has his share leaves the rest to
+ * those who have not.
+ */
+int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u)
 {
 	int slab = -EAGAIN;
 
 	pthread_mutex_lock(&s->lock);
-	if (s->used[use] < s->used_max[use]) {
+	if (s->used[use] < s->used_max[use] && (u->held < share(s, use) || !is_short(s, use, u))) {
 		assert(s->free_count > 0);
 		slab = s->free_list[--s->free_count];
 		s->used[use]++;
+		set_held(s, use, u, u->held + 1);
 	}
+	set_wants(s, use, u, slab < 0);
 	pthread_mutex_unlock(&s->lock);
 	return slab;
 }
+
+void fm_slabs_unwant(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u)
+{
+	pthread_mutex_lock(&s->lock);
+	set_wants(s, use, u, false);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool fm_slabs_is_wanted(struct fm_slabs *s, enum fm_slab_use use)
+{
+	bool is_wanted;
+
+	pthread_mutex_lock(&s->lock);
+	is_wanted = is_short(s, use, NULL);
+	pthread_mutex_unlock(&s->lock);
+	return is_wanted;
+}
+
+bool fm_slabs_ask_back(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, bool *is_giving, uint64_t now_ns)
+{
+	bool was_giving = *is_giving;
+	unsigned coming;
+
+	pthread_mutex_lock(&s->lock);
+	coming = !was_giving && now_ns < u->asked_ns + COMING_NS ? u->giving : 0;
+	*is_giving = s->used[use] == s->used_max[use] && u->held > share(s, use) + coming && is_short(s, use, u);
+	u->giving += (unsigned)*is_giving - (unsigned)was_giving;
+	if (*is_giving && !was_giving)
+		u->asked_ns = now_ns;
+	pthread_mutex_unlock(&s->lock);
+	return *is_giving;
+}
+
+/* ---- slabs ---- */
 
 unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
 {
@@ -79,13 +183,15 @@ unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
 	return n;
 }
 
-void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, int slab)
+void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, int slab, bool is_giving)
 {
 	assert(slab >= 0 && (unsigned)slab < s->count);
 	pthread_mutex_lock(&s->lock);
-	assert(s->free_count < s->count && s->used[use] > 0);
+	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 && u->giving >= is_giving);
 	s->free_list[s->free_count++] = slab;
 	s->used[use]--;
+	u->giving -= is_giving;
+	set_held(s, use, u, u->held - 1);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -113,22 +219,4 @@ unsigned fm_slabs_free_count(struct fm_slabs *s)
 	n = s->free_count;
 	pthread_mutex_unlock(&s->lock);
 	return n;
-}
-
-void fm_slabs_wait(struct fm_slabs *s, enum fm_slab_use use, int change)
-{
-	pthread_mutex_lock(&s->lock);
-	s->waiting[use] += change;
-	assert(s->waiting[use] >= 0);
-	pthread_mutex_unlock(&s->lock);
-}
-
-bool fm_slabs_is_wanted(struct fm_slabs *s, enum fm_slab_use use)
-{
-	bool is_wanted;
-
-	pthread_mutex_lock(&s->lock);
-	is_wanted = s->waiting[use] > 0;
-	pthread_mutex_unlock(&s->lock);
-	return is_wanted;
 }

@@ -3,8 +3,8 @@
  * slab - the node's one memory arena, cut into slabs that data connections lease.
  *
  * At most half the slabs send and half receive, so that two nodes that fill each other cannot both wait for the
- * other's memory. A session that has no slab of a kind yet says that it waits; who has more than one then gives one
- * back. Any thread.
+ * other's memory. Of the slabs of a use each session that has or wants one has an equal share. It may have more as long as
+ * nobody wants for his; then it gives back what is above its share. Any thread.
  */
 #ifndef FM_SLAB_H
 #define FM_SLAB_H
@@ -13,10 +13,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/list.h"
+
 struct fm_slabs;
 struct fm_err;
 
 enum fm_slab_use { FM_SLAB_TX, FM_SLAB_RX };
+
+/* What a session has of the slabs of one use. Begins with fm_slab_user_init(), and is the pool's from then on. */
+struct fm_slab_user {
+	unsigned held;
+	unsigned giving;		/* of these, on their way back ... */
+	uint64_t asked_ns;		/* ... since the last of them was asked for */
+	bool wants;			/* the last try to have one failed */
+	struct fm_list want_at;		/* then */
+};
 
 /* memory must outlive it. -EINVAL if there is not room for two slabs. */
 int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out, struct fm_err *err);
@@ -24,19 +35,33 @@ int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs 
 /* Every slab is back. NULL is allowed. */
 void fm_slabs_free(struct fm_slabs *slabs);
 
-/* A slab's number, or -EAGAIN: none is free for that use. */
-int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use);
+void fm_slab_user_init(struct fm_slab_user *u);
+
+/* A slab's number, or -EAGAIN: none is free for that use, or what is free is for somebody with less than his share. */
+int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u);
+
+/* is_giving: as fm_slabs_ask_back() left it for that slab. */
+void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, int slab, bool is_giving);
+
 /* How many may be taken for that use now. */
 unsigned fm_slabs_left(struct fm_slabs *slabs, enum fm_slab_use use);
-void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, int slab);
+
+/* It wants none any more. */
+void fm_slabs_unwant(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u);
+
+/* Whether somebody wants for his share of them. */
+bool fm_slabs_is_wanted(struct fm_slabs *slabs, enum fm_slab_use use);
+
+/*
+ * Whether one of its slabs should go back for somebody else's sake. *is_giving says so of that slab, and is false at first; what
+ * was said before may be taken back, as long as nobody was told. No more are asked for than are above its share, but for
+ * those that do not come: what is under way in them may stand still.
+ */
+bool fm_slabs_ask_back(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, bool *is_giving, uint64_t now_ns);
 
 void *fm_slabs_at(const struct fm_slabs *slabs, int slab);
 uint32_t fm_slabs_bytes(const struct fm_slabs *slabs);
 unsigned fm_slabs_count(const struct fm_slabs *slabs);
 unsigned fm_slabs_free_count(struct fm_slabs *slabs);
-
-/* A session without any slab for that use is waiting: +1 when it begins, -1 when it ends. */
-void fm_slabs_wait(struct fm_slabs *slabs, enum fm_slab_use use, int change);
-bool fm_slabs_is_wanted(struct fm_slabs *slabs, enum fm_slab_use use);
 
 #endif
