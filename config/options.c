@@ -59,13 +59,13 @@ const struct fm_option fm_options[] = {
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; who asks for more than the rest "
 	  "is refused" },
 	{ "memory.slab", FM_OPTION_SIZE, AT(memory.slab_bytes), 64 * KIB, 1 * GIB, "auto", auto_words, false,
-	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 16 MiB, so that the connections to "
+	  "The piece of the arena that is lent to one connection; 1 to 64 chunks. auto: 4 to 8 MiB, so that the connections to "
 	  "two peers have one each" },
 	{ "memory.huge_pages", FM_OPTION_CHOICE, AT(memory.huge_pages), 0, 0, "auto", pages_words, false,
 	  "Whether the arena is made of reserved huge pages; auto: if there are enough" },
 
 	{ "mover.lanes", FM_OPTION_UINT, AT(mover.lanes), 0, 16, "0", NULL, false,
-	  "Threads that move data; 0: one for every two processors that this service may use, 2 to 16" },
+	  "Threads that move data; 0: one for each processor that this service may use, 2 to 16" },
 	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto", auto_words, false,
 	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena or the slab is small" },
 	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", transport_words, false,
@@ -73,7 +73,7 @@ const struct fm_option fm_options[] = {
 	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 0, 8, "0", NULL, false,
 	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes and slabs" },
 	{ "mover.tcp_conns", FM_OPTION_UINT, AT(mover.tcp_conns), 0, 16, "0", NULL, false,
-	  "TCP connections per rail, of the numbers of two nodes the smaller one; 0: 4 to 16, one a lane if "
+	  "TCP connections per rail, of the numbers of two nodes the smaller one; 0: 2 to 16, one a lane if "
 	  "rails, memory and peers allow it, and over a slow link one for each 5 Gb/s" },
 	{ "mover.dscp", FM_OPTION_UINT, AT(mover.dscp), 0, 63, "0", NULL, false,
 	  "Differentiated services code point of data connections, RDMA and TCP" },

@@ -13,17 +13,20 @@
 #define MIB (UINT64_C(1) << 20)
 
 #define LANES_MIN 2u
-#define TCP_CONNS_MIN 4u
+#define TCP_CONNS_MIN 2u
+#define LINK_CONNS_MIN 4u
+#define SLABS_MIN 4u			/* for either direction, or chunks are smaller */
 #define TCP_CONNS_MAX 16u
 #define RDMA_CONNS_MIN 2u
 #define RDMA_CONNS_MAX 8u
-#define RDMA_RAIL_BYTES (32 * MIB)	/* of slabs: two of the largest */
+#define RDMA_RAIL_BYTES (32 * MIB)	/* of slabs */
+#define RDMA_CONNS_PER_LANE 2u
 #define CONN_BYTES (UINT64_C(384) << 10)	/* of a connection beside its slabs: struct fm_flow, and five times as much for TLS */
 #define BUDGET_SHARE 8u			/* of the budget for the connections to all peers */
 #define CHUNK_MAX MIB			/* a quarter of it costs half as much processor time again */
-#define SLAB_MAX (16 * MIB)
-#define SLAB_CHUNKS_MIN 4u		/* one is sent, one read, one checked, one on its way back */
+#define SLAB_MAX (8 * MIB)
 #define PEERS_AT_ONCE 2u		/* for whose connections there are slabs without taking any back */
+#define SLAB_CHUNKS_MIN 4u		/* one is sent, one read, one checked, one on its way back */
 #define MBPS_PER_CONN 5000u		/* with TLS, which halves what a connection carries */
 
 _Static_assert(sizeof(struct fm_flow) <= CONN_BYTES / 6, "a connection takes what is reckoned with");
@@ -61,7 +64,7 @@ static void choose_lanes(const struct fm_machine *m, struct fm_tuning *t, struct
 	why->lanes = set;
 	if (t->lanes)
 		return;
-	t->lanes = clamp(m->cores.usable / 2, LANES_MIN, FM_LANES_MAX);
+	t->lanes = clamp(m->cores.usable, LANES_MIN, FM_LANES_MAX);
 	why->lanes = NULL;
 }
 
@@ -79,7 +82,7 @@ static uint32_t chunk_of_slab(uint64_t slab)
 
 static void choose_chunk(const struct fm_machine *m, struct fm_tuning *t, struct fm_tuning_why *why)
 {
-	uint64_t share = m->arena_bytes / 2 / (TCP_CONNS_MIN * SLAB_CHUNKS_MIN);
+	uint64_t share = m->arena_bytes / 2 / (SLABS_MIN * SLAB_CHUNKS_MIN);
 
 	why->chunk = set;
 	if (t->chunk_bytes)
@@ -106,21 +109,19 @@ static void choose_slab(const struct fm_machine *m, struct fm_tuning *t, struct 
 {
 	uint64_t half = m->arena_bytes / 2, chunk = t->chunk_bytes;
 	uint64_t least = min64(SLAB_CHUNKS_MIN * chunk, power_below(half));
-	uint64_t most = min64(least > SLAB_MAX ? least : SLAB_MAX, FM_FLOW_SLOTS_MAX * chunk);
+	uint64_t most = min64(SLAB_MAX, FM_FLOW_SLOTS_MAX * chunk);
 	uint64_t fit = half / ((uint64_t)PEERS_AT_ONCE * t->tcp_conns * rails_of(m));
 
 	why->slab = set;
 	if (t->slab_bytes)
 		return;
-	if (fit <= least) {
+	fit = fit ? power_below(fit) : 1;
+	if (least >= min64(most, fit)) {
 		t->slab_bytes = (uint32_t)least;
-		why->slab = "the least";
-	} else if (fit >= most) {
-		t->slab_bytes = (uint32_t)most;
-		why->slab = "the most";
+		why->slab = "four chunks";
 	} else {
-		t->slab_bytes = (uint32_t)power_below(fit);
-		why->slab = "one for each connection to two peers";
+		t->slab_bytes = (uint32_t)min64(most, fit);
+		why->slab = most <= fit ? "the most" : "one for each connection to two peers";
 	}
 }
 
@@ -132,13 +133,19 @@ static unsigned slabs_a_rail(const struct fm_machine *m, const struct fm_tuning 
 
 static void choose_rdma_conns(const struct fm_machine *m, struct fm_tuning *t, struct fm_tuning_why *why)
 {
-	uint64_t room = min64(slabs_a_rail(m, t), t->lanes);
+	uint64_t wanted = RDMA_RAIL_BYTES / t->slab_bytes, fit = slabs_a_rail(m, t), lanes = RDMA_CONNS_PER_LANE * t->lanes;
+	uint64_t conns = min64(min64(wanted, fit), lanes);
 
 	why->rdma_conns = set;
 	if (t->rdma_conns)
 		return;
-	t->rdma_conns = clamp(min64(RDMA_RAIL_BYTES / t->slab_bytes, room), RDMA_CONNS_MIN, RDMA_CONNS_MAX);
-	why->rdma_conns = t->rdma_conns == RDMA_CONNS_MIN ? "the least" : "32MiB of slabs";
+	t->rdma_conns = clamp(conns, RDMA_CONNS_MIN, RDMA_CONNS_MAX);
+	if (conns <= RDMA_CONNS_MIN)
+		why->rdma_conns = "the least";
+	else if (conns == wanted || conns > RDMA_CONNS_MAX)
+		why->rdma_conns = "32MiB of slabs";
+	else
+		why->rdma_conns = conns == lanes ? "two a lane" : "to fit the arena";
 }
 
 void fm_tuning_choose(const struct fm_machine *m, struct fm_tuning *t, struct fm_tuning_why *why)
@@ -160,7 +167,7 @@ void fm_tuning_choose(const struct fm_machine *m, struct fm_tuning *t, struct fm
 
 unsigned fm_tuning_link_conns(unsigned most, uint32_t link_mbps)
 {
-	unsigned wanted = clamp(link_mbps / MBPS_PER_CONN, TCP_CONNS_MIN, TCP_CONNS_MAX);
+	unsigned wanted = clamp(link_mbps / MBPS_PER_CONN, LINK_CONNS_MIN, TCP_CONNS_MAX);
 
 	return link_mbps && wanted < most ? wanted : most;
 }

@@ -4,16 +4,18 @@
  * the reasons for them come out. What the configuration sets is taken as it is, each value by itself.
  *
  * The rules, and why:
- * - A lane for every two processors, 2 to 16: the other half is the kernel's, which copies for them.
- * - A TCP connection for each lane, divided among the rails, 4 to 16 a rail: one connection is served by one lane, so
- *   fewer leave lanes idle. Fewer too where the arena has no slab for each, or where those to all peers together would take more
- *   than an eighth of the budget of memory.
- * - Slabs of 4 to 16 MiB, small enough that the connections to two peers have one each for either direction.
- * - Queue pairs such that their slabs are 32 MiB a rail, whatever the slabs are: a disk that stands still for a moment must
- *   not stop the rail. At most one a lane, 2 to 8.
+ * - A lane for each processor, 2 to 16. With one for every two, the processors of both nodes stood idle for a
+ *   third of the time (bench/README.md).
+ * - A TCP connection for each lane, divided among the rails, 2 to 16 a rail: one connection is served by one lane, so
+ *   fewer leave lanes idle. Fewer too where the arena has no slab for each, or where those to all peers together would
+ *   take more than an eighth of the budget of memory.
+ * - Slabs of 4 to 8 MiB, so that the connections to two peers have one each for either direction. More under way pushes
+ *   what was just read out of the processor's caches before it is sent; less leaves a disk without work (bench/README.md).
+ * - Queue pairs such that their slabs are 32 MiB a rail: a disk that stands still for a moment must not stop the rail.
+ *   At most two a lane, 2 to 8.
  * - Chunks of 1 MiB, less only where the arena is too small for 4 slabs of 4 chunks in either direction.
- * - Over a link of known speed one TCP connection for each 5 Gb/s, but 4 at least.
- * Two processors and the default arena so get 2 lanes, 4 connections and slabs of 16 MiB.
+ * - Over a link of known speed no more than one TCP connection for each 5 Gb/s, or 4.
+ * Two processors and the default arena so get 2 lanes, 2 connections, 4 queue pairs and slabs of 8 MiB.
  */
 #ifndef FM_TUNING_H
 #define FM_TUNING_H

@@ -72,9 +72,13 @@ node_until() {
 	done
 }
 
-# node_wait DIR KIND RAILS CONNECTIONS: until it has that many rails of that kind up, each with that many connections or more.
+# node_wait DIR KIND RAILS CONNECTIONS: until it has that many rails of that kind up, each with that many connections or more; `all`: as
+# many as the node makes.
 node_wait() {
-	node_until "$1" node_has_rails "$@"
+	local connections=$4
+
+	[ "$connections" != all ] || connections=$(node_status "$1" | json "$2_conns")
+	node_until "$1" node_has_rails "$1" "$2" "$3" "$connections"
 }
 
 node_has_rails() {

@@ -11,7 +11,7 @@ bench_disk() {
 	mkdir "$disk/store"
 	node_stores="{ name = \"disk\"; directory = \"$disk/store\"; },"
 	node_pair "$memory/disk" $DISK_PORT
-	node_wait "$memory/disk/n1" tcp 1 4
+	node_wait "$memory/disk/n1" tcp 1 all
 	dd if=/dev/urandom of="$disk/source" bs=1M count=$((gib << 10)) oflag=direct status=none
 	in_turn "$work/disk" disk_fmove disk_fio
 	compare "put, disk to the same disk, $gib GiB, durable" "$work/disk" 1 2 GB/s \

@@ -11,7 +11,7 @@ bench_memory() {
 	local node_extra="memory = { arena = $MEMORY_ARENA; total = $MEMORY_TOTAL; };" i pids=()
 
 	node_pair "$memory/memory" $MEMORY_PORT
-	node_wait "$memory/memory/n1" tcp 1 4
+	node_wait "$memory/memory/n1" tcp 1 all
 	say "   32 GiB at once, then $MEMORY_AT_ONCE times 2 GiB together"
 	memory_put 32 1 > /dev/null
 	for ((i = 0; i < MEMORY_AT_ONCE; i++)); do

@@ -10,15 +10,15 @@ bench_resume() {
 	mkdir -p "$disk/store"
 	dd if=/dev/urandom of="$disk/source" bs=1M count=$((gib << 10)) oflag=direct status=none
 	node_pair "$memory/resume" $RESUME_PORT
-	node_wait "$memory/resume/n1" tcp 1 4
+	node_wait "$memory/resume/n1" tcp 1 all
 	in_turn "$work/resume" resume_rest resume_whole
 	compare "put, disk to disk, $gib GiB, durable, the rest after SIGKILL of the command at 50 %" "$work/resume" 1 2 s "the whole" "<=" 0.7
 	node_stop "$memory/resume/n1"
 	node_stop "$memory/resume/n2"
 	node_pair "$memory/bare" $((RESUME_PORT + 5)) --measure-unchecked
 	node_pair "$memory/resume" $RESUME_PORT
-	node_wait "$memory/bare/n1" tcp 1 4
-	node_wait "$memory/resume/n1" tcp 1 4
+	node_wait "$memory/bare/n1" tcp 1 all
+	node_wait "$memory/resume/n1" tcp 1 all
 	in_turn "$work/journal" resume_journal_off resume_whole
 	compare "put, disk to disk, $gib GiB, without journal and checks" "$work/journal" 1 2 s "with them" ">=" 0.97
 	for pair in bare resume; do

@@ -14,7 +14,7 @@ bench_scale() {
 	read -ra scale_cpus <<< "$(scale_allowed)"
 	[ ${#scale_cpus[@]} -ge 2 ] || die "scale needs two processors"
 	for ((cores = 2; cores <= ${#scale_cpus[@]}; cores *= 2)); do
-		scale_on $cores
+		[[ " ${FM_BENCH_CORES:-$cores} " != *" $cores "* ]] || scale_on $cores
 	done
 }
 
@@ -51,7 +51,7 @@ scale_start() {
 
 	node_extra="mover = { transports = [ \"tcp\" ]; ${settings%;;*} }; memory = { ${settings##*;;} };"
 	node_pair "$at" "$2"
-	node_wait "$at/n1" tcp 1 "$(scale_number "$1" tcp_conns)"
+	node_wait "$at/n1" tcp 1 all
 }
 
 scale_stop() {
@@ -98,10 +98,10 @@ scale_settings() {
 	local lanes conns slab
 
 	for lanes in 1 2 4 8 16; do
-		((lanes >= $1 / 8 && lanes <= $1)) || continue
+		((lanes >= $1 / 4 && lanes <= $1)) || continue
 		for conns in 1 2 4 8 16; do
-			((conns >= lanes || conns >= 4)) || continue
-			for slab in 4 16; do
+			((conns >= lanes || conns >= 4)) && ((conns <= 2 * lanes)) || continue
+			for slab in 2 4 8 16; do
 				echo "lanes = $lanes; tcp_conns = $conns;; slab = \"${slab}MiB\";"
 			done
 		done

@@ -9,7 +9,7 @@ bench_small() {
 	local i
 
 	node_pair "$memory/small" $SMALL_PORT
-	node_wait "$memory/small/n1" tcp 1 4
+	node_wait "$memory/small/n1" tcp 1 all
 	head -c 4096 /dev/urandom > "$memory/small/file"
 	: > "$work/small"
 	for ((i = 0; i < pairs; i++)); do

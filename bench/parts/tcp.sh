@@ -8,7 +8,7 @@ bench_tcp() {
 	need rsync socat iperf3
 	tcp_target=$memory/tcp/n2/s
 	node_pair "$memory/tcp" $TCP_PORT
-	node_wait "$memory/tcp/n1" tcp 1 4
+	node_wait "$memory/tcp/n1" tcp 1 all
 	tcp_source=$memory/tcp/source
 	head -c "${gib}G" /dev/urandom > "$tcp_source"
 	tcp_find_best

@@ -61,7 +61,7 @@ tls_nodes() {
 		node_start "$memory/$name/n$i"
 	done
 	unset node_wrap
-	node_wait "$memory/$name/n1" tcp 1 4
+	node_wait "$memory/$name/n1" tcp 1 all
 }
 
 # tls_put PAIR: as put_cost; the put is of the kind that the pair is named for.

@@ -96,7 +96,7 @@ tree_nodes() {
 
 	mkdir -p "$tree_target"
 	node_pair "$1" $TREE_PORT
-	node_wait "$1/n1" tcp 1 4
+	node_wait "$1/n1" tcp 1 all
 	tree_socket=$1/n1/sock
 }
 

@@ -2,6 +2,7 @@
 # Goal:   a peer that changes a pack while it is applied writes nowhere but into its own tree, and loses its connection.
 # Method: slot_peer.c, with a key that n1 knows; what is outside of the store is compared.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='memory = { slab = "16MiB"; };'		# slots enough to have several chunks of one pack under way
 up 2
 node=$dir/c/n1
 key=$(fmove keygen own.key)

@@ -49,7 +49,7 @@ use_node() {
 networks() {
 	local before
 
-	conf "$1" "mover = { private_networks = [ $2 ]; };"
+	conf "$1" "mover = { tcp_conns = 4; private_networks = [ $2 ]; };"
 	before=$(grep -c ': reloaded' "$dir/n$1/log")
 	kill -HUP "$(cat "$dir/n$1/pid")"
 	await reloaded_more "$dir/n$1/log" "$before" || bad "n$1 does not reload"
@@ -103,8 +103,8 @@ yes 'the weights of a model that took three months' | head -c 8388608 >"$dir/sec
 
 # --- somebody on the path
 n2_at=10.77.1.9:7471
-conf 1 ''
-conf 2 ''
+conf 1 'mover = { tcp_conns = 4; };'
+conf 2 'mover = { tcp_conns = 4; };'
 start
 await are tls || bad "connections over a network are not TLS: $(fmove status)"
 fmove status | grep -Eq 'up, [0-9]+ connections, tls' || bad "status does not say tls: $(fmove status)"
@@ -135,8 +135,8 @@ ip -n "${id}1" link del relay0
 ip -n "${id}2" link del relay0
 netns_wire 1 cable0 10.78.0.1/30 2 cable0 10.78.0.2/30
 n2_at=10.78.0.2:7471
-conf 1 ''
-conf 2 ''
+conf 1 'mover = { tcp_conns = 4; };'
+conf 2 'mover = { tcp_conns = 4; };'
 start
 await are tls || bad "connections over a wire are not TLS: $(fmove status)"
 networks 1 '"10.78.0.0/30"'

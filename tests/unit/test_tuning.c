@@ -21,42 +21,42 @@ static const struct machine {
 	uint64_t arena;
 	struct fm_tuning set, want;
 } machines[] = {
-	/* The default arena. Two processors get what they always got. */
-	{ "1 processor", 1, 1, 1, 256 * MIB, { 0 }, { 2, 4, 2, MIB, 16 * MIB } },
-	{ "2 processors, 4 GiB", 2, 1, 1, 256 * MIB, { 0 }, { 2, 4, 2, MIB, 16 * MIB } },
-	{ "2 processors, no peer, rails not known", 2, 0, 0, 256 * MIB, { 0 }, { 2, 4, 2, MIB, 16 * MIB } },
-	{ "2 processors, 2 rails", 2, 2, 1, 256 * MIB, { 0 }, { 2, 4, 2, MIB, 8 * MIB } },
-	{ "4 processors", 4, 1, 1, 256 * MIB, { 0 }, { 2, 4, 2, MIB, 16 * MIB } },
-	{ "8 processors", 8, 1, 1, 256 * MIB, { 0 }, { 4, 4, 2, MIB, 16 * MIB } },
-	{ "16 processors", 16, 1, 1, 256 * MIB, { 0 }, { 8, 8, 4, MIB, 8 * MIB } },
-	{ "20 processors, 2 rails", 20, 2, 1, 256 * MIB, { 0 }, { 10, 5, 8, MIB, 4 * MIB } },
+	/* The default arena. */
+	{ "1 processor", 1, 1, 1, 256 * MIB, { 0 }, { 2, 2, 4, MIB, 8 * MIB } },
+	{ "2 processors, 4 GiB", 2, 1, 1, 256 * MIB, { 0 }, { 2, 2, 4, MIB, 8 * MIB } },
+	{ "2 processors, no peer, rails not known", 2, 0, 0, 256 * MIB, { 0 }, { 2, 2, 4, MIB, 8 * MIB } },
+	{ "2 processors, 2 rails", 2, 2, 1, 256 * MIB, { 0 }, { 2, 2, 4, MIB, 8 * MIB } },
+	{ "4 processors", 4, 1, 1, 256 * MIB, { 0 }, { 4, 4, 4, MIB, 8 * MIB } },
+	{ "8 processors", 8, 1, 1, 256 * MIB, { 0 }, { 8, 8, 4, MIB, 8 * MIB } },
+	{ "16 processors", 16, 1, 1, 256 * MIB, { 0 }, { 16, 16, 8, MIB, 4 * MIB } },
+	{ "20 processors, 2 rails", 20, 2, 1, 256 * MIB, { 0 }, { 16, 8, 8, MIB, 4 * MIB } },
 	{ "32 processors", 32, 1, 1, 256 * MIB, { 0 }, { 16, 16, 8, MIB, 4 * MIB } },
 	{ "32 processors, 2 rails", 32, 2, 1, 256 * MIB, { 0 }, { 16, 8, 8, MIB, 4 * MIB } },
-	{ "32 processors, 8 rails", 32, 8, 1, 256 * MIB, { 0 }, { 16, 4, 4, MIB, 4 * MIB } },
+	{ "32 processors, 8 rails", 32, 8, 1, 256 * MIB, { 0 }, { 16, 2, 4, MIB, 4 * MIB } },
 	{ "256 processors", 256, 1, 1, 256 * MIB, { 0 }, { 16, 16, 8, MIB, 4 * MIB } },
 	/* Other arenas. */
-	{ "32 processors, 1 GiB", 32, 1, 1, GIB, { 0 }, { 16, 16, 2, MIB, 16 * MIB } },
-	{ "32 processors, 4 rails, 1 GiB", 32, 4, 1, GIB, { 0 }, { 16, 4, 2, MIB, 16 * MIB } },
+	{ "32 processors, 1 GiB", 32, 1, 1, GIB, { 0 }, { 16, 16, 4, MIB, 8 * MIB } },
+	{ "32 processors, 4 rails, 1 GiB", 32, 4, 1, GIB, { 0 }, { 16, 4, 4, MIB, 8 * MIB } },
 	{ "32 processors, 64 MiB", 32, 1, 1, 64 * MIB, { 0 }, { 16, 8, 8, MIB, 4 * MIB } },
-	{ "2 processors, 16 MiB", 2, 1, 1, 16 * MIB, { 0 }, { 2, 4, 2, 512 * KIB, 2 * MIB } },
-	{ "2 processors, the smallest arena", 2, 1, 1, MIB, { 0 }, { 2, 4, 2, 32 * KIB, 128 * KIB } },
+	{ "2 processors, 16 MiB", 2, 1, 1, 16 * MIB, { 0 }, { 2, 2, 4, 512 * KIB, 2 * MIB } },
+	{ "2 processors, the smallest arena", 2, 1, 1, MIB, { 0 }, { 2, 2, 4, 32 * KIB, 128 * KIB } },
 	/* Many peers. */
 	{ "32 processors, 4 peers", 32, 1, 4, 256 * MIB, { 0 }, { 16, 16, 8, MIB, 4 * MIB } },
 	{ "32 processors, 9 peers", 32, 1, 9, 256 * MIB, { 0 }, { 16, 7, 4, MIB, 8 * MIB } },
 	{ "32 processors, 2 rails, 2 peers", 32, 2, 2, 256 * MIB, { 0 }, { 16, 8, 8, MIB, 4 * MIB } },
-	{ "32 processors, 200 peers", 32, 1, 200, 256 * MIB, { 0 }, { 16, 4, 2, MIB, 16 * MIB } },
+	{ "32 processors, 200 peers", 32, 1, 200, 256 * MIB, { 0 }, { 16, 2, 4, MIB, 8 * MIB } },
 	/* A setting wins by itself; the others follow it. */
 	{ "lanes", 2, 1, 1, 256 * MIB, { .lanes = 16 }, { 16, 16, 8, MIB, 4 * MIB } },
-	{ "one lane", 32, 1, 1, 256 * MIB, { .lanes = 1 }, { 1, 4, 2, MIB, 16 * MIB } },
-	{ "connections", 32, 1, 1, 256 * MIB, { .tcp_conns = 1 }, { 16, 1, 2, MIB, 16 * MIB } },
-	{ "more connections", 2, 4, 9, 256 * MIB, { .tcp_conns = 16 }, { 2, 16, 2, MIB, 4 * MIB } },
+	{ "one lane", 32, 1, 1, 256 * MIB, { .lanes = 1 }, { 1, 2, 2, MIB, 8 * MIB } },
+	{ "connections", 32, 1, 1, 256 * MIB, { .tcp_conns = 1 }, { 16, 1, 4, MIB, 8 * MIB } },
+	{ "more connections", 2, 4, 9, 256 * MIB, { .tcp_conns = 16 }, { 2, 16, 4, MIB, 4 * MIB } },
 	{ "queue pairs", 32, 1, 1, 256 * MIB, { .rdma_conns = 1 }, { 16, 16, 1, MIB, 4 * MIB } },
 	{ "slab", 32, 1, 1, 256 * MIB, { .slab_bytes = 16 * MIB }, { 16, 8, 2, MIB, 16 * MIB } },
-	{ "small slab", 2, 1, 1, 32 * MIB, { .slab_bytes = MIB }, { 2, 4, 2, 256 * KIB, MIB } },
-	{ "large slab", 2, 1, 1, 4 * GIB, { .slab_bytes = GIB }, { 2, 4, 2, 16 * MIB, GIB } },
-	{ "odd slab", 2, 1, 1, 68 * MIB, { .slab_bytes = 68 * KIB }, { 2, 4, 2, 4 * KIB, 68 * KIB } },
-	{ "chunk", 2, 1, 1, 256 * MIB, { .chunk_bytes = 64 * KIB }, { 2, 4, 2, 64 * KIB, 4 * MIB } },
-	{ "large chunk", 2, 1, 1, 256 * MIB, { .chunk_bytes = 64 * MIB }, { 2, 4, 2, 64 * MIB, 128 * MIB } },
+	{ "small slab", 2, 1, 1, 32 * MIB, { .slab_bytes = MIB }, { 2, 2, 4, 256 * KIB, MIB } },
+	{ "large slab", 2, 1, 1, 4 * GIB, { .slab_bytes = GIB }, { 2, 2, 2, 16 * MIB, GIB } },
+	{ "odd slab", 2, 1, 1, 68 * MIB, { .slab_bytes = 68 * KIB }, { 2, 2, 4, 4 * KIB, 68 * KIB } },
+	{ "chunk", 2, 1, 1, 256 * MIB, { .chunk_bytes = 64 * KIB }, { 2, 2, 4, 64 * KIB, 4 * MIB } },
+	{ "large chunk", 2, 1, 1, 256 * MIB, { .chunk_bytes = 64 * MIB }, { 2, 2, 2, 64 * MIB, 128 * MIB } },
 	{ "small chunk", 32, 1, 1, 256 * MIB, { .chunk_bytes = 4 * KIB }, { 16, 16, 8, 4 * KIB, 256 * KIB } },
 	{ "all", 2, 1, 1, 64 * MIB, { 3, 5, 7, 128 * KIB, 2 * MIB }, { 3, 5, 7, 128 * KIB, 2 * MIB } },
 };
@@ -114,9 +114,9 @@ static void check(const struct fm_machine *m, const struct fm_tuning *set)
 	CU_ASSERT_TRUE(t.slab_bytes / t.chunk_bytes >= 1 && t.slab_bytes / t.chunk_bytes <= FM_FLOW_SLOTS_MAX);
 	CU_ASSERT_TRUE(slabs >= 2);
 	/* More connections than always only where each has a slab for either direction. */
-	CU_ASSERT_TRUE(set->tcp_conns || t.tcp_conns == 4 || slabs / 2 >= t.tcp_conns * m->rails);
+	CU_ASSERT_TRUE(set->tcp_conns || t.tcp_conns == 2 || slabs / 2 >= t.tcp_conns * m->rails);
 	CU_ASSERT_TRUE(set->rdma_conns || t.rdma_conns == 2 || slabs / 2 >= t.rdma_conns * m->rails);
-	CU_ASSERT_TRUE(set->tcp_conns || t.tcp_conns == 4 || t.tcp_conns * m->rails * m->peers * CONN <= m->budget_bytes / 8);
+	CU_ASSERT_TRUE(set->tcp_conns || t.tcp_conns == 2 || t.tcp_conns * m->rails * m->peers * CONN <= m->budget_bytes / 8);
 	CU_ASSERT_TRUE(strlen(text) + 1 < FM_TUNING_TEXT_MAX && !strchr(text, '\n'));
 }
 
@@ -150,15 +150,15 @@ static void test_text(void)
 	char text[FM_TUNING_TEXT_MAX];
 
 	choose(&m, &(struct fm_tuning){ 0 }, &t, text);
-	CU_ASSERT_STRING_EQUAL(text, "2 lanes (2 of 32 processors, by affinity); a rail at most 4 TCP connections (the least) and 2 queue pairs "
-				     "(the least); slabs of 16MiB (the most), chunks of 1MiB (the most)");
+	CU_ASSERT_STRING_EQUAL(text, "2 lanes (2 of 32 processors, by affinity); a rail at most 2 TCP connections (the least) and 4 queue pairs "
+				     "(32MiB of slabs); slabs of 8MiB (the most), chunks of 1MiB (the most)");
 	m.cores = (struct fm_cores){ 32, 32, FM_CORES_ALL };
 	choose(&m, &(struct fm_tuning){ .lanes = 1, .chunk_bytes = 64 * KIB }, &t, text);
-	CU_ASSERT_STRING_EQUAL(text, "1 lane (set); a rail at most 4 TCP connections (the least) and 2 queue pairs (the least); slabs of 4MiB "
+	CU_ASSERT_STRING_EQUAL(text, "1 lane (set); a rail at most 2 TCP connections (the least) and 2 queue pairs (the least); slabs of 4MiB "
 				     "(the most), chunks of 64KiB (set)");
 	choose(&m, &(struct fm_tuning){ 0 }, &t, text);
 	CU_ASSERT_STRING_EQUAL(text, "16 lanes (32 processors); a rail at most 16 TCP connections (one a lane) and 8 queue pairs (32MiB of slabs); "
-				     "slabs of 4MiB (the least), chunks of 1MiB (the most)");
+				     "slabs of 4MiB (four chunks), chunks of 1MiB (the most)");
 }
 
 static void test_links(void)

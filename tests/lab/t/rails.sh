@@ -71,7 +71,7 @@ need_module sch_netem
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
-node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; rdma_conns = 2; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected
