@@ -2,8 +2,8 @@
 # pairs.sh - two rates in turn, inside a guest; sourced by the scripts beside it.
 # shellcheck shell=bash
 
-# in_turn NAME COUNT OURS THEIRS: run the two functions alternately, whichever came second first the next time. Each prints a rate; both
-# stand in a line "pair NAME", which bench/run reads.
+# in_turn NAME COUNT OURS THEIRS: run the two functions alternately, whichever came second first the next time. Each
+# prints a rate, or several numbers; both stand in a line "pair NAME", which bench/run reads.
 in_turn() {
 	local name=$1 count=$2 i ours theirs
 
