@@ -3,210 +3,214 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 
-#include "mover/base/budget.h"
 #include "mover/base/err.h"
-#include "mover/base/fault.h"
 #include "mover/lane.h"
 #include "mover/link.h"
 #include "mover/store/store.h"
 #include "mover/xfer.h"
 
-static struct fm_drain_place *place_of(struct fm_drain *d, uint64_t seq)
+static unsigned index_of(const struct fm_xfer *x, uint64_t seq)
 {
-	return &d->place[seq % d->count];
+	return (unsigned)(seq % x->beside.count);
 }
 
-/* At most an eighth of what this user may still have: with many pipes each goes slower, and the last ones begin too. */
-static bool take_memory(struct fm_drain *d, struct fm_share_id who, uint64_t chunk_bytes)
+static struct fm_drain_place *place_of(struct fm_xfer *x, uint64_t seq)
 {
-	d->count = FM_DRAIN_CHUNKS_MAX;
-	while (d->count > 1 && !fm_budget_may_waiting(who, 8 * d->count * chunk_bytes))
-		d->count /= 2;
-	return fm_budget_take_waiting(who, d->count * chunk_bytes, &d->held);
+	return &x->drain.place[index_of(x, seq)];
 }
 
-static void give_up_run(struct fm_task *task)
+void *fm_drain_place(const struct fm_xfer *x, uint64_t seq)
 {
-	struct fm_drain *d = fm_container_of(task, struct fm_drain, give_up);
-	struct fm_file *file = d->x->o.file;
-
-	if (d->is_in_flight && file->ops->cancel)
-		file->ops->cancel(file, &d->lane->io, &d->io);
-	fm_xfer_unref(d->x);
+	return fm_beside_at(x, index_of(x, seq));
 }
 
-int fm_drain_init(struct fm_drain *d, struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
+int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk)
 {
-	uint32_t chunk_bytes = x->o.chunk_bytes;
-
-	if (!take_memory(d, who, chunk_bytes))
-		return fm_err_set(err, -EBUSY, "no memory left for another pipe of yours: run fewer at a time, or raise memory.total");
-	d->memory = FM_FAULT("drain.memory") ? NULL : aligned_alloc(FM_STORE_BLOCK, (size_t)d->count * chunk_bytes);
-	if (!d->memory) {
-		fm_budget_give_waiting((uint64_t)d->count * chunk_bytes, &d->held);
-		return fm_err_sys(err, -ENOMEM, "allocate room for what a stream does not take at once");
-	}
-	d->x = x;
-	d->give_up.run = give_up_run;
-	return 0;
-}
-
-void fm_drain_fini(struct fm_drain *d)
-{
-	if (!d->memory)
-		return;
-	assert(!d->is_in_flight && !d->give_up.is_posted);
-	free(d->memory);
-	fm_budget_give_waiting((uint64_t)d->count * d->x->o.chunk_bytes, &d->held);
-}
-
-void *fm_drain_place(const struct fm_drain *d, uint64_t seq)
-{
-	return d->memory + seq % d->count * d->x->o.chunk_bytes;
-}
-
-int fm_drain_accept(struct fm_drain *d, const struct fm_chunk *chunk)
-{
-	struct fm_drain_place *p = place_of(d, chunk->seq);
+	struct fm_drain *d = &x->drain;
+	struct fm_drain_place *p = place_of(x, chunk->seq);
 
 	if (chunk->seq >= d->to)
 		return -ERANGE;
-	if (d->is_over || chunk->seq < d->x->next_seq || p->state != FM_DRAIN_FREE)
+	if (d->is_over || chunk->seq < x->next_seq)
 		return -EPROTO;
-	*p = (struct fm_drain_place){ .state = FM_DRAIN_COMING, .len = chunk->len, .offset = chunk->offset };
+	if (p->state == FM_DRAIN_COMING && !x->o.file->is_stream)
+		return -EAGAIN;
+	if (p->state != FM_DRAIN_FREE)
+		return -EPROTO;
+	*p = (struct fm_drain_place){
+		.state = FM_DRAIN_COMING, .seq = chunk->seq, .len = chunk->len, .crc = chunk->crc,
+		.offset = chunk->offset
+	};
 	return 0;
 }
 
-/* Whether the chunk that is to be written next is here, and belongs there. */
-static bool has_next(struct fm_drain *d)
+/*
+ * Whether the place is to be written now. Of a stream the chunk that is due must be what belongs
+ * there.
+ */
+static bool is_due(struct fm_xfer *x, const struct fm_drain_place *p)
 {
-	const struct fm_drain_place *p = place_of(d, d->x->next_seq);
-
-	if (p->state != FM_DRAIN_HERE || d->x->is_removed || d->x->err.code)
+	if (p->state != FM_DRAIN_HERE || x->is_removed || x->err.code)
 		return false;
-	if (p->offset == d->x->next_offset)
+	if (!x->o.file->is_stream || p->offset == x->next_offset)
 		return true;
-	fm_xfer_fail(d->x, -EPROTO, "the peer sent byte %llu where byte %llu was due", (unsigned long long)p->offset,
-		     (unsigned long long)d->x->next_offset);
+	fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu where byte %llu was due",
+		     (unsigned long long)p->offset, (unsigned long long)x->next_offset);
 	return false;
 }
 
-bool fm_drain_filled(struct fm_drain *d, uint64_t seq, bool is_there, struct fm_lane *lane)
+/* The chunk with that number is to be written on that lane, if it is due. */
+static struct fm_beside_place *begin(struct fm_xfer *x, uint64_t seq, struct fm_lane *lane)
 {
-	struct fm_drain_place *p = place_of(d, seq);
+	struct fm_drain_place *p = place_of(x, seq);
+
+	if (!is_due(x, p))
+		return NULL;
+	p->state = FM_DRAIN_WRITING;
+	x->beside.place[index_of(x, seq)].lane = lane;
+	return &x->beside.place[index_of(x, seq)];
+}
+
+struct fm_beside_place *fm_drain_filled(struct fm_xfer *x, uint64_t seq, bool is_there,
+					struct fm_lane *lane)
+{
+	struct fm_drain_place *p = place_of(x, seq);
 
 	assert(p->state == FM_DRAIN_COMING);
 	p->state = is_there ? FM_DRAIN_HERE : FM_DRAIN_FREE;
-	if (d->is_writing || !has_next(d))
-		return false;
-	d->is_writing = true;
-	d->lane = lane;
-	return true;
+	return begin(x, x->o.file->is_stream ? x->next_seq : seq, lane);
 }
 
-static void fail_write(struct fm_drain *d, int64_t res)
+static void fail_write(struct fm_xfer *x, const struct fm_drain_place *p, int64_t res)
 {
-	struct fm_file *file = d->x->o.file;
-	int code = res < 0 ? (int)res : -EIO;
-	struct fm_err why = { 0 };
+	char what[32];
 
-	if (code == -ECANCELED)
-		return;
-	if (file->ops->why)
-		file->ops->why(file, &why);
-	if (why.code)
-		fm_xfer_fail(d->x, why.code, "%s", why.text);
-	fm_xfer_fail(d->x, code, "write %u bytes at byte %llu: %s", d->io.len, (unsigned long long)d->x->next_offset, fm_err_name(code));
+	(void)snprintf(what, sizeof(what), "write %u bytes", p->len);	/* fits */
+	fm_xfer_fail_io(x, res < 0 ? (int)res : -EIO, what, p->offset);
 }
 
-static uint64_t could_go(const struct fm_drain *d)
+static uint64_t could_go(const struct fm_xfer *x)
 {
-	uint64_t to = d->x->next_seq + d->count;
+	uint64_t to = x->next_seq + x->beside.count;
 
-	/* By halves, so that the source is not told of each chunk; it always has one, when all that it sent is written. */
-	return to - d->to >= (d->count + 1) / 2 ? to : 0;
+	/*
+	 * By halves, so that the source is not told of each chunk; it always has one, when all that
+	 * it sent is written.
+	 */
+	return to - x->drain.to >= (x->beside.count + 1) / 2 ? to : 0;
 }
 
-static void tell_control(struct fm_drain *d)
+static void tell_control(struct fm_xfer *x)
 {
-	if (!d->x->is_removed && (d->is_over ? fm_drain_is_empty(d) : could_go(d) > 0))
-		fm_loop_post(d->x->o.control, &d->x->notify);
+	if (!x->is_removed && (x->drain.is_over ? fm_drain_is_empty(x) : could_go(x) > 0))
+		fm_loop_post(x->o.control, &x->notify);
 }
 
-static void write_done(struct fm_io *io)
+/* What is written up to the first that is not makes room. */
+static void make_room(struct fm_xfer *x)
 {
-	struct fm_drain *d = fm_container_of(io, struct fm_drain, io);
-	struct fm_xfer *x = d->x;
-	struct fm_link *l = x->link;
-	bool goes_on;
+	struct fm_drain_place *p;
 
-	d->is_in_flight = false;
-	pthread_mutex_lock(&l->lock);
-	if (io->res == (int64_t)io->len) {
-		place_of(d, x->next_seq)->state = FM_DRAIN_FREE;
+	while ((p = place_of(x, x->next_seq))->state == FM_DRAIN_WRITTEN && p->seq == x->next_seq) {
+		p->state = FM_DRAIN_FREE;
 		x->next_seq++;
-		x->next_offset += io->len;
-	} else {
-		fail_write(d, io->res);
+		x->next_offset = p->offset + p->len;
 	}
-	goes_on = d->is_writing = has_next(d);
-	tell_control(d);
-	pthread_mutex_unlock(&l->lock);
-	if (goes_on)	/* else another lane may have begun one by now */
-		fm_drain_start(d);
-	fm_xfer_unref(x);
-	fm_link_unref(l);
 }
 
-void fm_drain_start(struct fm_drain *d)
+static void count_written(struct fm_xfer *x, struct fm_drain_place *p)
 {
-	struct fm_xfer *x = d->x;
-	struct fm_file *file = x->o.file;
+	const struct fm_chunk c = {
+		.seq = p->seq, .offset = p->offset, .len = p->len, .crc = p->crc
+	};
 
-	fm_xfer_ref(x);
-	fm_link_ref(x->link);	/* the session may be gone when a pipe takes something */
-	d->is_in_flight = true;
-	d->io = (struct fm_io){ .done = write_done, .buf = fm_drain_place(d, x->next_seq), .len = d->place[x->next_seq % d->count].len,
-				.offset = FM_IO_STREAM };
-	file->ops->write(file, &d->lane->io, &d->io);
+	p->state = FM_DRAIN_WRITTEN;
+	fm_xfer_note_written(x, &c);
+	make_room(x);
 }
 
-uint64_t fm_drain_open(struct fm_drain *d)
+static void write_ended(struct fm_xfer *x, unsigned place, int64_t res)
 {
-	uint64_t to = could_go(d);
+	struct fm_drain_place *p = &x->drain.place[place];
+	struct fm_beside_place *next = NULL;
+
+	pthread_mutex_lock(&x->link->lock);
+	if (res == (int64_t)p->len) {
+		count_written(x, p);
+	} else {
+		p->state = FM_DRAIN_HERE;
+		fail_write(x, p, res);
+	}
+	if (x->o.file->is_stream)
+		next = begin(x, x->next_seq, x->beside.place[place].lane);
+	tell_control(x);
+	pthread_mutex_unlock(&x->link->lock);
+	if (next)
+		fm_drain_start(next);
+}
+
+int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
+{
+	unsigned most = x->o.file->is_stream ? FM_DRAIN_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
+
+	return fm_beside_init(x, most, who, write_ended, err);
+}
+
+void fm_drain_start(struct fm_beside_place *place)
+{
+	struct fm_xfer *x = place->x;
+	const struct fm_drain_place *p = &x->drain.place[place - x->beside.place];
+	struct fm_io io = { .len = p->len, .offset = p->offset };
+
+	if (x->o.file->is_stream)
+		io.offset = FM_IO_STREAM;
+	else if (x->o.file->tree)
+		io.offset = p->seq;
+	fm_beside_start(place, &io);
+}
+
+uint64_t fm_drain_open(struct fm_xfer *x)
+{
+	uint64_t to = could_go(x);
 
 	if (to > 0)
-		d->to = to;
+		x->drain.to = to;
 	return to;
 }
 
-bool fm_drain_is_empty(const struct fm_drain *d)
+bool fm_drain_is_empty(const struct fm_xfer *x)
 {
-	for (unsigned i = 0; i < d->count; i++)
-		if (d->place[i].state != FM_DRAIN_FREE)
+	for (unsigned i = 0; i < x->beside.count; i++) {
+		const struct fm_drain_place *p = &x->drain.place[i];
+
+		if (p->state != FM_DRAIN_FREE && p->state != FM_DRAIN_WRITTEN)
 			return false;
+	}
 	return true;
 }
 
-int fm_drain_end(struct fm_drain *d)
+/* A number of a pack may be one that does not exist, so these have gaps. */
+int fm_drain_end(struct fm_xfer *x)
 {
 	unsigned here = 0;
 
-	d->is_over = true;
-	while (here < d->count && place_of(d, d->x->next_seq + here)->state == FM_DRAIN_HERE)
+	x->drain.is_over = true;
+	while (here < x->beside.count && place_of(x, x->next_seq + here)->state >= FM_DRAIN_HERE)
 		here++;
-	for (; here < d->count; here++)
-		if (place_of(d, d->x->next_seq + here)->state != FM_DRAIN_FREE)
+	for (; here < x->beside.count; here++) {
+		const struct fm_drain_place *p = place_of(x, x->next_seq + here);
+
+		if (p->state == FM_DRAIN_COMING || (p->state != FM_DRAIN_FREE && !x->o.file->tree))
 			return -EPROTO;
+	}
 	return 0;
 }
 
-void fm_drain_cancel(struct fm_drain *d)
+void fm_drain_cancel(struct fm_xfer *x)
 {
-	if (!d->is_writing)
-		return;
-	fm_xfer_ref(d->x);
-	fm_loop_post(d->lane->io.loop, &d->give_up);
+	for (unsigned i = 0; !x->o.is_source && i < x->beside.count; i++)
+		if (x->drain.place[i].state == FM_DRAIN_WRITING)
+			fm_beside_cancel(&x->beside.place[i]);
 }

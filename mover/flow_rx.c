@@ -2,6 +2,7 @@
 /* flow_rx - the receiving half of a flow: grant slots, check what comes, write it, acknowledge it. See flow.h. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/crc32c.h"
@@ -83,19 +84,11 @@ static void settle(struct fm_rx *r, enum fm_ack_status status)
 
 static void fail_io(struct fm_rx *r, const char *verb)
 {
-	struct fm_file *file = r->x->o.file;
-	int code = r->io.res < 0 ? (int)r->io.res : -EIO;
-	struct fm_err why = { 0 };
+	char what[48];
 
-	if (code == -ECANCELED)
-		return;
-	if (file->ops->why)
-		file->ops->why(file, &why);
+	(void)snprintf(what, sizeof(what), "%s %u bytes", verb, r->chunk.len);	/* fits */
 	lock(r->flow);
-	if (why.code)
-		fm_xfer_fail(r->x, why.code, "%s", why.text);
-	fm_xfer_fail(r->x, code, "%s %u bytes at byte %llu: %s", verb, r->chunk.len, (unsigned long long)r->chunk.offset,
-		     fm_err_name(code));
+	fm_xfer_fail_io(r->x, r->io.res < 0 ? (int)r->io.res : -EIO, what, r->chunk.offset);
 	unlock(r->flow);
 }
 
@@ -197,7 +190,7 @@ static int accept_chunk(struct fm_xfer *x, const struct fm_chunk *c)
 {
 	int ret = fm_xfer_accept(x, c);
 
-	if (ret < 0 && ret != -ECANCELED)
+	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
 		fm_xfer_fail(x, -EPROTO, "the peer sent a chunk that does not belong there (number %llu, byte %llu, %u bytes)",
 			     (unsigned long long)c->seq, (unsigned long long)c->offset, c->len);
 	return ret;
@@ -220,32 +213,38 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 	return ret;
 }
 
+static enum fm_ack_status refusal(int ret)
+{
+	return ret == -EALREADY ? FM_ACK_WRITTEN : ret == -EAGAIN ? FM_ACK_CORRUPT : FM_ACK_DROPPED;
+}
+
 /*
- * For a stream: it is copied at once and its slot is free again, whether or not anybody reads the stream. What is looked at, and
+ * For a sink that may stand still: it is copied at once and its slot is free again, whether or not the sink takes it. What is looked at, and
  * written, is the copy.
  */
-static enum fm_ack_status take_for_stream(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
+static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c, unsigned slot)
 {
-	void *copy = fm_drain_place(&x->drain, c->seq);
-	bool is_as_sent, starts;
+	void *copy = fm_drain_place(x, c->seq);
+	struct fm_beside_place *place;
+	bool is_as_sent;
 	int ret;
 
 	lock(f);
 	ret = accept_chunk(x, c);
 	unlock(f);
 	if (ret < 0)
-		return FM_ACK_DROPPED;
+		return refusal(ret);
 	memcpy(copy, slot_memory(f, slot), c->len);
 	is_as_sent = f->lane->is_unchecked || fm_crc32c(0, copy, c->len) == c->crc;
 	lock(f);
 	if (is_as_sent)
-		fm_xfer_written(x, c, &f->info);
+		(void)fm_xfer_came(x, c, &f->info);	/* a stream's is never there twice, and others were looked for */
 	else
 		x->corrupt_chunks++;
-	starts = fm_drain_filled(&x->drain, c->seq, is_as_sent, f->lane);
+	place = fm_drain_filled(x, c->seq, is_as_sent, f->lane);
 	unlock(f);
-	if (starts)
-		fm_drain_start(&x->drain);
+	if (place)
+		fm_drain_start(place);
 	return is_as_sent ? FM_ACK_WRITTEN : FM_ACK_CORRUPT;
 }
 
@@ -279,9 +278,9 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	x = fm_link_find_sink(f->link, m->xfer);
 	if (!x)
 		return ack(f, m->slot, m->xfer, m->seq, FM_ACK_DROPPED);
-	if (x->o.file->is_stream)
-		status = take_for_stream(f, x, &c, m->slot);
-	if (x->o.file->is_stream || check(f, x, &c, m->slot, &status) < 0) {
+	if (x->beside.count > 0)
+		status = take_beside(f, x, &c, m->slot);
+	if (x->beside.count > 0 || check(f, x, &c, m->slot, &status) < 0) {
 		fm_xfer_unref(x);
 		return ack(f, m->slot, m->xfer, m->seq, status);
 	}

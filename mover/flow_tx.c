@@ -115,7 +115,7 @@ static void send_done(struct fm_send *send, int res)
 	(void)res;	/* not acknowledged is not sent: fm_flow_tx_finish() sees to it */
 	t->is_sending = false;
 	f->tx_queued--;
-	if (!t->x->o.file->is_stream)
+	if (t->x->beside.count == 0)
 		give_slot(t);
 	if (t->is_acked)
 		tx_free(t);
@@ -165,20 +165,8 @@ static void tx_send(struct fm_tx *t)
 
 static void fail_read(struct fm_tx *t, int64_t res)
 {
-	struct fm_file *file = t->x->o.file;
-	struct fm_err why = { 0 };
-
-	if (res < 0 && res != -ECANCELED && file->ops->why)
-		file->ops->why(file, &why);
 	lock(t->flow);
-	if (why.code)
-		fm_xfer_fail(t->x, why.code, "%s", why.text);
-	if (res < 0 && res != -ECANCELED)
-		fm_xfer_fail(t->x, (int)res, "read the source at byte %llu: %s", (unsigned long long)t->chunk.offset,
-			     fm_err_name((int)res));
-	else if (res >= 0)
-		fm_xfer_fail(t->x, -ESTALE, "the source changed while it was read: it ends at byte %llu now",
-			     (unsigned long long)t->chunk.offset + (unsigned long long)res);
+	fm_xfer_fail_read(t->x, &t->chunk, res);
 	unlock(t->flow);
 }
 
@@ -224,12 +212,12 @@ static void tx_filled(struct fm_tx *t)
 	fm_flow_wake(f);
 }
 
-/* A stream's were read beforehand. */
+/* Those of a source that may stand still were read beforehand. */
 static void tx_copy(struct fm_tx *t)
 {
-	memcpy(slot_memory(t->flow, t->slot), t->x->fill.memory, t->chunk.len);
+	memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place), t->chunk.len);
 	lock(t->flow);
-	fm_xfer_emptied(t->x);
+	fm_xfer_emptied(t->x, t->chunk.place);
 	unlock(t->flow);
 	t->is_acked = false;
 	tx_filled(t);
@@ -360,8 +348,8 @@ static void claim(struct fm_flow *f, uint64_t now_ns)
 		t->chunk = chunk;
 		take_slot(t);
 		f->tx_lease.used_ns = now_ns;
-		f->is_source_instant = x->o.file->is_instant;
-		if (x->o.file->is_stream)
+		f->is_source_instant = x->o.file->is_instant && x->beside.count == 0;
+		if (x->beside.count > 0)
 			tx_copy(t);
 		else
 			tx_read(t);
@@ -475,13 +463,18 @@ static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
-/* Streams are read without a slot. */
-static void fill_streams(struct fm_flow *f)
+/* What may stand still is read without a slot. */
+static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 {
-	struct fm_fill *fill;
+	const struct fm_claim claim = { .who = f, .kind = f->kind, .now_ns = now_ns };
+	struct fm_beside_place *place;
+	uint64_t again_ns;
 
-	while ((fill = fm_link_fill(f->link, f, f->kind, f->lane)))
-		fm_fill_start(fill);
+	while ((place = fm_link_fill(f->link, &claim, f->lane, &again_ns))) {
+		fm_fill_start(place);
+		fm_xfer_unref(place->x);
+	}
+	fm_lane_wake_at(f->lane, again_ns);
 }
 
 void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
@@ -493,7 +486,7 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 		read_waiting(f);
 	if (f->is_closing)
 		return;
-	fill_streams(f);
+	fill_beside(f, now_ns);
 	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
 		if (f->grant_generation == 0 && !f->is_want_sent) {
 			f->is_want_sent = true;
@@ -570,7 +563,7 @@ static void tx_again(struct fm_tx *t)
 	unlock(f);
 	if (is_hopeless) {
 		tx_drop(t);
-	} else if (t->x->o.file->is_stream) {
+	} else if (t->x->beside.count > 0) {
 		tx_send(t);
 	} else {
 		fm_list_append(&f->tx_waiting, &t->wait_at);

@@ -16,6 +16,7 @@
 #include "mover/base/log.h"
 #include "mover/base/plain.h"
 #include "mover/store/held_file.h"
+#include "mover/store/may_stand.h"
 #include "mover/store/tree_file.h"
 
 #define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
@@ -389,7 +390,7 @@ static void xfer_progressed(struct fm_task *task)
 		fm_job_end(j, err.code, "%s", err.text);
 	else if (j->is_source)
 		fm_job_source_progressed(j);
-	else if (j->file->is_stream)
+	else if (fm_job_is_beside(j))
 		fm_job_sink_progressed(j);
 }
 
@@ -411,16 +412,27 @@ static void xfer_drained(struct fm_task *task)
 	}
 }
 
+bool fm_job_is_beside(const struct fm_job *j)
+{
+	return fm_file_may_stand(j->file);
+}
+
+void fm_job_limit_chunk(struct fm_job *j)
+{
+	if (fm_job_is_beside(j) && j->chunk > FM_JOB_BESIDE_CHUNK_MAX)
+		j->chunk = FM_JOB_BESIDE_CHUNK_MAX;
+}
+
 /*
- * Whose end may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each tree. A pipe is
- * none of these, or two ends of a pipeline could wait for each other: one from which we read has a slot only when its bytes are there
- * (fill.h), and one into which a peer's get goes has a window (drain.h).
+ * Whose disk may stand still: that of a caller, all of whose transfers count as one; a peer's get may go to one; and each tree of a store.
+ * An end that stands still by somebody's will is none of these, nor a pipe, or two ends of a pipeline could wait for each other: one from
+ * which we read has a slot only when its bytes are there (fill.h), and one into which a peer's get goes has a window (drain.h).
  */
 static uint64_t share_of(const struct fm_job *j)
 {
 	const uint64_t is_users = UINT64_C(1) << 63, is_peers = UINT64_C(1) << 62;
 
-	if (j->file->is_stream || j->is_ordered)
+	if (fm_job_is_beside(j) || j->is_windowed)
 		return 0;
 	if (!(j->parent ? j->parent : j)->is_ours)
 		return is_users | is_peers | j->who.uid;
@@ -437,6 +449,7 @@ int fm_job_make_xfer(struct fm_job *j)
 				  .size = j->is_source || !j->is_ours ? j->attr.size : FM_SIZE_UNKNOWN,
 				  .chunk_bytes = j->chunk,
 				  .is_ordered = j->is_ordered,
+				  .is_windowed = j->is_windowed,
 				  .window = j->window,
 				  .is_read_back = !j->is_source && j->is_readback && j->file->ops->read,
 				  .is_logged = !j->is_source && j->file->ops->log && !j->file->tree,
@@ -457,6 +470,7 @@ int fm_job_make_xfer(struct fm_job *j)
 	ret = fm_xfer_new(&o, &j->x, &err);
 	if (ret < 0) {
 		j->x = NULL;
+		j->result.err.is_full = err.is_full;
 		fm_job_end(j, ret, "%s", err.text);
 		return ret;
 	}

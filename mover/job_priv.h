@@ -15,15 +15,15 @@
 #define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */
 #define FM_JOB_LOG_NS FM_NS_PER_S	/* the journal is at most this far behind, and a sync */
 #define FM_JOB_CORRUPT_NOTE "not what was put there: its source is corrupt, which was accepted"
-/* One of each stream is held while its pipe is waited for (fill.h), some of each that is received (drain.h). */
-#define FM_JOB_STREAM_CHUNK_MAX (256u << 10)
+/* Some of each transfer are held while a file that may stand still is waited for (beside.h). */
+#define FM_JOB_BESIDE_CHUNK_MAX (256u << 10)
 #define FM_JOB_SUBS_KEPT_MAX 256	/* large files of one tree, those included that are over and whose file is being closed */
 
 enum fm_job_state {
 	FM_JOB_WAIT,		/* for the session, or for a connection of the kind wanted */
 	FM_JOB_OPENING,		/* the far end opens its file, or a worker ours */
 	FM_JOB_COPYING,
-	FM_JOB_EMPTYING,	/* sink that is a stream: all is here, and it has not taken all yet */
+	FM_JOB_EMPTYING,	/* sink that may stand still: all is here, and it has not taken all yet */
 	FM_JOB_CHECKING,	/* source: is it still what it was? */
 	FM_JOB_FINISHING,	/* source: FINISH is out */
 	FM_JOB_PREPARED,	/* held: all is there but the name; COMMIT is awaited (sink), the caller's word (source) */
@@ -64,8 +64,9 @@ struct fm_job {
 	bool is_corrupt;		/* source: what was read is not what was kept, which was accepted */
 	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
 	bool is_held;
-	bool is_ordered;		/* the sink is a stream ... */
-	uint64_t window;		/* ... source: its chunks numbered below may be sent */
+	bool is_ordered;		/* the sink is a stream */
+	bool is_windowed;		/* source: the sink may stand still ... */
+	uint64_t window;		/* ... and its chunks numbered below may be sent */
 	uint64_t rate_bytes;
 	unsigned weight;
 	uint32_t chunk;
@@ -162,6 +163,9 @@ void fm_job_submit(struct fm_job *j, struct fm_work *work);
 /* As fm_job_end(), and whether it stays is said. */
 void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text);
 int fm_job_make_xfer(struct fm_job *j);
+/* Its chunks go through memory beside the slots (beside.h): they are small then. */
+bool fm_job_is_beside(const struct fm_job *j);
+void fm_job_limit_chunk(struct fm_job *j);
 /* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no memory. */
 struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent);
 /* It has ended: as soon as nobody uses the file, close it; then free the job. */
@@ -235,7 +239,7 @@ void fm_job_sink_created(struct fm_work *work);
 void fm_job_sink_logged(struct fm_job *j);
 void fm_job_sink_start(struct fm_job *j);	/* get: send GET */
 void fm_job_sink_drained(struct fm_job *j);
-void fm_job_sink_progressed(struct fm_job *j);	/* a stream took something */
+void fm_job_sink_progressed(struct fm_job *j);	/* what may stand still took something */
 /* It is published and all is told but that: DONE. */
 void fm_job_sink_told(struct fm_job *j);
 void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns);

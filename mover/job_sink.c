@@ -18,6 +18,13 @@ static void wake_wanting(struct fm_session *s)
 		fm_session_wake(s, UINT_MAX, UINT64_MAX);
 }
 
+/* What may stand still says how much may come. */
+static void begin_window(struct fm_job *j)
+{
+	if (fm_job_is_beside(j) && j->x && j->state != FM_JOB_ENDED)
+		fm_job_sink_progressed(j);
+}
+
 void fm_job_sink_start(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_GET };
@@ -25,13 +32,12 @@ void fm_job_sink_start(struct fm_job *j)
 
 	/* It must be there before the first chunk, which may overtake FOUND. A tree's packs wait for READY. */
 	j->is_durable = j->durability != FM_DURABILITY_MEMORY;
-	if (j->is_ordered && j->chunk > FM_JOB_STREAM_CHUNK_MAX)
-		j->chunk = FM_JOB_STREAM_CHUNK_MAX;
+	fm_job_limit_chunk(j);
 	if (!j->is_tree && fm_job_make_xfer(j) < 0)
 		return;
 	g->flags = (uint16_t)((j->file->has_partial && !j->engine->o.is_unchecked ? FM_WIRE_GET_RESUME : 0) |
 			      (j->accepts_corrupt ? FM_WIRE_GET_ACCEPT_CORRUPT : 0) |
-			      (j->is_ordered ? FM_WIRE_GET_ORDERED : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
+			      (j->is_ordered ? FM_WIRE_GET_ORDERED : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) | (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
 	for (; j->excludes && j->excludes[g->count]; g->count++)
 		g->exclude[g->count] = fm_wire_str(j->excludes[g->count]);
@@ -47,8 +53,7 @@ void fm_job_sink_start(struct fm_job *j)
 	j->is_far_end_told = false;
 	wake_wanting(j->session);
 	fm_session_send(j->session, &m);
-	if (j->is_ordered && j->state != FM_JOB_ENDED)
-		fm_job_sink_progressed(j);
+	begin_window(j);
 }
 
 /* ---- what is there from an earlier try ---- */
@@ -74,19 +79,26 @@ static void add_note(char *note, size_t cap, const char *more)
 		(void)snprintf(note + len, cap - len, "%s%s", len > 0 ? "; " : "", more);
 }
 
+/* A get says it in GET. */
+static bool says_window_in_ready(const struct fm_job *j)
+{
+	return fm_job_is_beside(j) && (j->parent || !j->is_ours);
+}
+
 /* READY, to whoever waits for it. */
 static void send_ready(struct fm_job *j)
 {
 	uint8_t have[FM_WIRE_RANGES_MAX * FM_WIRE_RANGE_LEN];
 	struct fm_wire_msg m = { .type = FM_WIRE_READY };
 	const struct fm_ranges *ranges = &j->have.ranges;
-	bool is_blind = j->is_readback && !j->file->ops->read;
+	bool is_blind = j->is_readback && (!j->file->ops->read || fm_job_is_beside(j));
 	char note[FM_WIRE_TEXT_MAX] = "";
 
 	assert(ranges->count <= FM_WIRE_RANGES_MAX);	/* fm_xfer_set_have() saw to that */
 	for (unsigned i = 0; i < ranges->count; i++)
 		fm_wire_set_range(have, i, (struct fm_wire_range){ ranges->at[i].offset, ranges->at[i].len });
-	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) | fm_job_tree_ready_flags(j));
+	m.ready.flags = (uint16_t)((j->is_durable ? FM_WIRE_READY_DURABLE : 0) | fm_job_tree_ready_flags(j) |
+				   (says_window_in_ready(j) ? FM_WIRE_READY_WINDOW : 0));
 	m.ready.xfer = j->id;
 	m.ready.chunk = j->chunk;
 	m.ready.have_crc = j->have.crc;
@@ -121,6 +133,7 @@ static void tree_begun(struct fm_job *j)
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
 	send_ready(j);
+	begin_window(j);
 	wake_wanting(s);
 }
 
@@ -214,12 +227,14 @@ void fm_job_sink_created(struct fm_work *work)
 		return;
 	if (j->is_tree)
 		fm_job_tree_listen(j);
+	fm_job_limit_chunk(j);
 	if (fm_job_make_xfer(j) < 0)
 		return;
 	j->has_begun = j->create.is_resumable || j->is_tree;
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
 	send_ready(j);
+	begin_window(j);
 	wake_wanting(s);
 	fm_job_reread_kept(j);
 }
@@ -286,18 +301,20 @@ static int check_whole(struct fm_job *j, const struct fm_wire_finish *m)
 		return -EPROTO;
 	if (x->chunks != m->chunks || x->data_bytes != m->data_bytes)
 		return -EPROTO;
-	if (j->is_ordered && (m->size != m->data_bytes || fm_drain_end(&x->drain) < 0))
+	if (j->is_ordered && m->size != m->data_bytes)
+		return -EPROTO;
+	if (x->beside.count > 0 && fm_drain_end(x) < 0)
 		return -EPROTO;
 	return !j->engine->o.is_unchecked && crc != m->crc ? -EBADMSG : 0;
 }
 
-/* Whether a stream took all that came. */
+/* Whether what may stand still took all that came. */
 static bool is_empty(struct fm_job *j)
 {
 	bool is;
 
 	pthread_mutex_lock(&j->session->link->lock);
-	is = fm_drain_is_empty(&j->x->drain);
+	is = fm_drain_is_empty(j->x);
 	pthread_mutex_unlock(&j->session->link->lock);
 	return is;
 }
@@ -315,7 +332,7 @@ static void open_window(struct fm_job *j)
 
 	m.window.xfer = j->id;
 	pthread_mutex_lock(&j->session->link->lock);
-	m.window.to = fm_drain_open(&j->x->drain);
+	m.window.to = fm_drain_open(j->x);
 	pthread_mutex_unlock(&j->session->link->lock);
 	if (m.window.to > 0)
 		fm_session_send(j->session, &m);

@@ -74,8 +74,7 @@ void fm_job_source_copy(struct fm_job *j)
 	j->deadline_ns = 0;
 	if (fm_job_kinds(j) == 1u << FM_KIND_TCP && j->chunk > TCP_CHUNK_MAX)
 		j->chunk = TCP_CHUNK_MAX;
-	if (j->file->is_stream && j->chunk > FM_JOB_STREAM_CHUNK_MAX)
-		j->chunk = FM_JOB_STREAM_CHUNK_MAX;
+	fm_job_limit_chunk(j);
 	if (fm_job_make_xfer(j) < 0)
 		return;
 	fm_session_wake(j->session, j->x->o.kinds, CHUNKS_OF(j->attr.size, j->chunk));
@@ -107,7 +106,7 @@ static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 		return false;
 	if (m->count > 0 && (j->file->is_stream || j->is_tree))
 		return false;
-	return j->is_tree || !(m->flags & ~FM_WIRE_READY_DURABLE);
+	return j->is_tree || !(m->flags & ~(FM_WIRE_READY_DURABLE | FM_WIRE_READY_WINDOW));
 }
 
 void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m)
@@ -125,6 +124,7 @@ void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m)
 		return;
 	}
 	j->is_durable = m->flags & FM_WIRE_READY_DURABLE;
+	j->is_windowed |= (m->flags & FM_WIRE_READY_WINDOW) != 0;
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	fm_job_set_note(j, m->note.at, m->note.len);
 	if (j->is_tree)
@@ -200,6 +200,7 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 	j->chunk = m->chunk < j->chunk ? m->chunk : j->chunk;
 	j->rate_bytes = m->rate_bytes;
 	j->is_ordered = m->flags & FM_WIRE_GET_ORDERED;
+	j->is_windowed = m->flags & (FM_WIRE_GET_ORDERED | FM_WIRE_GET_WINDOW);
 	j->accepts_corrupt = m->flags & FM_WIRE_GET_ACCEPT_CORRUPT;
 	j->awaits_ready = m->flags & (FM_WIRE_GET_RESUME | FM_WIRE_GET_TREE);
 	if (!(m->flags & FM_WIRE_GET_RDMA))
@@ -217,7 +218,7 @@ void fm_job_window(struct fm_session *s, const struct fm_wire_window *m)
 
 	if (!j)
 		return;		/* it crossed our ABORT */
-	if (!j->is_source || !j->is_ordered || m->to <= j->window) {
+	if (!j->is_source || !j->is_windowed || m->to <= j->window) {
 		fm_session_protocol_error(s, "WINDOW out of turn");
 		return;
 	}

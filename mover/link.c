@@ -107,8 +107,8 @@ bool fm_link_remove(struct fm_link *l, struct fm_xfer *x)
 	fm_list_del(&x->source_at);
 	if (!x->o.is_source)
 		l->sinks--;
-	fm_fill_cancel(&x->fill);
-	fm_drain_cancel(&x->drain);
+	fm_fill_cancel(x);
+	fm_drain_cancel(x);
 	if (!is_needed(l, use))
 		fm_slabs_unwant(l->slabs, use, &l->slab_use[use]);
 	atomic_fetch_add(&l->stops, 1);
@@ -241,23 +241,40 @@ struct fm_xfer *fm_link_claim(struct fm_link *l, const struct fm_claim *claim, s
 	return found;
 }
 
-struct fm_fill *fm_link_fill(struct fm_link *l, const void *who, unsigned kind, struct fm_lane *lane)
+/* As claim_any(), of those that are read beforehand. */
+static bool fill_any(struct fm_link *l, const struct fm_claim *claim, uint64_t *again_ns, struct fm_beside_place **found)
 {
-	struct fm_fill *fill = NULL;
+	uint64_t offset;
+	unsigned place;
 
-	pthread_mutex_lock(&l->lock);
 	fm_list_each(at, next, &l->sources) {
 		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
 
-		if (!fm_xfer_fill(x, who, kind))
-			continue;
-		fm_xfer_ref(x);
-		fill = &x->fill;
-		fill->lane = lane;
-		break;
+		if (fm_xfer_fill(x, claim, &place, again_ns)) {
+			fm_xfer_ref(x);
+			*found = &x->beside.place[place];
+			return false;
+		}
+		if (x->beside.count > 0 && fm_xfer_must_look(x, &offset)) {
+			look_for_data(l, x, offset);
+			return true;
+		}
 	}
+	return false;
+}
+
+struct fm_beside_place *fm_link_fill(struct fm_link *l, const struct fm_claim *claim, struct fm_lane *lane, uint64_t *again_ns)
+{
+	struct fm_beside_place *found = NULL;
+
+	*again_ns = FM_NEVER;
+	pthread_mutex_lock(&l->lock);
+	while (fill_any(l, claim, again_ns, &found))
+		;	/* what was found is read by this lane, or by another that came first */
+	if (found)
+		found->lane = lane;
 	pthread_mutex_unlock(&l->lock);
-	return fill;
+	return found;
 }
 
 bool fm_link_has_work(struct fm_link *l, const void *who, unsigned kind)

@@ -17,10 +17,10 @@
 #include "mover/slab.h"
 #include "mover/transport/transport.h"
 
+struct fm_beside_place;
 struct fm_chunk;
 struct fm_claim;
 struct fm_err;
-struct fm_fill;
 struct fm_lane;
 struct fm_loop;
 struct fm_rate;
@@ -73,8 +73,11 @@ struct fm_xfer *fm_link_find_sink(struct fm_link *link, uint64_t id);
  */
 struct fm_xfer *fm_link_claim(struct fm_link *link, const struct fm_claim *claim, struct fm_chunk *out, uint64_t *again_ns);
 
-/* Lane. A stream whose next chunk is to be read on it for connection `who`: fm_fill_start() does it. NULL: none. With a reference. */
-struct fm_fill *fm_link_fill(struct fm_link *link, const void *who, unsigned kind, struct fm_lane *lane);
+/*
+ * Lane. Where the next chunk of a source that may stand still is to be read on it, for that connection: fm_fill_start() does it. Its transfer
+ * comes with a reference. NULL: none; *again_ns as above.
+ */
+struct fm_beside_place *fm_link_fill(struct fm_link *link, const struct fm_claim *claim, struct fm_lane *lane, uint64_t *again_ns);
 
 /* Lane. So many bytes of a chunk that was claimed are not sent: they do not count against the node's limit. */
 void fm_link_untake(struct fm_link *link, uint64_t bytes);

@@ -14,6 +14,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/link.h"
+#include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
@@ -75,12 +76,12 @@ static void seen_free(struct fm_xfer *x)
 		free(x->seen);
 }
 
-/* What waits for a stream. */
-static int stream_new(struct fm_xfer *x, struct fm_err *err)
+/* What waits for a file that may stand still. */
+static int beside_new(struct fm_xfer *x, struct fm_err *err)
 {
-	if (!x->o.file || !x->o.file->is_stream)
+	if (!x->o.file || !fm_file_may_stand(x->o.file))
 		return 0;
-	return x->o.is_source ? fm_fill_init(&x->fill, x, x->o.who, err) : fm_drain_init(&x->drain, x, x->o.who, err);
+	return x->o.is_source ? fm_fill_init(x, x->o.who, err) : fm_drain_init(x, x->o.who, err);
 }
 
 int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm_err *err)
@@ -108,7 +109,7 @@ int fm_xfer_new(const struct fm_xfer_opts *opts, struct fm_xfer **out, struct fm
 		fm_budget_free(x);
 		return -ENOMEM;
 	}
-	ret = stream_new(x, err);
+	ret = beside_new(x, err);
 	if (ret < 0) {
 		seen_free(x);
 		fm_budget_free(x->log);
@@ -156,8 +157,7 @@ void fm_xfer_free(struct fm_xfer *x)
 	fm_ranges_free(&x->damaged);
 	fm_ranges_free(&x->wanted);
 	seen_free(x);
-	fm_fill_fini(&x->fill);
-	fm_drain_fini(&x->drain);
+	fm_beside_fini(x);
 	fm_budget_free(x->log);
 	fm_budget_free(x);
 }
@@ -170,9 +170,17 @@ void fm_xfer_abandon(struct fm_xfer *x)
 	fm_xfer_free(x);
 }
 
+static int place_in(const struct fm_xfer *x, enum fm_fill_state state);
+
+/* Whether a chunk is read, or was and is not handed out yet. */
+static bool is_filling(const struct fm_xfer *x)
+{
+	return place_in(x, FM_FILL_READING) >= 0 || place_in(x, FM_FILL_FULL) >= 0;
+}
+
 bool fm_xfer_is_sent(const struct fm_xfer *x)
 {
-	return x->is_at_end && x->under_way == 0 && !x->again && !x->later && !x->is_rereading && x->wanted.count == 0 && !x->err.code;
+	return x->is_at_end && !is_filling(x) && x->under_way == 0 && !x->again && !x->later && !x->is_rereading && x->wanted.count == 0 && !x->err.code;
 }
 
 static void notify_if_sent(struct fm_xfer *x)
@@ -326,23 +334,14 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 {
 	uint64_t grid_end;
 
-	if (x->o.file->is_stream) {
-		if (x->fill.state != FM_FILL_FULL)
-			return false;
-		x->fill.state = FM_FILL_TAKEN;
-		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->fill.len };
-		x->next_offset += out->len;
-		x->is_at_end = out->len < x->o.chunk_bytes;
-		return true;
-	}
+	if (x->is_at_end)
+		return false;
 	if (x->o.file->tree) {
-		if (x->is_at_end)
-			return false;
 		*out = (struct fm_chunk){ .seq = x->next_seq++, .offset = x->next_offset, .len = x->o.chunk_bytes };
 		x->next_offset += x->o.chunk_bytes;
 		return true;
 	}
-	if (x->is_at_end || !seek_data(x))
+	if (!seek_data(x))
 		return false;
 	grid_end = (x->next_offset / x->o.chunk_bytes + 1) * x->o.chunk_bytes;
 	if (grid_end > x->run_to)
@@ -385,20 +384,31 @@ static void bind_to(struct fm_xfer *x, const void *who, unsigned kind)
 	x->bound_kind = kind;
 }
 
-/* A stream at the far end has memory for so many only. */
+/* A sink that may stand still has memory for so many only. */
 static bool is_in_window(const struct fm_xfer *x)
 {
-	return !x->o.is_ordered || x->next_seq < x->o.window;
+	return !x->o.is_windowed || x->next_seq < x->o.window;
+}
+
+/* The place in that state whose chunk comes first; -1: none is. */
+static int place_in(const struct fm_xfer *x, enum fm_fill_state state)
+{
+	int found = -1;
+
+	for (unsigned i = 0; x->o.is_source && i < x->beside.count; i++)
+		if (x->fill[i].state == state && (found < 0 || x->filling[i].seq < x->filling[found].seq))
+			found = (int)i;
+	return found;
 }
 
 /* Whether there is a next chunk, of packs: whether there may be. */
 static bool has_next(const struct fm_xfer *x)
 {
-	if (!is_in_window(x))
-		return false;
-	if (x->o.file->is_stream)
-		return x->fill.state == FM_FILL_FULL;
-	return !x->is_starved && (x->later || !x->is_at_end);
+	if (x->beside.count > 0)
+		return place_in(x, FM_FILL_FULL) >= 0 && (!x->o.file->is_stream || is_in_window(x));
+	if (x->again || (is_in_window(x) && x->wanted.count > 0))
+		return true;
+	return !x->is_starved && (x->later || (is_in_window(x) && !x->is_at_end));
 }
 
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
@@ -407,7 +417,7 @@ bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind)
 		return false;
 	if (!may_bind(x, who))
 		return false;
-	return x->again || x->wanted.count > 0 || has_next(x);
+	return has_next(x);
 }
 
 /*
@@ -419,7 +429,7 @@ static bool has_its_share(const struct fm_xfer *x, const struct fm_claim *c)
 	unsigned conns = atomic_load_explicit(&x->link->flows[c->kind], memory_order_relaxed);
 	uint64_t left, share;
 
-	if (x->o.size == FM_SIZE_UNKNOWN || conns < 2)
+	if (x->o.size == FM_SIZE_UNKNOWN || conns < 2 || !c->held)
 		return false;
 	left = (x->o.size - x->next_offset) / x->o.chunk_bytes + 1;
 	share = left / (2 * conns);
@@ -460,9 +470,45 @@ static bool push(struct fm_again **to, const struct fm_chunk *chunk)
 /* A pack that was lost was made before, so it can be made again, whatever others wait for. */
 static bool take_chunk(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out)
 {
-	if (pop(&x->again, out) || next_wanted(x, out))
+	if (pop(&x->again, out) || (is_in_window(x) && next_wanted(x, out)))
 		return true;
-	return !x->is_starved && is_in_window(x) && !has_its_share(x, c) && (pop(&x->later, out) || next_chunk(x, out));
+	if (x->is_starved || has_its_share(x, c))
+		return false;
+	return pop(&x->later, out) || (is_in_window(x) && next_chunk(x, out));
+}
+
+/* The next one, as it is to be read. */
+static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
+{
+	if (!take_chunk(x, c, out)) {
+		if (x->is_looking && c->now_ns + LOOK_AGAIN_NS < *again_ns)
+			*again_ns = c->now_ns + LOOK_AGAIN_NS;
+		return false;
+	}
+	if (x->o.file->tree) {
+		out->len = x->o.chunk_bytes;	/* one that is made again may come out longer */
+		out->fed = x->fed;
+	}
+	return true;
+}
+
+/* One that was read beforehand. A stream's gets its number now. */
+static bool take_filled(struct fm_xfer *x, struct fm_chunk *out)
+{
+	int place = place_in(x, FM_FILL_FULL);
+
+	if (place < 0 || (x->o.file->is_stream && !is_in_window(x)))
+		return false;
+	x->fill[place].state = FM_FILL_TAKEN;
+	*out = x->filling[place];
+	out->place = (unsigned)place;
+	if (x->o.file->is_stream) {
+		out->seq = x->next_seq++;
+		out->offset = x->next_offset;
+		x->next_offset += out->len;
+		x->is_at_end = out->len < x->o.chunk_bytes;
+	}
+	return true;
 }
 
 bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk *out, uint64_t *again_ns)
@@ -480,55 +526,76 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 			*again_ns = when;
 		return false;
 	}
-	if (!take_chunk(x, c, out)) {
-		if (x->is_looking && c->now_ns + LOOK_AGAIN_NS < *again_ns)
-			*again_ns = c->now_ns + LOOK_AGAIN_NS;
+	if (x->beside.count > 0 ? !take_filled(x, out) : !next_to_read(x, c, out, again_ns))
 		return false;
-	}
-	if (x->o.file->tree) {
-		out->len = x->o.chunk_bytes;	/* one that is made again may come out longer */
-		out->fed = x->fed;
-	}
 	bind_to(x, c->who, c->kind);
 	fm_rate_take(rate_of(x), out->len, c->now_ns);
 	x->under_way++;
 	return true;
 }
 
-bool fm_xfer_fill(struct fm_xfer *x, const void *who, unsigned kind)
+bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, uint64_t *again_ns)
 {
-	if (!x->o.file->is_stream || x->fill.state != FM_FILL_EMPTY || x->is_at_end || x->err.code)
+	int at = place_in(x, FM_FILL_EMPTY);
+
+	if (at < 0 || x->err.code)
 		return false;
 	/* It is not bound by that: the first connection that has room for the chunk gets it. */
-	if (!(x->o.kinds & 1u << kind) || !may_bind(x, who))
+	if (!(x->o.kinds & 1u << c->kind) || !may_bind(x, c->who))
 		return false;
-	x->fill.state = FM_FILL_READING;
-	x->fill.who = who;
-	x->fill.kind = kind;
+	x->filling[at] = (struct fm_chunk){ .seq = 0 };
+	if (x->o.file->is_stream ? x->is_at_end : !next_to_read(x, c, &x->filling[at], again_ns))
+		return false;
+	x->fill[at] = (struct fm_fill){ .state = FM_FILL_READING, .who = c->who, .kind = c->kind };
+	*place = (unsigned)at;
 	return true;
 }
 
-void fm_xfer_filled(struct fm_xfer *x, int64_t res)
+/* Whether there is something to send. */
+static bool take_stream(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	assert(x->fill.state == FM_FILL_READING && res <= (int64_t)x->o.chunk_bytes);
-	x->fill.state = FM_FILL_EMPTY;
-	if (x->is_removed || x->err.code)
-		return;
-	if (res > 0) {
-		x->fill.state = FM_FILL_FULL;
-		x->fill.len = (uint32_t)res;
-	} else if (res == 0) {
+	chunk->len = res > 0 ? (uint32_t)res : 0;
+	if (res == 0) {
 		x->is_at_end = true;
 		notify_if_sent(x);
-	} else {
-		fm_xfer_fail(x, (int)res, "read the source at byte %llu: %s", (unsigned long long)x->next_offset, fm_err_name((int)res));
+	} else if (res < 0) {
+		fm_xfer_fail_io(x, (int)res, "read the source", x->next_offset);
 	}
+	return res > 0;
 }
 
-void fm_xfer_emptied(struct fm_xfer *x)
+static bool take_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	assert(x->fill.state == FM_FILL_TAKEN);
-	x->fill.state = FM_FILL_EMPTY;
+	if (x->o.file->is_stream)
+		return take_stream(x, chunk, res);
+	if (x->o.file->tree && (res >= 0 || res == -EAGAIN))
+		return fm_xfer_pack_read(x, chunk, res);
+	if (res < (int64_t)chunk->len)
+		fm_xfer_fail_read(x, chunk, res);
+	return res >= (int64_t)chunk->len;
+}
+
+void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res)
+{
+	assert(x->fill[place].state == FM_FILL_READING);
+	x->fill[place].state = FM_FILL_EMPTY;
+	if (!x->is_removed && !x->err.code && take_read(x, &x->filling[place], res))
+		x->fill[place].state = FM_FILL_FULL;
+}
+
+void fm_xfer_emptied(struct fm_xfer *x, unsigned place)
+{
+	assert(x->fill[place].state == FM_FILL_TAKEN);
+	x->fill[place].state = FM_FILL_EMPTY;
+}
+
+void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res)
+{
+	if (res < 0)
+		fm_xfer_fail_io(x, (int)res, "read the source", chunk->offset);
+	else
+		fm_xfer_fail(x, -ESTALE, "the source changed while it was read: it ends at byte %llu now",
+			     (unsigned long long)chunk->offset + (unsigned long long)res);
 }
 
 void fm_xfer_feed(struct fm_xfer *x)
@@ -539,14 +606,14 @@ void fm_xfer_feed(struct fm_xfer *x)
 
 bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	if (chunk->corrupt_count == 0)	/* else it is made once more for one claim */
+	if (x->beside.count == 0 && chunk->corrupt_count == 0)	/* else it was not claimed yet, or is made once more for one claim */
 		fm_rate_give(rate_of(x), x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 	if (res > 0) {
 		chunk->len = (uint32_t)res;
 		fm_xfer_feed(x);	/* what did not fit it is there for another */
 		return true;
 	}
-	x->under_way--;
+	x->under_way -= x->beside.count == 0;	/* else it is not yet */
 	if (res == 0) {
 		x->is_at_end = true;
 		fm_xfer_feed(x);	/* numbers that wait to be asked for again do not exist either */
@@ -632,6 +699,8 @@ static int accept_end(struct fm_xfer *x, const struct fm_chunk *c)
 
 int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 {
+	int ret = 0;
+
 	assert(!x->o.is_source);
 	if (x->err.code)
 		return -ECANCELED;
@@ -640,10 +709,12 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
 		return -ERANGE;
 	if (!x->o.file->is_stream)
-		return c->offset % FM_XFER_BLOCK ? -ERANGE : accept_end(x, c);
-	if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
-		return -ERANGE;
-	return fm_drain_accept(&x->drain, c);
+		ret = c->offset % FM_XFER_BLOCK ? -ERANGE : accept_end(x, c);
+	else if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
+		ret = -ERANGE;
+	if (ret < 0 || x->beside.count == 0)
+		return ret;
+	return !x->o.file->is_stream && is_seen(x, c->seq) ? -EALREADY : fm_drain_accept(x, c);
 }
 
 /*
@@ -681,26 +752,37 @@ static bool is_beyond_end(const struct fm_xfer *x, const struct fm_chunk *c)
 	return end > x->o.size || (!x->o.file->is_stream && is_cut(x, c) && end != x->o.size);
 }
 
-void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
+bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
 {
 	if (is_beyond_end(x, chunk)) {
 		fm_xfer_fail(x, -EPROTO, "the peer sent byte %llu of a file of %llu bytes",
 			     (unsigned long long)(chunk->offset + chunk->len - 1), (unsigned long long)x->o.size);
-		return;
+		return false;
 	}
 	if (is_seen(x, chunk->seq)) {
 		x->resent_bytes += chunk->len;
-		return;
+		return false;
 	}
 	if (!seen_grow(x, chunk->seq)) {
 		fm_xfer_fail(x, -ENOMEM, "no memory to remember which chunks came");
-		return;
+		return false;
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);
 	count(x, chunk, by);
+	return true;
+}
+
+void fm_xfer_note_written(struct fm_xfer *x, const struct fm_chunk *chunk)
+{
 	/* Of what was there the journal says already that it is, and will again be right. */
 	if (x->log && !fm_ranges_overlap(&x->damaged, chunk->offset, chunk->len))
 		log_written(x, chunk);
+}
+
+void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by)
+{
+	if (fm_xfer_came(x, chunk, by))
+		fm_xfer_note_written(x, chunk);
 }
 
 size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out)
@@ -736,6 +818,41 @@ void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
 	va_end(ap);
 	if (!x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);
+}
+
+/* A socket may be reset, a server not answer: that is no word of the peer. */
+static bool means_peer(int code)
+{
+	static const int codes[] = { ECONNREFUSED, ECONNRESET, ECONNABORTED, ENOTCONN, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN,
+				     ENETRESET, ENONET, ETIMEDOUT, ETIME, EPROTONOSUPPORT, ECANCELED };
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (code == -codes[i])
+			return true;
+	return false;
+}
+
+/* What to do about it: "", or what goes behind the text. */
+static const char *advice(int code)
+{
+	if (code != -ENOSPC && code != -EDQUOT)
+		return "";
+	return "; make room there: fmove df shows what stores have, fmove purge removes what they keep aside";
+}
+
+void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset)
+{
+	struct fm_file *file = x->o.file;
+	struct fm_err why = { 0 };
+
+	if (code == -ECANCELED && x->is_removed)
+		return;
+	if (file->ops->why && code != -ECANCELED)
+		file->ops->why(file, &why);
+	if (why.code)
+		fm_xfer_fail(x, why.code, "%s", why.text);
+	fm_xfer_fail(x, means_peer(code) ? -EIO : code, "%s at byte %llu: %s%s", what, (unsigned long long)offset, fm_err_name(code),
+		     advice(code));
 }
 
 void fm_xfer_digest(const struct fm_xfer *x, uint64_t size, struct fm_digest *out)

@@ -24,6 +24,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/ranges.h"
 #include "mover/base/share.h"
+#include "mover/beside.h"
 #include "mover/drain.h"
 #include "mover/fill.h"
 #include "mover/rate.h"
@@ -47,6 +48,7 @@ struct fm_chunk {
 	uint32_t crc;			/* of the data; known after it was read */
 	uint8_t corrupt_count;
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
+	unsigned place;			/* source that may stand still: where it was read (beside.h) */
 };
 
 /* A chunk to send again. */
@@ -63,11 +65,12 @@ struct fm_xfer_opts {
 	uint32_t chunk_bytes;
 	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
 	bool is_ordered;		/* one connection, in order: the sink is a stream */
-	uint64_t window;		/* source, is_ordered: chunks numbered below may be sent; it grows */
+	bool is_windowed;		/* source: the sink says how far it may go */
+	uint64_t window;		/* ... chunks numbered below may be sent; it grows */
 	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
 	bool is_logged;			/* sink: remember what was written, for fm_xfer_take_log() */
 	uint64_t share;			/* source: not 0: an end of it may stand still: all of this number leave room for others */
-	struct fm_share_id who;		/* of a stream: whose memory holds what waits for it */
+	struct fm_share_id who;		/* whose memory holds what waits for a file that may stand still */
 	uint64_t rate_bytes;
 	unsigned weight;		/* source: chunks before the next source has its turn; 0: FM_WEIGHT_NORMAL */
 	struct fm_xfer *rate_of;	/* NULL; or that transfer's limit is meant (a tree's, which outlives it) */
@@ -103,13 +106,17 @@ struct fm_xfer {
 	uint64_t looked_to;
 	uint64_t next_seq;
 	bool is_at_end;
-	struct fm_fill fill;		/* of a stream: its next chunk */
+	struct fm_fill fill[FM_BESIDE_CHUNKS_MAX];	/* of one that may stand still: its next chunks, by place */
+	struct fm_chunk filling[FM_BESIDE_CHUNKS_MAX];
 	unsigned under_way;		/* chunks handed out and not acknowledged */
 	struct fm_again *again;
 	struct fm_again *later;		/* packs: numbers for which there was nothing yet */
 	bool is_starved;		/* packs: the tree has none now */
 	uint32_t fed;			/* packs: grows when the tree may have one again */
 	struct fm_rate rate;
+
+	/* Both: of a file that may stand still, see store/may_stand.h */
+	struct fm_beside beside;
 
 	/* Both: chunks that count */
 	uint64_t data_bytes;
@@ -132,7 +139,7 @@ struct fm_xfer {
 	/* Sink */
 	struct fm_written *log;		/* FM_XFER_LOG_MAX; NULL: not logged */
 	size_t log_count;
-	/* Of a stream: what it did not take yet. next_seq and next_offset are those of the chunk to write next. */
+	/* Of one that may stand still: what it did not take yet. next_seq is the first chunk that is not written; of a stream next_offset is where it goes. */
 	struct fm_drain drain;
 	uint8_t *seen;			/* one bit a chunk */
 	size_t seen_bytes;
@@ -158,7 +165,7 @@ struct fm_claim {
 	const void *who;		/* the connection */
 	unsigned kind;
 	uint64_t now_ns;
-	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way */
+	unsigned (*held)(const void *who, const struct fm_xfer *x);	/* how many chunks of x it has under way; NULL: none is to be sent yet */
 	bool (*has_share)(const void *who, const struct fm_xfer *x);	/* whether x, whose share is not 0, may have one more; NULL: yes */
 };
 
@@ -208,14 +215,20 @@ struct fm_written *fm_xfer_steal_log(struct fm_xfer *x, size_t *count);
 /* Source: whether a claim would find a chunk, rate limits aside. */
 bool fm_xfer_has_work(const struct fm_xfer *x, const void *who, unsigned kind);
 
-/* Source, stream: whether connection `who` may see to it that its next chunk is read; then it is being read. */
-bool fm_xfer_fill(struct fm_xfer *x, const void *who, unsigned kind);
+/*
+ * Source that may stand still: whether that connection may see to it that its next chunk is read; then it is being read, in that place. Where
+ * that chunk is may have to be looked for first, as for a claim.
+ */
+bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *claim, unsigned *place, uint64_t *again_ns);
 
 /* ... the read ended with res: bytes, 0 at the end, an error. */
-void fm_xfer_filled(struct fm_xfer *x, int64_t res);
+void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res);
 
 /* ... the claimed chunk was copied: the next one may be read. */
-void fm_xfer_emptied(struct fm_xfer *x);
+void fm_xfer_emptied(struct fm_xfer *x, unsigned place);
+
+/* A chunk of the source could not be read: res is an error, or fewer bytes than it has. Nothing, if it was given up. */
+void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);
 
 /*
  * Source, packs: the read of a claimed chunk ended with res bytes. 0: that number does not exist, there are no more.
@@ -237,12 +250,23 @@ void fm_xfer_dropped(struct fm_xfer *x);
 
 /*
  * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end elsewhere than at a block: what is written
- * behind its data, to fill the block, must not be another chunk's. A stream's has its place in the drain then.
+ * behind its data, to fill the block, must not be another chunk's. That of a sink that may stand still has its place in the drain then.
+ * Of those -EALREADY: it is there; -EAGAIN: it is to come again, since it is just coming over another connection.
  */
 int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 
-/* Sink: it is written, or is in the drain; counted once however often it came. */
+/* Sink: it is written; counted once however often it came. */
 void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
+
+/* The same in two steps, for what is in the drain between them. */
+bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);	/* false: it does not count */
+void fm_xfer_note_written(struct fm_xfer *x, const struct fm_chunk *chunk);
+
+/*
+ * The same of a read or write of the file, without a text of its own: what would mean the peer, or that somebody gave it up, as the error of a
+ * connection does, is -EIO then. The text names it.
+ */
+void fm_xfer_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset);
 
 /* The first failure counts; tells the control thread. */
 void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -283,6 +283,7 @@ static int caller_sink_prepare(struct caller_sink *s, int fd, const struct fm_cr
 
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
+	s->file.may_stand = s->io.may_stand;
 	s->resume.sync = how->is_synced && !s->io.is_memory ? &s->file.sync : NULL;
 	if (ret < 0 || !s->file.has_fixed_size || !how->is_dense || s->file.has_partial)
 		return ret;

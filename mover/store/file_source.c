@@ -173,6 +173,7 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 	s->file.ops = attr->has_holes ? &source_ops : &dense_source_ops;
 	s->file.is_direct = s->io.is_direct;
 	s->file.is_instant = s->io.is_memory;
+	s->file.may_stand = s->opts.is_shared && s->io.may_stand;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/done_list.h"
+#include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
 
@@ -95,6 +96,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 	if (ret < 0)
 		return fm_err_sys(err, ret, "ask for the kind of file system");
 	io->is_memory = fm_fileio_is_memory(&fs);
+	io->may_stand = fm_fs_may_stand(&fs);
 	if (is_buffered && !io->is_memory)
 		*note = "buffered: the store asks for it";
 	if (is_buffered || io->is_memory)

@@ -25,6 +25,7 @@ struct fm_fileio {
 	int fd;
 	bool is_direct;
 	bool is_memory;			/* at once */
+	bool may_stand;			/* may_stand.h */
 };
 
 /* Whether a file system of this kind lives in memory. */

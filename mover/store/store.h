@@ -167,6 +167,7 @@ struct fm_file {
 	bool is_stream;			/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
 	bool is_direct;			/* O_DIRECT in use */
 	bool is_instant;		/* in memory: reads and writes are made within the call */
+	bool may_stand;			/* a caller's, on a file system that may never answer: see may_stand.h */
 	bool has_fixed_size;		/* sink: size was known when created */
 	bool has_partial;		/* sink: something is there of an earlier try; begin() says what */
 	const struct fm_digest *kept;	/* source: of its bytes as they came, if nobody wrote since; NULL: not known. The file's */

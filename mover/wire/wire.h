@@ -31,7 +31,8 @@
  * all; FINISH follows the last KEPT.
  * With HOLD in FINISH the sink answers DONE with PREPARED when everything is on the disk but the name; COMMIT from the
  * source then gives it its name, and a second DONE says so.
- * A sink of a get that is a stream (ORDERED) tells with WINDOW how far the source may go: at once, and again whenever it got rid of some.
+ * A sink that may stand still (a stream, a file of FUSE, a caller's directory) tells with WINDOW how far the source may go: at once, and
+ * again whenever it got rid of some.
  * Either side may send ABORT at any time before DONE; whoever gets it forgets the transfer and answers nothing.
  *
  * A tree (TREE in PUT, GET) is the same with packs (mover/tree/pack.h) as chunks: pack n is chunk n, at offset n * chunk,
@@ -227,7 +228,8 @@ struct fm_wire_put {
 #define FM_WIRE_READY_OWNERS 4u		/* tree: send owners, extended attributes, ACLs */
 #define FM_WIRE_READY_CHECKSUM 8u	/* tree: offers carry the CRC32C of the content */
 #define FM_WIRE_READY_DRY 16u		/* tree: offer, and send nothing */
-#define FM_WIRE_READY_FLAGS 31u
+#define FM_WIRE_READY_WINDOW 32u	/* WINDOW says how far the source may go: the sink may stand still (a large file of a tree) */
+#define FM_WIRE_READY_FLAGS 63u
 
 /*
  * READY: 4 8 xfer   12 4 chunk (what PUT said, or less: no chunk may be larger)   16 4 have_crc   20 2 count   22 2 zero
@@ -258,7 +260,8 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_RESUME 8u		/* wait for READY: something of it is there already */
 #define FM_WIRE_GET_TREE 16u		/* a directory; wait for READY */
 #define FM_WIRE_GET_ACCEPT_CORRUPT 32u	/* also what is not what the digest kept with it says; else the source ends it (-EBADMSG) */
-#define FM_WIRE_GET_FLAGS 63u
+#define FM_WIRE_GET_WINDOW 64u		/* WINDOW says how far the source may go: the sink may stand still. With ORDERED it always does */
+#define FM_WIRE_GET_FLAGS 127u
 
 /*
  * GET: 4 8 xfer   12 4 chunk   16 8 rate_bytes (a second; 0: no limit)   24 4 uid   28 4 gid   32 2 count (tree)   34 2 zero
@@ -405,9 +408,9 @@ struct fm_wire_commit {
 };
 
 /*
- * WINDOW (sink -> source), behind a GET with ORDERED: 4 8 xfer   12 8 to (more than before, from 1): the chunks numbered below `to` may be
- * sent. Before the first WINDOW none may. The sink has room for them beside the slots that it lends, so it acknowledges each as soon as it
- * came, however long its stream takes none.
+ * WINDOW (sink -> source), behind a GET with ORDERED or WINDOW, or a READY with WINDOW: 4 8 xfer   12 8 to (more than before, from 1): the
+ * chunks numbered below `to` may be sent. Before the first WINDOW none may. The sink has room for them beside the slots that it lends, so it
+ * acknowledges each as soon as it came, however long its stream or file takes none.
  */
 struct fm_wire_window {
 	uint64_t xfer;
@@ -665,7 +668,7 @@ bool fm_wire_is_good_path(const char *at, size_t len);
  * WANT    sender -> receiver   there are chunks to send and no grant
  * GRANT   receiver -> sender   these slots are the sender's to fill: one chunk each
  * CHUNK   sender -> receiver   the payload is in that slot
- * ACK     receiver -> sender   the chunk was dealt with (written; of a stream: taken into its window); its slot is the sender's again
+ * ACK     receiver -> sender   the chunk was dealt with (written, or taken into its window); its slot is the sender's again
  * REVOKE  receiver -> sender   fill no more slots of this generation
  * RETURN  sender -> receiver   no chunk of this generation is under way: the memory is yours again
  */

@@ -36,10 +36,11 @@ static void plan_source(struct scenario *sc, struct job *j)
 
 	j->source = sim_blob_new(s, sim_random(s), pick_size(sc), sim_one_in(s, 3) ? 1 + (unsigned)sim_below(s, 4) : 0);
 	j->caller.is_stream = sim_one_in(s, 5);
+	j->caller.may_stand = j->caller.is_stream || sim_one_in(s, 2);
 	if (j->is_put) {
 		if (j->caller.is_stream)
 			j->source->attr.has_holes = false;
-		j->caller.never_ends = j->caller.is_stream && sim_one_in(s, 4);
+		j->caller.never_ends = j->caller.may_stand && sim_one_in(s, 4);
 		j->opts.may_replace = sim_one_in(s, 2);
 		if (sim_one_in(s, 5))
 			(void)snprintf(j->path, sizeof(j->path), SHARED_NAME);
@@ -52,7 +53,7 @@ static void plan_source(struct scenario *sc, struct job *j)
 		j->is_missing = true;
 	} else {
 		sim_disk_add(j->to, j->path, j->source);
-		j->caller.never_ends = j->caller.is_stream && j->source->size > 0 && sim_one_in(s, 4);
+		j->caller.never_ends = j->caller.may_stand && j->source->size > 0 && sim_one_in(s, 4);
 		j->caller.stops_at = j->caller.never_ends ? sim_below(s, j->source->size) : 0;
 	}
 }
@@ -62,7 +63,7 @@ static void plan_breaks(struct job *j, uint64_t bytes)
 {
 	struct sim *s = j->sc->sim;
 
-	if (bytes < 8192 || j->caller.is_stream || !sim_one_in(s, 4))
+	if (bytes < 8192 || j->caller.is_stream || j->caller.never_ends || !sim_one_in(s, 4))
 		return;
 	j->opts.rate_bytes = 1 + bytes / (2 + sim_below(s, 8));
 	j->opts.timeout_ns = 0;
@@ -145,6 +146,7 @@ static struct job *plan_tree(struct scenario *sc, uint64_t within_ns)
 	j->index = sc->job_count++;
 	j->is_tree = true;
 	j->is_put = sim_one_in(s, 2);
+	j->caller.may_stand = sim_one_in(s, 2);
 	j->from = sim_node(s, (unsigned)sim_below(s, sc->honest));
 	j->to = other_node(sc, j->from);
 	(void)snprintf(j->path, sizeof(j->path), "t%u", j->index);
@@ -269,6 +271,7 @@ static void plan_unsafe_job(struct scenario *sc)
 	j->to = sim_node(s, sc->honest);
 	j->start_ns = sim_below(s, 20 * SIM_S);
 	j->caller.is_stream = sim_one_in(s, 3);
+	j->caller.may_stand = j->caller.is_stream || sim_one_in(s, 2);
 	(void)snprintf(j->path, sizeof(j->path), "u%u", j->index);
 	j->is_tree = sim_one_in(s, 3);
 	if (j->is_tree)

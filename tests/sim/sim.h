@@ -263,7 +263,8 @@ void sim_disk_each(struct sim_node *node, void (*visit)(void *ctx, const char *p
 
 struct sim_caller_opts {
 	bool is_stream;
-	bool never_ends;		/* stream: the last read, or the write at stops_at, waits until it is cancelled */
+	bool may_stand;			/* as of FUSE; a stream's always */
+	bool never_ends;		/* stream: the last read, or the write at stops_at, waits until it is cancelled; file: every read, those writes */
 	uint64_t stops_at;		/* sink: it takes no byte behind that */
 	bool is_synced;			/* sink: so is what is written down for the next try */
 	const char *partial_path;	/* sink: what is there is kept under this name for the next try; NULL: it is not */

@@ -143,6 +143,8 @@ static void open_tree(struct job *j)
 		o->excludes = j->excludes;
 		o->file = sim_caller_tree_sink(j->from, j->path, &how);
 	}
+	if (o->file)
+		o->file->tree->is_callers = j->caller.may_stand;
 }
 
 void scenario_job_start(void *ctx)
@@ -185,7 +187,7 @@ void scenario_job_start(void *ctx)
 	ret = fm_job_start(j->from->engine, o, &job_events, j, &j->job, &err);
 	sim_trace(j->sc->sim, "job %u: %s %s %s %s:%s%s%s%s, %llu bytes%s, limit %llu: %d %s", j->index, j->from->name,
 		  j->is_put ? "puts" : "gets", j->is_put ? "to" : "from", j->to->name, j->path, j->is_tree ? ", tree" : "",
-		  j->caller.is_stream ? ", stream" : "", j->caller.never_ends ? " without end" : "",
+		  j->caller.is_stream ? ", stream" : j->caller.may_stand ? ", may stand" : "", j->caller.never_ends ? " without end" : "",
 		  (unsigned long long)(j->source ? j->source->size : 0),
 		  j->source && j->source->is_data ? " with holes" : "", (unsigned long long)o->rate_bytes, ret,
 		  err.text);

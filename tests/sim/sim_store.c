@@ -309,7 +309,7 @@ static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struc
 	struct sim_file *f = file_of(file);
 	struct disk_io *d = io_new(f, lane, io, false);
 
-	d->is_waiting = f->never_ends && d->offset + io->len > f->blob->size;
+	d->is_waiting = f->never_ends && (!f->file.is_stream || d->offset + io->len > f->blob->size);
 	if (!d->is_waiting)
 		io_start(d);
 }
@@ -687,6 +687,7 @@ static void file_close(struct fm_file *file)
 static const struct fm_file_ops plain_ops = {
 	.read = file_read,
 	.write = file_write,
+	.cancel = file_cancel,
 	.check_unchanged = file_check_unchanged,
 	.publish = file_publish,
 	.discard = file_discard,
@@ -695,6 +696,7 @@ static const struct fm_file_ops plain_ops = {
 
 static const struct fm_file_ops resumable_ops = {
 	.write = file_write,
+	.cancel = file_cancel,
 	.begin = file_begin,
 	.reread = file_reread,
 	.log = file_log,
@@ -706,6 +708,7 @@ static const struct fm_file_ops resumable_ops = {
 
 static const struct fm_file_ops holes_ops = {
 	.read = file_read,
+	.cancel = file_cancel,
 	.next_data = file_next_data,
 	.check_unchanged = file_check_unchanged,
 	.close = file_close,
@@ -752,10 +755,11 @@ struct fm_file *sim_caller_source(struct sim_node *n, struct sim_blob *blob, con
 {
 	struct sim_file *f = file_new(n, "(caller's source)", blob, false);
 
+	f->file.may_stand = o->may_stand;
+	f->never_ends = o->never_ends;
 	if (o->is_stream) {
 		f->file.ops = &stream_ops;
 		f->file.is_stream = true;
-		f->never_ends = o->never_ends;
 	} else {
 		maybe_change(f);
 	}
@@ -768,11 +772,12 @@ struct fm_file *sim_caller_sink(struct sim_node *n, const struct sim_caller_opts
 
 	f->size = FM_SIZE_UNKNOWN;
 	f->result = result;
+	f->file.may_stand = o->may_stand;
+	f->never_ends = o->never_ends;
+	f->stops_at = o->stops_at;
 	if (o->is_stream) {
 		f->file.ops = &stream_ops;
 		f->file.is_stream = true;
-		f->never_ends = o->never_ends;
-		f->stops_at = o->stops_at;
 	} else if (o->partial_path) {
 		go_on_with(f, partial_for(n, o->partial_path), o->is_synced);
 	}

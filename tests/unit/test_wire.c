@@ -518,8 +518,8 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_TOKENS, 2, "0100", -EPROTO },
 	{ FM_WIRE_PUT, 2, "8000", -EPROTO },
 	{ FM_WIRE_PUT, 2, "0800", -EPROTO },		/* UPDATE without TREE */
-	{ FM_WIRE_READY, 2, "2000", -EPROTO },
-	{ FM_WIRE_GET, 2, "5200", -EPROTO },
+	{ FM_WIRE_READY, 2, "4000", -EPROTO },
+	{ FM_WIRE_GET, 2, "9200", -EPROTO },
 	{ FM_WIRE_GET, 2, "3200", 0 },
 	{ FM_WIRE_GET, 2, "0200", -EPROTO },		/* patterns without TREE */
 	{ FM_WIRE_GET, 2, "1100", -EPROTO },		/* no kind of connection is left */

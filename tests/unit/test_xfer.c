@@ -88,6 +88,19 @@ static void stream_cancel(struct fm_file *file, const struct fm_lane_io *lane, s
 	io->done(io);
 }
 
+/* A file that does not answer: any number of writes wait until the test ends them. */
+static struct fm_io *standing[FM_BESIDE_CHUNKS_MAX];
+
+static void standing_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	(void)file;
+	(void)lane;
+	CU_ASSERT_PTR_NULL(standing[io->offset / (CHUNK) % FM_BESIDE_CHUNKS_MAX]);
+	standing[io->offset / (CHUNK) % FM_BESIDE_CHUNKS_MAX] = io;
+}
+
+static const struct fm_file_ops standing_ops = { .write = standing_write };
+
 static const struct fm_file_ops stream_ops = { .write = stream_write, .cancel = stream_cancel };
 
 static void world_new(struct world *w, bool is_source, uint64_t size, const struct fm_file_ops *ops)
@@ -102,6 +115,7 @@ static void world_new(struct world *w, bool is_source, uint64_t size, const stru
 		content[i] = (uint8_t)(i * 7 + i / 255);
 	w->file.ops = ops;
 	w->file.is_stream = ops == &stream_ops;
+	w->file.may_stand = ops == &standing_ops;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w->loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w->slabs, NULL), 0);
 	pthread_mutex_init(&w->shared.lock, NULL);
@@ -408,22 +422,35 @@ static void test_what_each_kind_carried(void)
 	world_free(&w);
 }
 
-static void fill(struct world *w, const void *who, int64_t res)
+static struct fm_beside_place *begin_fill(struct world *w, const void *who)
 {
-	struct fm_fill *got = fm_link_fill(w->link, who, FM_KIND_TCP, NULL);
+	const struct fm_claim ask = { .who = who, .kind = FM_KIND_TCP };
+	uint64_t again_ns;
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(got);
-	CU_ASSERT_PTR_NULL(fm_link_fill(w->link, who, FM_KIND_TCP, NULL));	/* one read at a time */
+	return fm_link_fill(w->link, &ask, NULL, &again_ns);
+}
+
+static void end_fill(struct world *w, const struct fm_beside_place *place, int64_t res)
+{
 	pthread_mutex_lock(&w->link->lock);
-	fm_xfer_filled(w->x, res);
+	fm_xfer_filled(w->x, (unsigned)(place - w->x->beside.place), res);
 	pthread_mutex_unlock(&w->link->lock);
 	fm_xfer_unref(w->x);
 }
 
-static void copied(struct world *w)
+static void fill(struct world *w, const void *who, int64_t res)
+{
+	struct fm_beside_place *got = begin_fill(w, who);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+	CU_ASSERT_PTR_NULL(begin_fill(w, who));	/* one read at a time */
+	end_fill(w, got, res);
+}
+
+static void copied(struct world *w, const struct fm_chunk *chunk)
 {
 	pthread_mutex_lock(&w->link->lock);
-	fm_xfer_emptied(w->x);
+	fm_xfer_emptied(w->x, chunk->place);
 	pthread_mutex_unlock(&w->link->lock);
 }
 
@@ -439,15 +466,15 @@ static void test_stream(void)
 	CU_ASSERT_FALSE(fm_link_has_work(w.link, &one, FM_KIND_TCP));
 	fill(&w, &two, CHUNK);
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));		/* whoever has room first */
-	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &one, FM_KIND_TCP, NULL));	/* its memory is in use */
-	copied(&w);
-	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &two, FM_KIND_TCP, NULL));
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &one));	/* its memory is in use */
+	copied(&w, &c);
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &two));
 	fill(&w, &one, 100);
 	CU_ASSERT_FALSE(claim(&w, &two, &none));
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &last));
-	copied(&w);
+	copied(&w, &last);
 	CU_ASSERT_TRUE(last.offset == CHUNK && last.len == 100);
-	CU_ASSERT_PTR_NULL(fm_link_fill(w.link, &one, FM_KIND_TCP, NULL));	/* a short one was the last */
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &one));	/* a short one was the last */
 	acked(&w, &c);
 	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
 	acked(&w, &last);
@@ -694,7 +721,7 @@ static void share_memory(bool is_source)
 	for (n = 0; n < 64 && fm_xfer_new(&o, &x[n], &err) == 0; n++)
 		;
 	CU_ASSERT_TRUE(n > 10 && n < 32 && err.code == -EBUSY);
-	CU_ASSERT_TRUE(is_source || x[n - 1]->drain.count == 1);	/* smaller ones rather than fewer */
+	CU_ASSERT_TRUE(is_source || x[n - 1]->beside.count == 1);	/* smaller ones rather than fewer */
 	o.who = fm_share_user(2);
 	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &other, &err), 0);
 	fm_xfer_abandon(other);
@@ -719,13 +746,15 @@ static int come(struct world *w, struct fm_lane *lane, uint64_t seq, uint64_t of
 {
 	struct fm_chunk c = { .seq = seq, .offset = offset, .len = len, .crc = fm_crc32c(0, content + offset % CHUNK, len) };
 	int ret = fm_xfer_accept(w->x, &c);
+	struct fm_beside_place *place;
 
 	if (ret < 0)
 		return ret;
-	memcpy(fm_drain_place(&w->x->drain, seq), content + offset % CHUNK, len);
-	fm_xfer_written(w->x, &c, &by_tcp);
-	if (fm_drain_filled(&w->x->drain, seq, true, lane))
-		fm_drain_start(&w->x->drain);
+	memcpy(fm_drain_place(w->x, seq), content + offset % CHUNK, len);
+	(void)fm_xfer_came(w->x, &c, &by_tcp);
+	place = fm_drain_filled(w->x, seq, true, lane);
+	if (place)
+		fm_drain_start(place);
 	return 0;
 }
 
@@ -748,14 +777,14 @@ static void test_drain(void)
 {
 	struct fm_lane lane = { .chunk_bytes = CHUNK };
 	struct world w;
-	struct fm_drain *d;
+	struct fm_xfer *d;
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	d = &w.x->drain;
-	CU_ASSERT_EQUAL(d->count, FM_DRAIN_CHUNKS_MAX);
+	d = w.x;
+	CU_ASSERT_EQUAL(d->beside.count, FM_DRAIN_STREAM_CHUNKS_MAX);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -ERANGE);		/* nobody was told that it may */
-	CU_ASSERT_EQUAL(fm_drain_open(d), d->count);
+	CU_ASSERT_EQUAL(fm_drain_open(d), d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_open(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), 0);
 	CU_ASSERT_PTR_NULL(writing);
@@ -769,7 +798,7 @@ static void test_drain(void)
 	CU_ASSERT_EQUAL(fm_drain_open(d), 0);	/* not for each */
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EPROTO);		/* written */
 	take(CHUNK);
-	CU_ASSERT_EQUAL(fm_drain_open(d), 2 + d->count);
+	CU_ASSERT_EQUAL(fm_drain_open(d), 2 + d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_end(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 4, 3 * CHUNK + 100, CHUNK), -EPROTO);	/* FINISH came */
 	take(CHUNK);
@@ -791,25 +820,25 @@ static void test_hostile_stream(void)
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	(void)fm_drain_open(&w.x->drain);
+	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), 0);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EPROTO);		/* two at once in one place */
-	CU_ASSERT_FALSE(fm_drain_filled(&w.x->drain, 0, false, &lane));	/* it arrived damaged */
+	CU_ASSERT_PTR_NULL(fm_drain_filled(w.x, 0, false, &lane));	/* it arrived damaged */
 	CU_ASSERT_EQUAL(come(&w, &lane, 2, 2 * CHUNK, CHUNK), 0);
-	CU_ASSERT_EQUAL(fm_drain_end(&w.x->drain), -EPROTO);		/* some are missing before it */
+	CU_ASSERT_EQUAL(fm_drain_end(w.x), -EPROTO);		/* some are missing before it */
 	world_free(&w);
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	(void)fm_drain_open(&w.x->drain);
+	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), 0);
-	CU_ASSERT_EQUAL(fm_drain_end(&w.x->drain), -EPROTO);		/* it is still being copied */
-	CU_ASSERT_FALSE(fm_drain_filled(&w.x->drain, 0, false, &lane));
+	CU_ASSERT_EQUAL(fm_drain_end(w.x), -EPROTO);		/* it is still being copied */
+	CU_ASSERT_PTR_NULL(fm_drain_filled(w.x, 0, false, &lane));
 	world_free(&w);
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	(void)fm_drain_open(&w.x->drain);
+	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, CHUNK, CHUNK), 0);		/* a hole cannot be written into a pipe */
 	CU_ASSERT_TRUE(w.x->err.code == -EPROTO && !writing);
 	world_free(&w);
@@ -823,7 +852,7 @@ static void test_drain_ends(void)
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	(void)fm_drain_open(&w.x->drain);
+	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), 0);
 	take(-EPIPE);
@@ -833,11 +862,105 @@ static void test_drain_ends(void)
 
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
-	(void)fm_drain_open(&w.x->drain);
+	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
 	CU_ASSERT_PTR_NOT_NULL(writing);
 	world_free(&w);			/* removed: the write is cancelled */
 	CU_ASSERT_PTR_NULL(writing);
+}
+
+static void take_standing(uint64_t seq)
+{
+	struct fm_io *io = standing[seq % FM_BESIDE_CHUNKS_MAX];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(io);
+	standing[seq % FM_BESIDE_CHUNKS_MAX] = NULL;
+	io->res = io->len;
+	io->done(io);
+}
+
+/*
+ * Goal: a file that may stand still has a place for all that may come; it is written as it comes, and how far the source may go follows what
+ * is written. What comes again counts once.
+ */
+static void test_standing_sink(void)
+{
+	struct fm_lane lane = { .chunk_bytes = CHUNK };
+	unsigned count;
+	struct world w;
+
+	world_new(&w, false, 100 * CHUNK, &standing_ops);
+	lane.io.loop = w.loop;
+	count = w.x->beside.count;
+	CU_ASSERT_EQUAL_FATAL(count, FM_BESIDE_CHUNKS_MAX);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -ERANGE);
+	CU_ASSERT_EQUAL(fm_drain_open(w.x), count);
+	for (unsigned i = count; i-- > 0;)
+		CU_ASSERT_EQUAL(come(&w, &lane, i, i * CHUNK, CHUNK), 0);
+	CU_ASSERT_EQUAL(w.x->chunks, count);
+	CU_ASSERT_EQUAL(come(&w, &lane, 3, 3 * CHUNK, CHUNK), -EALREADY);
+	CU_ASSERT_EQUAL(come(&w, &lane, count, count * CHUNK, CHUNK), -ERANGE);
+	for (unsigned i = count - 1; i > 0; i--)
+		take_standing(i);
+	CU_ASSERT_EQUAL(fm_drain_open(w.x), 0);		/* the first of them stands */
+	CU_ASSERT_FALSE(fm_drain_is_empty(w.x));
+	take_standing(0);
+	CU_ASSERT_TRUE(fm_drain_is_empty(w.x));
+	CU_ASSERT_EQUAL(fm_drain_open(w.x), 2 * count);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);
+	CU_ASSERT_EQUAL(w.x->chunks, count);
+	CU_ASSERT_EQUAL(come(&w, &lane, count, count * CHUNK, CHUNK), 0);
+	CU_ASSERT_EQUAL(fm_drain_end(w.x), 0);
+	take_standing(count);
+	CU_ASSERT_FALSE(w.x->err.code);
+	world_free(&w);
+}
+
+/*
+ * Goal: of a file that may stand still nothing is claimed but what was read, in whatever order that was, and no more is read than there is
+ * memory for.
+ */
+static void test_standing_source(void)
+{
+	struct fm_beside_place *at[FM_BESIDE_CHUNKS_MAX + 1];
+	unsigned count = FM_BESIDE_CHUNKS_MAX;
+	struct fm_chunk c, last;
+	struct world w;
+
+	world_new(&w, true, (count + 1) * CHUNK, &standing_ops);
+	for (unsigned i = 0; i < count; i++)
+		CU_ASSERT_PTR_NOT_NULL_FATAL(at[i] = begin_fill(&w, &w));
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &w));
+	CU_ASSERT_FALSE(claim(&w, &w, &c));
+	CU_ASSERT_FALSE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
+	end_fill(&w, at[2], CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c) && c.seq == 2 && c.offset == 2 * CHUNK);
+	CU_ASSERT_FALSE(claim(&w, &w, &last));
+	copied(&w, &c);
+	acked(&w, &c);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at[count] = begin_fill(&w, &w));
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &w));		/* that was the last of it */
+	end_fill(&w, at[count], CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &last) && last.seq == count);
+	copied(&w, &last);
+	acked(&w, &last);
+	for (unsigned i = 0; i < count; i++) {
+		CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
+		if (i == 2)
+			continue;
+		end_fill(&w, at[i], CHUNK);
+		CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c) && c.seq == i);
+		copied(&w, &c);
+		acked(&w, &c);
+	}
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+
+	world_new(&w, true, 2 * CHUNK, &standing_ops);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at[0] = begin_fill(&w, &w));
+	end_fill(&w, at[0], 100);
+	CU_ASSERT_EQUAL(w.x->err.code, -ESTALE);	/* it was cut while it was read */
+	world_free(&w);
 }
 
 /* Goal: a source goes as far as it was told, and not at all before that. */
@@ -847,7 +970,7 @@ static void test_window(void)
 	struct world w;
 
 	world_new(&w, true, 5 * CHUNK, &plain_ops);
-	w.x->o.is_ordered = true;
+	w.x->o.is_ordered = w.x->o.is_windowed = true;
 	CU_ASSERT_FALSE(claim(&w, &w, &c));
 	CU_ASSERT_FALSE(fm_link_has_work(w.link, &w, FM_KIND_TCP));
 	w.x->o.window = 2;
@@ -886,6 +1009,8 @@ static const struct fm_test tests[] = {
 	{ "what a stream does not take at once waits in its place, and no more comes", test_drain },
 	{ "what comes for a stream and cannot be the whole of it fails", test_hostile_stream },
 	{ "a stream that breaks, or is given up, leaves no write under way", test_drain_ends },
+	{ "what comes for a file that stands still waits in its place, and no more comes", test_standing_sink },
+	{ "of a source that may stand still only what was read is claimed", test_standing_source },
 	{ "a stream is sent as far as it was asked for", test_window },
 	{ "of a short file no connection takes more than its share while there are others", test_share },
 	{ "transfers take turns, by their weight", test_weights },
