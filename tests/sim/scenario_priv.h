@@ -34,6 +34,7 @@ struct job {
 	const char *excludes[2];
 	struct fm_job_opts opts;
 	unsigned tries;			/* how often it is begun again after it failed */
+	bool was_taken;			/* its name was, at one of them */
 	unsigned breaks;		/* how many tries are cancelled in the middle, so that the next one goes on */
 	bool is_cancel_kept;
 	bool is_committed;		/* a held put: it may get its name in this try */

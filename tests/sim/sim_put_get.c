@@ -78,6 +78,7 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	if (result->code == 0 && j->opts.is_held && !j->opts.is_dry && !j->is_committed)
 		sim_fail(j->sc->sim, "job %u is held, and done", j->index);
 	scenario_check_end(j, result);
+	j->was_taken |= result->code == -EEXIST;
 	if (result->code != 0 && j->tries > 0) {
 		j->tries--;
 		j->failed++;
