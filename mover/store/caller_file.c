@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -83,15 +84,33 @@ static const char *bad_kind(const struct stat *st)
 	return "neither file nor stream";
 }
 
+/* A message that is longer than what is left of a chunk would be cut without a word, and an empty one look like the end. */
+static const char *bad_socket(int fd)
+{
+	int type = 0, listens = 0;
+	socklen_t len = sizeof(type);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
+		return "a socket of messages";
+	len = sizeof(listens);
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 || listens)
+		return "a socket that listens";
+	return NULL;
+}
+
 /* Look at fd and refuse what cannot be used. access: O_RDONLY or O_WRONLY, what we need. */
 static int caller_look(int fd, int access, struct stat *st, struct fm_err *err)
 {
 	const char *what = access == O_RDONLY ? "source" : "target";
 	int flags = fcntl(fd, F_GETFL);
 	int ret = flags < 0 ? -errno : fm_sys_fstat(fd, st);
+	const char *bad;
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the %s", what);
+	bad = S_ISSOCK(st->st_mode) ? bad_socket(fd) : NULL;	/* once: the caller has the socket too */
+	if (bad)
+		return fm_err_set(err, -EINVAL, "the %s is %s; a stream is needed", what, bad);
 	if (kind_of(fd, st) == KIND_BAD)
 		return fm_err_set(err, S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL,
 				  "the %s is %s; a regular file, pipe, socket or terminal is needed", what,

@@ -174,6 +174,16 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	[ "$(asides_there)" -eq 0 ] || bad "what is kept aside is there still"
 	[ "$(cat "$s/t/version")" = 3 ] && same nine "$s/nine"
 	no 1 'no space: 9000000 bytes are needed, [0-9]+ are free' fmove put nine n2:s/again
+	# Of a pipe nobody knows how much will come: the disk is full in its midst.
+	piped() {
+		cat large/file | fmove put - n2:s/piped
+	}
+	no 1 'No space left.*make room there: fmove df' piped
+	[ ! -e "$s/piped" ] || bad "half of a pipe has its name"
+	nothing_unfinished() {
+		[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.part')" ]
+	}
+	await nothing_unfinished || bad "half of a pipe is kept: $(ls -lA "$s")"
 	ok fmove rm n2:s/nine
 	# A tree as a whole, before its first byte: nothing of it lies there then. What running ones were promised is not free.
 	mkdir whole
