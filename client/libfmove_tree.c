@@ -19,6 +19,8 @@
 #include "mover/tree/names.h"
 #include "mover/tree/tree.h"
 
+#define LOOK_MS 10000	/* who asks for a job to be left alone does not wait longer to hear whether there is room */
+
 static int fail_as(struct fmove_error *err, const struct fm_err *why)
 {
 	err->code = why->code;
@@ -203,6 +205,7 @@ static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t,
 	sink.is_update = is_update(o);
 	sink.has_checksums = o && o->has_checksums;
 	sink.is_dry = o && o->is_dry_run;
+	sink.is_look = t->is_look;
 	sink.is_delete = o && o->is_delete;
 	sink.has_names = o && o->named;
 	sink.may_replace = t->opts && t->opts->may_replace;
@@ -259,6 +262,43 @@ static int get_measured(struct fmove *c, int parent_fd, const char *as, struct f
 	return get_tree(c, parent_fd, as, t, result, err);
 }
 
+/* Whether what comes is refused, without a job that is listed: nothing is moved. bytes: that will come at least; 0: the whole. */
+static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, uint64_t bytes, struct fmove_error *err)
+{
+	struct fmove_result result;
+	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	dry.opts.timeout_ms = LOOK_MS;
+	dry.tree.is_dry_run = false;
+	dry.t.bytes = bytes;
+	dry.t.is_look = true;
+	dry.t.turns.is_over = true;
+	ret = get_tree(c, parent_fd, as, &dry.t, &result, err);
+	t->is_unmeasured = dry.t.is_unmeasured;
+	return ret;
+}
+
+/*
+ * A job that is listed is not to fail for the whole of an update, so how much comes is found out before there is one. -ENOSPC: that has no
+ * room. What else is wrong is seen later.
+ */
+static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_error *err)
+{
+	struct fmove_result result;
+	struct dry dry;
+
+	t->bytes = 1;
+	if (look(c, parent_fd, as, t, 0, err) != -ENOSPC || !t->is_unmeasured)
+		return 0;
+	dry_init(&dry, t);
+	if (get_tree(c, parent_fd, as, &dry.t, &result, err) < 0)
+		return 0;
+	t->bytes = wanted(&result);
+	return look(c, parent_fd, as, t, t->bytes, err) == -ENOSPC ? -ENOSPC : 0;
+}
+
 static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 		       struct fmove_error *err)
 {
@@ -269,6 +309,9 @@ static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm
 		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
 		return fail_as(err, &why);
 	}
+	if (is_update(t->tree) && !t->tree->is_dry_run && t->opts && t->opts->is_attended &&
+	    look_first(c, parent_fd, as, t, err) < 0)
+		return err->code;
 	ret = get_tree(c, parent_fd, as, t, result, err);
 	return ret == -ENOSPC && t->is_unmeasured ? get_measured(c, parent_fd, as, t, result, err) : ret;
 }
@@ -279,7 +322,5 @@ int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct 
 	struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
 	struct fmove_error own;
 
-	if (is_update(tree) && opts && opts->is_attended)
-		t.bytes = 1;	/* a job that is listed is not to fail for a dry run: what it has no room for is seen when it comes */
 	return get_tree_as(c, parent_fd, as, &t, result, err ? err : &own);
 }

@@ -24,6 +24,7 @@ struct fm_lib_tree {
 	uint64_t dev;				/* put: of the root ... */
 	uint64_t ino;
 	uint64_t bytes;				/* that will come at least; 0: not known */
+	bool is_look;				/* get: only to see whether it is refused */
 	bool is_unmeasured;			/* get: refused, since the whole of an update has no room */
 	const int *fds;				/* to pass */
 	unsigned fds_count;

@@ -215,6 +215,7 @@ struct fm_job_result {
 	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
 	bool is_tree;
 	struct fm_tree_count tree;	/* what is there now; wanted_*: was needed of what was offered (of a dry run: would be sent) */
+	bool is_unmeasured;		/* get: refused, since the whole of an update has no room; a dry run can tell how much of it will come */
 	bool is_partial_kept;		/* failed: what came is kept for the next try */
 	bool is_durable;
 	bool is_checked;		/* false only in measuring mode */

@@ -170,6 +170,7 @@ static void fill_result(struct fm_job *j)
 	r->is_durable = j->is_durable && r->code == 0;
 	r->is_checked = !j->engine->o.is_unchecked;
 	r->is_tree = j->is_tree;
+	r->is_unmeasured = !j->is_source && r->code == -ENOSPC && j->file && j->file->tree && j->file->tree->is_unmeasured;
 	r->data_bytes = j->sums.bytes;
 	memcpy(r->kind_bytes, j->sums.kind_bytes, sizeof(r->kind_bytes));
 	memcpy(r->encryption_bytes, j->sums.encryption_bytes, sizeof(r->encryption_bytes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end), queue_attended.c, queue_dir.c
- * (on disk).
+ * queue_priv - what the parts of the queue share: queue.c, queue_run.c (from its place to its end), queue_measure.c (how much an update
+ * brings), queue_attended.c, queue_dir.c (on disk).
  */
 #ifndef FM_QUEUE_PRIV_H
 #define FM_QUEUE_PRIV_H
@@ -116,6 +116,10 @@ struct fm_queue_job {
 	struct fm_queue_try *try;	/* of the probe too; NULL: none */
 	struct fm_job *job;		/* the engine's */
 	struct fm_queue_lingering *lingering;	/* of its file, while the engine has that */
+	bool is_asked;			/* how much room there is */
+	bool is_measuring;		/* what runs is a dry run, to learn how much will come */
+	bool is_measured;		/* it said so, of an update of a store's directory: ... */
+	uint64_t will_come;		/* ... so many bytes */
 	int end_code;			/* it was told to end; 0: not */
 	bool is_end_kept;
 	int code;			/* of the last failure ... */
@@ -182,6 +186,13 @@ void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);	/* the s
 void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err);
 void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason);
 void fm_queue_tell_run(struct fm_task *task);
+
+/* queue_measure.c */
+/* Our end of a put is open. true: the far end is asked how much room it has, and fm_queue_room_said() follows. */
+bool fm_queue_asks_room(struct fm_queue_job *j);
+void fm_queue_room_said(struct fm_queue_job *j);
+/* What ran has ended so. true: our end is to be opened once more. */
+bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *result);
 
 /* queue_dir.c */
 void fm_queue_dir_open(struct fm_queue *q);		/* and reads what is there */

@@ -337,10 +337,12 @@ static void open_tree(struct fm_queue_try *t)
 					    .is_update = o->job.is_update,
 					    .is_delete = o->job.is_delete,
 					    .has_checksums = o->job.has_checksums,
-					    .is_dry = o->job.is_dry,
-					    .has_names = o->job.has_names,
+					    .is_dry = o->job.is_dry || t->job->is_measuring,
+					    .has_names = o->job.has_names && !t->job->is_measuring,
 					    .is_durable = durability_of(t) == FM_DURABILITY_DISK,
-					    .has_digests = true };
+					    .has_digests = true,
+					    .is_measured = t->job->is_measured,
+					    .bytes = t->job->will_come };
 	struct fm_store *store = t->store->store;
 
 	if (o->job.is_put ? !store->ops->open_tree : !store->ops->create_tree)
@@ -412,6 +414,8 @@ static void closed(void *ctx)
 	free(l);
 }
 
+static void open_done(struct fm_work *w);
+
 static void job_done(void *ctx, const struct fm_job_result *result)
 {
 	struct fm_queue_job *j = ctx;
@@ -420,7 +424,10 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	if (j->lingering)
 		fm_share_force(&j->queue->shares.lingering, fm_queue_who(j), 1, &j->lingering->place);
 	j->lingering = NULL;
-	settle(j, result);
+	if (fm_queue_measures(j, result))
+		work(j->try, open_run, open_done);
+	else
+		settle(j, result);
 }
 
 static void job_prepared(void *ctx)
@@ -463,8 +470,12 @@ static void begin(struct fm_queue_job *j)
 
 	o.file = t->file;
 	o.attr = t->attr;
-	if (is_store_tree(j) && o.is_put && !o.is_update)	/* nobody knows how much of an update will come */
-		o.tree_bytes = t->attr.size == FM_SIZE_UNKNOWN ? 0 : t->attr.size;
+	if (is_store_tree(j) && o.is_put)
+		o.tree_bytes = o.is_update ? j->will_come : t->attr.size == FM_SIZE_UNKNOWN ? 0 : t->attr.size;
+	if (j->is_measuring) {
+		o.is_dry = true;
+		o.is_held = o.has_names = false;
+	}
 	o.durability = durability_of(t);
 	o.weight = weights[j->o.priority];
 	if (o.is_put)
@@ -536,6 +547,14 @@ static void open_done(struct fm_work *w)
 		settle_code(j, t->ret, t->err.text);
 	else if (j->end_code)
 		work(t, close_run, close_done);
+	else if (!fm_queue_asks_room(j))
+		begin(j);
+}
+
+void fm_queue_room_said(struct fm_queue_job *j)
+{
+	if (j->end_code)
+		work(j->try, close_run, close_done);
 	else
 		begin(j);
 }
@@ -566,6 +585,8 @@ static void start(struct fm_queue_job *j)
 	j->state = FM_QUEUE_RUNNING;
 	j->started_ns = fm_loop_now(j->queue->c.loop);
 	j->tries++;
+	j->is_asked = j->is_measuring = j->is_measured = false;
+	j->will_come = 0;
 	set_timer(j);
 	place_take(j);
 	if (!t) {

@@ -158,6 +158,26 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t less(uint64_t bytes, uint64_t gone)
+{
+	return gone < bytes ? bytes - gone : 0;
+}
+
+uint64_t fm_room_left(struct fm_store_dir *dir, int fd)
+{
+	const struct fm_usage *u = &dir->usage;
+	struct fm_store_space s = { 0 };
+	struct fm_err err;
+	uint64_t left;
+
+	if (look_at_disk(fd, &s, &err) < 0)
+		return UINT64_MAX;	/* whatever is wrong, who writes hears of it */
+	left = s.free == UINT64_MAX ? s.free : less(s.free, atomic_load(&u->trees));
+	if (u->quota == 0)
+		return left;
+	return at_most(left, less(u->quota, atomic_load(&u->used) + atomic_load(&u->reserved)));
+}
+
 int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err)
 {
 	const struct fm_usage *u = &dir->usage;

@@ -34,6 +34,12 @@ int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_
  */
 void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes);
 
+/*
+ * How much may come into the directory of fd, of which nothing was promised to others and for which nothing kept aside
+ * goes; UINT64_MAX also if nobody can say.
+ */
+uint64_t fm_room_left(struct fm_store_dir *dir, int fd);
+
 int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err);
 
 #endif

@@ -208,7 +208,8 @@ struct fm_create_tree {
 	bool is_durable;
 	bool has_names;			/* which names it adds, replaces and removes is asked for */
 	bool has_digests;		/* CRC32Cs are computed, so they may be kept with the files */
-	uint64_t bytes;			/* that its files will take at least, as its source says; 0: not known */
+	bool is_measured;		/* a dry run of it said how many ... */
+	uint64_t bytes;			/* ... that its files will take at least. If not, its source says; 0: not known */
 };
 
 struct fm_who {

@@ -152,6 +152,11 @@ static int tree_promise(void *ctx, int parent, uint64_t bytes, struct fm_err *er
 	return ret;
 }
 
+static uint64_t tree_room(void *ctx, int parent)
+{
+	return fm_room_left(((struct incoming *)ctx)->dir, parent);
+}
+
 /* What a tree replaced is beside it now, under that name. */
 static void tree_put_aside(void *ctx, const char *path, const char *name)
 {
@@ -219,6 +224,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.gid = who->gid,
 		.is_synced = how->is_durable,
 		.is_dry = how->is_dry,
+		.is_measured = how->is_measured,
 		.has_digests = how->has_digests,
 		.has_manifest = true,
 		.has_names = how->has_names,
@@ -227,6 +233,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.take = tree_take,
 		.used = tree_used,
 		.promise = tree_promise,
+		.room = tree_room,
 		.put_aside = tree_put_aside,
 		.is_wanted = is_wanted,
 		.find_other = tree_find_other,

@@ -37,14 +37,24 @@ static int check(const struct fm_sink *s, uint64_t bytes, struct fm_err *err)
 	return s->opts.promise ? s->opts.promise(s->opts.ctx, s->opts.parent, bytes, err) : check_disk(s->opts.parent, bytes, err);
 }
 
+/* What is replaced and kept aside in a store does not go for a guess, and nobody is promised the whole of an update. */
+static bool has_room_for_whole(const struct fm_sink *s, uint64_t whole)
+{
+	return s->opts.is_dry || whole <= s->opts.room(s->opts.ctx, s->opts.parent);
+}
+
 int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err)
 {
-	bool is_most = s->opts.is_update && s->bytes == 0;
+	bool is_said = s->bytes > 0 || s->opts.is_measured;
+	bool is_most = s->opts.is_update && !is_said;
 	int ret;
 
-	if (is_most && s->opts.promise)		/* what is replaced and kept aside does not go for a guess */
-		return 0;
-	ret = check(s, s->bytes > 0 ? s->bytes : whole, err);
+	if (is_most && s->opts.promise) {
+		s->tree.is_unmeasured = whole > 0 && !has_room_for_whole(s, whole);
+		return s->tree.is_unmeasured ? fm_err_set(err, -ENOSPC, "no space for the whole directory, which takes %llu bytes",
+							  (unsigned long long)whole) : 0;
+	}
+	ret = check(s, is_said ? s->bytes : whole, err);
 	s->tree.is_unmeasured = is_most && ret == -ENOSPC;
-	return ret;
+	return ret == 0 && s->opts.is_look ? fm_err_set(err, -ECANCELED, "there is room for it") : ret;
 }

@@ -207,6 +207,8 @@ struct fm_tree_sink_opts {
 	gid_t gid;
 	bool is_synced;			/* durable: the journal is synced */
 	bool is_dry;			/* answer offers, make nothing */
+	bool is_measured;		/* of an update: source.size is what will come, though it be 0 */
+	bool is_look;			/* of an update: begin() fails in any case; what the whole of it takes has room if that is -ECANCELED */
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
 	bool has_manifest;		/* leave a manifest beside it (manifest.h) */
 	bool has_names;			/* keep which names are added, replaced and removed, for names() */
@@ -230,6 +232,8 @@ struct fm_tree_sink_opts {
 	 * asked.
 	 */
 	int (*promise)(void *ctx, int parent, uint64_t bytes, struct fm_err *err);
+	/* How much may come into `parent`, without anything going for it. Both or neither of promise() and this are NULL. */
+	uint64_t (*room)(void *ctx, int parent);
 	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
 	void (*put_aside)(void *ctx, const char *path, const char *name);
 	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */

@@ -225,6 +225,9 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ok fmove get -r --detach --update --exclude 2 n2:s/whole small/whole
 	ok fmove wait "$(cat out)"
 	same "$s/whole/3" small/whole/3
+	no 1 'no space for the directory: its files take 2500000 bytes at least, [0-9]+ are free; make room there' fmove get -r --detach --update n2:s/whole small/whole
+	[ "$(ls -A small)" = whole ] && [ "$(ls small/whole)" = "1
+3" ] || bad "refused, but something changed: $(ls -lAR small)"
 	umount small
 	ok fmove rm -r n2:s/whole
 	# Into a store, by daemons alone.
@@ -234,10 +237,28 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	no 1 'no space for the directory: its files take 5000000 bytes at least, [0-9]+ are free' fmove get -r n2:s/whole n1:s/small/whole
 	[ -z "$(ls -A "$(store 1)/small")" ] || bad "refused, but something is left: $(ls -lA "$(store 1)/small")"
 	ok fmove get -r --exclude 2 n2:s/whole n1:s/small/whole
+	# Of an update only what comes counts, though the whole would not fit; what has no room is refused before its first byte.
+	head -c 1000 nine >"$s/whole/3"
+	ok fmove get -r --update --delete --exclude 2 n2:s/whole n1:s/small/whole
+	[ "$(ls "$(store 1)/small/whole" | tr -d '\n')" = 13 ] || bad "the update: $(ls "$(store 1)/small/whole")"
+	no 1 'no space for the directory: its files take 2500000 bytes at least, [0-9]+ are free' fmove get -r --update n2:s/whole n1:s/small/whole
+	ok fmove get -r --update --detach n2:s/whole n1:s/small/whole
+	no 1 'no space for the directory: its files take 2500000 bytes at least, [0-9]+ are free' fmove wait "$(cat out)"
+	[ "$(ls "$(store 1)/small/whole" | tr -d '\n')" = 13 ] || bad "refused, but something changed: $(ls "$(store 1)/small/whole")"
+	no_trees "$(store 1)/small"
 	mkdir "$(store 1)/from" && cp whole/[1-5] "$(store 1)/from/"
 	ok fmove rm -r n2:s/whole
 	no 1 'no space for the directory: its files take 12100000 bytes at least, [0-9]+ are free' fmove put -r n1:s/from n2:s/from
 	[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')" ] || bad "refused, but something is left: $(ls -lA "$s")"
+	ok fmove put -r --exclude '[345]' n1:s/from n2:s/from
+	ok fmove put -r --update --exclude '[45]' n1:s/from n2:s/from
+	ok fmove put -r --update --exclude 5 n1:s/from n2:s/from
+	no 1 'no space for the directory: its files take 2100000 bytes at least, [0-9]+ are free' fmove put -r --update n1:s/from n2:s/from
+	ok fmove put -r --update --detach n1:s/from n2:s/from
+	no 1 'no space for the directory: its files take 2100000 bytes at least, [0-9]+ are free' fmove wait "$(cat out)"
+	[ "$(ls "$s/from" | tr -d '\n')" = 1234 ] || bad "refused, but something changed: $(ls "$s/from")"
+	no_trees "$s"
+	ok fmove rm -r n2:s/from
 	umount "$(store 1)/small"
 	# Of an update only what comes counts, though the whole would not fit.
 	ok fmove put -r --exclude '[345]' whole n2:s/whole

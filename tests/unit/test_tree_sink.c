@@ -1207,6 +1207,44 @@ static void test_room(void)
 	scene_end();
 }
 
+/* A store without a byte left. */
+static int promise_none(void *ctx, int parent, uint64_t bytes, struct fm_err *why)
+{
+	(void)ctx;
+	(void)parent;
+	return fm_err_set(why, -ENOSPC, "no space for %llu bytes", (unsigned long long)bytes);
+}
+
+static uint64_t no_room(void *ctx, int parent)
+{
+	(void)ctx;
+	(void)parent;
+	return 0;
+}
+
+/* Goal: an update of which a dry run said that it brings nothing is not refused for want of room. */
+static void test_nothing_needs_no_room(void)
+{
+	struct fm_tree_begin how = a_source_of(TOO_MUCH);
+	struct fm_tree_sink_opts o;
+
+	scene_begin(IN_MEMORY);
+	for (unsigned is_measured = 0; is_measured < 2; is_measured++) {
+		o = options();
+		o.source = (struct fm_identity){ .dev = 0 };
+		o.is_update = true;
+		o.is_measured = is_measured;
+		o.promise = promise_none;
+		o.room = no_room;
+		MUST(sink_new(o));
+		CU_ASSERT_EQUAL(t->ops->begin(t, &how, &err), is_measured ? 0 : -ENOSPC);
+		CU_ASSERT_EQUAL(t->is_unmeasured, !is_measured);
+		t->ops->close(t);
+	}
+	t = NULL;
+	scene_end();
+}
+
 static const struct fm_test tests[] = {
 	{ "everything is made as it was sent, and shown at once", test_everything },
 	{ "digests are kept with files", test_digests },
@@ -1229,6 +1267,7 @@ static const struct fm_test tests[] = {
 	{ "stop ends it", test_stopped },
 	{ "what a tree remembers is in the budget of memory", test_memory },
 	{ "what has no room is refused before anything is made", test_room },
+	{ "an update that brings nothing needs no room", test_nothing_needs_no_room },
 	{ "a quota is asked, and told", test_quota },
 	{ "a quota counts both versions of a tree that is brought up to date", test_quota_of_an_update },
 	{ "owners and extended attributes", test_owners },
