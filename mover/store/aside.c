@@ -14,6 +14,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/store/all_names.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -97,30 +98,35 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	return ret < 0 ? ret : -ENOENT;
 }
 
-/* What of a name goes with it: nothing if the file has another name too, in the version that took its place for instance. */
-static uint64_t bytes_of(const struct fm_walk_at *at)
+/*
+ * What of a name goes with it: nothing if the file has a name elsewhere too, in the version that took its place for instance; with the last of its
+ * names all of it.
+ */
+static uint64_t bytes_of(const struct fm_walk_at *at, struct fm_all_names *met)
 {
 	struct stat st;
 
-	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0 || (!at->is_dir && st.st_nlink > 1))
+	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0 || (!at->is_dir && !fm_all_names_meet(met, &st)))
 		return 0;
 	return (uint64_t)st.st_blocks * 512;
 }
 
 /* No less than a quota, which counts names and holes, or a file system could get back with it. */
-static uint64_t most_of(const struct fm_walk_at *at)
+static uint64_t most_of(const struct fm_walk_at *at, struct fm_all_names *met)
 {
 	uint64_t blocks;
 	struct stat st;
 
+	(void)met;
 	if (at->is_leaving || fm_sys_fstatat(at->dir, at->name, &st) < 0)
 		return 0;
 	blocks = (uint64_t)st.st_blocks * 512;
 	return S_ISREG(st.st_mode) && (uint64_t)st.st_size > blocks ? (uint64_t)st.st_size : blocks;
 }
 
-/* Of all the names in it, as far as it can be read. */
-static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_walk_at *at))
+/* Of all the names in it, as far as it can be read. met: those that were met before. */
+static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_walk_at *at, struct fm_all_names *met),
+		       struct fm_all_names *met)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	struct fm_walk_at at;
@@ -133,7 +139,7 @@ static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_
 	if (fd >= 0 && fm_walk_start(walk, fd) == 0) {
 		while (ret > 0 || ret == -EACCES || ret == -EPERM) {
 			ret = fm_walk_next(walk, &at);
-			bytes += ret > 0 ? count(&at) : 0;
+			bytes += ret > 0 ? count(&at, met) : 0;
 		}
 	}
 	if (fd >= 0)
@@ -142,9 +148,14 @@ static uint64_t sum_of(const struct place *p, uint64_t (*count)(const struct fm_
 	return bytes;
 }
 
+/* By itself. */
 static uint64_t bytes_in(const struct place *p)
 {
-	return sum_of(p, bytes_of);
+	struct fm_all_names met = { .count = 0 };
+	uint64_t bytes = sum_of(p, bytes_of, &met);
+
+	fm_all_names_free(&met);
+	return bytes;
 }
 
 static void freed(void *ctx, int64_t bytes)
@@ -297,7 +308,7 @@ bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes)
 	while (most < bytes && next_path(&dir->aside, path, fd >= 0 ? &st.st_dev : NULL, path)) {
 		if (place_of(dir, path, &p) < 0)
 			continue;
-		one = sum_of(&p, most_of);
+		one = sum_of(&p, most_of, NULL);
 		most = one < UINT64_MAX - most ? most + one : UINT64_MAX;
 		close(p.dir);
 	}
@@ -343,25 +354,55 @@ static bool next_unknown(struct fm_aside_index *index, uint64_t now_ns, char out
 	return is_found;
 }
 
-/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. */
-static void look_again(struct fm_store_dir *dir, const char *path)
+static uint64_t until(uint64_t began_ns)
 {
-	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx), bytes = 0, now_ns;
+	uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+
+	return now_ns + KNOWN_NS_MIN + KNOWN_TIMES * (now_ns - began_ns);
+}
+
+/* A look costs a walk, and anybody may ask: the longer it took the longer it counts. met: those of the others; NULL: it is looked at alone. */
+static void look_again(struct fm_store_dir *dir, const char *path, struct fm_all_names *met)
+{
+	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx), bytes = 0;
 	struct entry *e;
 	struct place p;
 	bool is_there = place_of(dir, path, &p) == 0;
 
 	if (is_there) {
-		bytes = bytes_in(&p);
+		bytes = met ? sum_of(&p, bytes_of, met) : bytes_in(&p);
 		close(p.dir);
 	}
-	now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	pthread_mutex_lock(&dir->aside.lock);
 	e = find(&dir->aside, path);
 	if (e) {
 		e->bytes = bytes;
 		e->is_gone = !is_there;		/* whoever removes forgets it */
-		e->known_until_ns = now_ns + KNOWN_NS_MIN + KNOWN_TIMES * (now_ns - began_ns);
+		e->known_until_ns = until(began_ns);
+	}
+	pthread_mutex_unlock(&dir->aside.lock);
+}
+
+/*
+ * All of them: a file that several share goes with them, though with none alone. What comes until this counts no more is looked at alone, so that
+ * who replaces one after the other costs one look each.
+ */
+static void look_at_all(struct fm_store_dir *dir)
+{
+	uint64_t began_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	char path[FM_PATH_LEN_MAX + 1] = "";
+	struct fm_all_names met = { .count = 0 };
+
+	while (next_path(&dir->aside, path, NULL, path))
+		look_again(dir, path, &met);
+	fm_all_names_free(&met);
+	dir->aside.all_until_ns = until(began_ns);
+	pthread_mutex_lock(&dir->aside.lock);
+	fm_list_each(at, next, &dir->aside.entries) {
+		struct entry *e = fm_container_of(at, struct entry, at);
+
+		if (e->known_until_ns > 0)
+			e->known_until_ns = dir->aside.all_until_ns;
 	}
 	pthread_mutex_unlock(&dir->aside.lock);
 }
@@ -394,8 +435,10 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 	is_complete = dir->aside.is_complete;
 	pthread_mutex_unlock(&dir->aside.lock);
 	if (pthread_mutex_trylock(&dir->aside.looking) == 0) {
+		if (dir->aside.all_until_ns <= now_ns)
+			look_at_all(dir);
 		while (next_unknown(&dir->aside, now_ns, path))
-			look_again(dir, path);
+			look_again(dir, path, NULL);
 		pthread_mutex_unlock(&dir->aside.looking);
 	}
 	return add_up(&dir->aside, bytes, count) && is_complete;

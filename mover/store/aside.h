@@ -31,7 +31,8 @@ struct fm_aside_index {
 	unsigned count;
 	bool is_complete;		/* the store was looked through once */
 	int64_t opened_ns;		/* since 1970: what was put aside before is in nobody's use here */
-	pthread_mutex_t looking;	/* held by who adds up */
+	pthread_mutex_t looking;	/* held by who adds up, and of: */
+	uint64_t all_until_ns;		/* so long counts what was seen when all of them were looked at */
 	pthread_mutex_t removing;	/* one at a time, so that no more goes than is needed; taken before `lock` */
 };
 
@@ -54,7 +55,7 @@ bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes);
 int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 
 /*
- * How much would go, and how many there are. One looks at a time, and not again soon: the others hear what was seen last. True: the
+ * How much would go if all of them went, and how many there are. One looks at a time, and not again soon: the others hear what was seen last. True: the
  * store was looked through, and each of them at least once; else there may be more.
  */
 bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);

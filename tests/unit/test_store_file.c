@@ -761,6 +761,60 @@ static void test_space_asked_by_many(void)
 	end();
 }
 
+static void write_some(const char *name, size_t len)
+{
+	char *buf = calloc(1, len);
+	FILE *f = fopen(at(name), "w");
+
+	CU_ASSERT_FATAL(buf && f);
+	memset(buf, 'x', len);
+	CU_ASSERT_EQUAL(fwrite(buf, 1, len, f), len);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+	free(buf);
+}
+
+static void link_as(const char *name, const char *other)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s", at(name));
+	CU_ASSERT_EQUAL(link(path, at(other)), 0);
+}
+
+/*
+ * Goal: what is said to be kept aside is what a purge makes free: a file that several versions share too, but not one that has a name elsewhere.
+ * Method: one name twice in one version, one in two of them, one also outside; what a purge then says of each is added up.
+ */
+static void test_aside_counts_shared_files(void)
+{
+	enum { LEN = 1 << 18 };
+	struct fm_space_page page = { .count = 0 };
+	struct fm_store_space space;
+	uint64_t went = 0;
+
+	begin(bases[0], false);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0000000000000001.old"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0000000000000002.old"), 0755), 0);
+	write_some(".fmove.0000000000000001.old/twice", LEN);
+	link_as(".fmove.0000000000000001.old/twice", ".fmove.0000000000000001.old/again");
+	write_some(".fmove.0000000000000001.old/both", LEN);
+	link_as(".fmove.0000000000000001.old/both", ".fmove.0000000000000002.old/both");
+	write_some("mine", LEN);
+	link_as("mine", ".fmove.0000000000000002.old/mine");
+	reopen_keeping();
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	CU_ASSERT_TRUE(!space.is_counting && space.trees == 2);
+	CU_ASSERT_TRUE(space.aside >= 2 * LEN && space.aside < 3 * LEN);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+	CU_ASSERT_EQUAL(page.count, 2);
+	for (size_t i = 0; i < page.count; i++)
+		went += page.aside[i].bytes;
+	CU_ASSERT_EQUAL(went, space.aside);
+	CU_ASSERT_EQUAL(access(at("mine"), F_OK), 0);
+	CU_ASSERT_EQUAL(unlink(at("mine")), 0);
+	end();
+}
+
 /* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
 static void test_purge_goes_on(void)
 {
@@ -813,6 +867,7 @@ static const struct fm_test tests[] = {
 	{ "a get goes on while a put replaces its file", test_get_during_put },
 	{ "an abandoned sink leaves nothing", test_abandoned },
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
+	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
 	{ "files outlive their store", test_freed_early },
 };
