@@ -21,6 +21,7 @@
 #include "config/invite.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/join_addrs.h"
 
 const struct fm_opt fm_opts_join[] = {
 	FM_SETUP_OPTS,
@@ -116,6 +117,7 @@ static int ask(const struct fm_config *cfg, const struct invited *to, struct fm_
 	snprintf(joining.request.address, sizeof(joining.request.address), "%s", cfg->node.address);
 	(void)fm_value_address(cfg->node.listen, true, host, sizeof(host),
 			       &joining.request.port); /* checked when loaded */
+	joining.everywhere = fm_address_is_any(host) ? joining.request.port : 0;
 	return fm_joining_run(&joining, answer, is_settled, err);
 }
 
@@ -132,7 +134,7 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from, co
 		     struct fm_err *err)
 {
 	const struct fm_config_peer *there = find_peer(cfg, answer->name);
-	char address[FM_ADDRESS_TEXT_MAX], host[FM_VALUE_HOST_MAX];
+	char address[FM_ADDRESS_TEXT_MAX], text[FM_JOIN_ADDRS_MAX][FM_JOIN_ADDR_TEXT_MAX], host[FM_VALUE_HOST_MAX];
 	struct fm_peer_file peer = { .name = answer->name, .address = address, .key = from->invite.key };
 	uint16_t port;
 
@@ -146,6 +148,10 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from, co
 		return fm_err_set(err, -EEXIST,
 				  "%s:%u has another node named \"%s\": remove that entry, and join again", there->file,
 				  there->line, there->name);
+	for (unsigned i = 0; i < answer->further.count; i++) {
+		fm_join_addr_print(&answer->further.addr[i], text[i]);
+		peer.addresses[peer.address_count++] = text[i];
+	}
 	peer.may_replace = there != NULL;
 	return fm_peer_file_write(cfg->dir, &peer, err);
 }

@@ -11,6 +11,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
+#include "mover/join_addrs.h"
 #include "mover/transport/net.h"
 
 #define DIAL_NS (10 * FM_NS_PER_S)
@@ -46,18 +47,36 @@ static void deadline_fire(struct fm_timer *timer)
 	end(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host, t->joining->port));
 }
 
+static size_t own_addrs(const struct talk *t, struct fm_addr own[static FM_ADDRS_MAX])
+{
+	return t->net->ops->addrs(t->net, own, FM_ADDRS_MAX);
+}
+
 static void opened(void *ctx)
 {
 	struct talk *t = ctx;
+	struct fm_join_request request = t->joining->request;
+	struct fm_addr own[FM_ADDRS_MAX];
 	uint8_t buf[FM_JOIN_MSG_MAX];
-	int ret = t->net->ops->ctl_send(t->ctl, buf, fm_join_request_encode(&t->joining->request, buf));
+	int ret;
 
+	if (t->joining->everywhere)
+		fm_join_addrs_own(own, own_addrs(t, own), t->joining->everywhere, &request.further);
+	ret = t->net->ops->ctl_send(t->ctl, buf, fm_join_request_encode(&request, buf));
 	if (ret < 0) {
 		end(t, fm_err_sys(t->err, ret, "ask to join"));
 		return;
 	}
 	t->is_asked = true;
 	fm_timer_set(t->loop, &t->deadline, fm_loop_now(t->loop) + ANSWER_NS);
+}
+
+static void take_answer(struct talk *t)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+
+	fm_join_addrs_keep(&t->answer->further, own, own_addrs(t, own));
+	end(t, 0);
 }
 
 static void message(void *ctx, const uint8_t *msg, size_t len)
@@ -73,7 +92,7 @@ static void message(void *ctx, const uint8_t *msg, size_t len)
 	else if (t->answer->code)
 		end(t, fm_err_set(t->err, -(int)t->answer->code, "%s", t->answer->text));
 	else
-		end(t, 0);
+		take_answer(t);
 }
 
 static void closed(void *ctx, const struct fm_err *err)

@@ -45,7 +45,7 @@ static int source_towards(int family, const char *target, char *host, size_t max
 	return is_found ? 0 : -EADDRNOTAVAIL;
 }
 
-static bool is_any(const char *host)
+bool fm_address_is_any(const char *host)
 {
 	return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
@@ -62,7 +62,7 @@ int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
 	if (fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 || port == 0)
 		return fm_err_set(err, -EADDRNOTAVAIL, "node.listen (%s) has no fixed port: say node.address",
 				  node->listen);
-	if (is_any(host) && source_towards(AF_INET, "192.0.2.1", host, sizeof(host)) < 0 &&
+	if (fm_address_is_any(host) && source_towards(AF_INET, "192.0.2.1", host, sizeof(host)) < 0 &&
 	    source_towards(AF_INET6, "2001:db8::1", host, sizeof(host)) < 0)
 		return fm_err_set(err, -EADDRNOTAVAIL,
 				  "no route leads out of this machine, so its address cannot be told: set node.address = "

@@ -5,6 +5,7 @@
 #ifndef FM_CONFIG_ADDRESS_H
 #define FM_CONFIG_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ struct fm_err;
 
 /* "HOST:PORT", with the brackets that an IPv6 address needs. Cut to max. */
 void fm_address_print(const char *host, uint16_t port, char *out, size_t max);
+
+/* The host of a listening address is every address of this machine: "", "0.0.0.0", "::". */
+bool fm_address_is_any(const char *host);
 
 /*
  * Where others reach this node: node.address; else the host of node.listen if it says one; else the address that

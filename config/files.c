@@ -15,6 +15,8 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 
+#define ADDRESS_MAX 64		/* of a further address, which is no name */
+
 int fm_path_join(const char *dir, const char *name, char out[static PATH_MAX], struct fm_err *err)
 {
 	size_t len = strlen(dir), name_len = strlen(name);
@@ -149,9 +151,26 @@ static int peer_path(const char *dir, const char *name, char path[static PATH_MA
 	return fm_path_join(dir, file, path, err);
 }
 
+/* "addresses = [ ... ];" with its line end; nothing if there are none. */
+static void print_addresses(const struct fm_peer_file *peer, char *out, size_t max)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < peer->address_count; i++) {
+		if (strcmp(peer->addresses[i], peer->address) == 0)
+			continue;
+		len += (size_t)snprintf(out + len, max - len, "%s\"%.*s\"", len ? ", " : "addresses = [ ", ADDRESS_MAX,
+					peer->addresses[i]);
+	}
+	if (len)
+		(void)snprintf(out + len, max - len, " ];\n");
+}
+
 int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct fm_err *err)
 {
-	char path[PATH_MAX], peers[PATH_MAX], key[FM_VALUE_KEY_TEXT_MAX], text[512];
+	char path[PATH_MAX], peers[PATH_MAX], key[FM_VALUE_KEY_TEXT_MAX];
+	char addresses[32 + FM_CONFIG_PEER_ADDRESSES_MAX * (ADDRESS_MAX + 4)], text[640 + sizeof(addresses)];
 	struct fm_file_write how = { .path = path, .mode = 0644, .may_replace = peer->may_replace };
 	int ret = peer_path(dir, peer->name, path, err);
 
@@ -162,10 +181,11 @@ int fm_peer_file_write(const char *dir, const struct fm_peer_file *peer, struct 
 	if (ret < 0)
 		return ret;
 	fm_value_key_print(peer->key, key);
+	print_addresses(peer, addresses, sizeof(addresses));
 	snprintf(text, sizeof(text),
 		 "# Remove this file and reload fmoved to revoke this peer.\n"
-		 "name = \"%s\";\naddress = \"%s\";\nkey = \"%s\";\n",
-		 peer->name, peer->address, key);
+		 "name = \"%s\";\naddress = \"%s\";\n%skey = \"%s\";\n",
+		 peer->name, peer->address, addresses, key);
 	return fm_file_write(&how, text, err);
 }
 

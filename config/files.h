@@ -36,6 +36,8 @@ int fm_dir_make(const char *path, mode_t mode, struct fm_err *err);
 struct fm_peer_file {
 	const char *name;
 	const char *address;	/* "HOST:PORT" or "" */
+	const char *addresses[FM_CONFIG_PEER_ADDRESSES_MAX];	/* further ones; one that is `address` as well is left out */
+	unsigned address_count;
 	const uint8_t *key;	/* FM_CONFIG_KEY_LEN bytes */
 	bool may_replace;
 };

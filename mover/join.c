@@ -26,6 +26,7 @@
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
+#include "mover/join_addrs.h"
 #include "mover/transport/net.h"
 
 enum conn_state { CONN_WAIT, CONN_QUEUED, CONN_ADMIT };
@@ -75,6 +76,20 @@ static void conn_free(struct conn *c)
 
 /* ---- the answer ---- */
 
+static size_t own_addrs(const struct fm_join *join, struct fm_addr own[static FM_ADDRS_MAX])
+{
+	return join->opts.net->ops->addrs(join->opts.net, own, FM_ADDRS_MAX);
+}
+
+static void say_who_we_are(const struct fm_join *join, struct fm_join_answer *answer)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+
+	snprintf(answer->name, sizeof(answer->name), "%s", join->node);
+	snprintf(answer->address, sizeof(answer->address), "%s", join->address);
+	fm_join_addrs_own(own, own_addrs(join, own), join->opts.port, &answer->further);
+}
+
 static void conn_answer(struct conn *c, const struct fm_err *err)
 {
 	struct fm_join_answer answer = { .code = err ? (uint32_t)-err->code : 0 };
@@ -82,12 +97,10 @@ static void conn_answer(struct conn *c, const struct fm_err *err)
 
 	if (!c->ctl)
 		return;
-	if (err) {
+	if (err)
 		snprintf(answer.text, sizeof(answer.text), "%s", err->text);
-	} else {
-		snprintf(answer.name, sizeof(answer.name), "%s", c->join->node);
-		snprintf(answer.address, sizeof(answer.address), "%s", c->join->address);
-	}
+	else
+		say_who_we_are(c->join, &answer);
 	/* If it cannot be sent the far end sees the connection close, and says so. */
 	(void)c->join->opts.net->ops->ctl_send(c->ctl, buf, fm_join_answer_encode(&answer, buf));
 }
@@ -158,9 +171,21 @@ static bool make_room(struct fm_join *join)
 
 /* ---- admitting ---- */
 
+_Static_assert(1 + FM_JOIN_ADDRS_MAX <= FM_PEER_ADDRS_MAX, "a peer may have as many addresses as it tells");
+
+static unsigned further_of(const struct fm_join_request *r, struct fm_endpoint out[static FM_JOIN_ADDRS_MAX])
+{
+	for (unsigned i = 0; i < r->further.count; i++) {
+		fm_join_addr_host(&r->further.addr[i], out[i].host);
+		out[i].port = r->further.addr[i].port;
+	}
+	return r->further.count;
+}
+
 static int make_peer(struct fm_engine *engine, const struct fm_join_candidate *who, struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = who->request.name };
+	struct fm_endpoint more[FM_JOIN_ADDRS_MAX];
 	char host[FM_JOIN_ADDRESS_MAX + 1];
 	char *colon;
 
@@ -176,6 +201,8 @@ static int make_peer(struct fm_engine *engine, const struct fm_join_candidate *w
 			peer.host = host + 1;
 		}
 	}
+	peer.more = more;
+	peer.more_count = further_of(&who->request, more);
 	return fm_engine_set_peer(engine, &peer, err);
 }
 
@@ -265,6 +292,7 @@ static void complete_address(struct conn *c)
 static void conn_message(void *ctx, const uint8_t *msg, size_t len)
 {
 	struct conn *c = ctx;
+	struct fm_addr own[FM_ADDRS_MAX];
 
 	if (c->state != CONN_WAIT)
 		return;		/* a second message; the first one's answer ends this connection */
@@ -275,6 +303,7 @@ static void conn_message(void *ctx, const uint8_t *msg, size_t len)
 		return;
 	}
 	complete_address(c);
+	fm_join_addrs_keep(&c->who.request.further, own, own_addrs(c->join, own));
 	c->state = CONN_QUEUED;
 	admit_next(c->join);
 }

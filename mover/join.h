@@ -29,7 +29,7 @@ struct fm_worker;
 
 /* Who asks, as admit sees it. */
 struct fm_join_candidate {
-	struct fm_join_request request;		/* its address is set, or empty: it cannot be dialled */
+	struct fm_join_request request;		/* its address is set, or empty: it cannot be dialled; further: that can be used */
 	uint8_t key[FM_KEY_LEN];		/* proved */
 };
 
@@ -40,6 +40,7 @@ struct fm_join_opts {
 	struct fm_engine *engine;
 	const char *node;			/* our name; copied */
 	const char *address;			/* where we are dialled, or ""; copied */
+	uint16_t port;				/* where we listen at each of our addresses; 0: at one of them only */
 
 	/*
 	 * Worker. Check the token, then the name, address and key; use the token up; write the peer down. -ENOENT:

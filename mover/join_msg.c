@@ -11,11 +11,14 @@
 
 #define MAGIC_JOIN UINT32_C(0x4e4a4d46)		/* "FMJN" */
 #define MAGIC_JOINED UINT32_C(0x444a4d46)	/* "FMJD" */
-#define VERSION 1
+#define VERSION 2
 #define ERRNO_MAX 4095
 
-_Static_assert(26 + 2 + FM_JOIN_NAME_MAX + 2 + FM_JOIN_ADDRESS_MAX <= FM_JOIN_MSG_MAX, "a JOIN fits");
-_Static_assert(12 + 6 + FM_JOIN_NAME_MAX + FM_JOIN_ADDRESS_MAX + FM_JOIN_TEXT_MAX <= FM_JOIN_MSG_MAX, "a JOINED fits");
+#define ADDRS_BYTES (2 + FM_JOIN_ADDRS_MAX * (2 + 2 + 16))
+
+_Static_assert(26 + 2 + FM_JOIN_NAME_MAX + 2 + FM_JOIN_ADDRESS_MAX + ADDRS_BYTES <= FM_JOIN_MSG_MAX, "a JOIN fits");
+_Static_assert(12 + 6 + FM_JOIN_NAME_MAX + FM_JOIN_ADDRESS_MAX + FM_JOIN_TEXT_MAX + ADDRS_BYTES <= FM_JOIN_MSG_MAX,
+	       "a JOINED fits");
 
 static void put_string(struct fm_writer *w, const char *text, size_t max)
 {
@@ -39,6 +42,50 @@ static int get_string(struct fm_reader *r, char *out, size_t max)
 	memcpy(out, at, len);
 	out[len] = '\0';
 	return 0;
+}
+
+static void put_addrs(struct fm_writer *w, const struct fm_join_addrs *addrs)
+{
+	assert(addrs->count <= FM_JOIN_ADDRS_MAX);
+	fm_put_le16(w, (uint16_t)addrs->count);
+	for (unsigned i = 0; i < addrs->count; i++) {
+		fm_put_le16(w, addrs->addr[i].family);
+		fm_put_le16(w, addrs->addr[i].port);
+		fm_put_bytes(w, addrs->addr[i].ip, sizeof(addrs->addr[i].ip));
+	}
+}
+
+static int get_addr(struct fm_reader *r, struct fm_join_addr *a)
+{
+	static const uint8_t none[12];
+	uint16_t family = fm_get_le16(r);
+
+	a->family = (uint8_t)family;
+	a->port = fm_get_le16(r);
+	fm_get_bytes(r, a->ip, sizeof(a->ip));
+	if (r->failed)
+		return -EBADMSG;
+	if ((family != 4 && family != 6) || a->port == 0)
+		return -ERANGE;
+	return family == 4 && memcmp(a->ip + 4, none, sizeof(none)) != 0 ? -ERANGE : 0;
+}
+
+/* They end the message. */
+static int get_addrs(struct fm_reader *r, struct fm_join_addrs *out)
+{
+	unsigned count = fm_get_le16(r);
+	int ret = 0;
+
+	if (r->failed)
+		return -EBADMSG;
+	if (count > FM_JOIN_ADDRS_MAX)
+		return -ERANGE;
+	out->count = count;
+	for (unsigned i = 0; ret == 0 && i < count; i++)
+		ret = get_addr(r, &out->addr[i]);
+	if (ret < 0)
+		return ret;
+	return fm_reader_left(r) == 0 ? 0 : -EBADMSG;
 }
 
 static void put_head(struct fm_writer *w, uint32_t magic)
@@ -69,6 +116,7 @@ size_t fm_join_request_encode(const struct fm_join_request *m, uint8_t buf[stati
 	fm_put_le16(&w, m->port);
 	put_string(&w, m->name, FM_JOIN_NAME_MAX);
 	put_string(&w, m->address, FM_JOIN_ADDRESS_MAX);
+	put_addrs(&w, &m->further);
 	assert(!w.failed);
 	return (size_t)(w.at - buf);
 }
@@ -87,10 +135,10 @@ int fm_join_request_decode(const uint8_t *buf, size_t len, struct fm_join_reques
 	ret = get_string(&r, m->name, FM_JOIN_NAME_MAX);
 	if (ret == 0)
 		ret = get_string(&r, m->address, FM_JOIN_ADDRESS_MAX);
+	if (ret == 0)
+		ret = get_addrs(&r, &m->further);
 	if (ret < 0)
 		return ret;
-	if (fm_reader_left(&r) != 0)
-		return -EBADMSG;
 	return m->name[0] ? 0 : -ERANGE;
 }
 
@@ -104,6 +152,7 @@ size_t fm_join_answer_encode(const struct fm_join_answer *m, uint8_t buf[static 
 	put_string(&w, m->name, FM_JOIN_NAME_MAX);
 	put_string(&w, m->address, FM_JOIN_ADDRESS_MAX);
 	put_string(&w, m->text, FM_JOIN_TEXT_MAX);
+	put_addrs(&w, &m->further);
 	assert(!w.failed);
 	return (size_t)(w.at - buf);
 }
@@ -123,9 +172,11 @@ int fm_join_answer_decode(const uint8_t *buf, size_t len, struct fm_join_answer 
 		ret = get_string(&r, m->address, FM_JOIN_ADDRESS_MAX);
 	if (ret == 0)
 		ret = get_string(&r, m->text, FM_JOIN_TEXT_MAX);
+	if (ret == 0)
+		ret = get_addrs(&r, &m->further);
 	if (ret < 0)
 		return ret;
-	if (fm_reader_left(&r) != 0)
-		return -EBADMSG;
+	if (m->code && m->further.count)
+		return -ERANGE;
 	return m->code <= ERRNO_MAX && (m->code == 0) == (m->name[0] != '\0') ? 0 : -ERANGE;
 }

@@ -142,18 +142,6 @@ void fm_reach_begin(struct fm_reach *r)
 
 /* ---- what the peer says ---- */
 
-/* What a packet can be sent to from another machine. Link-local ones mean something on one link only, and nothing says which. */
-static bool is_unicast(const struct fm_wire_addr *a)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }, none[16];
-
-	if (a->family == 4)
-		return a->address[0] != 0 && a->address[0] != 127 && a->address[0] < 224 &&
-		       !(a->address[0] == 169 && a->address[1] == 254);
-	return a->address[0] != 0xff && !(a->address[0] == 0xfe && (a->address[1] & 0xc0) == 0x80) &&
-	       memcmp(a->address, mapped, sizeof(mapped)) != 0 && memcmp(a->address, none, 15) != 0;
-}
-
 bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 {
 	struct fm_endpoint before[FM_PEER_ADDRS_MAX], to = { .port = said->tcp_port ? said->tcp_port : said->rdma_port };
@@ -165,9 +153,10 @@ bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 	r->count = kept;
 	for (unsigned i = 0; to.port && i < said->count && taken < FM_PEER_ADDRS_MAX; i++) {
 		const struct fm_wire_addr *a = &said->addr[i];
+		int family = a->family == 4 ? AF_INET : AF_INET6;
 
 		memset(to.host, 0, sizeof(to.host));
-		if (!is_unicast(a) || !inet_ntop(a->family == 4 ? AF_INET : AF_INET6, a->address, to.host, sizeof(to.host)))
+		if (!fm_network_is_unicast(family, a->address) || !inet_ntop(family, a->address, to.host, sizeof(to.host)))
 			continue;
 		taken++;
 		(void)add(r, &to, true, NULL);

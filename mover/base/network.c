@@ -124,3 +124,13 @@ bool fm_network_is_loopback(const struct sockaddr_storage *sa)
 		return ip[0] == 127;
 	return len == 16 && IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)ip);
 }
+
+bool fm_network_is_unicast(int family, const uint8_t *ip)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }, none[16];
+
+	if (family == AF_INET)
+		return ip[0] != 0 && ip[0] != 127 && ip[0] < 224 && !(ip[0] == 169 && ip[1] == 254);
+	return ip[0] != 0xff && !(ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80) && memcmp(ip, mapped, sizeof(mapped)) != 0 &&
+	       memcmp(ip, none, 15) != 0;
+}

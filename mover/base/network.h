@@ -44,6 +44,12 @@ bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockadd
 /* The bits of the widest network of the list that has sa; 0: none has. So both addresses are in one of them if they share so many bits. */
 uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_storage *sa);
 
+/*
+ * Whether another machine can send to that address, of AF_INET or AF_INET6 as it goes over the wire. Link-local ones mean something on one
+ * link only, and nothing says which.
+ */
+bool fm_network_is_unicast(int family, const uint8_t *ip);
+
 /* 127.0.0.0/8, ::1: what never leaves this machine. */
 bool fm_network_is_loopback(const struct sockaddr_storage *sa);
 

@@ -15,11 +15,13 @@
 #include "config/invite.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/join_addrs.h"
 
 #define SAY_ANOTHER "give the new one another (--node NAME)"
 
 _Static_assert(FM_JOIN_SECRET_LEN == FM_INVITE_SECRET_LEN, "one secret");
 _Static_assert(FM_JOIN_NAME_MAX == FM_VALUE_NAME_MAX, "one length of names");
+_Static_assert(FM_JOIN_ADDRS_MAX <= FM_CONFIG_PEER_ADDRESSES_MAX, "a peer may have as many addresses as it tells");
 _Static_assert(FM_KEY_LEN == FM_CONFIG_KEY_LEN, "one length of keys");
 
 static int check_form(const struct fm_join_candidate *who, struct fm_err *err)
@@ -66,13 +68,20 @@ static int check_taken(const struct fm_config *cfg, const struct fm_join_candida
 
 static int admit_into(const struct fm_config *cfg, const struct fm_join_candidate *who, struct fm_err *err)
 {
+	char text[FM_JOIN_ADDRS_MAX][FM_JOIN_ADDR_TEXT_MAX];
+	const struct fm_join_addrs *further = &who->request.further;
 	struct fm_peer_file peer = {
 		.name = who->request.name,
 		.address = who->request.address,
 		.key = who->key,
+		.address_count = further->count,
 	};
 	int ret = fm_invite_check(cfg->dir, who->request.secret, err);
 
+	for (unsigned i = 0; i < further->count; i++) {
+		fm_join_addr_print(&further->addr[i], text[i]);
+		peer.addresses[i] = text[i];
+	}
 	if (ret == 0)
 		ret = check_form(who, err);
 	if (ret == 0)

@@ -24,6 +24,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "config/address.h"
 #include "config/check.h"
 #include "config/files.h"
 #include "config/value.h"
@@ -304,6 +305,17 @@ static int start_api(struct fm_service *service, struct fm_err *err)
 	return ret < 0 ? ret : fm_api_new(service->loop, &opts, service->engine, &service->api, err);
 }
 
+/* Where we listen at each of our addresses, as a new peer is told; 0: at one of them alone. */
+static uint16_t port_everywhere(const struct fm_service *service)
+{
+	char host[FM_VALUE_HOST_MAX];
+	uint16_t port;
+
+	if (fm_value_address(service->started->node.listen, true, host, sizeof(host), &port) < 0)
+		return 0;
+	return fm_address_is_any(host) ? fm_net_port(service->net) : 0;
+}
+
 static int start_join(struct fm_service *service, struct fm_err *err)
 {
 	struct fm_join_opts opts = {
@@ -313,6 +325,7 @@ static int start_join(struct fm_service *service, struct fm_err *err)
 		.engine = service->engine,
 		.node = service->cfg->node.name,
 		.address = service->cfg->node.address,
+		.port = port_everywhere(service),
 		.admit = fm_admit,
 		.retract = fm_admit_retract,
 		.ctx = (void *)service->opts.config_file,

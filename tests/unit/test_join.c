@@ -30,17 +30,21 @@
 /* ---- messages ---- */
 
 static const uint8_t golden_request[] = {
-	'F', 'M', 'J', 'N', 1,	0,  0,	  0,	0, 1, 2,   3,	4, 5, 6,   7,	8,   9,
+	'F', 'M', 'J', 'N', 2,	0,  0,	  0,	0, 1, 2,   3,	4, 5, 6,   7,	8,   9,
 	10,  11,  12,  13,  14, 15, 0x2f, 0x1d, 2, 0, 'n', '2', 4, 0, 'h', ':', '7', '1',
+	2,   0,	  4,   0,   0x2f, 0x1d, 10, 2,	0, 7, 0,   0,	0, 0, 0,   0,	0,   0,	  0, 0, 0, 0,
+	6,   0,	  1,   0,   0xfd, 0,	0,  0,	0, 0, 0,   0,	0, 0, 0,   0,	0,   0,	  0, 9,
 };
 
 static const uint8_t golden_answer[] = {
-	'F', 'M', 'J', 'D', 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 'n', '1', 3, 0, 'h', ':', '1', 0, 0,
+	'F', 'M', 'J', 'D', 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 'n', '1', 3, 0, 'h', ':', '1', 0, 0, 0, 0,
 };
+
+static const struct fm_join_addrs further = { 2, { { 4, 7471, { 10, 2, 0, 7 } }, { 6, 1, { 0xfd, [15] = 9 } } } };
 
 static void test_golden_bytes(void)
 {
-	struct fm_join_request request = { .port = 7471, .name = "n2", .address = "h:71" }, request_back;
+	struct fm_join_request request = { .port = 7471, .name = "n2", .address = "h:71", .further = further }, request_back;
 	struct fm_join_answer answer = { .name = "n1", .address = "h:1" }, answer_back;
 	uint8_t buf[FM_JOIN_MSG_MAX];
 	size_t len;
@@ -54,6 +58,12 @@ static void test_golden_bytes(void)
 	CU_ASSERT_STRING_EQUAL(request_back.name, "n2");
 	CU_ASSERT_STRING_EQUAL(request_back.address, "h:71");
 	CU_ASSERT_EQUAL(request_back.port, 7471);
+	CU_ASSERT_EQUAL(request_back.further.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(request_back.further.addr[i].family, further.addr[i].family);
+		CU_ASSERT_EQUAL(request_back.further.addr[i].port, further.addr[i].port);
+		CU_ASSERT_EQUAL(memcmp(request_back.further.addr[i].ip, further.addr[i].ip, 16), 0);
+	}
 	len = fm_join_answer_encode(&answer, buf);
 	CU_ASSERT_EQUAL_FATAL(len, sizeof(golden_answer));
 	CU_ASSERT_EQUAL(memcmp(buf, golden_answer, len), 0);
@@ -89,6 +99,96 @@ static void test_malformed(void)
 	CU_ASSERT_EQUAL(fm_join_answer_decode(buf, sizeof(golden_answer), &answer), -ERANGE);
 }
 
+/* Byte i of the request is another one. */
+static int decode_with(size_t i, uint8_t byte)
+{
+	uint8_t buf[sizeof(golden_request)];
+	struct fm_join_request request;
+
+	memcpy(buf, golden_request, sizeof(golden_request));
+	buf[i] = byte;
+	return fm_join_request_decode(buf, sizeof(buf), &request);
+}
+
+static void test_malformed_addresses(void)
+{
+	enum { COUNT = 36, FIRST = 38 };
+
+	CU_ASSERT_EQUAL(golden_request[COUNT], 2);
+	CU_ASSERT_EQUAL(decode_with(COUNT, FM_JOIN_ADDRS_MAX + 1), -ERANGE);
+	CU_ASSERT_EQUAL(decode_with(COUNT, 3), -EBADMSG);
+	CU_ASSERT_EQUAL(decode_with(COUNT, 1), -EBADMSG);
+	CU_ASSERT_EQUAL(decode_with(FIRST, 5), -ERANGE);	/* no family */
+	CU_ASSERT_EQUAL(decode_with(FIRST + 1, 1), -ERANGE);
+	CU_ASSERT_EQUAL(decode_with(FIRST + 4 + 4, 1), -ERANGE);	/* an IPv4 address of five bytes */
+	CU_ASSERT_EQUAL(decode_with(FIRST + 20 + 2, 0), -ERANGE);	/* port 0 */
+}
+
+static struct fm_addr own_addr(const char *text)
+{
+	struct fm_addr a = { .prefix_len = 24 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&a.sa;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a.sa;
+
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1)
+		in->sin_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1)
+		in6->sin6_family = AF_INET6;
+	return a;
+}
+
+/* As lines. */
+static const char *text_of(const struct fm_join_addrs *addrs)
+{
+	static char text[FM_JOIN_ADDRS_MAX * FM_JOIN_ADDR_TEXT_MAX];
+	char one[FM_JOIN_ADDR_TEXT_MAX];
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < addrs->count; i++) {
+		fm_join_addr_print(&addrs->addr[i], one);
+		strcat(strcat(text, one), "\n");
+	}
+	return text;
+}
+
+static void test_own_addresses(void)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+	struct fm_join_addrs said;
+
+	own[0] = own_addr("10.1.0.1");
+	own[1] = own_addr("169.254.3.4");
+	own[2] = own_addr("fe80::1");
+	own[3] = own_addr("fd00::1");
+	own[4] = own_addr("10.1.0.1");		/* at another interface, too */
+	fm_join_addrs_own(own, 5, 7471, &said);
+	CU_ASSERT_STRING_EQUAL(text_of(&said), "10.1.0.1:7471\n[fd00::1]:7471\n");
+	fm_join_addrs_own(own, 5, 0, &said);
+	CU_ASSERT_EQUAL(said.count, 0);
+	for (unsigned i = 0; i < FM_ADDRS_MAX; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "10.2.0.%u", i);
+		own[i] = own_addr(text);
+	}
+	fm_join_addrs_own(own, FM_ADDRS_MAX, 7471, &said);
+	CU_ASSERT_EQUAL(said.count, FM_ADDRS_MAX < FM_JOIN_ADDRS_MAX ? FM_ADDRS_MAX : FM_JOIN_ADDRS_MAX);
+}
+
+/* Goal: what a node says of its addresses gets into a configuration only if somebody else can have that address. */
+static void test_hostile_addresses(void)
+{
+	struct fm_addr own[] = { own_addr("172.17.0.1"), own_addr("fd00::7") };
+	struct fm_join_addrs told = { 11, {
+		{ 4, 7471, { 10, 2, 0, 7 } }, { 4, 7471, { 10, 2, 0, 7 } }, { 4, 22, { 127, 0, 0, 1 } }, { 4, 1, { 0 } },
+		{ 4, 1, { 224, 0, 0, 1 } }, { 4, 1, { 169, 254, 1, 1 } }, { 4, 7471, { 172, 17, 0, 1 } },
+		{ 6, 1, { 0xfe, 0x80, [15] = 1 } }, { 6, 1, { [15] = 1 } }, { 6, 1, { 0xfd, [15] = 7 } }, { 6, 2, { 0xfd, [15] = 8 } },
+	} };
+
+	fm_join_addrs_keep(&told, own, 2);
+	CU_ASSERT_STRING_EQUAL(text_of(&told), "10.2.0.7:7471\n[fd00::8]:2\n");
+}
+
 /* ---- both sides ---- */
 
 static struct scene {
@@ -105,8 +205,8 @@ static struct scene {
 	/* the engine */
 	int engine_ret;
 	unsigned peers;
-	char host[64];
-	uint16_t port;
+	char host[64], more[64];
+	uint16_t port, more_port;
 	/* the new node's thread */
 	pthread_t thread;
 	struct fm_joining joining;
@@ -126,6 +226,8 @@ int fm_engine_set_peer(struct fm_engine *engine, const struct fm_peer_opts *peer
 		return fm_err_set(err, scene.engine_ret, "the engine says no");
 	scene.peers++;
 	snprintf(scene.host, sizeof(scene.host), "%s", peer->host ? peer->host : "");
+	snprintf(scene.more, sizeof(scene.more), "%.63s", peer->more_count == 1 ? peer->more[0].host : "");
+	scene.more_port = peer->more_count == 1 ? peer->more[0].port : 0;
 	scene.port = peer->port;
 	return 0;
 }
@@ -255,12 +357,15 @@ static void test_joins(void)
 	CU_ASSERT_EQUAL(scene.port, 7999);
 	joiner_start();
 	strcpy(scene.joining.request.address, "[fe80::1%eth0]:7000");
+	scene.joining.request.further = (struct fm_join_addrs){ 1, { { 4, 7001, { 192, 0, 2, 9 } } } };
 	fm_join_set_address(scene.join, "srv.lan:7471");
 	joiner_run();
 	CU_ASSERT_EQUAL(scene.ret, 0);
 	CU_ASSERT_STRING_EQUAL(scene.answer.address, "srv.lan:7471");
 	CU_ASSERT_STRING_EQUAL(scene.host, "fe80::1%eth0");
 	CU_ASSERT_EQUAL(scene.port, 7000);
+	CU_ASSERT_STRING_EQUAL(scene.more, "192.0.2.9");
+	CU_ASSERT_EQUAL(scene.more_port, 7001);
 	scene_end();
 }
 
@@ -452,7 +557,7 @@ static char conf[64];
 static int try_admit(const struct fm_invite *invite, const char *name, uint8_t key, const char *address,
 		     struct fm_err *err)
 {
-	struct fm_join_candidate who = { .key = { key } };
+	struct fm_join_candidate who = { .key = { key }, .request = { .further = further } };
 
 	memcpy(who.request.secret, invite->secret, FM_JOIN_SECRET_LEN);
 	snprintf(who.request.name, sizeof(who.request.name), "%s", name);
@@ -473,6 +578,20 @@ static unsigned peer_count(void)
 	return count;
 }
 
+/* Of the one peer there is. */
+static unsigned further_addresses(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	unsigned count = 0;
+
+	CU_ASSERT_EQUAL_FATAL(fm_config_load(conf, &cfg, &err), 0);
+	while (cfg->peers[0].addresses[count])
+		count++;
+	fm_config_free(cfg);
+	return count;
+}
+
 static void test_admit(void)
 {
 	struct fm_file_write how = { .path = conf, .mode = 0600 };
@@ -489,6 +608,7 @@ static void test_admit(void)
 	CU_ASSERT_EQUAL(peer_count(), 0);
 	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), 0);	/* none of that used the token up */
 	CU_ASSERT_EQUAL(peer_count(), 1);
+	CU_ASSERT_EQUAL(further_addresses(), 2);
 	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:1", &err), -ENOENT);
 
 	CU_ASSERT_EQUAL_FATAL(fm_invite_new(dir, &invite, &err), 0);
@@ -496,8 +616,9 @@ static void test_admit(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "taken by another node"));
 	CU_ASSERT_EQUAL(try_admit(&invite, "other", 9, "h:2", &err), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "known already, under the name \"new\""));
-	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "h:2", &err), 0);	/* the same node, elsewhere now */
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "10.2.0.7:7471", &err), 0);	/* the same node, elsewhere now */
 	CU_ASSERT_EQUAL(peer_count(), 1);
+	CU_ASSERT_EQUAL(further_addresses(), 1);	/* its address once is enough, and twice is refused */
 }
 
 static void test_admit_broken_config(void)
@@ -536,6 +657,9 @@ static const struct fm_test tests[] = {
 	{ "a directory and two keys for the tests below", test_begin },
 	{ "messages are these bytes", test_golden_bytes },
 	{ "malformed messages are refused", test_malformed },
+	{ "malformed addresses are refused", test_malformed_addresses },
+	{ "told is each of our addresses once that others can dial", test_own_addresses },
+	{ "kept is what another machine can have", test_hostile_addresses },
 	{ "a new node joins, dialled where it came from or where it says", test_joins },
 	{ "who guesses keeps nobody else from joining", test_guesser_keeps_nobody_out },
 	{ "who holds all places keeps nobody else from joining", test_who_holds_places_makes_room },

@@ -1,0 +1,102 @@
+#!/bin/bash
+# Goal:   join tells both nodes all addresses of the other, so that a node that joined over one
+#         cable is reached over the other when the first is cut before the two daemons ever met.
+# Method: two network namespaces with two wires; init in the one, join in the other over the first
+#         wire. What both configurations say of the other is compared with the addresses there are:
+#         a bridge with the same address at both ends is in neither. Then the first wire is cut,
+#         and only then the second daemon starts.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/netns_lib.sh"
+
+pids=
+
+all_down() {
+	local i
+
+	for i in $pids; do
+		kill "$i" 2>/dev/null
+	done
+	for i in 1 2; do
+		[ "$fails" -eq 0 ] || { echo "-- log of n$i"; tail -n 25 "$dir/c/n$i/log"; } >&2
+	done
+	netns_down 1 2
+}
+
+# in_ns I CMD...: in the namespace of node i.
+in_ns() {
+	local i=$1
+	shift
+
+	ip netns exec "$id$i" "$@"
+}
+
+is_up() {
+	ip -n "$id$1" link show "$2" | grep -q ' state UP '
+}
+
+serve() {
+	ip netns exec "$id$1" fmoved --config "$dir/c/n$1/fmove.conf" 2>>"$dir/c/n$1/log" &
+	pids="$pids $!"
+	await test -S "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"
+}
+
+netns_begin fmj all_down 1 2
+mkdir "$dir/c"
+for wire in 1 2; do
+	netns_wire 1 w$wire 10.78.$wire.1/24 2 w$wire 10.78.$wire.2/24
+	for i in 1 2; do
+		ip -n "$id$i" addr add fd00:78:$wire::$i/64 dev w$wire nodad
+	done
+done
+for i in 1 2; do
+	ip -n "$id$i" link add c0 type veth peer name c1
+	ip -n "$id$i" addr add 172.17.0.1/16 dev c0
+	ip -n "$id$i" link set c0 up
+	ip -n "$id$i" link set c1 up
+done
+
+# A port is up a moment after it was told to be; until then its addresses are not counted.
+for port in w1 w2 c0; do
+	for i in 1 2; do
+		await is_up $i $port || bad "$port of n$i does not come up"
+	done
+done
+
+ok in_ns 1 fmove init --dir "$dir/c/n1" --node n1 --address 10.78.1.1:7471 --store "s=$dir/c/n1/files"
+read -r _ _ address token <out
+serve 1
+ok in_ns 2 fmove join --dir "$dir/c/n2" --node n2 --store "s=$dir/c/n2/files" "$address" "$token"
+
+# addresses I: what node i's configuration says of the other, sorted.
+addresses() {
+	grep -h '^address' "$dir/c/n$1/peers.d/n$((3 - $1)).conf" | grep -o '"[^"]*"' | tr -d '"' | sort | tr '\n' ' '
+}
+
+for i in 1 2; do
+	other=$((3 - i))
+	expected=$(printf '%s\n' "10.78.1.$other:7471" "10.78.2.$other:7471" "[fd00:78:1::$other]:7471" "[fd00:78:2::$other]:7471" |
+		sort | tr '\n' ' ')
+	[ "$(addresses $i)" = "$expected" ] || bad "n$i has $(addresses $i) of n$other, not $expected"
+	grep -q "^address = \"10.78.1.$other:7471\";$" "$dir/c/n$i/peers.d/n$other.conf" ||
+		bad "the address that join went over is not the first: $(cat "$dir/c/n$i/peers.d/n$other.conf")"
+	ok fmove config check "$dir/c/n$i/fmove.conf"
+done
+
+# The first wire is cut before the second daemon starts.
+ip -n "${id}2" link set w1 down
+serve 2
+
+session_over_second() {
+	fmove --socket "$dir/c/n$1/fmoved.sock" status | grep -q '^ *session w2 '
+}
+
+for i in 1 2; do
+	await session_over_second $i || bad "n$i does not reach the other over the second wire: $(fmove --socket "$dir/c/n$i/fmoved.sock" status)"
+done
+random 100000 f
+ok fmove --socket "$dir/c/n1/fmoved.sock" put f n2:s/f
+same f "$dir/c/n2/files/f"
+for pid in $pids; do
+	kill "$pid" && wait "$pid" || bad "a daemon does not end well: $(tail -n 3 "$dir"/c/n?/log)"
+done
+pids=
