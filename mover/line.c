@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,7 +396,7 @@ static void broke(const struct fm_line *line, const struct fm_err *err)
 	struct fm_err named = *err;
 
 	if (!s->is_up && line->over[0])
-		(void)fm_err_wrap(&named, "over %s", line->over);
+		(void)fm_err_wrap(&named, "%s", line->over);
 	fm_session_broke(s, &named);
 }
 
@@ -429,6 +430,14 @@ static const struct fm_ctl_events line_events = {
 
 /* ---- making them ---- */
 
+static void show_port(const struct fm_addr *addr, char *out, size_t len)
+{
+	char ip[INET6_ADDRSTRLEN];
+
+	show_addr(addr, ip, sizeof(ip));
+	(void)snprintf(out, len, "from %s over %s", ip, addr->name);
+}
+
 static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to)
 {
 	struct fm_line *line = FM_FAULT("line.new") ? NULL : calloc(1, sizeof(*line));
@@ -444,7 +453,8 @@ static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to
 		return NULL;
 	memcpy(d.key, s->peer->key, FM_KEY_LEN);
 	line->session = s;
-	(void)snprintf(line->over, sizeof(line->over), "%s", to->local.name);
+	if (to->local.sa.ss_family)
+		show_port(&to->local, line->over, sizeof(line->over));
 	line->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
 	if (line->ctl)
 		return line;

@@ -30,8 +30,9 @@ node_peer() {
 # node_conf DIR NAME LISTEN PEER...: write its configuration: a store `s`, a store `null`, and whatever comes from standard input (sections;
 # `node_stores` adds stores, each ending in a comma).
 node_conf() {
-	local dir=$1 name=$2 listen=$3 IFS=,
+	local dir=$1 name=$2 listen=$3 peers IFS=,
 	shift 3
+	peers="$*"		# a here-document would put blanks between them
 
 	cat > "$dir/conf" <<-C
 	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; state_directory = "$dir/state"; };
@@ -40,7 +41,7 @@ node_conf() {
 		{ name = "s"; directory = "$dir/s"; },
 		{ name = "null"; directory = "null:"; }
 	);
-	peers = ( $* );
+	peers = ( $peers );
 	C
 	cat >> "$dir/conf"
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/network.h"
 #include "mover/transport/rdma.h"
 
 #define ADDRS_SEEN_MAX 1024	/* of all interfaces; a host full of containers has hundreds */
@@ -256,6 +257,27 @@ void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
 		break;
 	}
 	freeifaddrs(all);
+}
+
+bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out)
+{
+	const unsigned wanted = IFF_UP | IFF_RUNNING;
+	bool is_found = false, is_alive = false;
+	struct fm_addr at;
+	struct ifaddrs *all;
+
+	if (FM_FAULT("addr.find_dead") || getifaddrs(&all) < 0)
+		return false;
+	for (struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next) {
+		if (!address_of(ifa, &at.sa) || !fm_network_is_shared(&at.sa, to, prefix_of(ifa->ifa_netmask)))
+			continue;
+		is_alive |= (ifa->ifa_flags & wanted) == wanted;
+		describe(&at, ifa, NULL);
+		*out = at;
+		is_found = true;
+	}
+	freeifaddrs(all);
+	return is_found && !is_alive;
 }
 
 unsigned fm_addr_interface(const struct sockaddr_storage *wanted)

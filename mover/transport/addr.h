@@ -49,6 +49,9 @@ int fm_addr_of_socket(int fd, struct sockaddr_storage *local, struct sockaddr_st
  */
 void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu);
 
+/* Our address in the network of `to` at an interface that carries nothing. false: there is none, or another one there carries. */
+bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out);
+
 /* The index of the interface that has that address; 0: none. */
 unsigned fm_addr_interface(const struct sockaddr_storage *sa);
 

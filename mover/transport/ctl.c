@@ -164,9 +164,24 @@ static void ctl_exit(struct fm_ctl *ctl)
 		ctl_free(ctl);
 }
 
+/* The kernel chose no port of ours, since none there carries anything: that cable is what to look at. */
+static void name_dead_port(const struct fm_ctl *ctl, struct fm_err *err)
+{
+	char ip[FM_ADDR_TEXT_MAX];
+	struct fm_err why = *err;
+	struct fm_addr dead;
+
+	if (ctl->addr_at == 0 || !fm_addr_find_dead(&ctl->addrs[ctl->addr_at - 1], &dead))
+		return;
+	fm_addr_text(&dead.sa, ip);
+	fm_err_set(err, why.code, "from %s over %s, which carries nothing: %s; look at that cable, or name another address of the peer",
+		   ip, dead.name, why.text);
+}
+
 /* Inside an entry. The text gets who it is about. */
 static void ctl_fail(struct fm_ctl *ctl, const struct fm_err *cause)
 {
+	bool is_unbound = ctl->is_dialled && ctl->state == CTL_CONNECT && ctl->from.ss_family == 0;
 	struct fm_err err = *cause;
 	char host[HOST_MAX];
 
@@ -184,6 +199,8 @@ static void ctl_fail(struct fm_ctl *ctl, const struct fm_err *cause)
 		fm_err_wrap(&err, "%s", ctl->name);
 	else
 		fm_err_wrap(&err, "%s (%s)", host, ctl->peer);
+	if (is_unbound)
+		name_dead_port(ctl, &err);
 	ctl->events->closed(ctl->ctx, &err);
 }
 
