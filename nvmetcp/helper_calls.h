@@ -56,11 +56,12 @@ int fm_helper_probe(json_t *request, json_t *answer, struct fm_err *err);
 int fm_helper_xfs_state(json_t *request, json_t *answer, struct fm_err *err);
 
 /*
- * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "target"]}: what is done before a mount. The
+ * "prepare": {"device", "rdev", "point", ["wwid", "read_only_device", "xfs", "target"]}: what is done before a mount. The
  * point is a directory, empty, no mount point, without a symbolic link on the way there. -EBUSY: the device is mounted, or
  * somebody has it for himself, in whatever mount namespace; nobody else can have it while this works. What the page
  * cache has of it is dropped. read_only_device: sets it read-only (true) or writable (false). Answers {"set_read_only"}: whether it was
- * writable and is read-only now. After an error it is as it was, but for what the target has done.
+ * writable and is read-only now, and "superblock" as "probe" does, read when all this is done. xfs: it is XFS; answers {"clean"} as
+ * "xfs_state" does, unless nobody can say. After an error it is as it was, but for what the target has done.
  *
  * target: {["reserve_as", "write_protect"]}, what the target is asked for, if it offers that. reserve_as: our host id, for which
  * it keeps the namespace; answers {"reserved"}, -EBADE: it keeps it for another host. write_protect: nobody can write to it
@@ -124,6 +125,10 @@ int fm_helper_target_prepare(int device, json_t *target, json_t *answer, struct 
 
 /* A device that is in use is left alone: -EBUSY. One that was not reserved is a success. */
 int fm_helper_target_release(const char *path, json_t *rdev, const char *host_id, struct fm_err *err);
+
+/* "superblock" and "clean" of "prepare"; fd: of the device, opened with O_DIRECT for the first. */
+int fm_helper_put_start(int fd, json_t *answer, struct fm_err *err);
+int fm_helper_put_xfs_state(int fd, json_t *answer, struct fm_err *err);
 
 /* "/dev/nvme0n1": the kernel's own name of an open block device, checked to be it. */
 int fm_helper_device_name(int fd, char out[static 64], struct fm_err *err);

@@ -151,7 +151,7 @@ static int claim_device(int device, const char *name, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", device);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_EXCL);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT | O_EXCL);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "have %s for ourselves", name);
 	return fd;
@@ -181,6 +181,7 @@ struct order {
 	const char *device, *point, *wwid;
 	json_t *rdev, *target;
 	int read_only_device;		/* -1: leave it as it is */
+	int is_xfs;
 };
 
 /* What was set read-only here is writable now, but the target may have a word in it. */
@@ -192,6 +193,14 @@ static int check_writable(int device, const char *name, struct fm_err *err)
 		return fm_err_sys(err, -errno, "look at %s", name);
 	return is_ro ? fm_err_set(err, -EROFS, "%s is read-only: the target protects it, and not because of us (nvme get-feature -f 0x84 %s)",
 				  name, name) : 0;
+}
+
+/* What is there now, when nobody else can have it here and the target has been asked: what was read before may be another's by now. */
+static int put_contents(const struct order *o, int claim, int device, json_t *answer, struct fm_err *err)
+{
+	int ret = fm_helper_put_start(claim, answer, err);
+
+	return ret == 0 && o->is_xfs ? fm_helper_put_xfs_state(device, answer, err) : ret;
 }
 
 /* *was: read-only before. */
@@ -210,6 +219,8 @@ static int prepare_device(const struct order *o, int device, int *was, json_t *a
 		ret = fm_helper_target_prepare(device, o->target, answer, err);
 	if (ret == 0 && o->read_only_device == 0)
 		ret = check_writable(device, o->device, err);
+	if (ret == 0)
+		ret = put_contents(o, claim, device, answer, err);
 	if (ret < 0 && *was != o->read_only_device)
 		(void)ioctl(device, BLKROSET, was);	/* err says what went wrong first */
 	close(claim);
@@ -221,8 +232,8 @@ int fm_helper_prepare(json_t *request, json_t *answer, struct fm_err *err)
 	struct order o = { .read_only_device = -1 };
 	int device, point, was = -1, ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?o}", "device", &o.device, "rdev", &o.rdev, "point", &o.point,
-			       "wwid", &o.wwid, "read_only_device", &o.read_only_device, "target", &o.target);
+	ret = fm_helper_unpack(request, err, "{s:s, s:o, s:s, s?s, s?b, s?b, s?o}", "device", &o.device, "rdev", &o.rdev, "point",
+			       &o.point, "wwid", &o.wwid, "read_only_device", &o.read_only_device, "xfs", &o.is_xfs, "target", &o.target);
 	if (ret < 0)
 		return ret;
 	point = fm_helper_open_free_point(o.point, err);

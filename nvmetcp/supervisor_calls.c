@@ -372,6 +372,12 @@ static json_t *target_request(const struct fm_supervised *v)
 	return target;
 }
 
+/* Its superblock does not say whether it was unmounted. */
+static bool needs_xfs_state(const struct fm_supervised *v)
+{
+	return !fm_supervised_is_writable(v) && strcmp(v->sb.type, "xfs") == 0;
+}
+
 static json_t *prepare_request(const struct fm_supervised *v)
 {
 	bool is_reader = v->how.verdict == FM_GUARD_READ_ONLY;
@@ -381,6 +387,8 @@ static json_t *prepare_request(const struct fm_supervised *v)
 	/* A writer's device that is read-only is so by us, or the guard would have refused. */
 	if (ret == 0 && (is_reader || v->ns.is_read_only))
 		ret = json_object_set_new(request, "read_only_device", json_boolean(is_reader));
+	if (ret == 0 && needs_xfs_state(v))
+		ret = json_object_set_new(request, "xfs", json_true());
 	if (ret == 0)
 		ret = json_object_set_new(request, "target", target_request(v));
 	if (ret == 0)
@@ -600,7 +608,7 @@ static void probe_done(struct fm_supervised *v, int code, const char *text, json
 	v->has_sb = true;
 	if (!is_still_wanted(v))
 		return;
-	if (!fm_supervised_is_writable(v) && strcmp(v->sb.type, "xfs") == 0 && v->sb.clean == FM_CLEAN_UNKNOWN)
+	if (needs_xfs_state(v) && v->sb.clean == FM_CLEAN_UNKNOWN)
 		(void)begin_on_device(v, FM_CALL_XFS_STATE, device_request(&v->ns, "xfs_state", false), XFS_STATE_NS);
 	else
 		decide(v, false);
@@ -666,6 +674,35 @@ static bool is_unprotected(const struct fm_supervised *v)
 	return v->how.needs_reservation && !v->is_reserved;
 }
 
+/*
+ * What is on the device is read again when nobody else can have it, and the guard asked once more: somebody may have written since the
+ * probe, seconds ago, and peers may have spoken. False: it is not mounted.
+ */
+static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
+{
+	const json_t *clean = json_object_get(answer, "clean");
+	struct fm_guard_answer how;
+	struct fm_err err = { 0 };
+
+	if (take_superblock(&v->sb, answer) < 0) {
+		mount_failed(v, "the helper process answered something that is no device");
+		return false;
+	}
+	if (clean)
+		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
+	if (ask_guard(v, &how, &err) < 0)
+		mount_failed(v, err.text);
+	else if (how.verdict == v->how.verdict && strcmp(how.options, v->how.options) == 0)
+		return true;
+	else if (how.verdict == FM_GUARD_REFUSED)
+		mount_refused(v, how.why);
+	else if (how.verdict == FM_GUARD_WAITING)
+		mount_waits(v, how.why);
+	else
+		mount_failed(v, "what is on the device has changed since it was looked at: it is looked at again");
+	return false;
+}
+
 static void prepare_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	bool was_asked = v->is_reserved;
@@ -685,7 +722,7 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 	v->is_unreservable = was_asked && v->how.verdict == FM_GUARD_READ_WRITE && !v->is_reserved;
 	if (is_unprotected(v))
 		mount_waits(v, v->how.why);
-	else if (is_still_wanted(v) && !is_outdated(v))
+	else if (is_still_wanted(v) && !is_outdated(v) && is_still_allowed(v, answer))
 		begin_mount(v);
 	else
 		begin_restore(v);

@@ -267,14 +267,20 @@ static void fill_superblock(const struct disk *disk, uint8_t bytes[static FM_SUP
 	bytes[1024 + 0x61] = 1;		/* mmp */
 }
 
-static int do_probe(const struct device *d, const struct call *c, json_t *answer)
+static int put_superblock(const struct call *c, json_t *answer)
 {
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
 	uint8_t bytes[FM_SUPERBLOCK_BYTES];
 
 	fill_superblock(&sim.disk[c->volume], bytes);
 	fm_base64_encode(FM_BASE64, bytes, sizeof(bytes), text);
-	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:b}", "superblock", text, "wwid", wwids[c->volume],
+	return json_object_set_new(answer, "superblock", json_string(text));
+}
+
+static int do_probe(const struct device *d, const struct call *c, json_t *answer)
+{
+	(void)put_superblock(c, answer);
+	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", wwids[c->volume],
 							"uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size", (json_int_t)SIZE_BYTES,
 							"read_only", d->is_read_only));
 }
@@ -303,7 +309,9 @@ static int do_prepare(struct device *d, const struct call *c, json_t *answer, st
 	d->is_prepared = true;
 	d->content = sim.disk[c->volume].content;
 	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
-	return 0;
+	if (json_is_true(json_object_get(c->request, "xfs")))
+		json_object_set_new(answer, "clean", json_boolean(!sim.disk[c->volume].is_dirty));
+	return put_superblock(c, answer);
 }
 
 static bool is_written_elsewhere(const struct node *n, unsigned volume)

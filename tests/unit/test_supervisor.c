@@ -110,7 +110,7 @@ static struct sim {
 	int64_t said_epoch;		/* not 0: the number that n2 says, whatever it has heard */
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
-	bool has_no_mmp;
+	bool has_no_mmp, is_dirty;	/* the file system; was not unmounted */
 	bool has_secret, has_tls;	/* what somebody else has connected with */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
@@ -490,12 +490,24 @@ static uint8_t ext4[FM_SUPERBLOCK_BYTES] = {
 	[1024 + 0x38] = 0x53, [1024 + 0x39] = 0xef,	/* magic */
 	[1024 + 0x3a] = 1,				/* valid */
 	[1024 + 0x4c] = 1,				/* revision: with features */
+	[1024 + 0x5c] = 4,				/* a journal */
+	[1024 + 0x60] = 0x40,				/* extents */
 	[1024 + 0x61] = 1,				/* mmp */
 };
 
+static void put_superblock(json_t *answer)
+{
+	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
+
+	ext4[1024 + 0x61] = !sim.has_no_mmp;
+	ext4[1024 + 0x60] = sim.is_dirty ? 0x44 : 0x40;
+	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
+	json_object_set_new(answer, "superblock", json_string(text));
+}
+
 static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 {
-	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)], uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
+	char uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
 	unsigned volume = volume_of_key(c->key);
 
 	if (sim.dev[volume] != minor_asked(c) || is_one_in(sim.mood.fail_percent))
@@ -503,9 +515,8 @@ static int do_probe(const struct call *c, json_t *answer, struct fm_err *err)
 	for (char *at = uuid; *at; at++)
 		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
-	ext4[1024 + 0x61] = !sim.has_no_mmp;
-	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
-	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "superblock", text, "wwid", wwid, "uuid", uuid,
+	put_superblock(answer);
+	json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid, "uuid", uuid,
 						 "nguid", "", "nsid", 1, "size", (json_int_t)sim.size_bytes, "read_only",
 						 is_device_read_only(volume)));
 	return 0;
@@ -565,6 +576,7 @@ static int do_prepare(const struct call *c, json_t *answer, struct fm_err *err)
 	sim.prepared_dev[volume] = sim.dev[volume];
 	sim.prepares++;
 	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
+	put_superblock(answer);
 	return do_prepare_target(volume, json_object_get(c->request, "target"), answer, err);
 }
 
@@ -2839,6 +2851,24 @@ static void test_stuck_mount(void)
 	end();
 }
 
+/* What was clean when it was looked at is looked at again when nobody else can have it. */
+static void test_dirty_since_the_probe(void)
+{
+	begin_shared("n1", "n2");
+	n2_says(false, true, 7);
+	start_supervisor();
+	run_until("prepare");
+	sim.is_dirty = true;
+	run_for(5 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "was not cleanly unmounted"));
+	sim.is_dirty = false;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
 /* A mount that is under way stays one to write, whom ever the configuration names as the writer by now. */
 static void test_other_writer_while_mounting(void)
 {
@@ -3310,6 +3340,7 @@ static const struct fm_test tests[] = {
 	{ "killed at any moment of a seal, it can be written again", test_target_killed },
 	{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 	{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
+	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },
 	{ "another writer is configured while it is mounted: peers hear of it", test_other_writer_while_mounting },
 	{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },
 	{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
