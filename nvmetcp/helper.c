@@ -29,6 +29,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
+#include "nvmetcp/process.h"
 
 #define KILL_GRACE_NS FM_NS_PER_S	/* for a SIGKILL to take effect on a busy machine */
 #define FREE_WAIT_MS 1000		/* fm_helpers_free(): for those that were killed */
@@ -391,6 +392,14 @@ static int check_key(const struct fm_helpers *helpers, const char *key, struct f
 	return 0;
 }
 
+static int announce(pid_t pid, struct fm_helper *helper, struct fm_err *err)
+{
+	struct fm_process process;
+	int ret = helper->begins ? fm_process_read("", pid, &process, err) : 0;
+
+	return ret == 0 && helper->begins ? helper->begins(helper, &process, err) : ret;
+}
+
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key, json_t *request,
 		    uint64_t timeout_ns, struct fm_err *err)
 {
@@ -412,6 +421,9 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	ret = watch_process(run, err);
 	if (ret < 0)
 		goto end_process;
+	ret = announce(run->pid, helper, err);
+	if (ret < 0)
+		goto unwatch;
 	/* If it died meanwhile, its pidfd says so. */
 	(void)send(run->answer_fd, "", 1, MSG_NOSIGNAL);
 	run->helper = helper;
@@ -422,6 +434,9 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	helper->run = run;
 	return 0;
 
+unwatch:
+	fm_watch_del(helpers->loop, &run->answer_watch);
+	fm_watch_del(helpers->loop, &run->exit_watch);
 end_process:
 	(void)kill(-run->pid, SIGKILL);
 	(void)waitid(P_PIDFD, (id_t)run->pid_fd, &(siginfo_t){ 0 }, WEXITED);	/* it waits for us */

@@ -24,6 +24,7 @@
 struct fm_err;
 struct fm_loop;
 struct fm_helpers;
+struct fm_process;
 
 #define FM_HELPERS_MAX 64		/* at once, stuck ones included */
 #define FM_HELPER_ANSWER_MAX (256u << 10)
@@ -36,6 +37,11 @@ struct fm_helpers;
  * -EMSGSIZE one that answered nonsense. `answer` is a borrowed JSON object; unless code is 0 it may be NULL.
  */
 struct fm_helper {
+	/*
+	 * From inside fm_helper_start(), when the process is there and has not begun; it begins when this returns 0. An error ends it
+	 * with nothing done, and is what fm_helper_start() returns. May be NULL.
+	 */
+	int (*begins)(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err);
 	void (*done)(struct fm_helper *helper, int code, const char *text, json_t *answer);
 	/* The helpers': */
 	struct fm_helper_run *run;

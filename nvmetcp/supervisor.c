@@ -325,8 +325,10 @@ static void rescan_blind(struct fm_supervised *v)
 static bool is_release_due(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+	bool may_write;
 
 	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns && fm_inventory_is_live(v->sup->inv, ns) &&
+	       !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) &&
 	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v));
 }
 
@@ -566,8 +568,11 @@ static void free_volume(struct fm_supervised *v)
 
 static bool is_forgettable(const struct fm_supervised *v)
 {
+	bool may_write;
+
 	/* What a helper that hangs may mount yet would be nobody's. */
-	return v->is_retired && v->call == FM_CALL_NONE && !v->is_announced && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
+	return v->is_retired && v->call == FM_CALL_NONE && !v->is_announced &&
+	       !fm_supervised_is_left_hanging(v, &may_write) && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
 }
 
 static uint64_t look_at(struct fm_supervised *v)
@@ -592,7 +597,10 @@ static void look(struct fm_supervisor *sup)
 {
 	uint64_t now = fm_loop_now(sup->loop), next;
 	struct fm_err err = { 0 };
-	int ret = take_snapshot(sup, &err);
+	int ret;
+
+	fm_supervisor_watch_begun(sup);
+	ret = take_snapshot(sup, &err);
 
 	if (ret < 0 && !sup->has_world_error)
 		fm_log_error("what is connected and mounted cannot be seen: %s", err.text);
@@ -601,6 +609,7 @@ static void look(struct fm_supervisor *sup)
 		fm_timer_set(sup->loop, &sup->timer, now + AUDIT_BUSY_NS);
 		return;
 	}
+	fm_supervisor_settle_begun(sup);
 	if (fm_owned_settle(&sup->owned, sup->inv, sup->host_nqn))
 		fm_supervisor_save_owned(sup);
 	next = now + audit_ns(sup);

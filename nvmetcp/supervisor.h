@@ -25,11 +25,13 @@ struct fm_inventory;
 struct fm_loop;
 struct fm_mounts;
 struct fm_peers;
+struct fm_process;
 struct fm_random;
 struct fm_supervisor;
 
 /* Files of state, each written whole. */
 #define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
+#define FM_SUPERVISOR_BEGUN "begun.json"	/* mounts and unmounts that helper processes are at, of this boot */
 #define FM_SUPERVISOR_WISHES "wishes.json"
 #define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
 #define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
@@ -49,6 +51,10 @@ struct fm_supervisor_world {
 	void (*give_up)(void *ctx, struct fm_helper *helper);
 	/* As fm_helper_is_any(). */
 	bool (*has_helper)(void *ctx, const char *key);
+	/* As fm_process_may_live(). */
+	bool (*may_live)(void *ctx, const struct fm_process *process);
+	/* Whether there may be a helper process of an fmove-nvmed before this one. */
+	bool (*may_stray)(void *ctx);
 	/* -EINVAL: this kernel does not know that policy. */
 	int (*set_iopolicy)(void *ctx, const char *subsystem, const char *policy, struct fm_err *err);
 	/* As fm_connection_rescan(). */

@@ -37,6 +37,22 @@
 
 static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
 
+/* At the end of the machine, and by force, it is unmounted without a note, too: nothing but a restart while it hangs would miss that. */
+static int call_begins(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err)
+{
+	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, helper);
+	int ret = 0;
+
+	if (v->begins == FM_CALL_MOUNT)
+		return fm_supervised_note_begun(v, process, v->how.verdict == FM_GUARD_READ_WRITE, err);
+	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write)
+		ret = fm_supervised_note_begun(v, process, true, err);
+	if (ret == 0 || !(v->sup->is_closed || fm_supervised_is_forced(v)))
+		return ret;
+	fm_log_warn("volume %s: its unmount: %s", v->volume->name, err->text);
+	return 0;
+}
+
 /* request is taken over; NULL is no memory for it. The key says what the call is about: see helper.h. */
 static int begin(struct fm_supervised *v, enum fm_supervised_call call, const char *key, json_t *request, uint64_t timeout_ns)
 {
@@ -45,6 +61,8 @@ static int begin(struct fm_supervised *v, enum fm_supervised_call call, const ch
 	int ret;
 
 	v->helper.done = call_done;
+	v->helper.begins = call_begins;
+	v->begins = call;
 	if (request)
 		ret = world->start(world->ctx, &v->helper, key, request, timeout_ns, &err);
 	else
@@ -325,6 +343,13 @@ static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call
 
 void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
+	bool may_write;
+
+	if (fm_supervised_is_left_hanging(v, &may_write)) {
+		mount_failed(v, "a mount or an unmount that was begun before fmove-nvmed was restarted hangs in the kernel: nothing is "
+			     "mounted until that ends, as it does when the target answers again or this machine boots");
+		return;
+	}
 	v->ns = *ns;
 	v->has_sb = false;
 	(void)begin_on_device(v, FM_CALL_PROBE, device_request(ns, "probe", true), PROBE_NS);
@@ -849,8 +874,8 @@ static json_t *unmount_request(struct fm_supervised *v, const struct fm_mount *m
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount)
 {
 	const struct fm_inv_namespace *ns;
+	bool is_synced, was_announced, was_read_write;
 	char key[KEY_MAX];
-	bool is_synced;
 
 	if (!mount)
 		return;
@@ -865,7 +890,14 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	if (v->unmount_hold.failures == 0 || v->is_lazy)
 		fm_log_info("volume %s: unmounting %s%s (%s)", v->volume->name, v->volume->mount_point, v->is_lazy ? " lazily" : "",
 			    v->plan.why);
+	was_announced = v->is_announced;
+	was_read_write = v->is_left_read_write;
+	/* It is out of the table of mounts before its last byte is written. */
+	v->is_left_read_write = v->is_left_read_write || !mount->is_read_only;
+	v->is_announced = v->is_announced || !mount->is_read_only;
 	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced), v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
+		v->is_announced = was_announced;
+		v->is_left_read_write = was_read_write;
 		v->hung_unmounts++;
 		hold_busy(v, &v->unmount_hold);
 	}

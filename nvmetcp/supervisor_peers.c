@@ -45,7 +45,7 @@ bool fm_supervised_is_writable(const struct fm_supervised *v)
 
 /* ---- which of what they say is about this volume ---- */
 
-static const char *wwid_of(const struct fm_supervised *v)
+const char *fm_supervised_wwid(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
@@ -53,13 +53,18 @@ static const char *wwid_of(const struct fm_supervised *v)
 }
 
 /* Where one of them has never seen it, the names must do: namespaces of one subsystem are several volumes. */
+bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name, const char *subsystem)
+{
+	const char *ours = fm_supervised_wwid(v);
+
+	if (ours[0] && wwid[0])
+		return strcmp(ours, wwid) == 0;
+	return strcmp(v->volume->name, name) == 0 && strcmp(v->volume->subsystem, subsystem) == 0;
+}
+
 bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p)
 {
-	const char *wwid = wwid_of(v);
-
-	if (wwid[0] && p->wwid[0])
-		return strcmp(wwid, p->wwid) == 0;
-	return strcmp(v->volume->name, p->name) == 0 && strcmp(v->volume->subsystem, p->subsystem) == 0;
+	return fm_supervised_is_same(v, p->wwid, p->name, p->subsystem);
 }
 
 /* As one that has said nothing of it. */
@@ -133,9 +138,10 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	const struct fm_mount *m = NULL;
 
-	word->is_mounted = v->is_announced;
-	word->is_read_write = v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write ||
-						  is_writing_begun(v));
+	word->is_mounted = fm_supervised_is_left_hanging(v, &word->is_read_write) || v->is_announced;
+	word->is_read_write = word->is_read_write ||
+			      (v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write ||
+						  is_writing_begun(v)));
 	if (!ns)
 		return;
 	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m))) {
@@ -146,13 +152,15 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 
 static void word_of(const struct fm_supervised *v, struct fm_supervised_word *word)
 {
+	bool may_write;
+
 	memset(word, 0, sizeof(*word));		/* it is compared byte by byte */
-	if (v->is_retired && !v->plan.is_mounted && !v->is_announced)
+	if (v->is_retired && !v->plan.is_mounted && !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write))
 		return;
 	word->is_said = true;
 	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE && v->has_number;
 	word->epoch = is_shared(v) ? v->epoch : 0;
-	(void)snprintf(word->wwid, sizeof(word->wwid), "%s", wwid_of(v));
+	(void)snprintf(word->wwid, sizeof(word->wwid), "%s", fm_supervised_wwid(v));
 	look_at_mounts(v, word);
 }
 
@@ -179,6 +187,7 @@ static char *say_all(const struct fm_supervisor *sup)
 		if (one)
 			(void)json_array_append_new(all, one);
 	}
+	fm_supervisor_say_begun(sup, all);
 	said = json_pack("{s:o}", "volumes", all);
 	text = said ? json_dumps(said, JSON_COMPACT) : NULL;
 	json_decref(said);
@@ -512,8 +521,10 @@ void fm_supervised_settle_number(struct fm_supervised *v)
 {
 	uint64_t before = v->epoch;
 	struct fm_err err = { 0 };
+	bool may_write;
 
-	if (fm_supervised_has_number(v) || v->is_retired || v->is_announced || !v->volume->mount_point[0])
+	if (fm_supervised_has_number(v) || v->is_retired || v->is_announced || number_of_clock(v) >= FM_SUPERVISED_EPOCH_MAX ||
+	    fm_supervised_is_left_hanging(v, &may_write) || !v->volume->mount_point[0])
 		return;
 	v->epoch = number_of_clock(v);
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0) {

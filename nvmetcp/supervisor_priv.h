@@ -3,7 +3,7 @@
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
  * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write,
- * supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_begun.c what hangs in the kernel, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -15,11 +15,13 @@
 #include "nvmetcp/helper.h"
 #include "nvmetcp/owned.h"
 #include "nvmetcp/peers.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/supervisor.h"
 
 #define FM_SUPERVISED_EPOCH_MAX (INT64_C(1) << 53)	/* numbers of seals are lower: what the numbers of JSON hold everywhere */
 #define FM_SUPERVISED_WHY_MAX 512
 #define FM_SUPERVISED_OWNED_MAX 32
+#define FM_SUPERVISED_BEGUN_MAX (2 * FM_HELPERS_MAX)	/* of this fmove-nvmed, and of those before it */
 
 /* How long a thing that failed is left alone. */
 struct fm_hold {
@@ -94,6 +96,16 @@ enum fm_seal {
 	FM_SEAL_DONE,
 };
 
+/* A mount or an unmount that a helper process is at, or was at when fmove-nvmed was restarted. */
+struct fm_begun {
+	struct fm_process process;
+	char name[FM_VOLUME_NAME_MAX + 1], subsystem[224], wwid[160];
+	bool is_read_write;
+	uint64_t epoch;			/* the highest number that was known then */
+	bool is_inherited;		/* an earlier fmove-nvmed began it */
+	bool is_over;			/* it has ended, before the look that is under way */
+};
+
 /* A controller that a look found live. */
 struct fm_supervised_live {
 	uint64_t id;
@@ -117,7 +129,7 @@ struct fm_supervised {
 	unsigned plan_path;		/* index into path of plan.address */
 
 	struct fm_helper helper;
-	enum fm_supervised_call call;
+	enum fm_supervised_call call, begins;	/* under way; about to be so */
 	struct fm_owned_path connecting;	/* FM_CALL_CONNECT */
 	bool is_lazy;			/* FM_CALL_UNMOUNT */
 	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
@@ -150,8 +162,9 @@ struct fm_supervised {
 
 	/* Of supervisor_peers.c: */
 	struct fm_supervised_word word;
-	bool is_announced;		/* peers are told that it is about to be mounted, or may be by a helper that hangs */
-	bool is_left_read_write;	/* by one that hangs: so that it can be written to */
+	/* Peers are told that it is about to be mounted, or may be by a helper that hangs, or is being unmounted, which writes to it. */
+	bool is_announced;
+	bool is_left_read_write;	/* by one that hangs, or unmounts: so that it can be written to */
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json; the writer's */
 	bool is_written;		/* ... WANTED: it was mounted read-write here when that was said, so nobody else wrote */
@@ -206,6 +219,11 @@ struct fm_supervisor {
 	struct fm_owned_list owned;
 	char *owned_text;		/* as it is in the file; NULL: not known */
 	struct fm_state_file wishes, mounted, sealed, heard, nodes;
+	/* Of supervisor_begun.c: */
+	struct fm_begun begun[FM_SUPERVISED_BEGUN_MAX];
+	unsigned begun_count;
+	bool is_begun_unknown;		/* what an earlier fmove-nvmed began: its file is not there, or makes no sense */
+	bool is_begun_known_now;	/* ... but nothing of it is left, as of the look that is under way */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
@@ -294,7 +312,11 @@ bool fm_supervised_is_kept(const struct fm_supervised *v);
 /* Whether it is to be mounted read-write here: this node is the writer, and it is not sealed. */
 bool fm_supervised_is_writable(const struct fm_supervised *v);
 
+/* Which namespace it is, or was last; "": not known. */
+const char *fm_supervised_wwid(const struct fm_supervised *v);
+
 /* Whether that is the same namespace. */
+bool fm_supervised_is_same(const struct fm_supervised *v, const char *wwid, const char *name, const char *subsystem);
 bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_volume *p);
 
 /* What each said of it last; *out is to be free()d and borrows. -ENOMEM. */
@@ -354,6 +376,20 @@ bool fm_supervisor_answers_begin(struct fm_supervisor *sup);
 void fm_supervised_void_answers(struct fm_supervised *v);
 /* Something else is configured: what was heard permits nothing more. */
 void fm_supervised_drop_answers(struct fm_supervised *v);
+
+/* ---- supervisor_begun.c ---- */
+
+/* At the start: what the file says. */
+void fm_supervisor_recall_begun(struct fm_supervisor *sup);
+/* Synced, before that process begins to mount or unmount it. What cannot be written down is an error. */
+int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process, bool is_read_write, struct fm_err *err);
+/* In each look: before mounts are read, which processes have ended; and after that what they were at is seen. */
+void fm_supervisor_watch_begun(struct fm_supervisor *sup);
+void fm_supervisor_settle_begun(struct fm_supervisor *sup);
+/* Whether what an earlier fmove-nvmed began may mount it yet, or write to it. */
+bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
+/* What of that is of no volume that is configured here, to what peers are told. */
+void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* ---- supervisor_alarm.c ---- */
 

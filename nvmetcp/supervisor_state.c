@@ -66,6 +66,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	load_file(sup, &sup->heard, FM_SUPERVISOR_HEARD, &is_lost);
 	load_file(sup, &sup->nodes, FM_SUPERVISOR_NODES, &is_lost);
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
+	fm_supervisor_recall_begun(sup);
 	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());

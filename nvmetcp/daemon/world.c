@@ -18,6 +18,7 @@
 #include "nvmetcp/helper.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/sysfs.h"
 
 static int read_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
@@ -51,6 +52,18 @@ static void give_up(void *ctx, struct fm_helper *helper)
 static bool has_helper(void *ctx, const char *key)
 {
 	return fm_helper_is_any(((struct fm_world *)ctx)->helpers, key);
+}
+
+static bool may_live(void *ctx, const struct fm_process *process)
+{
+	(void)ctx;
+	return fm_process_may_live("", process);
+}
+
+static bool may_stray(void *ctx)
+{
+	(void)ctx;
+	return fm_process_may_stray("", FM_HELPER_NAME, getpid());
 }
 
 static int set_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
@@ -158,7 +171,8 @@ void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm
 	free(boot);
 	world->table = (struct fm_supervisor_world){
 		.read_inventory = read_inventory, .read_settings = read_settings, .read_mounts = read_mounts, .start = start,
-		.give_up = give_up, .has_helper = has_helper, .set_iopolicy = set_iopolicy, .rescan = rescan, .load = load, .save = save, .publish = publish,
+		.give_up = give_up, .has_helper = has_helper, .may_live = may_live, .may_stray = may_stray, .set_iopolicy = set_iopolicy,
+		.rescan = rescan, .load = load, .save = save, .publish = publish,
 		.ask_peers = ask_peers, .wall_ms = wall_ms, .boot = world->boot, .ctx = world,
 	};
 }

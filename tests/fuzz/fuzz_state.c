@@ -20,6 +20,7 @@
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
 #include "nvmetcp/owned.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/supervisor.h"
 #include "nvmetcp/uevent.h"
 
@@ -144,6 +145,18 @@ static bool no_helper(void *ctx, const char *key)
 	return false;
 }
 
+static bool no_process(void *ctx, const struct fm_process *process)
+{
+	(void)ctx;
+	return process->pid % 2;
+}
+
+static bool no_stray(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static int publish(void *ctx, const char *text, struct fm_err *err)
 {
 	(void)ctx;
@@ -171,7 +184,8 @@ static void try_supervisor(char *text)
 	const struct fm_loop_opts loop_opts = { .clock = &clock, .is_simulated = true };
 	const struct fm_supervisor_world world = {
 		.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-		.give_up = no_give_up, .has_helper = no_helper, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = load, .save = save,
+		.give_up = no_give_up, .has_helper = no_helper, .may_live = no_process, .may_stray = no_stray, .set_iopolicy = no_iopolicy, .rescan = no_rescan,
+		.load = load, .save = save,
 		.publish = publish, .ask_peers = no_peers, .wall_ms = now, .boot = BOOT, .ctx = text,
 	};
 	const struct fm_supervisor_config config = { .node = "n1", .host_nqn = "h", .host_id = "i", .volumes = &volume, .count = 1 };

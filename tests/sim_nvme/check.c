@@ -36,16 +36,23 @@ void check_clean(const struct node *n, unsigned volume)
 		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
 }
 
+static bool writes(const struct device *d)
+{
+	return d->is_written_out || (d->mount.is_there && !d->mount.is_read_only);
+}
+
 static void check_pair(const struct node *a, const struct node *b, unsigned volume)
 {
-	const struct mounted *m = &a->device[volume].mount, *other = &b->device[volume].mount;
+	const struct device *d = &a->device[volume], *other = &b->device[volume];
 
-	if (sim.is_forced[volume] || !m->is_there || !other->is_there || (m->is_read_only && other->is_read_only))
+	if (sim.is_forced[volume])
 		return;
-	if (!m->is_read_only && !other->is_read_only)
-		sim_violate("%s and %s both have %s read-write", a->name, b->name, sim_volumes[volume]);
-	else
-		sim_violate("%s writes to %s, and %s reads it", (m->is_read_only ? b : a)->name, sim_volumes[volume], (m->is_read_only ? a : b)->name);
+	if (writes(d) && writes(other))
+		sim_violate("%s and %s both write to %s", a->name, b->name, sim_volumes[volume]);
+	else if (writes(d) && other->mount.is_there)
+		sim_violate("%s writes to %s, and %s reads it", a->name, sim_volumes[volume], b->name);
+	else if (writes(other) && d->mount.is_there)
+		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume], a->name);
 }
 
 static void check_volume(unsigned volume)
@@ -54,6 +61,8 @@ static void check_volume(unsigned volume)
 		const struct node *n = &sim.node[i];
 		const struct mounted *m = &n->device[volume].mount;
 
+		if (n->device[volume].is_written_out && n->published && !is_said(n, volume, true))
+			sim_violate("%s still writes to %s, and tells its peers that it does not", n->name, sim_volumes[volume]);
 		if (m->is_there && n->published && !is_said(n, volume, !m->is_read_only))
 			sim_violate("%s has %s %s, and tells its peers that it has not", n->name, sim_volumes[volume], m->is_read_only ? "ro" : "rw");
 		for (unsigned k = 0; k < i; k++)

@@ -150,6 +150,13 @@ static unsigned volume_of_key(const char *key)
 	abort();
 }
 
+static void drop_call(struct call *c)
+{
+	json_decref(c->request);
+	json_decref(c->answer);
+	*c = (struct call){ 0 };
+}
+
 static struct call *new_call(struct node *n)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++)
@@ -186,6 +193,12 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 		return fm_err_set(err, -EAGAIN, "too many");
 	*c = (struct call){ .helper = helper, .request = json_incref(request), .volume = volume_of_key(key) };
 	(void)snprintf(c->key, sizeof(c->key), "%s", key);
+	c->process = (struct fm_process){ .pid = 100 + (pid_t)sim_below(3), .start = ++sim.next_id };
+	/* It waits for its daemon, and ends with it if that is killed here. */
+	if (helper->begins && (helper->begins(helper, &c->process, err) < 0 || n->is_dying)) {
+		drop_call(c);
+		return fm_err_set(err, -ECANCELED, "it was not begun");
+	}
 	plan_call(c, timeout_ns);
 	return 0;
 }
@@ -209,6 +222,27 @@ static bool world_has_helper(void *ctx, const char *key)
 	return false;
 }
 
+/* Numbers of processes are given again. */
+static bool world_may_live(void *ctx, const struct fm_process *process)
+{
+	const struct node *n = ctx;
+
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request && n->call[i].process.pid == process->pid && n->call[i].process.start == process->start)
+			return sim_mutant != MUTANT_ORPHAN_FORGOTTEN;
+	return false;
+}
+
+static bool world_may_stray(void *ctx)
+{
+	const struct node *n = ctx;
+
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request && n->call[i].is_orphan)
+			return sim_mutant != MUTANT_STRAY_FORGOTTEN;
+	return false;
+}
+
 void kernel_fill_world(struct fm_supervisor_world *world)
 {
 	world->read_inventory = world_inventory;
@@ -217,6 +251,8 @@ void kernel_fill_world(struct fm_supervisor_world *world)
 	world->start = world_start;
 	world->give_up = world_give_up;
 	world->has_helper = world_has_helper;
+	world->may_live = world_may_live;
+	world->may_stray = world_may_stray;
 	world->set_iopolicy = world_iopolicy;
 	world->rescan = world_rescan;
 }
@@ -285,7 +321,7 @@ static int do_probe(const struct device *d, const struct call *c, json_t *answer
 							"read_only", d->is_read_only));
 }
 
-/* Another mount of it is under way, by a process that nobody waits for any more: it has the device open for itself. */
+/* Another mount or unmount of it is under way, by a process that nobody waits for any more: it has the device open for itself. */
 static bool is_held(const struct node *n, const struct call *c)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
@@ -294,7 +330,7 @@ static bool is_held(const struct node *n, const struct call *c)
 		if (other != c && other->request && other->volume == c->volume && !other->has_acted && is_call(other, "mount"))
 			return true;
 	}
-	return false;
+	return n->device[c->volume].is_written_out;
 }
 
 static int do_prepare(struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
@@ -319,7 +355,7 @@ static bool is_written_elsewhere(const struct node *n, unsigned volume)
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		const struct mounted *m = &sim.node[i].device[volume].mount;
 
-		if (i != n->number && m->is_there && !m->is_read_only)
+		if (i != n->number && ((m->is_there && !m->is_read_only) || sim.node[i].device[volume].is_written_out))
 			return true;
 	}
 	return false;
@@ -330,7 +366,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	struct disk *disk = &sim.disk[c->volume];
 	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
 
-	if (d->mount.is_there)
+	if (d->mount.is_there || d->is_written_out)
 		return fm_err_set(err, -EBUSY, "something is mounted there");
 	if (!is_read_only && d->is_read_only)
 		return fm_err_set(err, -EACCES, "the device is read-only");
@@ -352,6 +388,15 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	return 0;
 }
 
+static void written_out(const struct node *n, struct device *d, unsigned volume)
+{
+	sim_trace("%s: %s is written out", n->name, sim_volumes[volume]);
+	d->is_written_out = false;
+	sim.disk[volume].content++;
+	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
+}
+
+/* What was to be written is written before anybody sees that it is unmounted. */
 void kernel_unmount(struct node *n, unsigned volume)
 {
 	struct device *d = &n->device[volume];
@@ -360,15 +405,16 @@ void kernel_unmount(struct node *n, unsigned volume)
 		return;
 	sim_trace("%s: %s is unmounted", n->name, sim_volumes[volume]);
 	d->mount.is_there = false;
-	if (d->mount.is_read_only)
-		return;
-	sim.disk[volume].content++;
-	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
+	if (!d->mount.is_read_only)
+		written_out(n, d, volume);
 }
 
 static int do_unmount(struct node *n, struct device *d, const struct call *c)
 {
-	kernel_unmount(n, c->volume);
+	if (d->is_written_out)
+		written_out(n, d, c->volume);
+	else
+		kernel_unmount(n, c->volume);
 	if (json_is_true(json_object_get(c->request, "read_write_device")))
 		d->is_read_only = false;
 	return 0;
@@ -393,14 +439,14 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 	struct device *d = &n->device[c->volume];
 	bool is_connection = is_call(c, "connect") || is_call(c, "disconnect");
 
-	if (sim_is_one_in(sim.fail_percent)) {
+	if (sim_is_one_in(sim.fail_percent) && !(is_call(c, "unmount") && d->is_written_out)) {
 		if (is_call(c, "connect"))
 			json_object_set_new(answer, "trouble", json_string("unreachable"));
 		return fm_err_set(err, -EIO, "it failed");
 	}
 	if (!is_connection && (d->dev == 0 || d->dev != minor_asked(c)))
 		return fm_err_set(err, -ESTALE, "another device");
-	if (!is_connection && !is_call(c, "mount") && is_held(n, c))
+	if (!is_connection && !is_call(c, "mount") && !is_call(c, "unmount") && is_held(n, c))
 		return fm_err_set(err, -EBUSY, "it is in use");
 	if (is_call(c, "connect"))
 		return do_connect(d, answer, c->volume);
@@ -423,15 +469,26 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 
 /* ---- their course ---- */
 
-static void drop_call(struct call *c)
+/* An unmount takes it out of the table of mounts, and then, whatever becomes of its process, writes what is to be written. */
+static bool begins_to_write_out(struct node *n, struct call *c)
 {
-	json_decref(c->request);
-	json_decref(c->answer);
-	*c = (struct call){ 0 };
+	struct device *d = &n->device[c->volume];
+
+	if (!is_call(c, "unmount") || !d->mount.is_there || d->mount.is_read_only || d->dev != minor_asked(c) ||
+	    sim_is_one_in(sim.fail_percent))
+		return false;
+	sim_trace("%s: %s is out of the table of mounts", n->name, sim_volumes[c->volume]);
+	d->mount.is_there = false;
+	d->is_written_out = c->is_stuck = true;
+	c->act_ns = sim.now_ns + (sim_is_one_in(20) ? sim_below(30 * S) : sim_below(200 * MS));
+	c->answer_ns = c->act_ns + MS;
+	return true;
 }
 
 static void act(struct node *n, struct call *c)
 {
+	if (begins_to_write_out(n, c))
+		return;
 	c->answer = json_object();
 	c->code = do_call(n, c, c->answer, &c->err);
 	c->has_acted = true;
@@ -453,6 +510,19 @@ static void end_call(struct node *n, struct call *c, int code, const char *text,
 	node_leave(n);
 }
 
+static bool is_at(const struct call *c, unsigned volume, const char *call)
+{
+	return c->request && c->helper && c->volume == volume && is_call(c, call);
+}
+
+bool kernel_is_at(const struct node *n, unsigned volume, const char *call)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (is_at(&n->call[i], volume, call))
+			return true;
+	return false;
+}
+
 uint64_t kernel_next(const struct node *n, const struct call *c)
 {
 	uint64_t end = c->answer_ns < c->deadline_ns ? c->answer_ns : c->deadline_ns;
@@ -472,7 +542,7 @@ void kernel_step(struct node *n, struct call *c)
 
 	if (!c->has_acted && sim.now_ns >= c->act_ns && (!c->helper || c->act_ns < c->deadline_ns)) {
 		act(n, c);
-		if (!c->helper)
+		if (!c->helper && c->has_acted)
 			drop_call(c);
 		return;
 	}
@@ -485,6 +555,23 @@ void kernel_step(struct node *n, struct call *c)
 	end_call(n, c, -ETIMEDOUT, "no answer in time", NULL);
 }
 
+static uint64_t some_hang(void)
+{
+	return sim_is_one_in(50) ? sim_below(200 * S) : sim_below(5 * S);
+}
+
+void kernel_hang(struct node *n, unsigned volume, const char *call)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		struct call *c = &n->call[i];
+
+		if (!is_at(c, volume, call) || c->has_acted)
+			continue;
+		c->is_stuck = true;
+		c->act_ns = sim.now_ns + some_hang();
+	}
+}
+
 /* What was begun is done or not; what the kernel holds it does when it can. */
 void kernel_kill_helpers(struct node *n)
 {
@@ -494,10 +581,14 @@ void kernel_kill_helpers(struct node *n)
 
 		if (!c->request)
 			continue;
+		if (!c->has_acted && is_call(c, "mount") && sim_is_one_in(20)) {
+			c->is_stuck = true;
+			c->act_ns = sim.now_ns + some_hang();
+		}
 		if (helper && !c->has_acted && !c->is_stuck && c->act_ns != FM_NEVER && sim_is_one_in(50))
 			act(n, c);
 		c->helper = NULL;
-		if (c->has_acted || !c->is_stuck || !sim.has[TROUBLE_ORPHAN])
+		if (c->has_acted || !c->is_stuck)
 			drop_call(c);
 		else
 			c->is_orphan = true;

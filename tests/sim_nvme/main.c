@@ -7,9 +7,8 @@
  *   nvme-sim --seed S [--seed-trace]		one; all that happens in it
  *   nvme-sim --twice S				whether it does the same twice
  *   --first ends with the first that finds something, --quiet does not run it again
- *   nvme-sim --with NAME ...			with faults that are left out as long as a rule is not in the code; "all"
  *   nvme-sim --mutant NAME ...			with a mistake in the code
- *   nvme-sim --show mutants|left-out		their names
+ *   nvme-sim --show mutants			their names
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,9 +59,8 @@ static int run_twice(uint64_t seed)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: nvme-sim [--with NAME | --mutant NAME]... [--quiet] [--first] [--seed-trace]\n"
-			"                --seed S | --from A --count N | --twice S |\n"
-			"                --show mutants|left-out\n");
+	fprintf(stderr, "usage: nvme-sim [--mutant NAME] [--quiet] [--first] [--seed-trace]\n"
+			"                --seed S | --from A --count N | --twice S | --show mutants\n");
 	return 2;
 }
 
@@ -70,8 +68,6 @@ static int show(const char *what)
 {
 	if (strcmp(what, "mutants") == 0)
 		mutant_show_all();
-	else if (strcmp(what, "left-out") == 0)
-		sim_show_left_out();
 	else
 		return usage();
 	return 0;
@@ -87,8 +83,6 @@ static int take_argument(const char *arg, const char *value, uint64_t *from, uin
 		*from = strtoull(value, NULL, 10);
 	else if (strcmp(arg, "--count") == 0)
 		*count = strtoull(value, NULL, 10);
-	else if (strcmp(arg, "--with") == 0)
-		return sim_put_back(value) ? -1 : usage();
 	else if (strcmp(arg, "--mutant") == 0)
 		return mutant_choose(value) ? -1 : usage();
 	else if (strcmp(arg, "--twice") == 0)

@@ -83,20 +83,26 @@ static int world_save(void *ctx, const char *name, const char *text, bool is_dur
 	return n->is_dying || n->is_save_broken ? fm_err_set(err, -EIO, "broken") : 0;
 }
 
+static void lose(struct node *n, struct file *f, bool is_damaged)
+{
+	sim_trace("%s: %s is %s", n->name, f->name, is_damaged ? "damaged" : "lost");
+	free(f->text);
+	free(f->durable);
+	f->text = is_damaged ? strdup("{") : NULL;
+	f->durable = is_damaged ? strdup("{") : NULL;
+	n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
+}
+
 void node_lose_files(struct node *n, bool is_damaged)
 {
-	for (unsigned i = 0; i < FILES_MAX; i++) {
-		struct file *f = &n->file[i];
+	for (unsigned i = 0; i < FILES_MAX; i++)
+		if (n->file[i].text && !sim_is_one_in(50))
+			lose(n, &n->file[i], is_damaged);
+}
 
-		if (!f->text || sim_is_one_in(50))
-			continue;
-		sim_trace("%s: %s is %s", n->name, f->name, is_damaged ? "damaged" : "lost");
-		free(f->text);
-		free(f->durable);
-		f->text = is_damaged ? strdup("{") : NULL;
-		f->durable = is_damaged ? strdup("{") : NULL;
-		n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
-	}
+void node_lose_file(struct node *n, const char *name, bool is_damaged)
+{
+	lose(n, file_of(n, name), is_damaged);
 }
 
 /* ---- its life ---- */

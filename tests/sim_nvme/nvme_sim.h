@@ -18,6 +18,7 @@
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/helper.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/supervisor.h"
 
 #define S FM_NS_PER_S
@@ -41,7 +42,6 @@ enum trouble {
 	TROUBLE_DAMAGE,			/* or are no JSON */
 	TROUBLE_SAVE,			/* state cannot be written */
 	TROUBLE_HANG,			/* helpers hang, and may do their work after their deadline */
-	TROUBLE_ORPHAN,			/* or after their daemon's end */
 	TROUBLE_FAIL,			/* helpers fail */
 	TROUBLE_SEAL,			/* a person seals and unseals */
 	TROUBLE_WISH,			/* up, down, connected */
@@ -71,6 +71,7 @@ struct device {
 	uint64_t id;			/* of the controller */
 	bool is_read_only;
 	bool is_prepared;
+	bool is_written_out;		/* unmounted, out of the table of mounts, and its last bytes are under way */
 	uint64_t content;		/* of the disk when it was prepared */
 	struct mounted mount;
 };
@@ -79,6 +80,7 @@ struct call {
 	struct fm_helper *helper;	/* NULL: past its deadline, or its daemon is gone */
 	json_t *request;		/* NULL: this place is free */
 	char key[400];
+	struct fm_process process;
 	unsigned volume;
 	bool is_orphan;			/* of a daemon that is gone */
 	bool is_stuck;			/* in the kernel, SIGKILL or not */
@@ -155,9 +157,6 @@ extern bool sim_is_tracing;
 
 /* Runs one seed; sim.violation says what it found. */
 void sim_run(uint64_t seed);
-/* Faults that are left out because a rule is not in the code yet are put back: its name, or "all". False: there is none. */
-bool sim_put_back(const char *name);
-void sim_show_left_out(void);
 uint64_t sim_chance(void);
 uint64_t sim_below(uint64_t bound);
 bool sim_is_one_in(unsigned percent);
@@ -177,6 +176,8 @@ void node_enter(struct node *n);
 void node_leave(struct node *n);
 void node_configure(struct node *n);
 void node_lose_files(struct node *n, bool is_damaged);
+/* One of them, of a daemon that is gone. name: a constant of the supervisor. */
+void node_lose_file(struct node *n, const char *name, bool is_damaged);
 /* Everything of the last seed. */
 void node_clear(struct node *n);
 
@@ -187,6 +188,10 @@ void kernel_fill_world(struct fm_supervisor_world *world);
 void kernel_fill_volume(struct fm_volume *v, unsigned volume);
 uint64_t kernel_next(const struct node *n, const struct call *c);
 void kernel_step(struct node *n, struct call *c);
+/* Whether its daemon waits for such a call. */
+bool kernel_is_at(const struct node *n, unsigned volume, const char *call);
+/* Such a call hangs in the kernel from here on, if it is not done yet. */
+void kernel_hang(struct node *n, unsigned volume, const char *call);
 /* Of the daemon, which is going. */
 void kernel_kill_helpers(struct node *n);
 void kernel_cut_power(struct node *n);
@@ -221,6 +226,8 @@ enum mutant {
 	MUTANT_UNSEALED_READERS,
 	MUTANT_SAY_NOTHING_BEFORE,
 	MUTANT_HUNG_FORGOTTEN,
+	MUTANT_ORPHAN_FORGOTTEN,
+	MUTANT_STRAY_FORGOTTEN,
 	MUTANT_NEVER_LIFTS,
 	MUTANT_SILENCE_PERMITS,
 	MUTANT_KEEP_PERMISSION,

@@ -14,37 +14,6 @@
 struct sim sim;
 bool sim_is_tracing;
 
-/* ---- what today's code is known not to stand ---- */
-
-enum { ORPHAN, LEFT_OUTS };
-
-/* A line goes, with what asks for it, when its rule is in the code. */
-static struct left_out {
-	const char *name, *what;
-	bool is_back;
-} left_out[LEFT_OUTS] = {
-	[ORPHAN] = { "orphan", "the next daemon does not know of a mount that hangs since the last one; nothing like that happens", false },
-};
-
-bool sim_put_back(const char *name)
-{
-	bool is_found = false;
-
-	for (unsigned i = 0; i < LEFT_OUTS; i++) {
-		bool is_meant = strcmp(name, "all") == 0 || strcmp(name, left_out[i].name) == 0;
-
-		left_out[i].is_back = left_out[i].is_back || is_meant;
-		is_found = is_found || is_meant;
-	}
-	return is_found;
-}
-
-void sim_show_left_out(void)
-{
-	for (unsigned i = 0; i < LEFT_OUTS; i++)
-		printf("%-12s %s\n", left_out[i].name, left_out[i].what);
-}
-
 /* ---- chance and words ---- */
 
 uint64_t sim_chance(void)
@@ -107,7 +76,6 @@ static void choose_troubles(void)
 
 	for (unsigned t = 0; t < TROUBLES; t++)
 		sim.has[t] = sim_is_one_in(share);
-	sim.has[TROUBLE_ORPHAN] = left_out[ORPHAN].is_back;
 }
 
 /* Every node, or some of them, with the first one, which may be the only ones that are asked. */
@@ -132,9 +100,9 @@ static unsigned some_user(unsigned volume)
 
 /* ---- plots: what chance alone hardly ever comes to ---- */
 
-enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP };
+enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_LOSE_BEGUN, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP };
 
-/* 'a': the writer in the beginning; 'b': another node that has the volume; '*': all nodes. */
+/* 'a': the writer in the beginning; 'b': another node that has the volume; 'o': all but 'a'; '*': all nodes. */
 struct act_of {
 	enum act act;
 	char who;
@@ -165,6 +133,8 @@ static const struct plot {
 	/* Whose readers have it boots without state and without peers. */
 	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
 				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false } } },
+	/* A mount hangs, its daemon is killed, and the next one finds no note of it. */
+	{ FM_VOLUME_EXCLUSIVE, { { ACT_DOWN, 'a', 0, false }, { ACT_LOSE_BEGUN, 'a', 0, false } } },
 };
 
 /* Hardly anything else goes wrong then. */
@@ -308,6 +278,26 @@ static void seal(struct node *n, unsigned volume, bool is_sealed)
 	node_leave(n);
 }
 
+static bool step(uint64_t until_ns);
+
+/* Until that node is at that call for the volume ("": asks its peers), or a while is over. */
+static void await_call(struct node *n, unsigned volume, const char *call)
+{
+	uint64_t until_ns = sim.now_ns + 60 * S, steps = sim.steps + 400;
+
+	while (!sim.violation[0] && sim.steps < steps && !(call[0] ? kernel_is_at(n, volume, call) : n->is_asking) && step(until_ns))
+		;
+	sim_trace("%s: at %s of %s, or not:", n->name, call[0] ? call : "a question", sim_volumes[volume]);
+}
+
+/* Force comes in each of its states. */
+static void await_moment(struct node *n, unsigned volume)
+{
+	static const char *const calls[] = { "connect", "probe", "xfs_state", "prepare", "mount", "restore", "unmount", "disconnect", "" };
+
+	await_call(n, volume, calls[sim_below(sizeof(calls) / sizeof(calls[0]))]);
+}
+
 /* Who does not write gains nothing by it, and nobody loses. */
 static void force(struct node *n, unsigned volume)
 {
@@ -373,6 +363,19 @@ static void move_clock(struct node *n)
 	sim_trace("%s: its clock is set to %lld", n->name, (long long)n->wall_ms);
 }
 
+/* Of what goes wrong from now on: none, now and then. */
+static unsigned some_percent(void)
+{
+	return sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+}
+
+static void force_some_time(struct node *n, unsigned volume)
+{
+	if (sim_is_one_in(70))
+		await_moment(n, volume);
+	force(n, volume);
+}
+
 static void happen(enum trouble t, struct node *n)
 {
 	unsigned volume = (unsigned)sim_below(sim.volume_count);
@@ -394,7 +397,7 @@ static void happen(enum trouble t, struct node *n)
 		toggle_link();
 		break;
 	case TROUBLE_LOSS:
-		sim.loss_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		sim.loss_percent = some_percent();
 		break;
 	case TROUBLE_DEAF:
 		n->deaf_ns = sim.now_ns + some_time(60 * S);
@@ -413,10 +416,10 @@ static void happen(enum trouble t, struct node *n)
 		sim_trace("%s: its state can%s be written", n->name, n->is_save_broken ? "not" : "");
 		break;
 	case TROUBLE_HANG:
-		sim.hang_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		sim.hang_percent = some_percent();
 		break;
 	case TROUBLE_FAIL:
-		sim.fail_percent = sim_is_one_in(30) ? 0 : (unsigned)sim_below(60);
+		sim.fail_percent = some_percent();
 		break;
 	case TROUBLE_SEAL:
 		/* A person knows where to say it. */
@@ -429,7 +432,7 @@ static void happen(enum trouble t, struct node *n)
 		kernel_unmount(n, volume);
 		break;
 	case TROUBLE_FORCE:
-		force(n, volume);
+		force_some_time(n, volume);
 		break;
 	case TROUBLE_FORGET:
 		forget_all_off(n);
@@ -440,10 +443,23 @@ static void happen(enum trouble t, struct node *n)
 	case TROUBLE_STALL:
 		n->stalled_ns = sim.now_ns + some_time(20 * S);
 		break;
-	case TROUBLE_ORPHAN:	/* it changes what others do */
 	case TROUBLES:
 		break;
 	}
+}
+
+static bool is_meant(char who, unsigned i, unsigned a, unsigned b)
+{
+	return who == '*' || (who == 'o' && i != a) || (who == 'a' && i == a) || (who == 'b' && i == b);
+}
+
+static void lose_begun(struct node *n)
+{
+	wish(n, sim_volumes[0], FM_WANT_UP);
+	await_call(n, 0, "mount");
+	kernel_hang(n, 0, "mount");
+	node_kill(n);
+	node_lose_file(n, FM_SUPERVISOR_BEGUN, sim_is_one_in(50));
 }
 
 static void act(const struct act_of *of, unsigned a, unsigned b)
@@ -453,7 +469,7 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		struct node *n = &sim.node[i];
 
-		if (of->who != '*' && i != (of->who == 'a' ? a : b))
+		if (!is_meant(of->who, i, a, b))
 			continue;
 		switch (of->act) {
 		case ACT_NAME:
@@ -464,6 +480,9 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 			break;
 		case ACT_LOSE:
 			lose_state(n, false);
+			break;
+		case ACT_LOSE_BEGUN:
+			lose_begun(n);
 			break;
 		case ACT_OFF:
 			node_cut_power(n);

@@ -19,6 +19,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/helper.h"
+#include "nvmetcp/process.h"
 #include "tests/fm_test.h"
 
 #define LONG_NS (60 * FM_NS_PER_S)
@@ -84,6 +85,8 @@ static int stub_main(json_t *request)
 		(void)raise(SIGKILL);
 	else if (strcmp(what, "exit") == 0)
 		_exit(7);
+	else if (strcmp(what, "touch") == 0)
+		close(open(json_string_value(json_object_get(request, "text")), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	else if (strcmp(what, "hang") == 0)
 		for (;;)
 			pause();
@@ -543,6 +546,76 @@ static void test_secret_files(void)
 	tear_down();
 }
 
+/* ---- what is done between the process and its work ---- */
+
+static char touched[64];		/* what the helper makes if it begins */
+static int begins_ret;
+static bool was_there;
+
+static int begins(struct fm_helper *helper, const struct fm_process *process, struct fm_err *why)
+{
+	(void)helper;
+	was_there = fm_process_may_live("", process);
+	return begins_ret < 0 ? fm_err_set(why, begins_ret, "it is not noted") : 0;
+}
+
+static int begins_and_dies(struct fm_helper *helper, const struct fm_process *process, struct fm_err *why)
+{
+	(void)helper;
+	(void)process;
+	(void)why;
+	_exit(0);
+}
+
+static int start_touch(struct call *c, int (*noted)(struct fm_helper *, const struct fm_process *, struct fm_err *))
+{
+	json_t *request = json_pack("{s:s, s:s}", "call", "touch", "text", touched);
+	int ret;
+
+	*c = (struct call){ .helper = { .begins = noted, .done = call_done } };
+	fm_err_clear(&err);
+	ret = fm_helper_start(helpers, &c->helper, "k", request, LONG_NS, &err);
+	json_decref(request);
+	return ret;
+}
+
+/* It begins when it is noted: not if that fails, and not if the supervisor dies meanwhile. */
+static void test_begins(void)
+{
+	struct call c;
+	int ends[2];
+	pid_t pid;
+
+	(void)snprintf(touched, sizeof(touched), "/tmp/fm-helper-begins-%d", (int)getpid());
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(ends[1], STDERR_FILENO);	/* the helper's, too: its end is that of the pipe */
+		set_up(stub_main);
+		(void)start_touch(&c, begins_and_dies);
+		_exit(1);
+	}
+	close(ends[1]);
+	CU_ASSERT_EQUAL(read(ends[0], &(char){ 0 }, 1), 0);
+	close(ends[0]);
+	waitpid(pid, NULL, 0);
+	CU_ASSERT_NOT_EQUAL(access(touched, F_OK), 0);
+
+	set_up(stub_main);
+	begins_ret = -ENOSPC;
+	CU_ASSERT_EQUAL(start_touch(&c, begins), -ENOSPC);
+	CU_ASSERT_STRING_EQUAL(err.text, "it is not noted");
+	CU_ASSERT_TRUE(was_there && !c.done && !fm_helper_is_any(helpers, "k"));
+	CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);
+	CU_ASSERT_NOT_EQUAL(access(touched, F_OK), 0);
+
+	begins_ret = 0;
+	CU_ASSERT_EQUAL(start_touch(&c, begins), 0);
+	wait_done(&c);
+	CU_ASSERT_EQUAL(unlink(touched), 0);
+	tear_down();
+}
+
 static const struct fm_test tests[] = {
 	{ "a call is answered, by a process with nothing of ours", test_answer },
 	{ "an error comes with its text", test_error },
@@ -555,6 +628,7 @@ static const struct fm_test tests[] = {
 	{ "one call for one thing at a time; the end cancels what is under way", test_keys },
 	{ "there are no more than may be", test_many },
 	{ "done() may start the next call", test_next_from_done },
+	{ "a helper begins when that is noted, or not at all", test_begins },
 	{ "the real helper answers a bad request", test_real },
 	{ "a mount point must be written as the kernel writes it", test_points },
 	{ "a name is resolved, or the error names it", test_resolve },

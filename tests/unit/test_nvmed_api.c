@@ -107,6 +107,12 @@ static uint64_t no_time(void *ctx)
 	return 1000;
 }
 
+static bool no_stray(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static int no_publish(void *ctx, const char *text, struct fm_err *e)
 {
 	(void)ctx;
@@ -122,7 +128,7 @@ static void no_peers(void *ctx)
 
 static const struct fm_supervisor_world world = {
 	.read_inventory = no_inventory, .read_settings = no_settings, .read_mounts = no_mounts, .start = no_start,
-	.set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file, .save = no_save, .publish = no_publish, .ask_peers = no_peers,
+	.may_stray = no_stray, .set_iopolicy = no_iopolicy, .rescan = no_rescan, .load = no_file, .save = no_save, .publish = no_publish, .ask_peers = no_peers,
 	.wall_ms = no_time, .boot = "boot",
 };
 

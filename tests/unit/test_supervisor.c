@@ -22,6 +22,7 @@
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
 #include "nvmetcp/peers.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/superblock.h"
 #include "nvmetcp/supervisor.h"
 #include "tests/fm_test.h"
@@ -35,7 +36,7 @@
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
 #define CALLS_MAX 64
-#define FILES 6
+#define FILES 7
 #define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
 #define DISCOVERY_HOST "10.0.9.9"
 #define DISCOVERY_NUMBER 100	/* of the controller there: nvme100 */
@@ -59,6 +60,7 @@ struct mounted {
 struct call {
 	struct fm_helper *helper;	/* NULL: free, or only stuck */
 	char key[400];
+	struct fm_process process;
 	json_t *request;
 	uint64_t due_ns, deadline_ns;
 	uint64_t stuck_ns;		/* keeps its key until then */
@@ -102,6 +104,7 @@ static struct sim {
 	struct mounted mounted[MOUNTS_MAX];
 	struct call call[CALLS_MAX];
 	struct mood mood;
+	struct fm_process orphan;	/* pid 0: none. A helper of an fmove-nvmed before this one */
 	char *file[FILES];
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer ... */
@@ -391,6 +394,12 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	assert(c);
 	*c = (struct call){ .helper = helper, .request = json_incref(request), .deadline_ns = sim.now_ns + timeout_ns };
 	snprintf(c->key, sizeof(c->key), "%s", key);
+	c->process = (struct fm_process){ .pid = 7, .start = ++sim.next_id };
+	if (helper->begins && helper->begins(helper, &c->process, err) < 0) {
+		json_decref(c->request);
+		*c = (struct call){ 0 };
+		return err->code;
+	}
 	is_hanging = is_hanging || (is_call(c, "unmount") && !is_lazy && sim.mood.hangs_unmount);
 	c->due_ns = is_hanging ? FM_NEVER : sim.now_ns + (1 + chance() % 200) * MS;
 	c->stuck_ns = is_hanging && is_one_in(50) ? c->deadline_ns + chance() % (60 * S) : 0;
@@ -427,6 +436,21 @@ static bool world_has_helper(void *ctx, const char *key)
 		if (sim.call[i].request && strncmp(sim.call[i].key, key, strlen(key)) == 0)
 			return true;
 	return false;
+}
+
+static bool world_may_live(void *ctx, const struct fm_process *process)
+{
+	(void)ctx;
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].request && sim.call[i].process.pid == process->pid && sim.call[i].process.start == process->start)
+			return true;
+	return sim.orphan.pid == process->pid && sim.orphan.start == process->start;
+}
+
+static bool world_may_stray(void *ctx)
+{
+	(void)ctx;
+	return sim.orphan.pid > 0;
 }
 
 static int do_connect(const struct call *c, json_t *answer, struct fm_err *err)
@@ -766,7 +790,7 @@ static uint64_t when_call(const struct call *c)
 
 static unsigned file_number(const char *name)
 {
-	static const char *const files[] = { FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
+	static const char *const files[] = { FM_SUPERVISOR_BEGUN, FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
 					     FM_SUPERVISOR_HEARD, FM_SUPERVISOR_NODES };
 
 	for (unsigned i = 0; i < FILES; i++)
@@ -894,7 +918,8 @@ static uint64_t world_wall(void *ctx)
 
 static const struct fm_supervisor_world world = {
 	.read_inventory = world_inventory, .read_settings = world_settings, .read_mounts = world_mounts, .start = world_start,
-	.give_up = world_give_up, .has_helper = world_has_helper, .set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
+	.give_up = world_give_up, .has_helper = world_has_helper, .may_live = world_may_live, .may_stray = world_may_stray,
+	.set_iopolicy = world_iopolicy, .rescan = world_rescan, .load = world_load, .save = world_save,
 	.publish = world_publish, .ask_peers = world_ask_peers, .wall_ms = world_wall, .boot = "this-boot",
 };
 
@@ -2851,6 +2876,182 @@ static void test_stuck_mount(void)
 	end();
 }
 
+/* ---- what an earlier fmove-nvmed has begun ---- */
+
+#define BEGUN "{\"boot\": \"%s\", \"unknown\": false, \"begun\": [{\"pid\": 99, \"start\": 5, \"name\": \"%s\", \"subsystem\": \"%s\", " \
+	      "\"wwid\": \"%s\", \"read_write\": %s, \"epoch\": 3}]}"
+
+static void begin_with_orphan(const char *boot, const char *name, const char *subsystem, const char *read_write)
+{
+	char text[1024];
+
+	begin(1);
+	sim.orphan = (struct fm_process){ .pid = 99, .start = 5 };
+	snprintf(text, sizeof(text), BEGUN, boot, name, subsystem, "", read_write);
+	keep_state(FM_SUPERVISOR_BEGUN, text);
+	start_supervisor();
+}
+
+static void test_orphan(void)
+{
+	/* Said, and nothing mounted beside it, until it is over. */
+	begin_with_orphan("this-boot", names[0], nqns[0], "true");
+	run_for(100 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_EQUAL(sim.prepares, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "hangs in the kernel"));
+	sim.orphan.pid = 0;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_BEGUN)], "pid"));
+	end();
+
+	/* Over restarts, too. */
+	begin_with_orphan("this-boot", names[0], nqns[0], "false");
+	run_for(5 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	end();
+
+	/* Its number is another process's by now. */
+	begin_with_orphan("this-boot", names[0], nqns[0], "true");
+	sim.orphan.start = 6;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	end();
+
+	/* What was begun before the boot is nothing. */
+	begin_with_orphan("another-boot", names[0], nqns[0], "true");
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	end();
+
+	/* It is of no volume that is configured now. */
+	begin_with_orphan("this-boot", "former", "nqn.former", "true");
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"name\":\"former\""));
+	sim.orphan.pid = 0;
+	run_for(60 * S);
+	CU_ASSERT_PTR_NULL(strstr(sim.published, "\"name\":\"former\""));
+	end();
+}
+
+/* Nobody knows what stood there: it forbids, as long as there is somebody who may have been meant. */
+static void test_begun_makes_no_sense(void)
+{
+	static const char good[] = "{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [";
+	static const char *const bad[] = {
+		NULL, "", "{", "[]", "null", "{\"boot\": \"this-boot\"}", "{\"boot\": 1, \"unknown\": false, \"begun\": []}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": {}}", "{\"boot\": \"this-boot\", \"unknown\": true, \"begun\": []}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [], \"more\": 1}", good,
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 0, \"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", "
+		"\"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 99, \"start\": -5, \"name\": \"n\", \"subsystem\": \"s\", "
+		"\"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 4294967395, \"start\": 5, \"name\": \"n\", \"subsystem\": "
+		"\"s\", \"wwid\": \"\", \"read_write\": true, \"epoch\": 3}]}",
+		"{\"boot\": \"this-boot\", \"unknown\": false, \"begun\": [{\"pid\": 98, \"start\": 5, \"name\": \"n\", \"subsystem\": \"s\", "
+		"\"wwid\": \"\", \"read_write\": \"yes\", \"epoch\": 3}]}",
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin(1);
+		sim.orphan = (struct fm_process){ .pid = 99, .start = 5 };
+		keep_state(FM_SUPERVISOR_BEGUN, bad[i]);
+		start_supervisor();
+		run_for(100 * S);
+		CU_ASSERT_STRING_EQUAL(told(0), "rw");
+		CU_ASSERT_EQUAL(sim.prepares, 0);
+		sim.orphan.pid = 0;
+		run_for(60 * S);
+		is_mounted_as(true, 0);
+		end();
+	}
+}
+
+/* No mount begins that a restart would not know of. */
+static void test_begun_is_written_first(void)
+{
+	const char *file;
+
+	begin(1);
+	start_supervisor();
+	run_until("mount");
+	file = sim.file[file_number(FM_SUPERVISOR_BEGUN)];
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_PTR_NOT_NULL(strstr(file, "\"pid\": 7"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(file, "\"read_write\": true"));
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_BEGUN)], "pid"));
+	end();
+
+	begin(1);
+	start_supervisor();
+	run_until("prepare");
+	sim.is_save_broken = true;
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "not written down"));
+	sim.is_save_broken = false;
+	run_for(100 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
+/* The table of mounts loses it before its last byte is written. */
+static void test_unmount_is_told(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	sim.mood.hangs_unmount = true;
+	wish(0, FM_WANT_DOWN, false);
+	run_until("unmount");
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_BEGUN)], "\"pid\": 7"));
+	memset(sim.mounted, 0, sizeof(sim.mounted));
+	run_for(30 * S);
+	CU_ASSERT_TRUE(is_under_way("unmount"));
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	end();
+}
+
+/* Nothing of it stays when the disk of the state can be written again: it is told as it is, and goes on by itself. */
+static void test_unmount_that_cannot_be_noted(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	wish(0, FM_WANT_DOWN, false);
+	sim.is_save_broken = true;
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), true);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "not written down"));
+	sim.is_save_broken = false;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+
+	/* Who forces it is not held up by that. */
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	wish(0, FM_WANT_DOWN, true);
+	sim.is_save_broken = true;
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+}
+
 /* What was clean when it was looked at is looked at again when nobody else can have it. */
 static void test_dirty_since_the_probe(void)
 {
@@ -3340,6 +3541,11 @@ static const struct fm_test tests[] = {
 	{ "killed at any moment of a seal, it can be written again", test_target_killed },
 	{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 	{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
+	{ "what an earlier fmove-nvmed has begun is told until its process has ended", test_orphan },
+	{ "a file of what was begun that makes no sense forbids", test_begun_makes_no_sense },
+	{ "a mount is written down before it begins", test_begun_is_written_first },
+	{ "what is being unmounted is told as mounted", test_unmount_is_told },
+	{ "an unmount that cannot be written down waits, and leaves nothing", test_unmount_that_cannot_be_noted },
 	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },
 	{ "another writer is configured while it is mounted: peers hear of it", test_other_writer_while_mounting },
 	{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },

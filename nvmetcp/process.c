@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* process - see process.h. */
+#include "nvmetcp/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+
+#define STAT_MAX 1024			/* a name of 15 and 51 numbers; the user stands near the top of "status" */
+
+/* What /proc/PID/stat says. */
+struct stat_line {
+	char name[32], state;
+	pid_t parent;
+	uint64_t start;
+};
+
+/* A name may hold anything, also ") Z 1". */
+static int parse_stat(char *text, struct stat_line *out)
+{
+	char *name = strchr(text, '('), *end = strrchr(text, ')');
+	int parent;
+
+	if (!name || !end || end < name)
+		return -EBADMSG;
+	*end = '\0';
+	(void)snprintf(out->name, sizeof(out->name), "%s", name + 1);
+	if (sscanf(end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &out->state, &parent,
+		   &out->start) != 3)
+		return -EBADMSG;
+	out->parent = parent;
+	return 0;
+}
+
+static int read_file(const char *root, pid_t pid, const char *name, char text[static STAT_MAX])
+{
+	char path[PATH_MAX];
+	ssize_t got;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/proc/%d/%s", root, (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, STAT_MAX - 1);
+	got = got < 0 ? -errno : got;
+	close(fd);
+	text[got < 0 ? 0 : got] = '\0';
+	return got < 0 ? (int)got : 0;
+}
+
+static int read_stat(const char *root, pid_t pid, struct stat_line *out)
+{
+	char text[STAT_MAX];
+	int ret = read_file(root, pid, "stat", text);
+
+	return ret < 0 ? ret : parse_stat(text, out);
+}
+
+/*
+ * Who started it. Its files in /proc are root's, too, where it wants no dumps, and one that runs a set-user-ID program has root's rights:
+ * either can be had, with any name, by everybody.
+ */
+static bool may_be_ours(const char *root, pid_t pid)
+{
+	char text[STAT_MAX], *line;
+	unsigned user;
+
+	if (read_file(root, pid, "status", text) < 0)
+		return true;
+	line = strstr(text, "\nUid:");
+	return !line || sscanf(line, "\nUid: %u", &user) != 1 || user == getuid();
+}
+
+/* A zombie is in no call any more; it waits for whoever inherited it. */
+static bool has_ended(const struct stat_line *is)
+{
+	return is->state == 'Z' || is->state == 'X';
+}
+
+int fm_process_read(const char *root, pid_t pid, struct fm_process *out, struct fm_err *err)
+{
+	struct stat_line is;
+	int ret = read_stat(root, pid, &is);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at process %d in /proc", (int)pid);
+	*out = (struct fm_process){ .pid = pid, .start = is.start };
+	return 0;
+}
+
+bool fm_process_may_live(const char *root, const struct fm_process *process)
+{
+	struct stat_line is;
+	int ret = read_stat(root, process->pid, &is);
+
+	if (ret == -ENOENT || ret == -ESRCH)
+		return false;
+	return ret < 0 || (is.start == process->start && !has_ended(&is));
+}
+
+static bool may_be_stray(const char *root, pid_t pid, const char *name, pid_t parent)
+{
+	struct stat_line is;
+	int ret = read_stat(root, pid, &is);
+
+	if (ret == -ENOENT || ret == -ESRCH)
+		return false;
+	return ret < 0 || (strcmp(is.name, name) == 0 && is.parent != parent && !has_ended(&is) && may_be_ours(root, pid));
+}
+
+bool fm_process_may_stray(const char *root, const char *name, pid_t parent)
+{
+	const struct dirent *entry;
+	char path[PATH_MAX];
+	bool is_there = false;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/proc", root);
+	dir = opendir(path);
+	if (!dir)
+		return true;
+	for (errno = 0; !is_there && (entry = readdir(dir)); errno = 0)
+		is_there = isdigit((unsigned char)entry->d_name[0]) && may_be_stray(root, (pid_t)atoi(entry->d_name), name, parent);
+	is_there = is_there || errno != 0;
+	closedir(dir);
+	return is_there;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mounts and unmounts that helper processes are at. One that hangs in the kernel does not die of SIGKILL, outlives fmove-nvmed, and
+ * mounts the volume when the kernel lets go of it; an unmount that hangs writes until then. So each is written down, synced, before its
+ * helper begins, and an fmove-nvmed that finds such a note goes on saying that it is mounted, and mounts nothing itself, until that process
+ * has ended (its number and the moment of its start: numbers are given again) and a look has seen what came of it. A note of another boot
+ * says nothing: what hung is gone.
+ *
+ * A file that is not there or makes no sense may have said anything. Then everything is said to be mounted as long as a process is there
+ * that may be a helper of an earlier fmove-nvmed, which is hardly ever.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+/* ---- the file ---- */
+
+static json_t *write_one(const struct fm_begun *b)
+{
+	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", (json_int_t)b->process.pid, "start", (json_int_t)b->process.start,
+			 "name", b->name, "subsystem", b->subsystem, "wwid", b->wwid, "read_write", b->is_read_write, "epoch",
+			 (json_int_t)b->epoch);
+}
+
+static char *write_all(const struct fm_supervisor *sup)
+{
+	json_t *all = json_array(), *whole;
+	char *text;
+
+	for (unsigned i = 0; i < sup->begun_count; i++)
+		if (json_array_append_new(all, write_one(&sup->begun[i])) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	whole = json_pack("{s:s, s:b, s:o}", "boot", sup->world->boot, "unknown", sup->is_begun_unknown, "begun", all);
+	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
+	json_decref(whole);
+	return text;
+}
+
+static int save(struct fm_supervisor *sup, bool is_durable, struct fm_err *err)
+{
+	char *text = FM_FAULT("supervisor.begun") ? NULL : write_all(sup);
+	int ret = text ? sup->world->save(sup->world->ctx, FM_SUPERVISOR_BEGUN, text, is_durable, err) :
+			 fm_err_set(err, -ENOMEM, "out of memory");
+
+	free(text);
+	return ret;
+}
+
+static int take_text(const char *from, char *to, size_t cap)
+{
+	if (strlen(from) >= cap)
+		return -EBADMSG;
+	strcpy(to, from);
+	return 0;
+}
+
+static int read_one(json_t *from, struct fm_begun *b)
+{
+	const char *name, *subsystem, *wwid;
+	json_int_t pid, start, epoch;
+	int is_read_write;
+
+	*b = (struct fm_begun){ .is_inherited = true };
+	if (json_unpack_ex(from, NULL, JSON_STRICT, "{s:I, s:I, s:s, s:s, s:s, s:b, s:I}", "pid", &pid, "start", &start, "name", &name,
+			   "subsystem", &subsystem, "wwid", &wwid, "read_write", &is_read_write, "epoch", &epoch) < 0)
+		return -EBADMSG;
+	if (pid <= 0 || pid > INT32_MAX || start < 0 || epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !name[0])
+		return -EBADMSG;
+	b->process = (struct fm_process){ .pid = (pid_t)pid, .start = (uint64_t)start };
+	b->is_read_write = is_read_write;
+	b->epoch = (uint64_t)epoch;
+	if (take_text(name, b->name, sizeof(b->name)) < 0 || take_text(subsystem, b->subsystem, sizeof(b->subsystem)) < 0)
+		return -EBADMSG;
+	return take_text(wwid, b->wwid, sizeof(b->wwid));
+}
+
+/* Whether it is of a boot that is over. An id that could not be read may be this one's. */
+static bool is_of_another_boot(const struct fm_supervisor *sup, const char *boot)
+{
+	return boot[0] && sup->world->boot[0] && strcmp(boot, sup->world->boot) != 0;
+}
+
+/* -EBADMSG: it makes no sense, and what of it does is taken. */
+static int read_all(struct fm_supervisor *sup, json_t *whole)
+{
+	const char *boot;
+	json_t *all, *at;
+	int is_unknown;
+	size_t i;
+
+	if (json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:b, s:o}", "boot", &boot, "unknown", &is_unknown, "begun", &all) < 0)
+		return -EBADMSG;
+	if (is_of_another_boot(sup, boot))
+		return 0;
+	if (!json_is_array(all) || is_unknown)
+		return -EBADMSG;
+	json_array_foreach(all, i, at) {
+		if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX || read_one(at, &sup->begun[sup->begun_count]) < 0)
+			return -EBADMSG;
+		sup->begun_count++;
+	}
+	return 0;
+}
+
+void fm_supervisor_recall_begun(struct fm_supervisor *sup)
+{
+	struct fm_err err = { 0 };
+	json_t *whole = NULL;
+	char *text = NULL;
+
+	if (sup->world->load(sup->world->ctx, FM_SUPERVISOR_BEGUN, &text, &err) == 0)
+		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	sup->is_begun_unknown = !whole || read_all(sup, whole) < 0;
+	json_decref(whole);
+	free(text);
+}
+
+/* ---- what this fmove-nvmed begins ---- */
+
+int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process, bool is_read_write, struct fm_err *err)
+{
+	struct fm_supervisor *sup = v->sup;
+	struct fm_begun *b = &sup->begun[sup->begun_count];
+	int ret;
+
+	if (sup->begun_count == FM_SUPERVISED_BEGUN_MAX)
+		return fm_err_set(err, -EAGAIN, "%u mounts and unmounts hang in the kernel", sup->begun_count);
+	*b = (struct fm_begun){ .process = *process, .is_read_write = is_read_write, .epoch = v->epoch };
+	(void)snprintf(b->name, sizeof(b->name), "%s", v->volume->name);
+	(void)snprintf(b->subsystem, sizeof(b->subsystem), "%s", v->volume->subsystem);
+	(void)snprintf(b->wwid, sizeof(b->wwid), "%s", fm_supervised_wwid(v));
+	sup->begun_count++;
+	ret = save(sup, true, err);
+	if (ret == 0)
+		return 0;
+	sup->begun_count--;
+	return fm_err_wrap(err, "it is not written down, and a restart would not know of it");
+}
+
+/* ---- what an earlier one has left ---- */
+
+static bool is_of(const struct fm_begun *b, const struct fm_supervised *v)
+{
+	return fm_supervised_is_same(v, b->wwid, b->name, b->subsystem);
+}
+
+/* Whether a volume here tells of it with its own word. */
+static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_begun *b)
+{
+	fm_list_each(at, next, &sup->volumes)
+		if (is_of(b, fm_container_of(at, struct fm_supervised, link)))
+			return true;
+	return false;
+}
+
+bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write)
+{
+	const struct fm_supervisor *sup = v->sup;
+	bool is_hanging = sup->is_begun_unknown;
+
+	*is_read_write = is_hanging && v->volume->mode != FM_VOLUME_READ_ONLY;
+	for (unsigned i = 0; i < sup->begun_count; i++) {
+		const struct fm_begun *b = &sup->begun[i];
+
+		if (!b->is_inherited || !is_of(b, v))
+			continue;
+		is_hanging = true;
+		*is_read_write = *is_read_write || b->is_read_write;
+	}
+	return is_hanging;
+}
+
+void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
+{
+	for (unsigned i = 0; i < sup->begun_count; i++) {
+		const struct fm_begun *b = &sup->begun[i];
+
+		if (b->is_inherited && !is_anybodys(sup, b))
+			(void)json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem",
+								   b->subsystem, "wwid", b->wwid, "writer", "", "mounted", 1, "read_write",
+								   b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch));
+	}
+}
+
+/* ---- whether it is over ---- */
+
+void fm_supervisor_watch_begun(struct fm_supervisor *sup)
+{
+	const struct fm_supervisor_world *world = sup->world;
+
+	for (unsigned i = 0; i < sup->begun_count; i++)
+		sup->begun[i].is_over = !world->may_live(world->ctx, &sup->begun[i].process);
+	sup->is_begun_known_now = !sup->is_begun_unknown || !world->may_stray(world->ctx);
+}
+
+/* What came of it is nobody's who could tell of it. */
+static bool is_left_mounted(const struct fm_supervisor *sup, const struct fm_begun *b)
+{
+	for (unsigned i = 0; i < sup->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
+
+		if (b->wwid[0] && strcmp(ns->wwid, b->wwid) == 0 && fm_mounts_of(&sup->mounts, ns->dev, NULL))
+			return !is_anybodys(sup, b);
+	}
+	return false;
+}
+
+static void lift(struct fm_supervisor *sup, const struct fm_begun *b)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!b->is_inherited || !is_of(b, v))
+			continue;
+		fm_log_info("volume %s: what process %d was at when fmove-nvmed was restarted is over", v->volume->name,
+			    (int)b->process.pid);
+		v->mount_hold = (struct fm_hold){ 0 };
+	}
+}
+
+/* Nobody needs to find it gone after a power cut: it is of this boot. */
+void fm_supervisor_settle_begun(struct fm_supervisor *sup)
+{
+	bool is_changed = sup->is_begun_unknown && sup->is_begun_known_now;
+	struct fm_err err = { 0 };
+	unsigned kept = 0;
+
+	sup->is_begun_unknown = sup->is_begun_unknown && !sup->is_begun_known_now;
+	for (unsigned i = 0; i < sup->begun_count; i++) {
+		if (!sup->begun[i].is_over || is_left_mounted(sup, &sup->begun[i])) {
+			sup->begun[kept++] = sup->begun[i];
+			continue;
+		}
+		lift(sup, &sup->begun[i]);
+		is_changed = true;
+	}
+	sup->begun_count = kept;
+	if (!is_changed)
+		return;
+	sup->is_published = false;	/* what no volume's word tells of may have been among them */
+	if (save(sup, false, &err) < 0)
+		fm_log_warn("state: %s", err.text);
+}
