@@ -266,9 +266,18 @@ static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer 
 	return f->volume->mode != FM_VOLUME_SHARED_READ || (p->names_it ? p->number >= f->number : p->has_answered);
 }
 
-/* A protection is against writers. That a node does not read only that node can say. */
+/* The writer's, mounted read-only. Readers may have it as well. */
+static bool is_own_seal(const struct fm_guard_facts *f)
+{
+	return f->volume->mode == FM_VOLUME_SHARED_READ && f->is_sealed && !f->is_sealing && !f->is_just_written &&
+	       fm_guard_is_writer(f->volume, f->node);
+}
+
+/* A protection is against writers, while it is mounted read-write. That a node does not read only that node can say. */
 static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p, bool has_protection)
 {
+	if (is_own_seal(f))
+		return p->counts && !p->is_forgotten && !p->has_answered;
 	return p->counts && !p->is_forgotten && !((p->has_answered || has_protection) && has_left(f, p));
 }
 
@@ -312,18 +321,19 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 	else
 		refuse(answer, "waits for the word of %s that nobody %s there; if that machine is off: fmove nvme up --force %s, once, or "
 		       "fmove nvme forget %s, for good", names,
-		       f->volume->mode == FM_VOLUME_SHARED_READ ? "has it mounted" : "writes to it", volume,
+		       f->volume->mode == FM_VOLUME_SHARED_READ && !is_own_seal(f) ? "has it mounted" : "writes to it", volume,
 		       f->peers[answer->waits_for[0]].node);
 	answer->verdict = FM_GUARD_WAITING;
 }
 
 /*
- * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it.
+ * Nothing forbids it, which is no permission yet. What is sealed must be what this node has written: nobody else may be at it. Nor at
+ * what it has sealed: while it was off, the others may have forgotten it and named another writer, beside whom it would read.
  * Whether the target reserves it for this node turns out only when it is asked to, between the guard and the mount.
  */
 static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
-	if (!(is_writable(f) || f->is_sealing) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
+	if (!(is_writable(f) || f->is_sealing || is_own_seal(f)) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
 		return false;
 	say_waiting(f, answer);
 	answer->needs_reservation = is_writable(f) && f->is_reservable && !is_any_word_missing(f, true);

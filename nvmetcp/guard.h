@@ -6,7 +6,8 @@
  * has said that it does not have it read-write and names the same writer, since this node told them whom it names; or if
  * something protects it that works without words (ext4's multiple mount protection, a reservation that the target
  * confirmed) and nothing that was said forbids. That nobody reads what is about to be written each node must have said at the
- * number of the unseal, or a higher one, whatever protects it. What forbids does so until the node that said it says otherwise: silence
+ * number of the unseal, or a higher one, whatever protects it. The writer mounts what it has sealed, read-only, when every node
+ * that counts has answered, and named no other writer. What forbids does so until the node that said it says otherwise: silence
  * takes nothing back, and permits nothing. A person can: by force, once, or by forgetting a node. Any thread.
  *
  * What is on the device must be what the configuration says (`type`), if superblock.h knows that type. Of another type,
@@ -48,6 +49,7 @@ struct fm_guard_facts {
 	const struct fm_superblock *sb;		/* as it was read just now; for XFS with `clean` already asked for */
 	bool is_sealed;			/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
 	bool is_sealing;		/* by this node, the writer: it is to be, once it is found clean */
+	bool is_just_written;		/* by this node, the writer: it is to be, and was mounted read-write here until just now */
 	bool has_heard;			/* a reader: the writer has said which, since this node said that it has nothing mounted */
 	uint64_t number;		/* of the last seal or unseal; the writer's */
 	const struct fm_mounts *mounts;		/* of this node */

@@ -483,6 +483,7 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 		facts.is_reservable = !v->is_unreservable;
 		facts.is_forced = v->is_mount_forced;
 		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->is_heard_sealed;
+		facts.is_just_written = is_writer && v->seal == FM_SEAL_WANTED && v->is_written;
 		facts.is_sealing = is_writer && v->seal == FM_SEAL_WANTED && !v->is_written;
 		facts.has_heard = v->is_heard_now;
 		facts.number = v->epoch;
@@ -758,7 +759,7 @@ static void mount_done(struct fm_supervised *v, int code, const char *text, json
 	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
 
 	/* Once: also if it may be mounted yet. */
-	if (v->how.verdict == FM_GUARD_READ_WRITE && (code == 0 || code == -ETIMEDOUT))
+	if (fm_guard_is_writer(v->volume, v->sup->node) && (code == 0 || code == -ETIMEDOUT))
 		v->is_mount_forced = false;
 	if (code < 0) {
 		mount_failed(v, text);

@@ -557,12 +557,15 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
-/* Somebody else mounted it read-write: what he writes needs an epoch of its own, or readers would keep old blocks. */
+/* While it is mounted read-write here, nobody else writes. Sealed, it was somebody else who mounted it so: what he writes needs an epoch of its own, or readers would keep old blocks. */
 void fm_supervised_watch_seal(struct fm_supervised *v)
 {
 	struct fm_err err = { 0 };
 
-	if (v->seal != FM_SEAL_DONE || !is_shared(v) || !is_writer(v) || !v->plan.is_mounted || !v->plan.is_read_write)
+	if (!is_shared(v) || !is_writer(v) || !v->plan.is_mounted || !v->plan.is_read_write)
+		return;
+	v->is_written = v->is_written || v->seal == FM_SEAL_WANTED;
+	if (v->seal != FM_SEAL_DONE)
 		return;
 	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
 	v->seal = FM_SEAL_WANTED;

@@ -167,7 +167,8 @@ struct fm_supervised {
 	bool is_left_read_write;	/* by one that hangs, or unmounts: so that it can be written to */
 	uint64_t ask_wanted;		/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	enum fm_seal seal;		/* sealed.json; the writer's */
-	bool is_written;		/* ... WANTED: it was mounted read-write here when that was said, so nobody else wrote */
+	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept: over a restart others may be at it. */
+	bool is_written;
 	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
 	uint64_t epoch;			/* the highest number of a seal or an unseal that this node made, or heard of its writer */
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */

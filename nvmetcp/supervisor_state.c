@@ -205,9 +205,9 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervised *v, struct fm_err *err)
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
+	json_t *now = json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem, "state", seals[v->seal], "epoch",
 				(json_int_t)v->epoch, "readers", has_readers ? v->readers : NULL, "are_readers_lost",
-				has_readers && v->are_readers_lost, "is_written", v->is_written);
+				has_readers && v->are_readers_lost);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
@@ -291,13 +291,13 @@ static void recall_seal(struct fm_supervised *v)
 	json_t *entry = json_object_get(v->sup->sealed.entries, v->volume->name), *readers = NULL;
 	const char *subsystem, *state;
 	json_int_t epoch;
-	int are_readers_lost = 0, is_written = 0;
+	int are_readers_lost = 0;
 	unsigned seal = 0;
 
 	if (!entry && !json_object_get(v->sup->sealed.entries, LOST))
 		return;
-	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers",
-			&readers, "are_readers_lost", &are_readers_lost, "is_written", &is_written) < 0 ||
+	if (json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state", &state, "epoch", &epoch, "readers",
+			&readers, "are_readers_lost", &are_readers_lost) < 0 ||
 	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
@@ -305,6 +305,11 @@ static void recall_seal(struct fm_supervised *v)
 	/* Of another subsystem it says nothing: the volume has become another one. */
 	if (strcmp(subsystem, v->volume->subsystem) != 0)
 		return;
+	/* Nor of who does not write it now: should this node be named again, others may have written meanwhile. */
+	if (!fm_guard_is_writer(v->volume, v->sup->node)) {
+		fm_supervised_forget_seal(v);
+		return;
+	}
 	while (seal < SEALS && strcmp(state, seals[seal]) != 0)
 		seal++;
 	if (seal == SEALS) {
@@ -312,7 +317,6 @@ static void recall_seal(struct fm_supervised *v)
 		return;
 	}
 	v->seal = (enum fm_seal)seal;
-	v->is_written = is_written;
 	/* A higher one was heard since: the file is an old one. */
 	v->has_number = (uint64_t)epoch >= v->epoch;
 	v->epoch = v->has_number ? (uint64_t)epoch : v->epoch;

@@ -2,7 +2,7 @@
 /*
  * guard.pml - how fmove-nvmed keeps two nodes from having one volume read-write, as a model for spin. README.md says the rules, `run` tries it.
  *
- * Three nodes; 0 and 1 may be named as the writer. A node is one process that takes one step at a time; what a person or a fault does to it is a
+ * Three nodes, or two (NODES); 0 and 1 may be named as the writer. A node is one process that takes one step at a time; what a person or a fault does to it is a
  * step too, as often as the limits (C_..., -D) allow. What a node publishes is one value. Who asks reads it at any moment between the beginning and the
  * end of the question, or never: a lost answer, a partition and an old answer are the same thing here, an answer that is not read or used late.
  *
@@ -56,6 +56,9 @@
 #endif
 #ifndef NEW
 #define NEW 0		/* begin with a volume that nobody ever had; otherwise node 0 has it mounted and all have heard of all */
+#endif
+#ifndef NODES
+#define NODES 3		/* or 2: the third one is not there, and nobody counts it */
 #endif
 #define NUMBERS 15
 #define ANNOUNCED_MAX 9	/* in the calm; more is two who refuse each other for ever */
@@ -125,6 +128,7 @@ byte c_config, c_restart, c_off, c_lose, c_seal, c_unseal, c_down, c_forget, c_f
 
 #define FORBIDS(i, s) ((s) != 0 && (MOUNT_IN(s) == READ_WRITE || WRITER_IN(s) != config[i] || (SHARED && MOUNT_IN(s) == READ_ONLY)))
 #define IS_FRESH(i, j) (fresh[i] & BIT(j))
+#define COUNTS(i, j) (j < NODES && !(forgotten[i] & BIT(j)))
 #ifdef MUTANT_RULE_7
 #define HAS_LEFT(i, j) (heard[i].by[j] != 0 && (NUMBER_IN(heard[i].by[j]) >= number[i] || (IS_FRESH(i, j) && NEVER_IN(heard[i].by[j]))))
 #else
@@ -135,7 +139,7 @@ byte c_config, c_restart, c_off, c_lose, c_seal, c_unseal, c_down, c_forget, c_f
 #else
 #define LETS_WRITE(i, j) (!FORBIDS(i, heard[i].by[j]) && (PROT || IS_FRESH(i, j)) && (!SHARED || HAS_LEFT(i, j)))
 #endif
-#define IS_LET_WRITE(i, j) ((forgotten[i] & BIT(j)) || LETS_WRITE(i, j))
+#define IS_LET_WRITE(i, j) (!COUNTS(i, j) || LETS_WRITE(i, j))
 #define MAY_WRITE(i) (IS_WRITER(i) && seal[i] == OPEN && (is_forced[i] || ((!SHARED || has_number[i]) && IS_LET_WRITE(i, A(i)) && IS_LET_WRITE(i, B(i)))))
 #if READER_ASKS
 #define HEARS_WRITER(i) IS_FRESH(i, config[i])
@@ -143,6 +147,15 @@ byte c_config, c_restart, c_off, c_lose, c_seal, c_unseal, c_down, c_forget, c_f
 #define HEARS_WRITER(i) true
 #endif
 #define MAY_READ(i) (SHARED && HEARS_WRITER(i) && !IS_WRITER(i) && seal[i] == SEALED && MOUNT_IN(heard[i].by[config[i]]) != READ_WRITE)
+
+/* The writer, too, reads what it has sealed. Whoever has forgotten it while it was off may write meanwhile, so each node's word is wanted. */
+#ifdef MUTANT_OWN_SEAL_UNASKED
+#define LETS_READ(i, j) (heard[i].by[j] == 0 || (MOUNT_IN(heard[i].by[j]) != READ_WRITE && WRITER_IN(heard[i].by[j]) == config[i]))
+#else
+#define LETS_READ(i, j) (IS_FRESH(i, j) && heard[i].by[j] != 0 && MOUNT_IN(heard[i].by[j]) != READ_WRITE && WRITER_IN(heard[i].by[j]) == config[i])
+#endif
+#define IS_LET_READ(i, j) (!COUNTS(i, j) || LETS_READ(i, j))
+#define MAY_READ_OWN(i) (SHARED && IS_WRITER(i) && seal[i] == SEALED && has_number[i] && IS_LET_READ(i, A(i)) && IS_LET_READ(i, B(i)))
 
 /* After a boot, before it has decided about the seal that it remembers. */
 #if defined(WITHOUT_VOID) || !SHARED
@@ -280,7 +293,7 @@ inline do_mount(i) {
 	judge()
 }
 
-#define IS_LET(i) ((about[i] == READ_WRITE && MAY_WRITE(i)) || (about[i] == READ_ONLY && MAY_READ(i)))
+#define IS_LET(i) ((about[i] == READ_WRITE && MAY_WRITE(i)) || (about[i] == READ_ONLY && (MAY_READ(i) || MAY_READ_OWN(i))))
 
 inline decide(i) {
 	if
@@ -378,7 +391,7 @@ inline lose_state(i) {
 #define NOTE_TOP(i) top = (number[i] > top -> number[i] : top)
 #define KNOWS_ALL(i, j) (held[i].by[j] == 0 && !IS_NEWS(i, j))
 #define IS_IDLE(i) (is_on[i] && about[i] == NOT_MOUNTED && mounted[i] == NOT_MOUNTED)
-#define IS_RIGHT_READER(i) (!IS_WRITER(i) && seal[i] == SEALED && mounted_number[i] == number[i])
+#define IS_RIGHT_READER(i) (seal[i] == SEALED && mounted_number[i] == number[i])
 
 /* What this node says must be of its present configuration before it forgets somebody, who may come back and read it. */
 #ifdef MUTANT_FORGET_BEFORE_SAY
@@ -402,7 +415,7 @@ end:	do
 			KEEPS(i, A(i)); KEEPS(i, B(i)); decide(i) }
 	:: atomic { IS_IDLE(i) && IS_WORTH_SAYING(i) && IS_TRIED(i) ->
 			about[i] = READ_WRITE; announce(i); announced = announced + is_calm; assert(announced <= ANNOUNCED_MAX) }
-	:: atomic { SHARED && IS_IDLE(i) && MAY_READ(i) && IS_TRIED(i) ->
+	:: atomic { SHARED && IS_IDLE(i) && (MAY_READ(i) || MAY_READ_OWN(i)) && IS_TRIED(i) ->
 			about[i] = READ_ONLY; announce(i); announced = announced + is_calm; assert(announced <= ANNOUNCED_MAX) }
 	:: atomic { is_going[i] -> do_mount(i) }
 	:: atomic { is_on[i] && ((mounted[i] == READ_WRITE && (!IS_WRITER(i) || seal[i] != OPEN)) ||
@@ -428,8 +441,8 @@ end:	do
 			SPEND(c_unseal); number[i] = number[i] + UNSEAL_STEP; NOTE_TOP(i); drop_forgotten(i); seal[i] = OPEN; tell(i) }
 	:: atomic { CAN(c_config, C_CONFIG) && is_on[i] -> SPEND(c_config); configure(i, 1 - config[i]) }
 	:: atomic { CAN(c_down, C_DOWN) && is_on[i] && mounted[i] != NOT_MOUNTED -> SPEND(c_down); mounted[i] = NOT_MOUNTED; mounted_number[i] = 0; tell(i) }
-	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[A(i)] && !(forgotten[i] & BIT(A(i))) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(A(i)) }
-	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[B(i)] && !(forgotten[i] & BIT(B(i))) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(B(i)) }
+	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[A(i)] && COUNTS(i, A(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(A(i)) }
+	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[B(i)] && COUNTS(i, B(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(B(i)) }
 	:: atomic { CAN(c_force, C_FORCE) && is_on[i] && IS_WRITER(i) -> SPEND(c_force); is_forced[i] = true; is_excused = true }
 
 	/* What happens. */
@@ -442,7 +455,7 @@ end:	do
 
 #define IS_DONE(i) (!is_on[i] || mounted[i] == READ_ONLY && mounted_number[i] == number[0])
 #define IS_ALL_MOUNTED ((seal[0] == OPEN && mounted[0] == READ_WRITE && mounted[1] == NOT_MOUNTED && mounted[2] == NOT_MOUNTED) || \
-	(seal[0] == SEALED && mounted[0] == NOT_MOUNTED && IS_DONE(1) && IS_DONE(2)))
+	(seal[0] == SEALED && IS_DONE(0) && IS_DONE(1) && IS_DONE(2)))
 #define RETURNS(i) is_on[i] = is_on[i] || !IS_GONE(i)
 #define IS_GONE(i) ((forgotten[0] & BIT(i)) && (i == 1 || (!is_on[1] || (forgotten[1] & BIT(i)))))
 
@@ -469,9 +482,15 @@ inline begin_heard(i, j) {
 
 init {
 	atomic {
-		begin(0); begin(1); begin(2);
+		begin(0); begin(1);
+#if NODES == 3
+		begin(2);
+#endif
 		begin_heard(0, 1); begin_heard(0, 2); begin_heard(1, 0); begin_heard(2, 0);
-		run node(0); run node(1); run node(2)
+		run node(0); run node(1);
+#if NODES == 3
+		run node(2)
+#endif
 	}
 #if CALM
 	atomic {

@@ -29,6 +29,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_SAME_NUMBER] = "same_number",
 	[MUTANT_UNHEARD_READERS] = "unheard_readers",
 	[MUTANT_LOST_PERMITS] = "lost_permits",
+	[MUTANT_OWN_SEAL_UNASKED] = "own_seal_unasked",
 };
 
 static bool was_refused[NODES_MAX];
@@ -67,8 +68,10 @@ static bool is_dropped(const struct fm_guard_peer *p)
 }
 
 /* Whether who does not answer has permitted it, as far as the guard is told. */
-static bool is_silence_enough(const struct node *n)
+static bool is_silence_enough(const struct node *n, const struct fm_guard_facts *facts)
 {
+	if (sim_mutant == MUTANT_OWN_SEAL_UNASKED)
+		return facts->is_sealed && !facts->is_sealing;
 	return sim_mutant == MUTANT_SILENCE_PERMITS || (sim_mutant == MUTANT_LOST_PERMITS && n->is_heard_lost);
 }
 
@@ -80,7 +83,7 @@ static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_
 		if (is_dropped(&facts->peers[i]))
 			continue;
 		peers[count] = facts->peers[i];
-		if (facts->peers[i].silent_why[0] && is_silence_enough(n))
+		if (facts->peers[i].silent_why[0] && is_silence_enough(n, facts))
 			peers[count].counts = false;
 		count++;
 	}

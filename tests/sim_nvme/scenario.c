@@ -130,6 +130,14 @@ static const struct plot {
 				   { ACT_DOWN, 'a', 0, false }, { ACT_UNSEAL, 'a', 0, false }, { ACT_FORGET, 'a', 'b', false },
 				   { ACT_ISOLATE, 'b', 0, false }, { ACT_ON, 'b', 0, false }, { ACT_UP, 'b', 0, false },
 				   { ACT_UP, 'a', 0, false } } },
+	/* A writer that is forgotten comes back with what it sealed, hears nobody, and another one writes. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
+				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_ISOLATE, 'a', 0, false },
+				   { ACT_ON, 'a', 0, false } } },
+	/* The same, and it was named as no writer for a while, when nobody could hear it. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_NAME, '*', 'b', false },
+				   { ACT_ON, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_ISOLATE, 'a', 0, false },
+				   { ACT_NAME, 'a', 'a', false }, { ACT_ON, 'a', 0, false } } },
 	/* Whose readers have it boots without state and without peers. */
 	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
 				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false } } },

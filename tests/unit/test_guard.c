@@ -167,6 +167,12 @@ static void peers_unknown_mmp(struct scene *s) { peers_unknown(s); s->sb.has_mmp
 static void peers_unknown_shared(struct scene *s) { peers_unknown(s); shared_mmp(s); }
 static void peer_same_name(struct scene *s) { peer(s, "n1", "n1", ""); }
 static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
+static void unheard_own_seal(struct scene *s) { sealed(s); peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; s->peer[0].silent_why = "is off"; }
+static void own_seal_forgotten(struct scene *s) { unheard_own_seal(s); s->peer[0].is_forgotten = true; }
+static void own_seal_forced(struct scene *s) { unheard_own_seal(s); s->facts.is_forced = true; }
+static void own_seal_just_written(struct scene *s) { unheard_own_seal(s); s->facts.is_just_written = true; }
+static void own_seal_old_number(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); s->facts.number = 5; s->peer[0].number = 4; }
+static void own_seal_other_writer(struct scene *s) { sealed(s); peer(s, "n2", "n2", ""); }
 static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
 static void reader_beside_reader(struct scene *s) { reader(s); peer(s, "n3", "n1", "ro"); }
 static void reader_beside_writer(struct scene *s) { reader(s); peer(s, "n1", "n1", "rw"); }
@@ -269,7 +275,13 @@ static const struct situation {
 	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody has it mounted there" },
 	{ "a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw" },
 	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody has it mounted there" },
-	{ "a reader that was never heard, once it is sealed", unheard_sealed, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "what is sealed, while another node was never heard", unheard_sealed, FM_GUARD_WAITING, "the word of n2" },
+	{ "the same, and it does not answer", unheard_own_seal, FM_GUARD_WAITING, "(is off) that nobody writes to it there" },
+	{ "the same, forgotten", own_seal_forgotten, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "the same, by force", own_seal_forced, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "what is to be sealed, written here until now", own_seal_just_written, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "what is sealed, and read at an older number", own_seal_old_number, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "what is sealed, and another node is the writer by now", own_seal_other_writer, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
 	{ "a reader that has it unmounted, before it has heard of the unseal", before_unseal, FM_GUARD_WAITING, "nobody has it mounted there" },
 	{ "a reader that has it unmounted at the unseal", at_unseal, FM_GUARD_READ_WRITE, "rw" },
 	{ "the same, silent now, with mmp", at_unseal_silent, FM_GUARD_READ_WRITE, "rw" },
