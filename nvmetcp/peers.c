@@ -22,6 +22,9 @@ static int take_text(const json_t *from, const char *key, size_t least, char *to
 
 	if (!text || strlen(text) < least || strlen(text) >= cap)
 		return -EBADMSG;
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return -EBADMSG;
 	strcpy(to, text);
 	return 0;
 }
@@ -101,29 +104,80 @@ static const char *why_of(const json_t *event)
 	return text && text[0] ? text : "does not answer";
 }
 
-int fm_peers_add(struct fm_peers *peers, const json_t *event)
+static unsigned count_of(const struct fm_peers *peers, const char *node)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		count += strcmp(peers->volumes[i].node, node) == 0;
+	return count;
+}
+
+/* All of it or nothing. */
+static int add_volumes(struct fm_peers *peers, const char *node, const json_t *list)
 {
 	unsigned before = peers->volume_count;
-	const json_t *list = json_object_get(event, "volumes"), *at;
-	char node[FM_PEER_NAME_MAX + 1];
 	struct fm_peer_volume v;
-	int ret = take_text(event, "node", 1, node, sizeof(node));
-	size_t i;
+	const json_t *at;
+	int ret = 0;
 
-	if (ret == 0 && !json_is_array(list))
-		ret = -EBADMSG;
-	if (ret == 0 && json_array_size(list) > FM_PEERS_VOLUMES_MAX - before)
-		ret = -E2BIG;
-	for (i = 0; ret == 0 && (at = json_array_get(list, i)); i++) {
+	if (!json_is_array(list))
+		return -EBADMSG;
+	if (json_array_size(list) > FM_PEERS_EACH_MAX - count_of(peers, node))
+		return -E2BIG;
+	for (size_t i = 0; ret == 0 && (at = json_array_get(list, i)); i++) {
 		ret = take_volume(at, node, &v);
 		if (ret == 0)
 			ret = add_volume(peers, &v);
 	}
-	if (ret == 0)
-		ret = add_node(peers, node, why_of(event));
 	if (ret < 0)
 		peers->volume_count = before;
 	return ret;
+}
+
+int fm_peers_add(struct fm_peers *peers, const json_t *event)
+{
+	unsigned before = peers->volume_count;
+	char node[FM_PEER_NAME_MAX + 1] = "";
+	const char *why = why_of(event);
+	int ret = take_text(event, "node", 1, node, sizeof(node));
+
+	if (ret == 0)
+		ret = add_volumes(peers, node, json_object_get(event, "volumes"));
+	if (ret == -ENOMEM || !json_is_array(json_object_get(event, "volumes")) || !node[0])
+		return ret;
+	if (ret == -E2BIG)
+		why = "says too much of volumes";
+	else if (ret < 0)
+		why = "says what is not understood of volumes";
+	ret = add_node(peers, node, why);
+	if (ret < 0)
+		peers->volume_count = before;
+	return ret;
+}
+
+void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (is_wanted(ctx, &peers->volumes[i]))
+			peers->volumes[kept++] = peers->volumes[i];
+	peers->volume_count = kept;
+}
+
+void fm_peers_share(struct fm_peers *peers)
+{
+	unsigned share = FM_PEERS_VOLUMES_MAX / (peers->node_count > 0 ? peers->node_count : 1);
+
+	for (unsigned i = 0; i < peers->node_count; i++) {
+		struct fm_peer_node *n = &peers->nodes[i];
+
+		if (count_of(peers, n->node) <= share)
+			continue;
+		fm_peers_drop(peers, n->node);
+		(void)snprintf(n->why, sizeof(n->why), "says too much of volumes");
+	}
 }
 
 const char *fm_peers_silent_why(const struct fm_peers *peers, const char *node)
@@ -203,8 +257,12 @@ int fm_peers_read(struct fm_peers *peers, const json_t *kept)
 	int ret = 0;
 
 	json_object_foreach((json_t *)kept, node, event) {
-		int one = fm_peers_add(peers, event);
+		char name[FM_PEER_NAME_MAX + 1];
+		int one = take_text(event, "node", 1, name, sizeof(name));
 
+		if (one == 0)
+			one = peers->volume_count >= FM_PEERS_VOLUMES_MAX ? -E2BIG :
+								      add_volumes(peers, name, json_object_get(event, "volumes"));
 		ret = one < 0 ? one : ret;
 	}
 	for (unsigned i = 0; i < peers->volume_count; i++)

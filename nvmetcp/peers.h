@@ -14,7 +14,8 @@
 #define FM_PEER_NAME_MAX 64
 #define FM_PEERS_WHY_MAX 256
 #define FM_PEERS_NODES_MAX 256
-#define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes; 256 of each */
+#define FM_PEERS_EACH_MAX 256		/* volumes in one answer of one node; fmoved passes on no more */
+#define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes, that are kept */
 
 struct fm_peer_volume {
 	char node[FM_PEER_NAME_MAX + 1];
@@ -44,10 +45,20 @@ struct fm_peers {
 };
 
 /*
- * One "volumes" event of fmove-api(7). -EBADMSG: it is none; -E2BIG: too many nodes or volumes; -ENOMEM. Nothing of it is
+ * One "volumes" event of fmove-api(7). A node that says what makes no sense, or more than FM_PEERS_EACH_MAX, has said nothing: it is as one
+ * that does not answer, and the others are not concerned. -EBADMSG: it is no such event; -E2BIG: too many nodes; -ENOMEM. Nothing of it is
  * taken then.
  */
 int fm_peers_add(struct fm_peers *peers, const json_t *event);
+
+/* Drops what is said of volumes that are not wanted. */
+void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx);
+
+/*
+ * Each node has its share of FM_PEERS_VOLUMES_MAX, so that none can use up what others need: one that says more is as one that does not
+ * answer.
+ */
+void fm_peers_share(struct fm_peers *peers);
 
 /*
  * Of nodes that do not answer now, also of those that are not listed, what they said before is kept, as stale. -ENOMEM,

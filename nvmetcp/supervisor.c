@@ -559,6 +559,7 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 static void free_volume(struct fm_supervised *v)
 {
 	fm_list_del(&v->link);
+	json_decref(v->raised);
 	json_decref(v->readers);
 	json_decref(v->answered);
 	json_decref(v->waits_for);

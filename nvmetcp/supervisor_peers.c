@@ -27,6 +27,7 @@
 #include "nvmetcp/supervisor_priv.h"
 
 #define ASK_NS (5 * FM_NS_PER_S)
+#define NO_NUMBER "the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it another name on every node"
 
 static bool is_shared(const struct fm_supervised *v)
 {
@@ -206,6 +207,11 @@ static bool is_news(struct fm_supervisor *sup)
 		word_of(v, &now);
 		if (memcmp(&now, &v->word, sizeof(now)) == 0)
 			continue;
+		/* What was said of another namespace may not have been kept. */
+		if (v->word.wwid[0] && strcmp(now.wwid, v->word.wwid) != 0) {
+			fm_supervised_void_answers(v);
+			v->answers_from = 0;
+		}
 		memcpy(&v->word, &now, sizeof(now));
 		is_new = true;
 	}
@@ -298,6 +304,17 @@ int fm_supervised_ask(struct fm_supervised *v)
 	return 0;
 }
 
+/*
+ * A peer can say any number. The lower half is there to be jumped over; in the upper one nobody, a writer neither, gets far with what he
+ * says: before the last one is reached, after which no reader would hear its writer, ten thousand years are over.
+ */
+static bool is_believable(uint64_t said, uint64_t known)
+{
+	uint64_t half = FM_SUPERVISED_EPOCH_MAX / 2;
+
+	return said < half || (said < FM_SUPERVISED_EPOCH_MAX && said <= (known > half ? known : half) + FM_SUPERVISED_EPOCH_STEP);
+}
+
 static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
 {
 	v->has_heard = true;
@@ -323,7 +340,7 @@ static bool hear_writer(struct fm_supervised *v)
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
 		if (p->is_stale || strcmp(p->node, v->volume->writer) != 0 || strcmp(p->writer, p->node) != 0 ||
-		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || p->epoch >= FM_SUPERVISED_EPOCH_MAX)
+		    !fm_supervised_is_meant(v, p) || p->epoch < v->epoch || !is_believable(p->epoch, v->epoch))
 			continue;
 		is_new = is_new || (is_now && !v->is_heard_now);
 		v->is_heard_now = v->is_heard_now || is_now;
@@ -335,10 +352,7 @@ static bool hear_writer(struct fm_supervised *v)
 	return is_new;
 }
 
-/*
- * Of all peers, also of those that are silent now. The upper half of the numbers is this node's: no peer can bring it to the last one, after
- * which no reader would hear it any more.
- */
+/* Of all peers, also of those that are silent now. */
 static uint64_t highest_said(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
@@ -347,19 +361,42 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (p->epoch > number && p->epoch < FM_SUPERVISED_EPOCH_MAX / 2 && fm_supervised_is_meant(v, p))
+		if (p->epoch > number && is_believable(p->epoch, v->epoch) && fm_supervised_is_meant(v, p))
 			number = p->epoch;
 	}
 	return number;
 }
 
+/*
+ * Whether a peer says a higher number for the first time since this node is the writer, or runs. Whoever does so again says one that nobody
+ * gave it, and could have it sealed anew without end: he is not believed, and harms nobody but himself.
+ */
+static bool may_be_raised(struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+	bool may_be = false;
+
+	v->raised = v->raised ? v->raised : json_object();
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (p->epoch <= v->epoch || !is_believable(p->epoch, v->epoch) || !fm_supervised_is_meant(v, p) ||
+		    json_object_get(v->raised, p->node))
+			continue;
+		may_be = json_object_set_new(v->raised, p->node, json_true()) == 0 || may_be;
+	}
+	return may_be;
+}
+
 /* A number that this node does not know is of a writer before it, or of a state of its own that is lost. */
 static bool hear_readers(struct fm_supervised *v)
 {
-	if (!v->has_number || highest_said(v) <= v->epoch)
+	uint64_t said = highest_said(v);
+
+	if (!v->has_number || said <= v->epoch || !may_be_raised(v))
 		return false;
 	fm_log_warn("volume %s: a peer has heard of epoch %" PRIu64 ", and this node has %" PRIu64 ": it takes a new one", v->volume->name,
-		    highest_said(v), v->epoch);
+		    said, v->epoch);
 	v->has_number = false;
 	v->seal = v->seal == FM_SEAL_DONE ? FM_SEAL_WANTED : v->seal;
 	v->is_written = false;
@@ -441,6 +478,25 @@ static void void_all(struct fm_supervisor *sup)
 		fm_supervised_void_answers(fm_container_of(at, struct fm_supervised, link));
 }
 
+/* As long as it is not known which namespace ours is, any may be. One that is in its place, or has its name, may become it. */
+static bool may_concern(const struct fm_supervised *v, const struct fm_peer_volume *p)
+{
+	const char *ours = fm_supervised_wwid(v);
+
+	return !ours[0] || strcmp(ours, p->wwid) == 0 || strcmp(v->volume->subsystem, p->subsystem) == 0 ||
+	       strcmp(v->volume->name, p->name) == 0;
+}
+
+static bool may_concern_any(const void *ctx, const struct fm_peer_volume *p)
+{
+	const struct fm_supervisor *sup = ctx;
+
+	fm_list_each(at, next, &sup->volumes)
+		if (may_concern(fm_container_of(at, struct fm_supervised, link), p))
+			return true;
+	return false;
+}
+
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 {
 	bool is_new, is_alarmed = false;
@@ -451,6 +507,8 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 		fm_peers_clear(peers);
 		return;
 	}
+	fm_peers_filter(peers, may_concern_any, sup);
+	fm_peers_share(peers);
 	if (fm_peers_keep(peers, &sup->peers) < 0)
 		void_all(sup);
 	is_new = !fm_peers_are_equal(peers, &sup->peers);
@@ -545,6 +603,8 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 
 	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
 		return 0;
+	if (next_number(v) >= FM_SUPERVISED_EPOCH_MAX)
+		return fm_err_set(err, -EOVERFLOW, NO_NUMBER, v->volume->name);
 	v->seal = FM_SEAL_DONE;
 	v->epoch = next_number(v);
 	ret = fm_supervisor_save_seal(v->sup, v, err);
@@ -570,7 +630,7 @@ void fm_supervised_watch_seal(struct fm_supervised *v)
 	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is sealed anew", v->volume->name);
 	v->seal = FM_SEAL_WANTED;
 	v->is_written = false;
-	v->epoch = next_number(v);
+	v->epoch = next_number(v) < FM_SUPERVISED_EPOCH_MAX ? next_number(v) : v->epoch;
 	fm_supervised_drop_answers(v);
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
@@ -602,6 +662,8 @@ static int check_seal(const struct fm_supervised *v, bool is_sealed, bool is_for
 				  vol->name);
 	if (!is_writer(v))
 		return fm_err_set(err, -EACCES, "%s is the writer of \"%s\", this is %s: say it there", vol->writer, vol->name, v->sup->node);
+	if (next_number(v) >= FM_SUPERVISED_EPOCH_MAX)
+		return fm_err_set(err, -EOVERFLOW, NO_NUMBER, vol->name);
 	if (is_sealed && fm_supervised_want(v) != FM_WANT_UP)
 		return fm_err_set(err, -EINVAL, "\"%s\" is not up, so it cannot be looked at: fmove nvme up %s", vol->name, vol->name);
 	if (!is_sealed && v->seal != FM_SEAL_OPEN && !is_forced && (v->sup->asks_done == 0 || v->sup->peers.why[0]))

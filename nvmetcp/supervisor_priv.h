@@ -19,6 +19,7 @@
 #include "nvmetcp/supervisor.h"
 
 #define FM_SUPERVISED_EPOCH_MAX (INT64_C(1) << 53)	/* numbers of seals are lower: what the numbers of JSON hold everywhere */
+#define FM_SUPERVISED_EPOCH_STEP 65536		/* in the upper half of them: by how much one answer raises what is known, at most */
 #define FM_SUPERVISED_WHY_MAX 512
 #define FM_SUPERVISED_OWNED_MAX 32
 #define FM_SUPERVISED_BEGUN_MAX (2 * FM_HELPERS_MAX)	/* of this fmove-nvmed, and of those before it */
@@ -171,6 +172,7 @@ struct fm_supervised {
 	bool is_written;
 	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
 	uint64_t epoch;			/* the highest number of a seal or an unseal that this node made, or heard of its writer */
+	json_t *raised;			/* names of peers that had heard of a higher number; NULL: none */
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */

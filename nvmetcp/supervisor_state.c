@@ -266,6 +266,8 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	struct fm_supervisor *sup = v->sup;
 	struct fm_err err = { 0 };
 
+	json_decref(v->raised);
+	v->raised = NULL;
 	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
 	v->hears_from = 0;
 	v->seal = FM_SEAL_OPEN;

@@ -2103,7 +2103,7 @@ static int seal(bool is_sealed, bool is_forced)
 	return fm_supervisor_seal(sim.sup, "one", is_sealed, is_forced, &err);
 }
 
-static void is_mounted_as(bool is_read_write, int epoch)
+static void is_mounted_as(bool is_read_write, int64_t epoch)
 {
 	is_state(0, "mounted");
 	CU_ASSERT_EQUAL(number(0, "is_read_write"), is_read_write);
@@ -2345,31 +2345,151 @@ static void add_longest(json_t *volumes)
 {
 	char longest[224] = "";
 
-	/* Six bytes in JSON. */
-	memset(longest, 1, sizeof(longest) - 1);
+	/* Two bytes in JSON; what would be six is not taken. */
+	memset(longest, '"', sizeof(longest) - 1);
 	(void)json_array_append_new(volumes, json_pack("{s:s#, s:s#, s:s#, s:s#, s:b, s:b, s:b, s:I}", "name", longest, FM_PEER_NAME_MAX,
 						       "subsystem", longest, 223, "wwid", longest, 159, "writer", longest, FM_PEER_NAME_MAX,
 						       "mounted", true, "read_write", true, "sealed", true, "epoch", (json_int_t)INT64_MAX));
 }
 
+/* So many volumes, from node "n0", "n1" ... */
+static void hear_longest(struct fm_peers *peers, unsigned node, unsigned count)
+{
+	json_t *volumes = json_array(), *event;
+	char name[8];
+
+	for (unsigned i = 0; i < count; i++)
+		add_longest(volumes);
+	snprintf(name, sizeof(name), "n%u", node);
+	event = json_pack("{s:s, s:o}", "node", name, "volumes", volumes);
+	CU_ASSERT_EQUAL(fm_peers_add(peers, event), 0);
+	json_decref(event);
+}
+
 /* As much as peers can say of as many volumes: what is written down of it is read again. */
 static void test_all_is_heard_again(void)
 {
-	json_t *volumes = json_array(), *event, *kept;
 	struct fm_peers peers = { 0 };
+	json_t *kept;
 	char *text;
 
-	for (unsigned i = 0; i < FM_PEERS_VOLUMES_MAX; i++)
-		add_longest(volumes);
-	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
-	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	for (unsigned i = 0; i < FM_PEERS_VOLUMES_MAX / FM_PEERS_EACH_MAX; i++)
+		hear_longest(&peers, i, FM_PEERS_EACH_MAX);
+	CU_ASSERT_EQUAL(peers.volume_count, FM_PEERS_VOLUMES_MAX);
 	kept = fm_peers_write(&peers);
 	text = json_dumps(kept, JSON_INDENT(1) | JSON_SORT_KEYS);
 	CU_ASSERT_TRUE(strlen(text) < FM_SUPERVISOR_STATE_BYTES_MAX);
 	free(text);
 	json_decref(kept);
+	fm_peers_clear(&peers);
+}
+
+/* One that says too much, or what makes no sense, is as one that does not answer; what the others say stays. */
+static void test_peer_says_too_much(void)
+{
+	struct fm_peers peers = { 0 };
+	json_t *event = json_pack("{s:s, s:[{s:s}]}", "node", "bad", "volumes", "name", "v");
+
+	hear_longest(&peers, 0, 3);
+	hear_longest(&peers, 1, FM_PEERS_EACH_MAX + 1);
+	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	hear_longest(&peers, 2, FM_PEERS_EACH_MAX);
+	CU_ASSERT_EQUAL(peers.volume_count, 3 + FM_PEERS_EACH_MAX);
+	CU_ASSERT_FALSE(fm_peers_are_silent(&peers, "n0") || fm_peers_are_silent(&peers, "n2"));
+	CU_ASSERT_TRUE(fm_peers_are_silent(&peers, "n1") && fm_peers_are_silent(&peers, "bad"));
 	json_decref(event);
 	fm_peers_clear(&peers);
+
+	/* Many nodes: each has its share, and who keeps to it loses nothing. */
+	for (unsigned i = 0; i < 64; i++)
+		hear_longest(&peers, i, i == 7 ? 65 : i == 63 ? 64 : 1);
+	fm_peers_share(&peers);
+	CU_ASSERT_EQUAL(peers.volume_count, 62 + 64);
+	CU_ASSERT_TRUE(fm_peers_are_silent(&peers, "n7") && !fm_peers_are_silent(&peers, "n63"));
+	fm_peers_clear(&peers);
+}
+
+/* What a peer says of volumes that are none of ours is not kept; of what may become ours it is. */
+static void test_only_ours_is_kept(void)
+{
+	struct fm_peers peers = { 0 };
+	json_t *event;
+
+	begin_shared("n1", "n1");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	event = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2", "volumes",
+			  "name", "other", "subsystem", "nqn.none-of-ours", "wwid", "uuid.zzz", "writer", "n2", "mounted", 1, "read_write", 1,
+			  "sealed", 0, "epoch", 0, "name", "renamed", "subsystem", nqns[0], "wwid", "uuid.yyy", "writer", "n2", "mounted", 1,
+			  "read_write", 1, "sealed", 0, "epoch", 0);
+	while (sim.ask_ns == 0)
+		run_for(100 * MS);
+	sim.ask_ns = 0;
+	CU_ASSERT_EQUAL(fm_peers_add(&peers, event), 0);
+	fm_supervisor_peers(sim.sup, &peers);
+	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_HEARD)], "none-of-ours"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_HEARD)], "renamed"));
+	json_decref(event);
+	end();
+}
+
+/* A hostile reader says a higher number each time: it is believed once. */
+static void test_number_raised_again_and_again(void)
+{
+	int64_t epoch;
+
+	begin_shared("n1", "n1");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	sim.said_epoch = 1000;
+	run_for(60 * S);
+	CU_ASSERT_TRUE(number(0, "epoch") > 1000);
+	/* It is to have heard of the new one before it is sealed again. */
+	sim.said_epoch = number(0, "epoch") + 1000;
+	run_for(20 * S);
+	epoch = number(0, "epoch");
+	for (unsigned i = 0; i < 20; i++) {
+		sim.said_epoch = number(0, "epoch") + 1000;
+		run_for(10 * S);
+	}
+	CU_ASSERT_EQUAL(number(0, "epoch"), epoch);
+	is_mounted_as(false, epoch);
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), 1);
+	end();
+}
+
+/* A hostile writer jumps to the end of the numbers: its readers do not follow, so another writer can be heard. */
+static void test_number_jumps_to_the_end(void)
+{
+	begin_shared("n1", "n2");
+	n2_says(false, true, 5);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 5);
+	sim.peer[0].epoch = INT32_MAX;
+	sim.said_epoch = (INT64_C(1) << 53) - 1;
+	run_for(20 * S);
+	is_mounted_as(false, 5);
+	sim.said_epoch = INT64_MAX;
+	run_for(20 * S);
+	is_mounted_as(false, 5);
+	sim.said_epoch = (INT64_C(1) << 52) - 1;
+	run_for(20 * S);
+	is_mounted_as(false, (INT64_C(1) << 52) - 1);
+	/* Above that it goes in steps. */
+	sim.said_epoch = (INT64_C(1) << 52) + 65536;
+	run_for(20 * S);
+	is_mounted_as(false, (INT64_C(1) << 52) + 65536);
+	sim.said_epoch = (INT64_C(1) << 52) + 3 * 65536;
+	run_for(20 * S);
+	is_mounted_as(false, (INT64_C(1) << 52) + 65536);
+	end();
 }
 
 /* Whatever a peer says when it ends its session, of any length: it is shown as one that does not answer, and is waited for. */
@@ -3541,6 +3661,10 @@ static const struct fm_test tests[] = {
 	{ "killed at any moment of a seal, it can be written again", test_target_killed },
 	{ "a reader mounts what is sealed, anew with each epoch, and leaves what is not", test_reader },
 	{ "a mount that hangs past its deadline stays announced until it is over", test_stuck_mount },
+	{ "a peer that says too much concerns no other", test_peer_says_too_much },
+	{ "what peers say of volumes that are none of ours is not kept", test_only_ours_is_kept },
+	{ "a peer that raises the number again and again is believed once", test_number_raised_again_and_again },
+	{ "a writer that jumps to the end of the numbers is not followed", test_number_jumps_to_the_end },
 	{ "what an earlier fmove-nvmed has begun is told until its process has ended", test_orphan },
 	{ "a file of what was begun that makes no sense forbids", test_begun_makes_no_sense },
 	{ "a mount is written down before it begins", test_begun_is_written_first },
