@@ -81,6 +81,7 @@ static void print_state(const struct fm_json *v)
 	print_more(" since ", when(fm_field_i64(v, "since_ms"), at), "");
 	print_more(", wanted ", fm_field_text(v, "wanted"), "\n");
 	print_text("ALARM", fm_field_text(v, "alarm"));
+	print_text("warning", fm_field_text(v, "unprotected"));
 	print_text("because", fm_field_text(v, "text"));
 	if (*fm_field_text(v, "error")) {
 		print_label("last error");
@@ -263,6 +264,8 @@ static bool is_as_wanted(const struct fm_json *v)
 {
 	const char *wanted = fm_field_text(v, "wanted"), *state = fm_field_text(v, "state");
 
+	if (*fm_field_text(v, "unprotected"))
+		return false;
 	if (strcmp(wanted, "down") == 0)
 		return strcmp(state, "down") == 0;
 	if (strcmp(wanted, "up") == 0 && *fm_field_text(v, "mount_point") && !fm_field_is(v, "is_mounted"))

@@ -163,27 +163,54 @@ static bool is_protection_asked(const struct fm_volume *vol)
 	return vol->secret_file[0] || vol->controller_secret_file[0] || vol->has_tls || vol->has_header_digest || vol->has_data_digest;
 }
 
-/* What this node has connected was connected as configured. NULL: every controller may be used. */
-static const char *unfit_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX])
+/* What this node has connected was connected as configured. NULL: every controller may be used. *lack: what that one has not. */
+static const struct fm_inv_controller *find_unfit(const struct fm_supervised *v, const char **lack)
 {
 	const struct fm_supervisor *sup = v->sup;
 
 	for (unsigned i = 0; is_protection_asked(v->volume) && i < sup->inv->controller_count; i++) {
 		const struct fm_inv_controller *c = &sup->inv->controllers[i];
 		struct fm_inv_settings settings;
-		const char *lack;
 
 		if (strcmp(c->subsysnqn, v->volume->subsystem) != 0 || fm_owned_find(&sup->owned, c))
 			continue;
 		sup->world->read_settings(sup->world->ctx, c->name, &settings);
-		lack = lack_of(v->volume, &settings);
-		if (!lack)
-			continue;
-		(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, "
-			       "and fmove-nvmed connects it as configured", c->name, lack, c->name);
-		return why;
+		*lack = lack_of(v->volume, &settings);
+		if (*lack)
+			return c;
 	}
 	return NULL;
+}
+
+static const char *unfit_why(const struct fm_supervised *v, char why[static FM_PLAN_WHY_MAX])
+{
+	const char *lack;
+	const struct fm_inv_controller *c = find_unfit(v, &lack);
+
+	if (!c)
+		return NULL;
+	(void)snprintf(why, FM_PLAN_WHY_MAX, "%.31s was connected by somebody else, %s: it is not used; nvme disconnect -d %.31s, "
+		       "and fmove-nvmed connects it as configured", c->name, lack, c->name);
+	return why;
+}
+
+/* One that came when it was mounted: what is mounted stays, since to unmount it would not take back what went that way. */
+static void watch_unfit(struct fm_supervised *v)
+{
+	const char *lack;
+	const struct fm_inv_controller *c = v->plan.is_mounted ? find_unfit(v, &lack) : NULL;
+	char why[FM_PLAN_WHY_MAX] = "";
+
+	if (c)
+		(void)snprintf(why, sizeof(why), "%.31s was connected by somebody else, %s, while it is mounted: data may go that way; "
+			       "nvme disconnect -d %.31s", c->name, lack, c->name);
+	if (strcmp(why, v->unfit) == 0)
+		return;
+	memcpy(v->unfit, why, sizeof(why));
+	if (why[0])
+		fm_log_error("volume %s: %s", v->volume->name, why);
+	else
+		fm_log_info("volume %s: every path is connected as configured again", v->volume->name);
 }
 
 static void view_make(const struct fm_supervised *v, struct view *view)
@@ -585,6 +612,7 @@ static uint64_t look_at(struct fm_supervised *v)
 	make_plan(v);
 	fm_supervised_note_live(v);
 	watch_device(v);
+	watch_unfit(v);
 	note_loss(v);
 	give_up_hopeless(v);
 	rescan_blind(v);

@@ -191,6 +191,7 @@ struct fm_supervised {
 	json_t *answered;		/* names of nodes that have answered such a one; NULL: none */
 
 	/* What people are told. */
+	char unfit[FM_PLAN_WHY_MAX];	/* mounted, and a controller that is not as configured has come; "": none */
 	enum fm_supervised_state state;
 	char text[FM_SUPERVISED_WHY_MAX];
 	uint64_t since_ms, since_ns;

@@ -278,6 +278,7 @@ static void show_state(const struct fm_supervised *v, json_t *to)
 							   json_deep_copy(v->waits_for) : json_array());
 	fm_supervised_show_alarm(v, alarm, sizeof(alarm));
 	put_text(to, "alarm", alarm);
+	put_text(to, "unprotected", v->unfit);
 	put_text(to, "error", v->error);
 	put_int(to, "error_ms", v->error_ms);
 	put_int(to, "tries", v->tries);

@@ -2492,6 +2492,23 @@ static void test_number_jumps_to_the_end(void)
 	end();
 }
 
+/* A controller that lacks what is configured comes when the volume is mounted: it stays mounted, and that is said. */
+static void test_foreign_unfit_later(void)
+{
+	begin(1);
+	sim.volume[0].has_tls = true;
+	sim.is_up[0][1] = false;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), true);
+	CU_ASSERT_STRING_EQUAL(shown(0, "unprotected"), "");
+	make_controller(0, 1)->is_foreign = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), true);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "unprotected"), "without TLS"));
+	end();
+}
+
 /* Whatever a peer says when it ends its session, of any length: it is shown as one that does not answer, and is waited for. */
 static void test_long_farewell(void)
 {
@@ -3665,6 +3682,7 @@ static const struct fm_test tests[] = {
 	{ "what peers say of volumes that are none of ours is not kept", test_only_ours_is_kept },
 	{ "a peer that raises the number again and again is believed once", test_number_raised_again_and_again },
 	{ "a writer that jumps to the end of the numbers is not followed", test_number_jumps_to_the_end },
+	{ "a controller that is not as configured and comes later is reported", test_foreign_unfit_later },
 	{ "what an earlier fmove-nvmed has begun is told until its process has ended", test_orphan },
 	{ "a file of what was begun that makes no sense forbids", test_begun_makes_no_sense },
 	{ "a mount is written down before it begins", test_begun_is_written_first },
