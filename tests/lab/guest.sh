@@ -17,10 +17,11 @@ set -E
 
 # --- saying and ending ---------------------------------------------------------------------------
 
-# Also marks the place among the kernel's messages on the console.
+# Also marks the place among the kernel's messages on the console, which takes no line of a thousand
+# bytes.
 say() {
 	printf 'lab: %s\n' "$*"
-	printf '<4>lab: %s\n' "$*" > /dev/kmsg
+	printf '<4>lab: %.800s\n' "$*" > /dev/kmsg
 }
 
 fail() {
@@ -134,18 +135,53 @@ sync_point() {
 # ask_host NAME: makes the file /out/NAME, which `run` looks for and removes. By a rename: where a file of that name was before, this guest
 # may still think that it is there.
 ask_host() {
-	: > "/out/ask.$BASHPID.$SECONDS"
-	mv "/out/ask.$BASHPID.$SECONDS" "/out/$1"
+	local ask=/out/ask.$1.$BASHPID.$SECONDS
+
+	: > "$ask"
+	mv "$ask" "/out/$1"
+}
+
+# Wires end in the guest that listens: with the others gone it listens again, without it they would not come back.
+may_go() {
+	[ "$1" = "$LAB_GUESTS" ] || [[ $LAB_NET = star && $1 -gt 1 ]] || fail "guest $1 may not go: the last one may, in a star any but the first"
 }
 
 # power_cut GUEST: that guest's QEMU is ended at once and started again: its disks keep what they
 # had completed, its memory is gone, and it runs the test from the top. Returns when it is dead. For
-# the last guest only: the wires of the others would not come back.
+# the last guest only, or in a star for any but the first.
 power_cut() {
-	[ "$1" = "$LAB_GUESTS" ] || fail "power_cut is for guest $LAB_GUESTS only"
+	may_go "$1"
 	ask_host "cut.$1"
 	while [ -e "/out/cut.$1" ]; do
 		pause 0.02
+	done
+}
+
+# power_off GUEST...: all of them are dead at once when this returns, and stay so until power_on GUEST.
+power_off() {
+	local g
+
+	for g in "$@"; do
+		may_go "$g"
+		ask_host "power_off.$g"
+	done
+	await_host power_off "$@"
+}
+
+power_on() {
+	ask_host "power_on.$1"
+	await_host power_on "$1"
+}
+
+# await_host WHAT GUEST...: until it is done.
+await_host() {
+	local what=$1 g
+	shift
+
+	for g in "$@"; do
+		while [ -e "/out/$what.$g" ]; do
+			pause 0.02
+		done
 	done
 }
 

@@ -1,32 +1,64 @@
 # SPDX-License-Identifier: MIT
-# orders.sh - for lab tests with two guests: guest 1 says what guest 2 shall do. Sourced by a test after guest.sh.
+# orders.sh - for lab tests with several guests: guest 1 says what the others shall do. Sourced by
+# a test after guest.sh.
 # shellcheck shell=bash
+#
+# An order is for one boot of a guest: one that was not done when the power went is not done by
+# the next.
 
-orders=0
+declare -A boots asked
 
-# peer COMMAND [ARGUMENT...]: guest 2 does that, functions of the test included; its status comes back, what it printed is in /out/said.
-peer() {
-	orders=$((orders + 1))
-	printf '%q ' "$@" > /out/order.new
-	mv /out/order.new "/out/order.$orders"
-	wait_for test -e "/out/ordered.$orders"
-	return "$(cat "/out/ordered.$orders")"
+# ask GUEST COMMAND [ARGUMENT...]: that guest does so, functions of the test included. answer
+# GUEST: its status; what it printed is in /out/said.GUEST. Only one thing is asked of a guest at
+# a time.
+ask() {
+	local to=$1 name
+	shift
+
+	asked[$to]=$((${asked[$to]:-0} + 1))
+	name=/out/order.$to.${boots[$to]:-1}.${asked[$to]}
+	printf '%q ' "$@" > "$name.new"
+	mv "$name.new" "$name"
 }
 
-# serve_orders: in guest 2, until the order is `true end`.
+answer() {
+	local done=/out/ordered.$1.${boots[$1]:-1}.${asked[$1]}
+
+	wait_for test -e "$done"
+	return "$(cat "$done")"
+}
+
+tell() {
+	ask "$@"
+	answer "$1"
+}
+
+# peer COMMAND [ARGUMENT...]: tell guest 2, of two.
+peer() {
+	tell 2 "$@"
+}
+
+# boots_again GUEST: before its power comes back.
+boots_again() {
+	boots[$1]=$((${boots[$1]:-1} + 1))
+	asked[$1]=0
+}
+
+# serve_orders: in each other guest, until the order is `true end`.
 serve_orders() {
-	local n status
+	local n status order
 
 	for ((n = 1; ; n++)); do
-		until [ -e "/out/order.$n" ]; do
+		order=/out/order.$GUEST.$LAB_BOOT.$n
+		until [ -e "$order" ]; do
 			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
 			pause 0.1
 		done
 		status=0
-		eval "$(cat "/out/order.$n")" > /out/said 2>&1 || status=$?
-		cat /out/said
-		echo $status > /out/ordered.new
-		mv /out/ordered.new "/out/ordered.$n"
-		[ "$(cat "/out/order.$n")" != "true end " ] || return 0
+		eval "$(cat "$order")" > "/out/said.$GUEST" 2>&1 || status=$?
+		cat "/out/said.$GUEST"
+		echo $status > "/out/ordered.$GUEST"
+		mv "/out/ordered.$GUEST" "/out/ordered.$GUEST.$LAB_BOOT.$n"
+		[ "$(cat "$order")" != "true end " ] || return 0
 	done
 }

@@ -52,11 +52,11 @@ configure() {
 }
 
 peer_until() {
-	peer wait_for "$@" || fail "n2: not so: $*: $(cat /out/said)"
+	peer wait_for "$@" || fail "n2: not so: $*: $(cat /out/said.2)"
 }
 
 peer_has() {
-	peer says text "$1" || { peer nvmed_field data text; fail "n2 says: $(cat /out/said), not: $1"; }
+	peer says text "$1" || { peer nvmed_field data text; fail "n2 says: $(cat /out/said.2), not: $1"; }
 }
 
 # --- what is on it --------------------------------------------------------------------------------
@@ -79,8 +79,8 @@ write_files() {
 
 is_same() {
 	hash_all > /out/mine
-	peer hash_all || fail "n2 cannot read: $(cat /out/said)"
-	diff /out/mine /out/said || fail "n2 does not read what n1 wrote"
+	peer hash_all || fail "n2 cannot read: $(cat /out/said.2)"
+	diff /out/mine /out/said.2 || fail "n2 does not read what n1 wrote"
 }
 
 # On a machine that does many other things a peer may miss a question, and then it is refused until the next one.
@@ -172,21 +172,21 @@ mount_stale() {
 
 stale_blocks() {
 	unseal
-	peer "$FMOVE_BIN/fmove" nvme connect data --wait ${HANG_S}s || fail "n2: $(cat /out/said)"
+	peer "$FMOVE_BIN/fmove" nvme connect data --wait ${HANG_S}s || fail "n2: $(cat /out/said.2)"
 	peer hold
-	cp /out/said /out/before
+	cp /out/said.2 /out/before
 	write_files 3
 	check fmn seal data --wait ${HANG_S}s
 	peer cached
-	cmp /out/said /out/before || fail "the page cache of n2 is not what it was: the test shows nothing"
+	cmp /out/said.2 /out/before || fail "the page cache of n2 is not what it was: the test shows nothing"
 	peer uncached
-	! cmp -s /out/said /out/before || fail "the device is not another one: the test shows nothing"
+	! cmp -s /out/said.2 /out/before || fail "the device is not another one: the test shows nothing"
 	peer mount_stale || fail "a mount without BLKFLSBUF sees what is new: the test shows nothing"
-	say "without BLKFLSBUF n2 reads: $(cat /out/said)"
-	peer "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s || fail "n2: $(cat /out/said)"
+	say "without BLKFLSBUF n2 reads: $(cat /out/said.2)"
+	peer "$FMOVE_BIN/fmove" nvme up data --wait ${HANG_S}s || fail "n2: $(cat /out/said.2)"
 	is_same
 	peer cached
-	! cmp -s /out/said /out/before || fail "n2 has old blocks in its page cache still"
+	! cmp -s /out/said.2 /out/before || fail "n2 has old blocks in its page cache still"
 	peer release
 }
 
@@ -225,12 +225,12 @@ cut_off() {
 
 both() {
 	"$1" "${@:2}"
-	peer "$@" || fail "n2: $(cat /out/said)"
+	peer "$@" || fail "n2: $(cat /out/said.2)"
 }
 
 down_both() {
 	check fmn down data --timeout ${HANG_S}s
-	peer "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s || fail "n2: $(cat /out/said)"
+	peer "$FMOVE_BIN/fmove" nvme down data --timeout ${HANG_S}s || fail "n2: $(cat /out/said.2)"
 }
 
 # Of both, how many have it read-write.
@@ -257,14 +257,10 @@ mmp_decides() {
 
 # race WRITERS: both at once, from down; so many have it read-write in the end. 1: one, and the other one knows why not; mmp: one, by luck.
 race() {
-	local there
-
 	down_both
-	peer "$FMOVE_BIN/fmove" nvme up data --wait 0 &
-	there=$!
+	ask 2 "$FMOVE_BIN/fmove" nvme up data --wait 0
 	check fmn up data --wait 0
-	wait $there || fail "n2: up"
-	orders=$((orders + 1))
+	answer 2 || fail "n2: up"
 	case $1 in
 	1)	wait_for is_read_write; peer_until is state refused ;;
 	0)	wait_for is state refused; peer_until is state refused ;;
