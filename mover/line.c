@@ -389,17 +389,6 @@ static bool is_network(int code)
 	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
-/* Of a dial that failed the error says over which of our ports it went: that is the cable to look at. */
-static void broke(const struct fm_line *line, const struct fm_err *err)
-{
-	struct fm_session *s = line->session;
-	struct fm_err named = *err;
-
-	if (!s->is_up && line->over[0])
-		(void)fm_err_wrap(&named, "%s", line->over);
-	fm_session_broke(s, &named);
-}
-
 static void line_closed(void *ctx, const struct fm_err *err)
 {
 	struct fm_line *line = ctx;
@@ -418,7 +407,7 @@ static void line_closed(void *ctx, const struct fm_err *err)
 		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
 	} else {
-		broke(line, err);
+		fm_session_broke(s, err);
 	}
 }
 
@@ -429,14 +418,6 @@ static const struct fm_ctl_events line_events = {
 };
 
 /* ---- making them ---- */
-
-static void show_port(const struct fm_addr *addr, char *out, size_t len)
-{
-	char ip[INET6_ADDRSTRLEN];
-
-	show_addr(addr, ip, sizeof(ip));
-	(void)snprintf(out, len, "from %s over %s", ip, addr->name);
-}
 
 static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to)
 {
@@ -453,8 +434,6 @@ static struct fm_line *dial(struct fm_session *s, const struct fm_reach_dial *to
 		return NULL;
 	memcpy(d.key, s->peer->key, FM_KEY_LEN);
 	line->session = s;
-	if (to->local.sa.ss_family)
-		show_port(&to->local, line->over, sizeof(line->over));
 	line->ctl = net_of(s)->ops->ctl_dial(net_of(s), &d);
 	if (line->ctl)
 		return line;

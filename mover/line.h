@@ -38,7 +38,6 @@ struct fm_line {
 	struct fm_list at;		/* in left */
 	struct fm_session *session;
 	struct fm_ctl *ctl;
-	char over[FM_RAIL_NAME_MAX + 64];	/* our address and port that it was dialled from; "": the kernel chose, or the peer dialled */
 };
 
 struct fm_lines {

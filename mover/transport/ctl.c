@@ -69,6 +69,7 @@ struct fm_ctl {
 	uint64_t connect_ns;
 	uint64_t give_up_ns;
 	struct sockaddr_storage from;	/* what the socket is bound to; ss_family 0: nothing */
+	char from_name[FM_RAIL_NAME_MAX];
 	uint8_t key[FM_KEY_LEN];
 	struct fm_resolve *resolve;
 	struct sockaddr_storage addrs[FM_RESOLVE_ADDRS_MAX];
@@ -164,24 +165,31 @@ static void ctl_exit(struct fm_ctl *ctl)
 		ctl_free(ctl);
 }
 
-/* The kernel chose no port of ours, since none there carries anything: that cable is what to look at. */
-static void name_dead_port(const struct fm_ctl *ctl, struct fm_err *err)
+/*
+ * Of a dial that fails, over which of our ports it went: that is the cable to look at. Where the kernel chose no port, perhaps since none
+ * carries anything, it is one of those that could have been taken.
+ */
+static void name_port(const struct fm_ctl *ctl, struct fm_err *err)
 {
-	char ip[FM_ADDR_TEXT_MAX];
+	const struct sockaddr_storage *in = ctl->from.ss_family ? &ctl->from : ctl->addr_at > 0 ? &ctl->addrs[ctl->addr_at - 1] : NULL;
 	struct fm_err why = *err;
 	struct fm_addr dead;
+	char ip[FM_ADDR_TEXT_MAX];
 
-	if (ctl->addr_at == 0 || !fm_addr_find_dead(&ctl->addrs[ctl->addr_at - 1], &dead))
-		return;
-	fm_addr_text(&dead.sa, ip);
-	fm_err_set(err, why.code, "from %s over %s, which carries nothing: %s; look at that cable, or name another address of the peer",
-		   ip, dead.name, why.text);
+	if (in && fm_addr_find_dead(in, &dead)) {
+		fm_addr_text(&dead.sa, ip);
+		fm_err_set(err, why.code, "from %s over %s, which carries nothing: %s; look at that cable, or name another address of the peer",
+			   ip, dead.name, why.text);
+	} else if (ctl->from.ss_family) {
+		fm_addr_text(&ctl->from, ip);
+		(void)fm_err_wrap(err, "from %s over %s", ip, ctl->from_name);
+	}
 }
 
 /* Inside an entry. The text gets who it is about. */
 static void ctl_fail(struct fm_ctl *ctl, const struct fm_err *cause)
 {
-	bool is_unbound = ctl->is_dialled && ctl->state == CTL_CONNECT && ctl->from.ss_family == 0;
+	bool is_dial = ctl->is_dialled && ctl->state < CTL_OPEN;
 	struct fm_err err = *cause;
 	char host[HOST_MAX];
 
@@ -199,8 +207,8 @@ static void ctl_fail(struct fm_ctl *ctl, const struct fm_err *cause)
 		fm_err_wrap(&err, "%s", ctl->name);
 	else
 		fm_err_wrap(&err, "%s (%s)", host, ctl->peer);
-	if (is_unbound)
-		name_dead_port(ctl, &err);
+	if (is_dial)
+		name_port(ctl, &err);
 	ctl->events->closed(ctl->ctx, &err);
 }
 
@@ -748,6 +756,7 @@ struct fm_ctl *fm_ctl_dial(struct fm_ctls *ctls, const struct fm_ctl_dial *dial,
 	ctl->timeout_ns = dial->timeout_ns ? dial->timeout_ns : TIMEOUT_DEFAULT_NS;
 	ctl->connect_ns = dial->connect_ns ? dial->connect_ns : ctl->timeout_ns;
 	ctl->from = dial->local.sa;
+	memcpy(ctl->from_name, dial->local.name, sizeof(ctl->from_name));
 	fm_addr_set_port(&ctl->from, 0);
 	memcpy(ctl->key, dial->key, FM_KEY_LEN);
 	ctl_kick(ctl);
