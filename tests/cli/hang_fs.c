@@ -3,8 +3,9 @@
  * hang_fs - a file system (FUSE) that stops answering, for tests: hang_fs DIRECTORY FILES BYTES UID
  *
  * It speaks to /dev/fuse itself, as fuse(4) and linux/fuse.h have it. In DIRECTORY there are files "0" to FILES - 1 of so many
- * bytes of a pattern, that belong to UID and are for everybody to read and write. "mounted" is printed when it answers. From SIGUSR1 on nothing is answered any
- * more, closing included, until it is killed. Then the kernel answers in its place.
+ * bytes of a pattern, that belong to UID and are for everybody to read and write. "mounted" is printed when it
+ * answers. From SIGUSR1 on requests are taken and none is answered, closing included, until it is killed. Then the
+ * kernel answers in its place.
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -187,10 +188,9 @@ int main(int argc, char **argv)
 	(void)sigaction(SIGUSR1, &hanging, NULL);
 	puts("mounted");
 	(void)fflush(stdout);
+	/* Requests are still taken when none is answered: who waits for one that was not taken can be killed. */
 	while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && (errno == EINTR || errno == ENOENT))) {
-		while (is_hanging)
-			(void)pause();
-		if (n > 0)
+		if (n > 0 && !is_hanging)
 			answer(fd, in, buf + sizeof(*in));
 	}
 	return 0;
