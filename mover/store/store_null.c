@@ -127,6 +127,7 @@ static int null_file_new(const struct fm_file_ops *ops, uint64_t size, struct fm
 	if (!f)
 		return fm_err_set(err, -ENOMEM, "allocate a null file");
 	f->file.ops = ops;
+	f->file.is_instant = true;
 	f->size = size;
 	*out = &f->file;
 	return 0;

@@ -62,6 +62,7 @@ static void test_source(void)
 
 	lane_open(&l, false);
 	CU_ASSERT_EQUAL_FATAL(fm_null_source(100003, &file, &attr, &err), 0);
+	CU_ASSERT_TRUE(file->is_instant);	/* few chunks of it are under way at once */
 	CU_ASSERT_EQUAL(attr.size, 100003);
 	CU_ASSERT_EQUAL(file_read(&l, file, buf, 65536, 0), 65536);
 	CU_ASSERT_TRUE(is_pattern(buf, 0, 0, 65536));
