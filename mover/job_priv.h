@@ -136,6 +136,7 @@ struct fm_job {
 	int work_ret;
 	struct fm_attr work_attr;	/* the worker's: `attr` as it was when it began, or what it found. Others read and write `attr` meanwhile */
 	struct fm_err work_err;
+	struct fm_file *work_file;	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
 	struct fm_create create;
 
 	struct fm_job_events events;

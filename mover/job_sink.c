@@ -10,6 +10,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/job_priv.h"
+#include "mover/store/held_file.h"
 
 /* Flows whose peer asked for slots when there was no transfer to give them for may give them now. */
 static void wake_wanting(struct fm_session *s)
@@ -447,6 +448,19 @@ static void publish_run(struct fm_work *work)
 	j->work_ret = j->is_dry ? 0 : j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
 }
 
+/* A file that is published and that nobody asks any more is closed at once: the worker need not be woken for that again. */
+static void publish_last_run(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	fm_err_clear(&j->work_err);
+	j->work_ret = j->work_file->ops->publish(j->work_file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	if (j->work_ret < 0)
+		return;		/* what becomes of it is for the job's end to say */
+	fm_file_close(j->work_file);
+	j->work_file = NULL;
+}
+
 /* What of a tree is there now, and a note that it did not have when READY was sent. */
 static void say_count(struct fm_job *j, struct fm_wire_done *m)
 {
@@ -500,6 +514,14 @@ static void publish_done(struct fm_work *work)
 		fm_job_tell_names(j);
 }
 
+static void publish_last_done(struct fm_work *work)
+{
+	struct fm_job *j = fm_container_of(work, struct fm_job, work);
+
+	j->file = j->work_file;
+	publish_done(work);
+}
+
 void fm_job_sink_told(struct fm_job *j)
 {
 	send_done(j, 0);
@@ -507,10 +529,22 @@ void fm_job_sink_told(struct fm_job *j)
 	fm_job_end(j, 0, "done");
 }
 
+/* Of a tree there is more to say, and a caller looks at his file. */
+static bool is_last_use(const struct fm_job *j)
+{
+	return !j->is_tree && !j->parent && !j->is_ours && !j->is_dry;
+}
+
 static void publish(struct fm_job *j)
 {
 	j->state = FM_JOB_PUBLISHING;
-	fm_job_work(j, publish_run, publish_done);
+	if (!is_last_use(j)) {
+		fm_job_work(j, publish_run, publish_done);
+		return;
+	}
+	j->work_file = j->file;
+	fm_job_work(j, publish_last_run, publish_last_done);
+	j->file = NULL;
 }
 
 static void prepare_run(struct fm_work *work)
