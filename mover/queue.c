@@ -571,7 +571,7 @@ void fm_queue_abandon(struct fm_queue_watch *watch)
 	if (!j)
 		return;
 	fm_queue_unwatch(watch);
-	j->is_abandoned = j->is_accepted && !j->end_code &&
+	j->is_abandoned = j->is_accepted && !j->is_unseen && !j->end_code &&
 			  (j->o.is_attended || (j->o.end == FM_QUEUE_FD && j->o.job.is_put && j->o.file_len > 0 && !j->is_prompt &&
 						!j->o.is_detached));
 	fm_queue_end_with(j, -ECANCELED, true, "its client went away");

@@ -72,6 +72,7 @@ struct fm_queue_try {
 	int journal;
 	struct fm_file *file;		/* until it is the engine's */
 	struct fm_attr attr;
+	bool is_prompt;			/* as it turned out */
 	int ret;
 	struct fm_err err;
 	struct fm_job_result result;	/* while it is compared, see queue_run.c */
@@ -91,6 +92,7 @@ struct fm_queue_job {
 	bool is_accepted;
 	bool is_told;			/* so */
 	bool is_prompt;			/* starts at once, takes no place */
+	bool is_unseen;			/* it began before its file was looked at */
 	bool has_place;			/* held.place, of either kind */
 	struct {			/* of queue->shares, for its user */
 		struct fm_share_held job, bytes, fd, tree, attended, place;

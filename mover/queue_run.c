@@ -3,7 +3,8 @@
  * queue_run - one job of the queue from its place to its end. See queue.h.
  *
  * Happy path: probe: a worker looks at our end; a detached job is written down; accepted; QUEUED until a place is
- * free; RUNNING: a worker opens our end, the engine has it; its done(); DONE; those who watch are told.
+ * free; RUNNING: a worker opens our end, the engine has it; its done(); DONE; those who watch are told. A put for which a
+ * place is free at once is looked at when it is opened, by the same piece of work.
  *
  * A failure that may pass: WAITING, and QUEUED again when its time has come. One cannot always tell whether an earlier
  * try gave the target its name (the peer may have died between that and its word). So when a later try is refused
@@ -29,6 +30,8 @@
 #include "mover/store/sys.h"
 
 static void settle(struct fm_queue_job *j, const struct fm_job_result *result);
+static void start(struct fm_queue_job *j);
+static bool may_start(const struct fm_queue_job *j);
 
 /* ---- a try ---- */
 
@@ -156,11 +159,30 @@ static void probe_done(struct fm_work *w)
 	probed(j, ret, &err);
 }
 
+/* Whether there is a place for it now: then its file is looked at and opened in one go. */
+static bool starts_at_once(const struct fm_queue_job *j)
+{
+	const struct fm_queue *q = j->queue;
+
+	if (j->o.end != FM_QUEUE_FD || !j->o.job.is_put || j->o.is_detached || j->is_prompt || q->is_stopping)
+		return false;
+	for (unsigned p = 0; p < FM_QUEUE_PRIORITY_COUNT; p++)
+		if (!fm_list_is_empty(&q->pending[p]))
+			return false;
+	return q->shares.running.used < q->shares.running.limits.total && may_start(j);
+}
+
 void fm_queue_probe(struct fm_queue_job *j)
 {
 	struct fm_err err = { 0 };
 	struct fm_queue_try *t;
 
+	if (starts_at_once(j)) {
+		j->is_accepted = j->is_unseen = true;
+		fm_loop_post(j->queue->c.loop, &j->tell);
+		start(j);
+		return;
+	}
 	if (j->o.end == FM_QUEUE_FILE) {
 		if (j->o.is_detached)
 			fm_queue_save(j);
@@ -290,9 +312,10 @@ static void open_fd(struct fm_queue_try *t)
 	fd = t->fd;
 	journal = t->journal;
 	/* fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for the whole. */
-	t->ret = t->job->o.is_detached ? probe_fd(t, fd) : 0;
+	t->ret = t->job->o.is_detached || t->job->is_unseen ? probe_fd(t, fd) : 0;
 	if (t->ret < 0)
 		return;
+	t->is_prompt = t->ret > 0;
 	if (!t->job->o.job.is_put && journal < 0 && t->job->tries > 1 && ftruncate(fd, 0) < 0) {
 		t->ret = fm_err_sys(&t->err, -errno, "empty the file of an earlier try");
 		return;
@@ -538,15 +561,46 @@ static void look_done(struct fm_work *w)
 	settle_code(j, t->ret, t->err.text);
 }
 
+/* It goes at its other end's pace: no place may wait for that. 0, or too many do already. */
+static int leave_place(struct fm_queue_job *j, struct fm_err *err)
+{
+	j->try->ret = fm_share_check(&j->queue->shares.prompt, fm_queue_who(j), 1, err);
+	if (j->try->ret < 0)
+		return j->try->ret;
+	place_give(j);
+	j->is_prompt = true;
+	place_take(j);
+	return 0;
+}
+
+/* Too many of its kind run: that is said as it is, and not tried again. */
+static void full_done(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+	struct fm_queue_job *j = t->job;
+	struct fm_err err = t->err;
+
+	if (j->end_code) {
+		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
+		return;
+	}
+	place_give(j);
+	try_free(j);
+	fm_queue_fail_as(j, &err);
+}
+
 static void open_done(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
 	struct fm_queue_job *j = t->job;
 
+	j->is_unseen = false;
 	if (t->ret < 0)
 		settle_code(j, t->ret, t->err.text);
 	else if (j->end_code)
 		work(t, close_run, close_done);
+	else if (t->is_prompt && !j->is_prompt && leave_place(j, &t->err) < 0)
+		work(t, close_run, full_done);
 	else if (!fm_queue_asks_room(j))
 		begin(j);
 }
