@@ -267,7 +267,7 @@ static bool is_left(const struct fm_line *line)
 
 static void say_resume(struct fm_session *s)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_RESUME, .resume = { s->lines.number, s->lines.received } };
+	struct fm_wire_msg m = { .type = FM_WIRE_RESUME, .resume = { s->lines.number, s->lines.received, s->lines.order } };
 	size_t len = fm_wire_encode(&m, s->engine->buf);
 
 	s->lines.told = s->lines.received;
@@ -323,14 +323,19 @@ static void take_line_of(struct fm_session *s, struct fm_session *half)
 
 static void resume_asked(struct fm_session *half, const struct fm_wire_resume *m)
 {
-	uint64_t count = m->count;
+	uint64_t count = m->count, order = m->order;
 	struct fm_session *s = find_session(half, m);
 
 	if (!s) {
 		end_session(half, -ESTALE, "the session that it would go on with is not known here any more");
 		return;
 	}
+	if (m->order <= s->lines.order) {
+		end_session(half, -ESTALE, "a later connection carries the session already");
+		return;
+	}
 	take_line_of(s, half);
+	s->lines.order = order;
 	s->heard_ns = fm_engine_now(s->engine);
 	atomic_store(&s->link->heard_ns, s->heard_ns);
 	forget(&s->lines, count);
@@ -371,6 +376,7 @@ static void line_opened(void *ctx)
 	l->main = l->spare;
 	l->spare = NULL;
 	l->is_resuming = true;
+	l->order++;
 	l->answer_ns = fm_engine_now(s->engine) + ANSWER_NS;
 	say_resume(s);
 }

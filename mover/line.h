@@ -8,6 +8,8 @@
  *               other has not had. Jobs, requests and data connections notice nothing. A line that is not stuck any more is kept.
  * A slow peer:  looks the same. So the line that was left is open until the answer is there: its end would come to such a peer before
  *               the RESUME does, and end the session. Nothing counts that comes over it.
+ * A peer that asks twice: its first RESUME may be read behind its second, from a connection that it has given up. They are numbered, so
+ *               that the first does not take the session back.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
@@ -49,6 +51,7 @@ struct fm_lines {
 	bool is_gone;			/* the address of main at our end is no more, or its link is down */
 	bool is_resuming;		/* RESUME was said on main and is not answered yet */
 	uint64_t number;		/* of the session, by its dialler */
+	uint64_t order;			/* of the last RESUME: which one it was of this session */
 	uint64_t received;		/* messages that count */
 	uint64_t told;			/* of them the peer knows that we have them */
 	size_t told_bytes;		/* received since */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 7. This header is its specification; fmove-wire(7) says the same for
+ * wire - the node-to-node protocol, version 8. This header is its specification; fmove-wire(7) says the same for
  * readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges and overflow are
@@ -130,16 +130,18 @@ struct fm_wire_hello {
 };
 
 /*
- * RECEIVED: 4 8 count.  RESUME: 4 8 session   12 8 count
+ * RECEIVED: 4 8 count.  RESUME: 4 8 session   12 8 count   20 8 order
  * A session outlives the connection that carries it: when a cable is cut, its dialler connects anew, over another one, and says RESUME in
  * place of HELLO; the acceptor answers with RESUME. Count is how many messages the sender has had of this session, HELLO, PING, PONG,
  * BYE, RECEIVED and RESUME not counted; behind RESUME either side sends again what came after. RECEIVED says from time to time what
  * need not be kept for that. The dialler closes the old connection behind the answer: a peer that was only slow would take its end for the
- * session's.
+ * session's. Order is the dialler's, one more with each RESUME, 1 the first, and the same in the answer: one that is read behind a later one
+ * is refused with BYE.
  */
 struct fm_wire_resume {
 	uint64_t session;		/* RESUME */
 	uint64_t count;
+	uint64_t order;			/* RESUME */
 };
 
 /*

@@ -258,18 +258,20 @@ static void put_resume(struct fm_writer *w, const struct fm_wire_msg *m)
 {
 	fm_put_le64(w, m->resume.session);
 	fm_put_le64(w, m->resume.count);
+	fm_put_le64(w, m->resume.order);
 }
 
 static int get_resume(struct fm_reader *r, struct fm_wire_msg *m)
 {
 	m->resume.session = fm_get_le64(r);
 	m->resume.count = fm_get_le64(r);
+	m->resume.order = fm_get_le64(r);
 	return 0;
 }
 
 static int check_resume(const struct fm_wire_msg *m)
 {
-	return m->resume.session != 0 ? 0 : -ERANGE;
+	return m->resume.session != 0 && m->resume.order != 0 ? 0 : -ERANGE;
 }
 
 const struct fm_wire_codec fm_wire_codec_resume = {

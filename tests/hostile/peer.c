@@ -129,9 +129,11 @@ static void say_resume(struct talk *t, uint64_t session)
 
 	t->session = session ? session : before ? before->session : 1;
 	t->heard = before ? before->heard : 0;
-	m.resume = (struct fm_wire_resume){.session = t->session, .count = t->heard};
+	m.resume = (struct fm_wire_resume){.session = t->session, .count = t->heard, .order = ++t->peer->resumes};
 	if (one_in(o, 8))
 		m.resume.count = one_in(o, 2) ? below(o, t->heard + 1) : any_number(o);
+	if (one_in(o, 8))
+		m.resume.order = one_in(o, 2) ? 1 + below(o, t->peer->resumes) : any_number(o) | 1;
 	talk_say(t, &m);
 }
 

@@ -90,6 +90,7 @@ struct peer {
 	const char *name;
 	uint64_t messages_max, until_ns;
 	bool is_over;
+	uint64_t resumes; /* said */
 	uint64_t ids[IDS_MAX];
 	unsigned id_count;
 	struct talk talks[TALKS_MAX];

@@ -402,7 +402,9 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_RECEIVED:
 	case FM_WIRE_RESUME:
-		m->resume = (struct fm_wire_resume){.session = 1 + below(o, 4), .count = one_in(o, 4) ? any_number(o) : below(o, 100)};
+		m->resume = (struct fm_wire_resume){.session = 1 + below(o, 4),
+						    .count = one_in(o, 4) ? any_number(o) : below(o, 100),
+						    .order = 1 + below(o, 4)};
 		break;
 	case FM_WIRE_REQUEST:
 		make_request_word(p, &m->request);

@@ -279,9 +279,16 @@ static void say_hello(struct fm_ctl *c, uint8_t boot, uint64_t number)
 	hello_as(c, "b", boot, number);
 }
 
+static void say_resume(struct fm_ctl *c, uint64_t number, uint64_t count, uint64_t order)
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_RESUME, .resume = { number, count, order } };
+
+	say(c, &m);
+}
+
 static void say_count(struct fm_ctl *c, enum fm_wire_type type, uint64_t number, uint64_t count)
 {
-	struct fm_wire_msg m = { .type = type, .resume = { number, count } };
+	struct fm_wire_msg m = { .type = type, .resume = { number, count, 1 } };
 
 	say(c, &m);
 }
@@ -457,6 +464,8 @@ static void test_no_answer(void)
 	CU_ASSERT_FALSE(session()->is_closed);
 	ctls[2].events->opened(ctls[2].ctx);
 	CU_ASSERT_EQUAL(ctls[2].sent[0].type, FM_WIRE_RESUME);
+	CU_ASSERT_EQUAL(c->sent[0].resume.order, 1);
+	CU_ASSERT_EQUAL(ctls[2].sent[0].resume.order, 2);
 	CU_ASSERT_FALSE(ctls[0].is_closed || c->is_closed);
 	say_count(&ctls[2], FM_WIRE_RESUME, session()->lines.number, COUNTED);
 	CU_ASSERT_TRUE(ctls[0].is_closed && c->is_closed);
@@ -514,10 +523,30 @@ static void test_acceptor_is_asked_twice(void)
 	say_count(first, FM_WIRE_RESUME, NUMBER, 2);
 	CU_ASSERT_TRUE(old->is_closed);
 	was_sent_rest(first, 2, 2);
-	say_count(second, FM_WIRE_RESUME, NUMBER, 2);
+	say_resume(second, NUMBER, 2, 2);
 	CU_ASSERT_TRUE(first->is_closed);
 	was_sent_rest(second, 2, 2);
 	CU_ASSERT_FALSE(session()->is_closed);
+	end();
+}
+
+/*
+ * Goal:   a connection that the peer has given up does not take the session from a later one: its end would be the session's.
+ * Method: both are there, and the first RESUME is read behind the second.
+ */
+static void test_acceptor_is_asked_late(void)
+{
+	struct fm_ctl *old = begin_accepted(NUMBER), *first = connect_as(key_b), *second = connect_as(key_b);
+
+	break_line(old, -ETIMEDOUT);
+	say_resume(second, NUMBER, 2, 2);
+	CU_ASSERT_EQUAL(second->sent[1].resume.order, 2);
+	was_sent_rest(second, 2, 2);
+	say_resume(first, NUMBER, 2, 1);
+	CU_ASSERT_TRUE(was_told_bye(first));
+	CU_ASSERT_FALSE(second->is_closed || session()->is_closed);
+	ask(second, 6);
+	CU_ASSERT_EQUAL(second->sent[second->count - 1].xfer, 6);
 	end();
 }
 
@@ -698,6 +727,7 @@ static const struct fm_test tests[] = {
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
+	{ "a connection that was given up does not take the session back", test_acceptor_is_asked_late },
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "what the peer has had is kept no longer", test_received },
