@@ -36,6 +36,7 @@ struct wish {
 	struct fm_store_dir *dir;
 	int fd;				/* on its file system; -1: of the quota */
 	uint64_t bytes;
+	bool heeds_promises;		/* what trees were promised is in its way */
 	bool is_within_reach;		/* looked at once */
 };
 
@@ -46,6 +47,9 @@ static bool has_made_room(struct wish *w, int ret)
 
 	if (ret != -ENOSPC && ret != -EDQUOT)
 		return false;
+	/* Costs nobody anything yet, so it goes before what lies on the disk. */
+	if (w->heeds_promises && fm_promises_lapse(w->dir) > 0)
+		return true;
 	missing = w->fd >= 0 ? missing_on_disk(w->fd, w->bytes) : missing_in_quota(&w->dir->usage, w->bytes);
 	if (!w->is_within_reach)
 		w->is_within_reach = fm_aside_reaches(w->dir, w->fd, missing);
@@ -76,7 +80,7 @@ int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_
 
 int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
-	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes };
+	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes, .heeds_promises = true };
 	int ret;
 
 	do
@@ -87,13 +91,23 @@ int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 
 int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
-	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes };
+	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes, .heeds_promises = true };
 	int ret;
 
 	do
 		ret = fm_usage_take(&dir->usage, dir->root, bytes, err);
 	while (has_made_room(&w, ret));
 	return ret;
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t gone)
+{
+	return gone < bytes ? bytes - gone : 0;
 }
 
 /* Where the file system has no limit, or does not tell, there is none. */
@@ -116,33 +130,115 @@ static int look_at_disk(int fd, struct fm_store_space *out, struct fm_err *err)
 	return 0;
 }
 
-/* -ENOSPC: they do not fit beside what other trees were promised. */
-static int check_whole(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+/* Of so many free bytes, and of the quota, what was promised to nobody. */
+static uint64_t left_of(const struct fm_usage *u, uint64_t free)
 {
-	uint64_t promised = atomic_load(&dir->usage.trees);
+	uint64_t left = free == UINT64_MAX ? free : less(free, atomic_load(&u->trees));
+
+	if (u->quota == 0)
+		return left;
+	return at_most(left, less(u->quota, atomic_load(&u->used) + atomic_load(&u->reserved)));
+}
+
+struct room {
+	uint64_t free;
+	uint64_t promised;	/* of that */
+};
+
+/* -ENOSPC, without a text: so many bytes do not fit beside what trees were promised. */
+static int look_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struct room *out,
+		    struct fm_err *err)
+{
 	struct fm_store_space s = { 0 };
 	int ret = look_at_disk(fd, &s, err);
 
-	if (ret < 0 || s.free == UINT64_MAX || (promised < s.free && bytes <= s.free - promised))
+	*out = (struct room){ .free = s.free, .promised = atomic_load(&dir->usage.trees) };
+	if (ret < 0 || s.free == UINT64_MAX ||
+	    (out->promised <= s.free && bytes <= s.free - out->promised))
 		return ret;
-	return fm_err_set(err, -ENOSPC, "no space for the directory: its files take %llu bytes at least, %llu are free, of which %llu are promised to others; "
-			  "fmove df shows what stores have, fmove purge removes what they keep aside",
-			  (unsigned long long)bytes, (unsigned long long)s.free, (unsigned long long)promised);
+	return -ENOSPC;
 }
 
-int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+/* The same, after what can go went. */
+static int make_room_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struct room *out,
+			 struct fm_err *err)
 {
-	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
+	struct wish w = { .dir = dir, .fd = fd, .heeds_promises = true };
+	int ret;
+
+	do {
+		ret = look_for(dir, fd, bytes, out, err);
+		w.bytes = out->promised < UINT64_MAX - bytes ? bytes + out->promised : UINT64_MAX;
+	} while (has_made_room(&w, ret));
+	return ret;
+}
+
+/* Nothing is reserved. */
+static int check_quota(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
+{
+	struct wish w = { .dir = dir, .fd = -1, .bytes = bytes, .heeds_promises = true };
 	int ret;
 
 	do
-		ret = check_whole(dir, fd, bytes, err);
+		ret = fm_usage_check(&dir->usage, dir->root, bytes, err);
 	while (has_made_room(&w, ret));
-	if (ret == 0)
-		ret = fm_room_ask(dir, bytes, err);
-	if (ret == 0)
-		fm_usage_promise(&dir->usage, bytes);
 	return ret;
+}
+
+int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, uint64_t *promised,
+		    struct fm_err *err)
+{
+	struct room room;
+	int ret = make_room_for(dir, fd, bytes, &room, err);
+
+	*promised = 0;
+	if (ret == -ENOSPC)
+		return fm_err_set(err, ret,
+				  "no space for the directory: its files take %llu bytes at least, "
+				  "%llu are free, of which %llu are promised to others; "
+				  "fmove df shows what stores have, fmove purge removes what they "
+				  "keep aside",
+				  (unsigned long long)bytes, (unsigned long long)room.free,
+				  (unsigned long long)room.promised);
+	if (ret == 0)
+		ret = check_quota(dir, bytes, err);
+	if (ret == 0)
+		*promised = fm_room_promise_more(dir, fd, 0, bytes);
+	return ret;
+}
+
+uint64_t fm_room_promise_more(struct fm_store_dir *dir, int fd, uint64_t held, uint64_t rest)
+{
+	struct fm_store_space s = { 0 };
+	uint64_t left, more = rest;
+	struct fm_err err;
+
+	if (look_at_disk(fd, &s, &err) < 0)
+		return 0;	/* whatever is wrong, who writes hears of it */
+	left = left_of(&dir->usage, s.free);
+	if (left != UINT64_MAX)
+		/* With what it holds, half of what is not the others'. */
+		more = at_most(rest, less(left, held) / 2);
+	if (more == 0 || fm_usage_reserve(&dir->usage, more) < 0)
+		return 0;
+	fm_usage_promise(&dir->usage, more);
+	return more;
+}
+
+int fm_room_go_on(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	struct room room;
+	int ret = make_room_for(dir, fd, bytes, &room, err);
+
+	if (ret != -ENOSPC)
+		return ret;
+	return fm_err_set(err, ret,
+			  "no space for the rest of the directory: there was when it began, and "
+			  "others took it meanwhile: the next file takes %llu bytes, %llu are free, "
+			  "of which %llu are promised to others; make room (fmove df, fmove purge) "
+			  "and run the same again",
+			  (unsigned long long)bytes, (unsigned long long)room.free,
+			  (unsigned long long)room.promised);
 }
 
 void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
@@ -153,29 +249,14 @@ void fm_room_ahead(struct fm_store_dir *dir, uint64_t bytes)
 		;
 }
 
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t less(uint64_t bytes, uint64_t gone)
-{
-	return gone < bytes ? bytes - gone : 0;
-}
-
 uint64_t fm_room_left(struct fm_store_dir *dir, int fd)
 {
-	const struct fm_usage *u = &dir->usage;
 	struct fm_store_space s = { 0 };
 	struct fm_err err;
-	uint64_t left;
 
 	if (look_at_disk(fd, &s, &err) < 0)
 		return UINT64_MAX;	/* whatever is wrong, who writes hears of it */
-	left = s.free == UINT64_MAX ? s.free : less(s.free, atomic_load(&u->trees));
-	if (u->quota == 0)
-		return left;
-	return at_most(left, less(u->quota, atomic_load(&u->used) + atomic_load(&u->reserved)));
+	return left_of(&dir->usage, s.free);
 }
 
 int fm_room_look(struct fm_store_dir *dir, struct fm_store_space *out, struct fm_err *err)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * room - whether a store has room for what is to come: on its file system, less what trees were promised, and in its quota. Before anything is
- * refused, what was replaced and is kept aside goes, the oldest first, unless all of it could not be enough. Worker threads.
+ * room - whether a store has room for what is to come: on its file system, for a tree less what
+ * others were promised, and in its quota. Before anything is refused, what was promised to trees
+ * that stand still is promised no more, and what was replaced and is kept aside goes, the oldest
+ * first, unless all of it could not be enough. Worker threads.
  */
 #ifndef FM_STORE_ROOM_H
 #define FM_STORE_ROOM_H
@@ -23,10 +25,25 @@ int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 
 /*
- * Promise room to a tree that is to come, all of it: its directory is that of fd. Room that other trees were promised is not free. -ENOSPC, -EDQUOT
- * with the numbers and what to do. Then fm_usage_keep_promise() or fm_usage_break_promise().
+ * Promise room to a tree that is to come, in the directory fd: all of it must have room, beside
+ * what other trees were promised, and of that *promised are, half of what is free at most. -ENOSPC,
+ * -EDQUOT with the numbers and what to do. Then fm_usage_keep_promise() or
+ * fm_usage_break_promise(). Who keeps account: promise.h.
  */
-int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
+int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, uint64_t *promised,
+		    struct fm_err *err);
+
+/*
+ * How much more is promised now to who holds so much and lacks `rest`: with what it holds half of
+ * what is free for it at most.
+ */
+uint64_t fm_room_promise_more(struct fm_store_dir *dir, int fd, uint64_t held, uint64_t rest);
+
+/*
+ * A file of such a tree that was not promised as a whole is made just now. -ENOSPC: others took the
+ * room since the tree began.
+ */
+int fm_room_go_on(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
 
 /*
  * A file of a tree is made just now: if the file system is all but full, what is kept aside goes. Best effort: whether there is room after that,

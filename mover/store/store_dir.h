@@ -13,6 +13,7 @@
 
 #include "mover/store/aside.h"
 #include "mover/store/path.h"
+#include "mover/store/promise.h"
 #include "mover/store/store.h"
 #include "mover/store/usage.h"
 
@@ -30,6 +31,7 @@ struct fm_store_dir {
 	struct fm_access *read;
 	struct fm_access *write;
 	struct fm_usage usage;
+	struct fm_promises promises;
 	struct fm_aside_index aside;
 };
 

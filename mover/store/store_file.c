@@ -43,6 +43,7 @@ void fm_store_dir_put(struct fm_store_dir *dir)
 	if (atomic_fetch_sub(&dir->users, 1) > 1)
 		return;
 	fm_aside_free(&dir->aside);
+	fm_promises_free(&dir->promises);
 	fm_access_free(dir->write);
 	fm_access_free(dir->read);
 	if (dir->root >= 0)
@@ -375,6 +376,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->old_keep_ns = opts->old_keep_ns;
 	dir->lock_wait_ms = LOCK_WAIT_MS;
 	fm_aside_init(&dir->aside);
+	fm_promises_init(&dir->promises);
 	ret = read_rules(dir, opts, err);
 	if (ret == 0)
 		ret = open_root(dir, opts->directory, err);

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/store/file_source.h"
+#include "mover/store/promise.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
@@ -80,7 +80,7 @@ struct incoming {
 	struct fm_store_dir *dir;
 	struct fm_path_make make;	/* directories on the way */
 	bool is_durable;
-	_Atomic uint64_t promised;	/* and not there yet */
+	struct fm_promise promise;
 };
 
 static struct incoming *incoming_new(struct fm_store_dir *dir, struct fm_err *err)
@@ -92,8 +92,8 @@ static struct incoming *incoming_new(struct fm_store_dir *dir, struct fm_err *er
 		return NULL;
 	}
 	in->dir = dir;
-	atomic_init(&in->promised, 0);
 	fm_store_dir_get(dir);
+	fm_promise_init(&in->promise, dir);
 	return in;
 }
 
@@ -101,20 +101,9 @@ static void sink_closed(void *ctx)
 {
 	struct incoming *in = ctx;
 
-	fm_usage_break_promise(&in->dir->usage, atomic_load(&in->promised));
+	fm_promise_end(&in->promise);
 	fm_store_dir_put(in->dir);
 	free(in);
-}
-
-/* So much of what is asked for was promised. */
-static uint64_t take_promised(struct incoming *in, uint64_t bytes)
-{
-	uint64_t left = atomic_load(&in->promised), taken;
-
-	do
-		taken = bytes < left ? bytes : left;
-	while (!atomic_compare_exchange_weak(&in->promised, &left, left - taken));
-	return taken;
 }
 
 static void tree_used(void *ctx, int64_t bytes)
@@ -127,29 +116,24 @@ static void tree_used(void *ctx, int64_t bytes)
 		fm_usage_sub(&dir->usage, (uint64_t)-bytes);
 }
 
-static int tree_take(void *ctx, uint64_t bytes, struct fm_err *err)
+static int tree_take(void *ctx, uint64_t bytes, bool is_sent, struct fm_err *err)
 {
 	struct incoming *in = ctx;
-	uint64_t promised = take_promised(in, bytes);
-	int ret = 0;
 
-	fm_usage_keep_promise(&in->dir->usage, promised);
+	if (is_sent)
+		return fm_promise_take(&in->promise, bytes, err);
 	fm_room_ahead(in->dir, bytes);
-	if (promised < bytes)
-		ret = fm_room_take(in->dir, bytes - promised, err);
-	if (ret < 0)
-		fm_usage_sub(&in->dir->usage, promised);
-	return ret;
+	return fm_room_take(in->dir, bytes, err);
 }
 
 static int tree_promise(void *ctx, int parent, uint64_t bytes, struct fm_err *err)
 {
-	struct incoming *in = ctx;
-	int ret = fm_room_promise(in->dir, parent, bytes, err);
+	return fm_promise_ask(&((struct incoming *)ctx)->promise, parent, bytes, err);
+}
 
-	if (ret == 0)
-		atomic_fetch_add(&in->promised, bytes);
-	return ret;
+static void tree_goes_on(void *ctx)
+{
+	fm_promise_touch(&((struct incoming *)ctx)->promise);
 }
 
 static uint64_t tree_room(void *ctx, int parent)
@@ -234,6 +218,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.used = tree_used,
 		.promise = tree_promise,
 		.room = tree_room,
+		.goes_on = tree_goes_on,
 		.put_aside = tree_put_aside,
 		.is_wanted = is_wanted,
 		.find_other = tree_find_other,

@@ -98,21 +98,28 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 	return 0;
 }
 
+static bool has_room(const struct fm_usage *usage, uint64_t reserved, uint64_t bytes)
+{
+	uint64_t used = atomic_load(&usage->used);
+
+	return usage->quota == 0 || (used <= usage->quota && reserved <= usage->quota - used &&
+				     bytes <= usage->quota - used - reserved);
+}
+
 int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes)
 {
 	uint64_t reserved = atomic_load(&usage->reserved);
-	uint64_t used;
 
-	if (usage->quota == 0) {
-		atomic_fetch_add(&usage->reserved, bytes);
-		return 0;
-	}
 	do {
-		used = atomic_load(&usage->used);
-		if (used > usage->quota || reserved > usage->quota - used || bytes > usage->quota - used - reserved)
+		if (!has_room(usage, reserved, bytes))
 			return -EDQUOT;
 	} while (!atomic_compare_exchange_weak(&usage->reserved, &reserved, reserved + bytes));
 	return 0;
+}
+
+static int look(struct fm_usage *usage, uint64_t bytes)
+{
+	return has_room(usage, atomic_load(&usage->reserved), bytes) ? 0 : -EDQUOT;
 }
 
 /* Never below zero: files that came behind the store's back may go through it. */
@@ -160,15 +167,17 @@ void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes)
 	fm_usage_break_promise(usage, bytes);
 }
 
-int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
+/* What try() says; what it refuses is counted again first. */
+static int ask(struct fm_usage *usage, int root, uint64_t bytes,
+	       int (*try)(struct fm_usage *usage, uint64_t bytes), struct fm_err *err)
 {
-	int ret = fm_usage_reserve(usage, bytes);
+	int ret = try(usage, bytes);
 
 	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS) {
 		ret = fm_usage_count(usage, root, err);
 		if (ret < 0)
 			return ret;
-		ret = fm_usage_reserve(usage, bytes);
+		ret = try(usage, bytes);
 	}
 	if (ret == 0)
 		return 0;
@@ -177,6 +186,16 @@ int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err
 			  "%llu promised to running transfers",
 			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
 			  (unsigned long long)usage->quota, (unsigned long long)atomic_load(&usage->reserved));
+}
+
+int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
+{
+	return ask(usage, root, bytes, fm_usage_reserve, err);
+}
+
+int fm_usage_check(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)
+{
+	return ask(usage, root, bytes, look, err);
 }
 
 int fm_usage_take(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)

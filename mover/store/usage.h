@@ -38,14 +38,17 @@ void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes);
 /* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says the numbers. */
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
+/* The same, and nothing is reserved. */
+int fm_usage_check(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
+
 /* The same, and they are used then. */
 int fm_usage_take(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
 /*
- * A tree is promised room as a whole: the promise is part of what is reserved. fm_usage_keep_promise(): so much of it is used now; fm_usage_break_promise():
- * will not be.
+ * A tree is promised room before it comes: the promise is part of what is reserved.
+ * fm_usage_keep_promise(): so much of it is used now; fm_usage_break_promise(): will not be.
  */
-void fm_usage_promise(struct fm_usage *usage, uint64_t bytes);	/* behind fm_usage_ask() */
+void fm_usage_promise(struct fm_usage *usage, uint64_t bytes);	/* behind fm_usage_reserve() */
 void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes);
 void fm_usage_break_promise(struct fm_usage *usage, uint64_t bytes);
 

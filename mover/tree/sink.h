@@ -75,6 +75,7 @@ struct fm_sink {
 	struct fm_tree tree;
 	struct fm_tree_sink_opts opts;	/* name and path are copies of ours; parent is ours */
 	uint64_t bytes;			/* that will come at least; 0: not known */
+	bool had_room;			/* that was seen for them when it began */
 	enum fm_sink_state state;
 	pthread_mutex_t beginning;
 	atomic_bool is_begun;		/* the source is known, and the staging directory is made */
@@ -172,8 +173,13 @@ void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *
 void fm_sink_add_count(struct fm_tree_count *to, const struct fm_tree_count *n);
 void fm_sink_end(struct fm_sink_call *call);	/* its counts are added, its descriptors closed */
 
-/* A name of so many bytes was made: 0, or -EDQUOT and a text: then the name must go. */
+/*
+ * A name of so many bytes was made: 0, or -EDQUOT, -ENOSPC and a text: then the name must go.
+ * fm_sink_take(): their content comes. fm_sink_take_old(): it is here already.
+ */
 int fm_sink_take(struct fm_sink_call *call, uint64_t bytes);
+int fm_sink_take_old(struct fm_sink_call *call, uint64_t bytes);
+void fm_sink_goes_on(const struct fm_sink *s);		/* for who holds room for it */
 void fm_sink_give(const struct fm_sink *s, uint64_t bytes);	/* it went again */
 
 /*

@@ -129,7 +129,7 @@ static int made(struct fm_merge *w, const struct fm_merge_at *p)
 	int ret = 0;
 
 	if (s->opts.take && p->met->type == DT_REG && fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		ret = fm_sink_take(w->call, (uint64_t)st.st_size);
+		ret = fm_sink_take_old(w->call, (uint64_t)st.st_size);
 	if (ret < 0) {
 		unlinkat(p->dir, p->name, 0);
 		return ret;

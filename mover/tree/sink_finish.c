@@ -103,7 +103,7 @@ static int take_hard(struct finish *f, const struct fm_sink_at *at)
 	int ret = 0;
 
 	if (f->call.s->opts.take && fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-		ret = fm_sink_take(&f->call, (uint64_t)st.st_size);
+		ret = fm_sink_take_old(&f->call, (uint64_t)st.st_size);
 	if (ret == 0)
 		f->call.count.hard_links++;
 	else

@@ -150,6 +150,7 @@ int fm_sink_create_large(struct fm_tree *t, const struct fm_tree_large *how, int
 int fm_sink_wrote_large(struct fm_tree *t, const struct fm_journal_entry *entry, struct fm_err *err)
 {
 	(void)err;
+	fm_sink_goes_on(fm_sink_of(t));
 	/* What does not fit is not in the journal: it would come again after a failure, no more. */
 	(void)fm_sink_made(fm_sink_of(t), entry);
 	return 0;

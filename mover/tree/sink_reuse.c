@@ -164,7 +164,7 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, con
 			atomic_store(&call->s->has_no_clone, true);
 		ret = 0;
 	} else {
-		ret = fm_sink_take(call, e->size);
+		ret = fm_sink_take_old(call, e->size);
 		if (ret == 0)
 			ret = fill_clone(call, fd, old, e, is_final);
 		ret = ret < 0 ? ret : 1;
@@ -202,7 +202,7 @@ static int try_link(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 		unlinkat(at->dir, at->name, 0);
 		return 0;
 	}
-	ret = fm_sink_take(call, e->size);
+	ret = fm_sink_take_old(call, e->size);
 	if (ret < 0) {
 		unlinkat(at->dir, at->name, 0);
 		return ret;

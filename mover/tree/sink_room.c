@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_room - a tree for which there is no room is refused before anything of it is made. What the file system gives and takes while
- * the tree comes is not foreseen: who writes then hears of it.
+ * sink_room - a tree for which there is no room is refused before anything of it is made. What
+ * others take while the tree comes is not foreseen: who writes then hears of it.
  */
 #include <errno.h>
 
@@ -22,10 +22,11 @@ static int check_disk(int fd, uint64_t bytes, struct fm_err *err)
 }
 
 /* What an earlier try left counts as there: if it should be of no use, it goes. */
-static int check(const struct fm_sink *s, uint64_t bytes, struct fm_err *err)
+static int check(struct fm_sink *s, uint64_t bytes, struct fm_err *err)
 {
 	struct fm_staging_info earlier;
 	uint64_t there = 0;
+	int ret;
 
 	if (bytes == 0 || s->opts.is_dry)
 		return 0;
@@ -34,7 +35,10 @@ static int check(const struct fm_sink *s, uint64_t bytes, struct fm_err *err)
 	if (bytes <= there)
 		return 0;
 	bytes -= there;
-	return s->opts.promise ? s->opts.promise(s->opts.ctx, s->opts.parent, bytes, err) : check_disk(s->opts.parent, bytes, err);
+	ret = s->opts.promise ? s->opts.promise(s->opts.ctx, s->opts.parent, bytes, err)
+			      : check_disk(s->opts.parent, bytes, err);
+	s->had_room = ret == 0;
+	return ret;
 }
 
 /* What is replaced and kept aside in a store does not go for a guess, and nobody is promised the whole of an update. */

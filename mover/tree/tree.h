@@ -221,11 +221,13 @@ struct fm_tree_sink_opts {
 	 */
 	struct fm_identity source;
 	/*
-	 * Quota: each name of a regular file counts its size, as soon as it is made. take(): so many bytes more are used from now on, or
-	 * -EDQUOT and a text. used(): so many went (negative), or are there whatever the quota says. Any thread; both or neither
-	 * NULL.
+	 * Quota: each name of a regular file counts its size, as soon as it is made. take(): so
+	 * many bytes more are used from now on, or -EDQUOT, -ENOSPC and a text. is_sent: their
+	 * content comes, as promise() was told; else it was here before, under another name or in
+	 * another version. used(): so many went (negative), or are there whatever the quota says.
+	 * Any thread; both or neither NULL.
 	 */
-	int (*take)(void *ctx, uint64_t bytes, struct fm_err *err);
+	int (*take)(void *ctx, uint64_t bytes, bool is_sent, struct fm_err *err);
 	void (*used)(void *ctx, int64_t bytes);
 	/*
 	 * Room for so many bytes is wanted in `parent`, before anything is made: -ENOSPC, -EDQUOT and a text. NULL: only the file system is
@@ -234,6 +236,11 @@ struct fm_tree_sink_opts {
 	int (*promise)(void *ctx, int parent, uint64_t bytes, struct fm_err *err);
 	/* How much may come into `parent`, without anything going for it. Both or neither of promise() and this are NULL. */
 	uint64_t (*room)(void *ctx, int parent);
+	/*
+	 * Something of the tree came, or was written: it does not stand still. Any thread, quick.
+	 * NULL: nobody asks.
+	 */
+	void (*goes_on)(void *ctx);
 	/* The replaced version of the tree with that path has this name beside it, and is kept for grace_ns. NULL: nobody asks. */
 	void (*put_aside)(void *ctx, const char *path, const char *name);
 	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */

@@ -26,8 +26,8 @@ static const struct {
 	int code;
 	const char *text;
 } reasons[] = {
-	{ -ENOSPC, "no space left on the file system; make room and run the same again: what came so far is kept" },
-	{ -EDQUOT, "over the file system's quota for this user; make room and run the same again: what came so far is kept" },
+	{ -ENOSPC, "no space left on the file system; make room and run the same again" },
+	{ -EDQUOT, "over the file system's quota for this user; make room and run the same again" },
 	{ -EPERM, "this user may not; look at owner and mode there" },
 	{ -EROFS, "the file system is mounted read-only" },
 	{ -EIO, "input/output error; look at the disk and the kernel's log, then run the same again" },
@@ -48,6 +48,11 @@ int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char
 		code = -EPERM;
 	snprintf(whole, sizeof(whole), "%s%s%.*s", s->opts.path, len > 0 ? "/" : "", (int)len, len > 0 ? path : "");
 	fm_path_show(whole, &shown);
+	if (code == -ENOSPC && s->had_room)
+		return fm_err_set(err, code,
+				  "%s \"%s\": no space left on the file system, though there was enough "
+				  "when it began: others may have taken it meanwhile; make room and run "
+				  "the same again", verb, shown.text);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].code == code)
 			return fm_err_set(err, code, "%s \"%s\": %s", verb, shown.text, reasons[i].text);
@@ -173,6 +178,7 @@ void fm_sink_begin(struct fm_sink_call *call, struct fm_sink *s, struct fm_err *
 	call->was = NULL;
 	call->count = (struct fm_tree_count){ 0 };
 	call->tally = (struct fm_sink_tally){ 0 };
+	fm_sink_goes_on(s);
 }
 
 void fm_sink_add_count(struct fm_tree_count *to, const struct fm_tree_count *n)
@@ -220,11 +226,27 @@ void fm_sink_end(struct fm_sink_call *call)
 	pthread_mutex_unlock(&s->counting);
 }
 
-int fm_sink_take(struct fm_sink_call *call, uint64_t bytes)
+static int take(struct fm_sink_call *call, uint64_t bytes, bool is_sent)
 {
 	const struct fm_tree_sink_opts *opts = &call->s->opts;
 
-	return opts->take && bytes > 0 ? opts->take(opts->ctx, bytes, call->err) : 0;
+	return opts->take && bytes > 0 ? opts->take(opts->ctx, bytes, is_sent, call->err) : 0;
+}
+
+int fm_sink_take(struct fm_sink_call *call, uint64_t bytes)
+{
+	return take(call, bytes, true);
+}
+
+int fm_sink_take_old(struct fm_sink_call *call, uint64_t bytes)
+{
+	return take(call, bytes, false);
+}
+
+void fm_sink_goes_on(const struct fm_sink *s)
+{
+	if (s->opts.goes_on)
+		s->opts.goes_on(s->opts.ctx);
 }
 
 void fm_sink_give(const struct fm_sink *s, uint64_t bytes)

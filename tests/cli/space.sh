@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   what was replaced and is kept aside is seen, goes when it is told to, and goes by itself, the oldest first, when room is needed: never what
-#         is unfinished, never anything of the user's own. A store tells what it has room for, also to a peer.
+#         is unfinished, never anything of the user's own. A store tells what it has room for, also to a peer. Who says that he brings nearly all
+#         that there is room for does not keep others out.
 # Method: trees replaced in stores of two nodes; a store with a quota that only has room without what is kept aside; where something can be
 #         mounted, a small file system in the place of the quota.
 . "$(dirname "$0")/lib.sh"
@@ -206,6 +207,44 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	wait $put
 	ended slow
 	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
+	# Who says that he brings nearly all holds half of what is left, however slowly he comes: others get in, and he gets the rest.
+	ok fmove df n2:s --json
+	room=$(value free)
+	mkdir most few && head -c $((room / 100 * 85)) large/file | split -b 100000 - most/ && head -c 200000 nine >few/f
+	fmove put -r --quiet --limit 1MiB most n2:s/most 2>most.err &
+	put=$!
+	moved most 1
+	ok fmove df n2:s --json
+	[ "$(value promised)" -gt 1000000 ] && [ "$(value promised)" -le $((room / 2)) ] || bad "more than half of $room is promised, or nothing: $(cat out)"
+	no 1 'no space for the directory.* promised to others' fmove put -r --exclude '[45]' whole n2:s/whole
+	ok fmove put -r few n2:s/few
+	chmod 666 "$dir/c/n1/fmoved.sock" && chmod 755 "$dir/c" "$dir/c/n1" . few
+	ok as_nobody fmove put -r few n2:s/few_of_nobody
+	ok as_nobody fmove put few/f n2:s/file_of_nobody
+	kill -0 $put 2>/dev/null || bad "it was over before the others came: the test looks at nothing"
+	wait $put || bad "who holds half does not get the rest: $(cat most.err)"
+	same_tree most "$s/most"
+	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
+	ok fmove rm -r n2:s/most
+	ok fmove rm -r n2:s/few
+	ok fmove rm -r n2:s/few_of_nobody
+	ok fmove rm n2:s/file_of_nobody
+	# If the others take too much of it, he hears so when it comes to that, and leaves nothing behind on the disk that is full.
+	fmove put -r --quiet --limit 1MiB most n2:s/most 2>most.err &
+	put=$!
+	moved most 1
+	head -c $((room / 4)) nine >few/f
+	ok fmove put -r few n2:s/few
+	wait $put
+	[ $? -eq 1 ] && grep -Eq 'no space.* there was (enough )?when it began.* others .*meanwhile.*run the same again' most.err && [ "$(wc -l <most.err)" -eq 1 ] ||
+		bad "others took the room: $(cat most.err)"
+	same_tree few "$s/few"
+	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
+	ok fmove rm -r n2:s/few
+	[ -z "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')" ] || bad "the disk is kept full: $(ls -lA "$s")"
+	ok fmove put -r most n2:s/most
+	same_tree most "$s/most"
+	ok fmove rm -r n2:s/most
 	# What is fetched, too: into a caller's directory, and into a store.
 	mkdir small && mount -t tmpfs -o size=4m,mode=700 none small || bad "no second file system"
 	trap 'umount -l "$s" small; down' EXIT

@@ -39,6 +39,7 @@ static char dir[96];
 static struct fm_tree *t;
 static struct fm_err err;
 static _Atomic int64_t used_bytes;
+static _Atomic uint64_t new_bytes;	/* of those, what was not there before */
 static uint64_t quota;
 
 /* ---- directories ---- */
@@ -60,6 +61,7 @@ static inline void scene_begin(const char *base)
 
 	fm_err_clear(&err);
 	used_bytes = 0;
+	new_bytes = 0;
 	quota = UINT64_MAX;
 	snprintf(dir, sizeof(dir), "%s/fm-tree-XXXXXX", other ? other : base);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
@@ -296,12 +298,13 @@ static inline void count_used(void *ctx, int64_t bytes)
 	used_bytes += bytes;
 }
 
-static inline int take_quota(void *ctx, uint64_t bytes, struct fm_err *e)
+static inline int take_quota(void *ctx, uint64_t bytes, bool is_sent, struct fm_err *e)
 {
 	(void)ctx;
 	if (bytes > quota || (uint64_t)used_bytes > quota - bytes)
 		return fm_err_set(e, -EDQUOT, "over the quota of this test");
 	used_bytes += (int64_t)bytes;
+	new_bytes += is_sent ? bytes : 0;
 	return 0;
 }
 

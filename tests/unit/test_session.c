@@ -576,6 +576,26 @@ static int own_create_tree(struct fm_store *s, const char *path, const struct fm
 	return ret;
 }
 
+static void file_drop(struct fm_file *f)
+{
+	(void)f;
+}
+
+static const struct fm_file_ops file_ops = { .discard = file_drop, .close = file_drop };
+static struct fm_file own_file = { .ops = &file_ops, .has_fixed_size = true };
+
+static int own_create(struct fm_store *s, const char *path, const struct fm_who *who,
+		      const struct fm_create *how, struct fm_file **out, struct fm_err *err)
+{
+	(void)s;
+	(void)path;
+	(void)who;
+	(void)how;
+	(void)err;
+	*out = &own_file;
+	return 0;
+}
+
 /* Everything is corrupt, and has the longest of names. */
 static int own_verify(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_verify *v, struct fm_err *err)
 {
@@ -600,7 +620,7 @@ static void own_free(struct fm_store *s)
 	(void)s;
 }
 
-static const struct fm_store_ops own_ops = { .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
+static const struct fm_store_ops own_ops = { .create = own_create, .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
 static struct fm_store own_store = { .ops = &own_ops, .name = "own" };
 
 static void begin_with_own_store(void)
@@ -663,6 +683,32 @@ static void test_tree_on_a_disk_that_hangs(void)
 	put_tree(true, true, 400);
 	CU_ASSERT_EQUAL(aborted, 0);
 	end_with_disk();
+}
+
+/*
+ * Goal: a file that has its room and of which nothing comes does not keep it for ever, though its peer
+ * lives.
+ */
+static void test_file_of_which_nothing_comes(void)
+{
+	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
+
+	begin_with_own_store();
+	put.put = (struct fm_wire_put){ .xfer = 2,
+					.size = 1 << 20,
+					.chunk = 4096,
+					.store = fm_wire_str("own"),
+					.path = fm_wire_str("x") };
+	say(&put);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_READY);
+	for (unsigned i = 0; i < 290; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(aborted, 0);
+	for (unsigned i = 0; i < 20; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(aborted, ETIMEDOUT);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
 }
 
 /* Goal: findings of several verifications that end together never close the session, however slowly the peer reads; it gets them all. */
@@ -882,6 +928,7 @@ static const struct fm_test tests[] = {
 	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
 	{ "a verification that a peer never answers ends", test_verifying_in_silence },
 	{ "a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs },
+	{ "a file of which nothing comes ends", test_file_of_which_nothing_comes },
 	{ "many findings at once wait for room in the session", test_many_findings_at_once },
 };
 FM_TEST_MAIN("session", tests)

@@ -298,11 +298,33 @@ static int run_space(void)
 static int run_promise(void)
 {
 	struct fm_err why = { 0 };
-	int ret = fm_room_promise(store_dir(), store_dir()->root, UINT64_MAX / 2, &why);
+	uint64_t promised;
+	int ret = fm_room_promise(store_dir(), store_dir()->root, UINT64_MAX / 2, &promised, &why);
 
 	CU_ASSERT_TRUE(ret < 0 && strlen(why.text) > 10);
 	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), 0);
 	return ret == -ENOSPC ? 0 : fm_err_set(&err, ret, "%s", why.text);
+}
+
+/* Nothing of it stays promised, and no failure makes it hold more than half. */
+static int run_promised(void)
+{
+	struct fm_store_dir *d = store_dir();
+	uint64_t free = fm_room_left(d, d->root);
+	struct fm_promise p;
+	int ret;
+
+	fm_promise_init(&p, d);
+	ret = fm_promise_ask(&p, d->root, free / 4 * 3, &err);
+	CU_ASSERT_TRUE(p.held <= free / 2 + (64 << 20));	/* others work on this disk */
+	if (ret == 0)
+		ret = fm_promise_take(&p, free / 8 * 5, &err);
+	if (ret == 0)
+		ret = fm_promise_take(&p, 1000, &err);
+	fm_promise_end(&p);
+	CU_ASSERT_EQUAL(atomic_load(&d->usage.trees), 0);
+	CU_ASSERT_EQUAL(atomic_load(&d->usage.reserved), 0);
+	return ret;
 }
 
 static const struct step steps[] = {
@@ -321,6 +343,7 @@ static const struct step steps[] = {
 	{ "purge", prepare_aside, run_purge, check_purged, 4 },
 	{ "df", prepare_aside, run_space, check_purged_after, 3 },
 	{ "making room", prepare_aside, run_promise, check_purged_after, 4 },
+	{ "a promise that is kept", prepare_old, run_promised, check_old, 4 },
 	{ "the null store", prepare_nothing, run_null, check_nothing, 4 },
 };
 

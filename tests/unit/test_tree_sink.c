@@ -71,6 +71,7 @@ static void run_everything(void)
 	n = counts();
 	CU_ASSERT_TRUE(n.files == 3 && n.dirs == 2 && n.links == 1 && n.hard_links == 1 && n.bytes == 75000);
 	CU_ASSERT_EQUAL(used_bytes, 75000 + 70000);	/* a quota counts names */
+	CU_ASSERT_EQUAL(new_bytes, 75000);
 	t->ops->close(t);
 	check_everything();
 }
@@ -407,9 +408,13 @@ static void test_damaged(void)
 static void run_reused_is_not_written(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
+	uint64_t sent;
+	int64_t used;
 
 	opts.is_update = true;
 	put_version(options(), 1);
+	sent = new_bytes;
+	used = used_bytes;
 	MUST(sink_new(opts));
 	pack_begin(FM_PACK_OFFER);
 	add_offer("f", 1, 5000);
@@ -418,6 +423,8 @@ static void run_reused_is_not_written(void)
 	pack_begin(0);
 	add_file("f", 2, 5000);		/* other content, time and identity */
 	OK(apply());
+	CU_ASSERT_EQUAL(used_bytes, used + 5000);
+	CU_ASSERT_EQUAL(new_bytes, sent);	/* whoever was promised room for what comes has it still */
 	CU_ASSERT_TRUE(is_version("tree", 1));
 	pack_begin(0);
 	add_piece("f", 3, 5000, 0, 100);
