@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/lane.h"
 #include "mover/link.h"
 #include "mover/store/store.h"
@@ -35,7 +36,7 @@ int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk)
 		return -ERANGE;
 	if (d->is_over || chunk->seq < x->next_seq)
 		return -EPROTO;
-	if (p->state == FM_DRAIN_COMING && !x->o.file->is_stream)
+	if (!x->o.file->is_stream && (p->state == FM_DRAIN_COMING || FM_FAULT("drain.coming")))
 		return -EAGAIN;
 	if (p->state != FM_DRAIN_FREE)
 		return -EPROTO;

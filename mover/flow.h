@@ -62,7 +62,8 @@ struct fm_tx {
 	bool is_sending;
 	bool is_there;			/* sent, and not answered */
 	bool is_acked;
-	bool is_corrupt;		/* to be sent again as soon as the send has ended */
+	bool is_refused;		/* to be sent again as soon as the send has ended ... */
+	bool is_busy;			/* ... and not for damage: the far end has it from another connection */
 	struct fm_list wait_at;
 };
 

@@ -213,9 +213,17 @@ static int check(struct fm_flow *f, struct fm_xfer *x, const struct fm_chunk *c,
 	return ret;
 }
 
+/* What the sender hears of a chunk that has no place beside the sink. */
 static enum fm_ack_status refusal(int ret)
 {
-	return ret == -EALREADY ? FM_ACK_WRITTEN : ret == -EAGAIN ? FM_ACK_CORRUPT : FM_ACK_DROPPED;
+	switch (ret) {
+	case -EALREADY:		/* it came before */
+		return FM_ACK_WRITTEN;
+	case -EAGAIN:		/* it comes at this moment, and whether that copy is whole nobody knows yet */
+		return FM_ACK_BUSY;
+	default:
+		return FM_ACK_DROPPED;
+	}
 }
 
 /*
@@ -281,6 +289,8 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	if (x->beside.count > 0)
 		status = take_beside(f, x, &c, m->slot);
 	if (x->beside.count > 0 || check(f, x, &c, m->slot, &status) < 0) {
+		if (status == FM_ACK_BUSY && f->is_revoking)
+			f->rx_late--;	/* that it comes again is our wish */
 		fm_xfer_unref(x);
 		return ack(f, m->slot, m->xfer, m->seq, status);
 	}

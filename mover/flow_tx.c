@@ -86,7 +86,7 @@ static void tx_free(struct fm_tx *t)
 
 	assert(x && !t->is_reading && !t->is_sending);
 	t->x = NULL;
-	t->is_corrupt = false;
+	t->is_refused = false;
 	set_held(t, false);
 	t->is_there = false;
 	fm_list_del(&t->wait_at);
@@ -119,7 +119,7 @@ static void send_done(struct fm_send *send, int res)
 		give_slot(t);
 	if (t->is_acked)
 		tx_free(t);
-	else if (t->is_corrupt && !f->is_closing)
+	else if (t->is_refused && !f->is_closing)
 		tx_again(t);
 	else
 		fm_flow_wake(f);
@@ -155,7 +155,7 @@ static void tx_send(struct fm_tx *t)
 	t->is_sending = true;
 	t->is_there = true;
 	t->is_acked = false;
-	t->is_corrupt = false;
+	t->is_refused = false;
 	t->sent_ns = fm_loop_now(f->lane->io.loop);
 	t->is_alone = f->grant_slots - f->credits <= 2;
 	f->tx_queued++;
@@ -183,7 +183,7 @@ static bool take_read(struct fm_tx *t, bool *is_uncounted)
 	if (is_over)
 		return false;
 	if (x->o.file->tree && (res >= 0 || res == -EAGAIN)) {
-		if (t->chunk.corrupt_count == 0)
+		if (!t->chunk.is_again)
 			fm_link_untake(t->flow->link, x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 		lock(t->flow);
 		is_over = !fm_xfer_pack_read(x, &t->chunk, res);
@@ -548,14 +548,18 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 	return t;
 }
 
-/* It arrived damaged: read and send it again, into the slot that it had. */
+/*
+ * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut: read and send it again, into the
+ * slot that it had. The latter takes the far end no longer than a copy in memory, and is no word on this way.
+ */
 static void tx_again(struct fm_tx *t)
 {
 	struct fm_flow *f = t->flow;
-	bool is_hopeless = ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX;
+	bool is_hopeless = !t->is_busy && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX;
 
+	t->chunk.is_again = true;
 	lock(f);
-	t->x->corrupt_chunks++;
+	t->x->corrupt_chunks += !t->is_busy;
 	t->x->resent_bytes += t->chunk.len;
 	if (is_hopeless)
 		fm_xfer_fail(t->x, -EBADMSG, "the chunk at byte %llu arrived damaged %d times: check the memory and the network of both nodes",
@@ -590,12 +594,13 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 	if (!t)
 		return -EPROTO;
 	t->is_there = false;
-	if (m->status == FM_ACK_CORRUPT) {
+	if (m->status == FM_ACK_CORRUPT || m->status == FM_ACK_BUSY) {
 		/*
 		 * Acknowledgement and end of the send may come in either order; until the latter the memory is the
 		 * connection's.
 		 */
-		t->is_corrupt = true;
+		t->is_refused = true;
+		t->is_busy = m->status == FM_ACK_BUSY;
 		if (!t->is_sending)
 			tx_again(t);
 		return 0;

@@ -608,7 +608,7 @@ void fm_xfer_feed(struct fm_xfer *x)
 
 bool fm_xfer_pack_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	if (x->beside.count == 0 && chunk->corrupt_count == 0)	/* else it was not claimed yet, or is made once more for one claim */
+	if (x->beside.count == 0 && !chunk->is_again)	/* else it was not claimed yet, or is made once more for one claim */
 		fm_rate_give(rate_of(x), x->o.chunk_bytes - (res > 0 ? (uint64_t)res : 0));
 	if (res > 0) {
 		chunk->len = (uint32_t)res;

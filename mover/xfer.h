@@ -47,6 +47,7 @@ struct fm_chunk {
 	uint32_t len;
 	uint32_t crc;			/* of the data; known after it was read */
 	uint8_t corrupt_count;
+	bool is_again;			/* answered with a status that asks for it once more */
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
 	unsigned place;			/* source that may stand still: where it was read (beside.h) */
 };

@@ -30,7 +30,7 @@ static int check_chunk(const struct fm_data_msg *m)
 
 static int check_ack(const struct fm_data_msg *m)
 {
-	if (m->status > FM_ACK_DROPPED || m->slot >= FM_WIRE_SLOTS_MAX)
+	if (m->status > FM_ACK_BUSY || m->slot >= FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
 	return m->offset || m->length || m->data_crc ? -ERANGE : 0;
 }

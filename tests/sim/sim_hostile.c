@@ -725,7 +725,7 @@ static void hconn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 			return;
 		out = (struct fm_data_msg){
 			.type = FM_DATA_ACK,
-			.status = does_wrong(c->h, 2) ? (uint8_t)below(c->h, 3) : FM_ACK_WRITTEN,
+			.status = does_wrong(c->h, 2) ? (uint8_t)below(c->h, 4) : FM_ACK_WRITTEN,
 			.slot = in.slot,
 			.generation = in.generation,
 			.xfer = in.xfer,

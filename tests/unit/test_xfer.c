@@ -917,6 +917,30 @@ static void test_standing_sink(void)
 }
 
 /*
+ * Goal: a chunk that comes over one connection while its first copy is taken from another one is
+ * asked for again, as that copy may be damaged, and nothing is held against the peer.
+ */
+static void test_twice_at_once(void)
+{
+	const struct fm_chunk first = { .len = CHUNK };
+	struct fm_lane lane = { .chunk_bytes = CHUNK };
+	struct world w;
+
+	world_new(&w, false, 100 * CHUNK, &standing_ops);
+	lane.io.loop = w.loop;
+	(void)fm_drain_open(w.x);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), 0);
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EAGAIN);
+	CU_ASSERT_PTR_NULL(fm_drain_filled(w.x, 0, false, &lane));
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);
+	take_standing(0);
+	CU_ASSERT_EQUAL(w.x->corrupt_chunks, 0);
+	CU_ASSERT_FALSE(w.x->err.code);
+	world_free(&w);
+}
+
+/*
  * Goal: a peer that sends chunks before it was told what is there of an earlier try ends its transfer, not us; it does not matter how far
  * the file has taken them.
  */
@@ -1036,6 +1060,7 @@ static const struct fm_test tests[] = {
 	{ "what comes for a stream and cannot be the whole of it fails", test_hostile_stream },
 	{ "a stream that breaks, or is given up, leaves no write under way", test_drain_ends },
 	{ "what comes for a file that stands still waits in its place, and no more comes", test_standing_sink },
+	{ "a chunk that comes twice at once is asked for again", test_twice_at_once },
 	{ "a chunk that comes before what is there was said fails the transfer", test_a_chunk_before_what_is_there_is_said },
 	{ "of a source that may stand still only what was read is claimed", test_standing_source },
 	{ "a stream is sent as far as it was asked for", test_window },
