@@ -529,7 +529,8 @@ expected() {
 
 	if [ "$node" = $writer ]; then
 		case $kind$volume in
-		sealedshared*)	echo ro ;;
+		# Another node may have become its writer meanwhile, and have opened the seal.
+		sealedshared*)	[ -z "$away" ] && echo ro || echo "waiting:$away" ;;
 		*_mmp)		echo rw ;;
 		*)		[ -z "$away" ] && echo rw || echo "waiting:$away" ;;
 		esac

@@ -40,8 +40,8 @@ power() {
 		back+=("$n")
 		expect "$kind" "${back[@]}"
 	done
-	[ "$kind" = open ] || for n in "$@"; do
-		node "$n" reads $generations
+	for n in "$@"; do
+		[ "$(expected "${SHARED%% *}" "$n" "$kind" "$@")" != ro ] || node "$n" reads $generations
 	done
 	case $absent in
 	0)	;;
