@@ -72,7 +72,9 @@ struct fm_queue_try {
 	int journal;
 	struct fm_file *file;		/* until it is the engine's */
 	struct fm_attr attr;
-	bool is_prompt;			/* as it turned out */
+	bool is_seen;			/* open_run() came to look at what fd is, ... */
+	bool is_prompt;			/* ... it goes at its other end's pace, ... */
+	bool is_refused;		/* ... or cannot be taken, by any try */
 	int ret;
 	struct fm_err err;
 	struct fm_job_result result;	/* while it is compared, see queue_run.c */
@@ -92,7 +94,7 @@ struct fm_queue_job {
 	bool is_accepted;
 	bool is_told;			/* so */
 	bool is_prompt;			/* starts at once, takes no place */
-	bool is_unseen;			/* it began before its file was looked at */
+	bool is_unseen;			/* it began, and nobody has looked at its file yet */
 	bool has_place;			/* held.place, of either kind */
 	struct {			/* of queue->shares, for its user */
 		struct fm_share_held job, bytes, fd, tree, attended, place;

@@ -101,7 +101,7 @@ static int probe_fd(struct fm_queue_try *t, int fd)
 	struct stat st;
 
 	if (FM_FAULT("queue.probe"))
-		return fm_err_set(&t->err, -EIO, "look at the file: it cannot be read");
+		return fm_err_set(&t->err, -ENOTCONN, "look at the file: its file system is dead");
 	if (fstat(fd, &st) < 0)
 		return fm_err_sys(&t->err, -errno, "look at the file");
 	if (S_ISREG(st.st_mode) && (!j->o.job.is_put || lseek(fd, 0, SEEK_CUR) == 0))
@@ -300,6 +300,21 @@ static int dup_fds(struct fm_queue_try *t)
 	return fm_err_sys(&t->err, t->fd < 0 ? t->fd : t->journal, "the file once more");
 }
 
+/*
+ * fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for
+ * the whole.
+ */
+static int look_first(struct fm_queue_try *t)
+{
+	const struct fm_queue_job *j = t->job;
+
+	t->ret = j->o.is_detached || j->is_unseen ? probe_fd(t, t->fd) : 0;
+	t->is_seen = t->ret >= 0;
+	t->is_prompt = t->ret > 0;
+	t->is_refused = t->ret < 0 && j->is_unseen;
+	return t->ret;
+}
+
 static void open_fd(struct fm_queue_try *t)
 {
 	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = t->journal >= 0,
@@ -311,11 +326,8 @@ static void open_fd(struct fm_queue_try *t)
 		return;
 	fd = t->fd;
 	journal = t->journal;
-	/* fm_queue_resume() takes what it is handed unseen; half of a pipe tried again would be taken for the whole. */
-	t->ret = t->job->o.is_detached || t->job->is_unseen ? probe_fd(t, fd) : 0;
-	if (t->ret < 0)
+	if (look_first(t) < 0)
 		return;
-	t->is_prompt = t->ret > 0;
 	if (!t->job->o.job.is_put && journal < 0 && t->job->tries > 1 && ftruncate(fd, 0) < 0) {
 		t->ret = fm_err_sys(&t->err, -errno, "empty the file of an earlier try");
 		return;
@@ -561,24 +573,27 @@ static void look_done(struct fm_work *w)
 	settle_code(j, t->ret, t->err.text);
 }
 
-/* It goes at its other end's pace: no place may wait for that. 0, or too many do already. */
+/*
+ * It goes at its other end's pace: no place may wait for that, and no other try will need its
+ * descriptors. 0, or too many do already.
+ */
 static int leave_place(struct fm_queue_job *j, struct fm_err *err)
 {
-	j->try->ret = fm_share_check(&j->queue->shares.prompt, fm_queue_who(j), 1, err);
-	if (j->try->ret < 0)
-		return j->try->ret;
+	int ret = fm_share_check(&j->queue->shares.prompt, fm_queue_who(j), 1, err);
+
+	if (ret < 0)
+		return ret;
 	place_give(j);
-	j->is_prompt = true;
 	place_take(j);
+	fm_share_give_all(&j->held.fd);
+	fm_queue_close_fds(&j->o);
 	return 0;
 }
 
-/* Too many of its kind run: that is said as it is, and not tried again. */
-static void full_done(struct fm_work *w)
+/* Nothing that another try could change: that is said as it is. */
+static void refuse(struct fm_queue_job *j)
 {
-	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
-	struct fm_queue_job *j = t->job;
-	struct fm_err err = t->err;
+	struct fm_err err = j->try->err;
 
 	if (j->end_code) {
 		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
@@ -589,17 +604,39 @@ static void full_done(struct fm_work *w)
 	fm_queue_fail_as(j, &err);
 }
 
+static void full_done(struct fm_work *w)
+{
+	refuse(fm_container_of(w, struct fm_queue_try, work)->job);
+}
+
+/*
+ * What was seen is known before anything else is done about this try: a pipe is not tried again,
+ * nor kept for a caller who goes away. A try that did not come to look leaves that to the next one.
+ * true: it turned out to be a pipe.
+ */
+static bool learn(struct fm_queue_try *t)
+{
+	struct fm_queue_job *j = t->job;
+	bool is_new = t->is_prompt && !j->is_prompt;
+
+	j->is_unseen = j->is_unseen && !t->is_seen;
+	j->is_prompt |= t->is_prompt;
+	return is_new;
+}
+
 static void open_done(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
 	struct fm_queue_job *j = t->job;
+	bool leaves = learn(t);
 
-	j->is_unseen = false;
-	if (t->ret < 0)
+	if (t->is_refused)
+		refuse(j);
+	else if (t->ret < 0)
 		settle_code(j, t->ret, t->err.text);
 	else if (j->end_code)
 		work(t, close_run, close_done);
-	else if (t->is_prompt && !j->is_prompt && leave_place(j, &t->err) < 0)
+	else if (leaves && leave_place(j, &t->err) < 0)
 		work(t, close_run, full_done);
 	else if (!fm_queue_asks_room(j))
 		begin(j);

@@ -604,6 +604,153 @@ static void test_a_pipe_does_not_wait(void)
 	scene_down();
 }
 
+static unsigned fds_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The end to be read of a pipe into which nothing comes; it may be tried again. */
+static struct fm_queue_opts pipe_put(const char *path, uid_t uid)
+{
+	struct fm_queue_opts o = file_put(path, uid);
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	(void)close(o.fd);
+	(void)close(fds[1]);
+	o.fd = fds[0];
+	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	return o;
+}
+
+/*
+ * Goal:   what is left in a pipe after a try that failed is never taken for the whole, and no place
+ *         waits for it.
+ * Method: the first try fails before it could look what it is.
+ */
+static void test_who_could_not_look_does_so_later(void)
+{
+	struct fm_queue_opts o = { 0 };
+	struct caller c, d;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_up(1);
+	o = pipe_put("pipe", ALICE);
+	fm_fault_arm("queue.dup", 1);
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_FALSE(c.is_done);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_PTR_NOT_NULL(running("pipe"));
+	o = store_put("a", ALICE);
+	submitted(&o, &d);
+	CU_ASSERT_PTR_NOT_NULL(running("a"));
+	end("pipe", -ECONNRESET);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECONNRESET);
+	end("a", 0);
+	scene_down();
+}
+
+/* Goal: a pipe is not tried again either when it was looked at and could not be opened. */
+static void test_a_pipe_not_opened_is_not_tried_later(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_up(1);
+	o = pipe_put("pipe", ALICE);
+	fm_fault_arm("store.alloc", 1);
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ENOMEM);
+	scene_down();
+}
+
+/* Goal: a file that nobody can look at is said at once, also where such a failure might pass. */
+static void test_what_cannot_be_looked_at_is_told(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_up(1);
+	o = file_put("a", ALICE);
+	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	fm_fault_arm("queue.probe", 1);
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ENOTCONN);
+	CU_ASSERT_EQUAL(started_count, 0);
+	scene_down();
+}
+
+static bool is_none_paused(void *ctx, const struct fm_queue_info *info)
+{
+	CU_ASSERT_NOT_EQUAL(info->state, FM_QUEUE_PAUSED);
+	(void)ctx;
+	return true;
+}
+
+/*
+ * Goal:   a pipe is not kept for a caller who goes away, at whatever point he does.
+ * Method: as many of them run as may; he goes after each step of one more.
+ */
+static void test_a_pipe_is_never_paused(void)
+{
+	static struct caller c[FM_QUEUE_PROMPT_MAX + 1];
+	struct fm_queue_opts o;
+	struct fm_err err;
+
+	for (unsigned steps = 0; steps < 12; steps++) {
+		scene_up(1);
+		for (unsigned i = 0; i < FM_QUEUE_PROMPT_MAX; i++) {
+			o = pipe_put("pipe", ALICE);
+			submitted(&o, &c[i]);
+		}
+		CU_ASSERT_TRUE(c[FM_QUEUE_PROMPT_MAX - 1].is_done);
+		o = pipe_put("pipe", ALICE);
+		CU_ASSERT_EQUAL_FATAL(submit(&o, &c[FM_QUEUE_PROMPT_MAX], &err), 0);
+		for (unsigned i = 0; i < steps; i++)
+			(void)fm_loop_step(loop, 0);
+		fm_queue_abandon(&c[FM_QUEUE_PROMPT_MAX].watch);
+		run();
+		fm_queue_visit(q, 0, true, 0, is_none_paused, NULL);
+		scene_down();
+	}
+}
+
+/* Goal: a pipe that runs, perhaps for days, takes no place for jobs with an open file. */
+static void test_a_pipe_leaves_room_for_files(void)
+{
+	static struct caller c[FM_QUEUE_PROMPT_MAX];
+	struct fm_queue_opts o;
+	unsigned open_before, running;
+
+	scene_up(1);
+	open_before = fds_open();
+	for (unsigned i = 0; i < FM_QUEUE_PROMPT_MAX; i++) {
+		o = pipe_put("pipe", ALICE);
+		submitted(&o, &c[i]);
+	}
+	running = running_count();
+	CU_ASSERT_TRUE(running > 10);
+	/* The engine of this test closed what it got. */
+	CU_ASSERT_EQUAL(fds_open(), open_before);
+	scene_down();
+}
+
 static void test_places_before_it_are_counted(void)
 {
 	struct caller c[3];
@@ -1739,6 +1886,11 @@ static const struct fm_test tests[] = {
 	{ "users take turns", test_users_take_turns },
 	{ "one user does not get every place", test_one_user_does_not_get_every_place },
 	{ "a pipe does not wait", test_a_pipe_does_not_wait },
+	{ "who could not look does so later", test_who_could_not_look_does_so_later },
+	{ "a pipe not opened is not tried later", test_a_pipe_not_opened_is_not_tried_later },
+	{ "what cannot be looked at is told", test_what_cannot_be_looked_at_is_told },
+	{ "a pipe is never paused", test_a_pipe_is_never_paused },
+	{ "a pipe leaves room for files", test_a_pipe_leaves_room_for_files },
 	{ "the places before a job are counted", test_places_before_it_are_counted },
 	{ "limits are refused politely", test_limits_are_refused_politely },
 	{ "what cannot go on alone is not detached", test_what_cannot_go_on_alone_is_not_detached },
