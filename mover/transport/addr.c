@@ -262,16 +262,19 @@ void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
 bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out)
 {
 	const unsigned wanted = IFF_UP | IFF_RUNNING;
-	bool is_found = false, is_alive = false;
+	bool is_found = false, is_alive = false, is_itself = false, is_running;
 	struct fm_addr at;
 	struct ifaddrs *all;
 
 	if (FM_FAULT("addr.find_dead") || getifaddrs(&all) < 0)
 		return false;
-	for (struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next) {
-		if (!address_of(ifa, &at.sa) || !fm_network_is_shared(&at.sa, to, prefix_of(ifa->ifa_netmask)))
+	for (struct ifaddrs *ifa = all; ifa && !is_itself; ifa = ifa->ifa_next) {
+		if (!address_of(ifa, &at.sa) ||
+		    !fm_network_is_shared(&at.sa, to, prefix_of(ifa->ifa_netmask)))
 			continue;
-		is_alive |= (ifa->ifa_flags & wanted) == wanted;
+		is_itself = fm_addr_is_equal(&at.sa, to);
+		is_running = (ifa->ifa_flags & wanted) == wanted;
+		is_alive = is_running || (is_alive && !is_itself);
 		describe(&at, ifa, NULL);
 		*out = at;
 		is_found = true;

@@ -50,8 +50,10 @@ int fm_addr_of_socket(int fd, struct sockaddr_storage *local, struct sockaddr_st
 void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu);
 
 /*
- * Our address in the network of `to`, an address of a peer or our own, at an interface that carries nothing. false: there is none, or
- * another one there carries. The kernel says it of a port up to a second after its cable was cut: ask when a dial has failed, not before.
+ * Of a peer's address: ours in its network, at an interface that carries nothing; false: there is
+ * none, or another one there carries. Of an address of ours: that one, whatever others there do. The
+ * kernel says it of a port up to a second after its cable was cut: ask when a dial has failed, not
+ * before.
  */
 bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out);
 

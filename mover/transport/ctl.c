@@ -165,13 +165,23 @@ static void ctl_exit(struct fm_ctl *ctl)
 		ctl_free(ctl);
 }
 
+/* What tells our port of a dial: its address, else that of the far end. NULL: it did not come so far. */
+static const struct sockaddr_storage *port_of(const struct fm_ctl *ctl)
+{
+	if (ctl->from.ss_family)
+		return &ctl->from;
+	if (ctl->local.ss_family)	/* connected, perhaps past a port that carries nothing */
+		return &ctl->local;
+	return ctl->addr_at > 0 ? &ctl->addrs[ctl->addr_at - 1] : NULL;
+}
+
 /*
  * Of a dial that fails, over which of our ports it went: that is the cable to look at. Where the kernel chose no port, perhaps since none
  * carries anything, it is one of those that could have been taken.
  */
 static void name_port(const struct fm_ctl *ctl, struct fm_err *err)
 {
-	const struct sockaddr_storage *in = ctl->from.ss_family ? &ctl->from : ctl->addr_at > 0 ? &ctl->addrs[ctl->addr_at - 1] : NULL;
+	const struct sockaddr_storage *in = port_of(ctl);
 	struct fm_err why = *err;
 	struct fm_addr dead;
 	char ip[FM_ADDR_TEXT_MAX];
