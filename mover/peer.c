@@ -142,11 +142,29 @@ void fm_peer_drop(struct fm_peer *p, const char *why)
 	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
 }
 
+static bool is_of_same_run(const struct fm_session *a, const struct fm_session *b)
+{
+	return memcmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0;
+}
+
 /* The old session leads nowhere: the peer was started again, or has not been heard for long. */
 static bool is_dead(const struct fm_peer *p, const struct fm_session *new, const struct fm_session *old)
 {
-	return memcmp(new->boot_id, old->boot_id, sizeof(new->boot_id)) != 0 ||
-	       fm_engine_now(p->engine) > old->heard_ns + SILENT_NS;
+	return !is_of_same_run(new, old) || fm_engine_now(p->engine) > old->heard_ns + SILENT_NS;
+}
+
+/* Those that were retired as well: the peer may give a session of this run the number of theirs. */
+static void close_earlier_runs(struct fm_peer *p, const struct fm_session *new)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ECONNRESET, "%s connected anew", p->name);
+	fm_list_each(at, next, &p->engine->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (s->peer == p && s->is_up && !is_of_same_run(new, s))
+			fm_session_close(s, &err, "replaced by a newer connection");
+	}
 }
 
 void fm_peer_offer(struct fm_peer *p, struct fm_session *s)
@@ -160,6 +178,7 @@ void fm_peer_offer(struct fm_peer *p, struct fm_session *s)
 		(void)fm_err_set(&err, -ECONNRESET, "%s connected anew", p->name);
 		p->session = NULL;
 		fm_session_close(old, &err, "replaced by a newer connection");
+		close_earlier_runs(p, s);
 	} else if (old && s->is_dialler != is_lower(p)) {
 		s->retired_ns = fm_engine_now(p->engine);
 		return;

@@ -550,6 +550,40 @@ static void test_acceptor_is_asked_late(void)
 	end();
 }
 
+static unsigned sessions_up(void)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &engine->sessions)
+		n += fm_container_of(at, struct fm_session, at)->is_up;
+	return n;
+}
+
+/*
+ * Goal:   a peer that was started again numbers its sessions from the beginning: none of an earlier
+ *         run takes the connection that is to go on with one of this run.
+ * Method: two of the earlier run are up, of which one was retired; then that of the new run, of the
+ *         same number.
+ */
+static void test_started_again_with_two(void)
+{
+	struct fm_ctl *old = begin_accepted(NUMBER), *second = connect_as(key_b), *new, *c;
+
+	say_hello(second, 9, NUMBER);
+	ask(second, 1);
+	CU_ASSERT_EQUAL(sessions_up(), 2);
+	new = connect_as(key_b);
+	say_hello(new, 10, NUMBER);
+	CU_ASSERT_EQUAL(sessions_up(), 1);
+	CU_ASSERT_TRUE(old->is_closed && second->is_closed);
+	break_line(new, -ETIMEDOUT);
+	c = connect_as(key_b);
+	say_resume(c, NUMBER, 0, 1);
+	CU_ASSERT_EQUAL_FATAL(c->sent[1].type, FM_WIRE_RESUME);
+	CU_ASSERT_EQUAL(c->sent[1].resume.count, 0);
+	end();
+}
+
 /* An earlier fmove: its session ends with its connection, and nothing is kept for it. */
 static void test_cannot_resume(void)
 {
@@ -728,6 +762,7 @@ static const struct fm_test tests[] = {
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
 	{ "a connection that was given up does not take the session back", test_acceptor_is_asked_late },
+	{ "a peer started again leaves no session behind", test_started_again_with_two },
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "what the peer has had is kept no longer", test_received },
