@@ -204,18 +204,21 @@ static int start_world(struct fm_nvmed *n, struct fm_err *err)
 	struct fm_fmoved_opts asking = { .loop = n->loop, .socket_path = n->cfg->node.socket, .nvmed_socket_path = n->cfg->nvme.socket,
 					 .answered = peers_answered, .ctx = n };
 	const char *directory = n->cfg->nvme.state_directory;
-	bool has_state = strcmp(directory, "null:") != 0;
+	bool is_wanted = strcmp(directory, "null:") != 0, has_state = is_wanted;
+	char broken[512];
 	int ret = fm_helpers_new(&opts, &n->helpers, err);
 
 	if (ret == 0)
 		ret = fm_fmoved_new(&asking, &n->fmoved, err);
 	if (ret < 0)
 		return ret;
-	if (has_state && open_state(directory, err) < 0) {
-		fm_log_warn("nvme.state_directory: %s; what is connected will be taken for others' after a restart", err->text);
+	if (is_wanted && open_state(directory, err) < 0) {
+		(void)snprintf(broken, sizeof(broken), "nvme.state_directory: %.400s", err->text);
+		fm_log_error("%s; nothing is mounted until that is mended and fmove-nvmed restarted, and what it connects is taken for others' "
+			     "then", broken);
 		has_state = false;
 	}
-	fm_world_init(&n->world, n->helpers, n->fmoved, has_state ? directory : NULL);
+	fm_world_init(&n->world, n->helpers, n->fmoved, has_state ? directory : NULL, is_wanted && !has_state ? broken : NULL);
 	return 0;
 }
 

@@ -133,6 +133,8 @@ static int save(void *ctx, const char *name, const char *text, bool is_durable, 
 	struct fm_file_write how = { .path = path, .mode = 0600, .may_replace = true, .is_volatile = !is_durable };
 	int ret;
 
+	if (world->broken[0])
+		return fm_err_set(err, -EROFS, "%s: mend that, then systemctl restart fmove-nvmed", world->broken);
 	if (!world->directory[0])
 		return 0;
 	ret = fm_path_join(world->directory, name, path, err);
@@ -158,13 +160,15 @@ static uint64_t wall_ms(void *ctx)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory)
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory, const char *broken)
 {
 	char *boot = NULL;
 
 	*world = (struct fm_world){ .helpers = helpers, .fmoved = fmoved };
 	if (directory && strlen(directory) < sizeof(world->directory))
 		strcpy(world->directory, directory);
+	if (broken)
+		(void)snprintf(world->broken, sizeof(world->broken), "%s", broken);
 	/* Without it what an earlier boot connected could be taken for this one's: it would not be there. */
 	if (read_text("/proc/sys/kernel/random/boot_id", sizeof(world->boot), &boot, NULL) == 0)
 		(void)snprintf(world->boot, sizeof(world->boot), "%.*s", (int)strcspn(boot, "\n"), boot);

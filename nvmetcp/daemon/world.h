@@ -19,10 +19,15 @@ struct fm_world {
 	struct fm_helpers *helpers;
 	struct fm_fmoved *fmoved;
 	char directory[PATH_MAX];	/* of state; "": none, and nothing survives the process */
+	char broken[512];		/* why the one that is configured is not used: what must be durable is an error; "": it is used, or none is */
 	char boot[64];
 };
 
-/* helpers and fmoved are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload. */
-void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory);
+/*
+ * helpers and fmoved are borrowed. directory: NULL for none; copied, since the configuration that it is from is another after a reload.
+ * broken: why there is none although one is configured; NULL: none is wanted. Then nothing is read, and nothing can be saved: an
+ * fmove-nvmed that has a directory again would read there what was true before this one, which mounted since.
+ */
+void fm_world_init(struct fm_world *world, struct fm_helpers *helpers, struct fm_fmoved *fmoved, const char *directory, const char *broken);
 
 #endif

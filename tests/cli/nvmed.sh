@@ -134,5 +134,10 @@ pid=$!
 await its_status
 grep -q "wanted up" out || bad "it believes a directory that everybody may write to: $(cat out err log)"
 grep -q "others than root may write to $dir/state" log || bad "nothing is said of the directory: $(cat log)"
+grep -q "nothing is mounted until that is mended" log || bad "nor what follows: $(cat log)"
+# A wish is written where a mount is noted: what cannot be is in force, and the line says why and what to do.
+fmove nvme down data >out 2>err || bad "down: $(cat err)"
+grep -q "would not survive a restart: .*others than root may write to $dir/state.*then systemctl restart fmove-nvmed" log ||
+	bad "a wish is written down nowhere, and nobody is told: $(cat log)"
 kill -TERM $pid
 wait $pid || bad "it ends with status $?: $(cat log)"
