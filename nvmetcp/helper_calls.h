@@ -97,6 +97,14 @@ int fm_helper_mount(json_t *request, json_t *answer, struct fm_err *err);
  */
 int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err);
 
+/*
+ * "unused": {["device", "rdev", "wwid", "unit_of"]}, of what is not mounted any more: whether nothing has the device for itself, in
+ * whatever mount namespace and written out or not. -EBUSY: something has. One that the kernel has no more, or whose number is another
+ * namespace's (wwid) by now, is unused. Any other error says nothing. unit_of: a mount point; -EBUSY if systemd's unit for it starts or
+ * stops, or is to. Answers {}.
+ */
+int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err);
+
 /* ------------------------------------------------------------------------------------------------- shared by them */
 
 /*

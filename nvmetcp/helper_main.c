@@ -22,7 +22,7 @@ static const struct call {
 	{ "connect", fm_helper_connect },	{ "discover", fm_helper_discover },   { "disconnect", fm_helper_disconnect },
 	{ "probe", fm_helper_probe },		{ "prepare", fm_helper_prepare },     { "xfs_state", fm_helper_xfs_state },
 	{ "mount", fm_helper_mount },		{ "unmount", fm_helper_unmount },     { "restore", fm_helper_restore },
-	{ "resolve", fm_helper_resolve },	{ "keep", fm_helper_keep },
+	{ "resolve", fm_helper_resolve },	{ "keep", fm_helper_keep },	      { "unused", fm_helper_unused },
 };
 
 int fm_helper_unpack(json_t *request, struct fm_err *err, const char *format, ...)

@@ -2,6 +2,7 @@
 /* The calls of a helper process that mount and unmount. What is done to the device is helper_prepare.c's. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "mover/base/err.h"
 #include "nvmetcp/helper_calls.h"
+#include "nvmetcp/inventory.h"
 #include "nvmetcp/mount_options.h"
 #include "nvmetcp/systemd.h"
 
@@ -33,6 +35,12 @@ static int explain_mount(const struct order *o, const char *name, int error, str
 	else if (error == -EROFS || error == -EACCES)
 		hint = " (the device is read-only: mount it read-only)";
 	return fm_err_set(err, error, "mount %s at %s as %s: %s%s", name, o->point, o->type, fm_err_name(error), hint);
+}
+
+/* Nobody can be asked: it is done without. */
+static bool is_no_systemd(int error)
+{
+	return error == -ENOENT || error == -EAGAIN;
 }
 
 /* Whether a unit would mount what is to be mounted as it is to be. */
@@ -63,7 +71,7 @@ static int mount_by_unit(const struct order *o, dev_t dev, json_t *answer, struc
 	int ret = fm_systemd_open(&systemd, err);
 
 	if (ret < 0)
-		return ret == -ENOENT ? 1 : ret;
+		return is_no_systemd(ret) ? 1 : ret;
 	ret = fm_systemd_look(systemd, o->point, &unit, err) < 0 || !unit.has_file;
 	if (ret == 0 && check_unit(o, &unit, dev, err) < 0) {
 		ret = fm_helper_put(answer, "unit_unfit", json_string(err->text), err);
@@ -207,7 +215,7 @@ static int unmount_by_unit(const char *point, struct fm_err *err)
 	int ret = fm_systemd_open(&systemd, err);
 
 	if (ret < 0)
-		return ret == -ENOENT ? 1 : ret;
+		return is_no_systemd(ret) ? 1 : ret;
 	ret = fm_systemd_look(systemd, point, &unit, err) < 0 || !unit.has_file || !unit.is_active;
 	if (ret == 0)
 		ret = fm_systemd_stop(systemd, unit.name, err);
@@ -257,4 +265,73 @@ int fm_helper_unmount(json_t *request, json_t *answer, struct fm_err *err)
 	if (ret == 0 && f.read_write_device && fm_helper_make_writable(f.device, f.rdev, &why) < 0)
 		ret = fm_helper_put(answer, "still_read_only", json_string(why.text), err);
 	return ret;
+}
+
+/* --------------------------------------------------------------------------------------------- after an unmount */
+
+/* A bus that is there and does not answer may be all that keeps us from seeing a mount begin. */
+static int check_unit_rests(const char *point, struct fm_err *err)
+{
+	struct fm_systemd_mount unit;
+	struct fm_systemd *systemd;
+	int ret = fm_systemd_open(&systemd, err);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	ret = fm_systemd_look(systemd, point, &unit, err);
+	if (ret == 0 && unit.is_changing)
+		ret = fm_err_set(err, -EBUSY, "systemd is about to mount or unmount it: `systemctl status %s` shows what that waits for",
+				 unit.name);
+	fm_systemd_close(systemd);
+	return ret;
+}
+
+/* What /sys has no more the kernel has marked dead before: nothing is written to it from then on, and it does not come back. */
+static bool is_device_gone(dev_t dev, const char *wwid)
+{
+	struct fm_inv_namespace ns;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	if (access(path, F_OK) < 0)
+		return errno == ENOENT;
+	/* A number that is another's is nobody's who had the first one. */
+	return wwid && fm_inventory_identify("", dev, &ns, NULL) == 0 && ns.wwid[0] && strcmp(ns.wwid, wwid) != 0;
+}
+
+static int check_free(const char *device, json_t *rdev, const char *wwid, struct fm_err *err)
+{
+	int first, second, fd, ret = fm_helper_unpack(rdev, err, "[i, i]", &first, &second);
+	dev_t dev;
+
+	if (ret < 0)
+		return ret;
+	dev = makedev((unsigned)first, (unsigned)second);
+	if (is_device_gone(dev, wwid))
+		return 0;
+	fd = fm_helper_open_device(device, rdev, NULL, O_EXCL, err);
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	if (is_device_gone(dev, wwid))
+		return 0;
+	return fd == -EBUSY ? fm_err_set(err, -EBUSY, "%s is still being written out, or in use: by a file that is open, or mounted in "
+					 "another mount namespace (`lsof %s` and `lsns -t mnt` may show where)", device, device) : fd;
+}
+
+int fm_helper_unused(json_t *request, json_t *answer, struct fm_err *err)
+{
+	const char *device = NULL, *wwid = NULL, *point = NULL;
+	json_t *rdev = NULL;
+	int ret = fm_helper_unpack(request, err, "{s?s, s?o, s?s, s?s}", "device", &device, "rdev", &rdev, "wwid", &wwid, "unit_of",
+				   &point);
+
+	(void)answer;
+	if (ret == 0 && !device != !rdev)
+		ret = fm_err_set(err, -EINVAL, "a device is named by its path and its number");
+	/* In this order: a mount that systemd has done by now has the device. */
+	if (ret == 0 && point)
+		ret = check_unit_rests(point, err);
+	return ret == 0 && device ? check_free(device, rdev, wwid, err) : ret;
 }

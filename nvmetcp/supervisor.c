@@ -70,7 +70,8 @@ static void release_holds(struct fm_supervised *v)
 {
 	for (unsigned i = 0; i < v->path_count; i++)
 		v->path[i].hold = (struct fm_hold){ 0 };
-	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold = v->where.hold = (struct fm_hold){ 0 };
+	v->mount_hold = v->unmount_hold = v->disconnect_hold = v->blind_hold = v->keep_hold = v->unused_hold =
+		v->where.hold = (struct fm_hold){ 0 };
 	v->is_refused = false;
 	v->is_unreservable = false;
 	v->is_iopolicy_refused = false;
@@ -355,7 +356,7 @@ static bool is_release_due(const struct fm_supervised *v)
 	bool may_write;
 
 	return v->is_reserved && !v->is_release_tried && !v->plan.is_mounted && ns && fm_inventory_is_live(v->sup->inv, ns) &&
-	       !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) &&
+	       !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_in_use(v) &&
 	       (fm_supervised_want(v) != FM_WANT_UP || !fm_supervised_is_writable(v));
 }
 
@@ -365,6 +366,8 @@ static void take_step(struct fm_supervised *v)
 	const struct fm_plan *plan = &v->plan;
 
 	if (v->call != FM_CALL_NONE || fm_supervised_blocker(v))
+		return;
+	if (fm_supervised_check_unused(v))
 		return;
 	if (is_release_due(v)) {
 		v->is_release_tried = true;
@@ -386,7 +389,8 @@ static void take_step(struct fm_supervised *v)
 		return;
 	case FM_STEP_MOUNT:
 		set_iopolicy(v);
-		fm_supervised_mount(v, &sup->inv->namespaces[plan->ns]);
+		if (!fm_supervised_is_in_use(v))
+			fm_supervised_mount(v, &sup->inv->namespaces[plan->ns]);
 		return;
 	case FM_STEP_UNMOUNT:
 		if (!fm_hold_is_on(sup, &v->unmount_hold))
@@ -580,6 +584,7 @@ static uint64_t next_look(const struct fm_supervised *v, uint64_t where_ns)
 	at = sooner(sup, &v->unmount_hold, at);
 	at = sooner(sup, &v->blind_hold, at);
 	at = sooner(sup, &v->keep_hold, at);
+	at = sooner(sup, &v->unused_hold, at);
 	return sooner(sup, &v->disconnect_hold, at);
 }
 
@@ -600,7 +605,8 @@ static bool is_forgettable(const struct fm_supervised *v)
 
 	/* What a helper that hangs may mount yet would be nobody's. */
 	return v->is_retired && v->call == FM_CALL_NONE && !v->is_announced &&
-	       !fm_supervised_is_left_hanging(v, &may_write) && !v->where.is_busy && v->plan.step == FM_STEP_NONE;
+	       !fm_supervised_is_left_hanging(v, &may_write) && !fm_supervised_is_held(v, &may_write) && !v->where.is_busy &&
+	       v->plan.step == FM_STEP_NONE;
 }
 
 static uint64_t look_at(struct fm_supervised *v)
@@ -610,6 +616,8 @@ static uint64_t look_at(struct fm_supervised *v)
 	fm_supervised_settle_word(v);
 	fm_supervised_settle_number(v);
 	make_plan(v);
+	fm_supervised_hold_found(v);
+	fm_supervised_watch_held(v);
 	fm_supervised_note_live(v);
 	watch_device(v);
 	watch_unfit(v);

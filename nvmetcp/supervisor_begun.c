@@ -118,7 +118,7 @@ void fm_supervisor_recall_begun(struct fm_supervisor *sup)
 
 	if (sup->world->load(sup->world->ctx, FM_SUPERVISOR_BEGUN, &text, &err) == 0)
 		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	sup->is_begun_unknown = !whole || read_all(sup, whole) < 0;
+	sup->is_begun_unknown = sup->was_begun_unknown = !whole || read_all(sup, whole) < 0;
 	json_decref(whole);
 	free(text);
 }
@@ -142,7 +142,7 @@ int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *p
 	if (ret == 0)
 		return 0;
 	sup->begun_count--;
-	return fm_err_wrap(err, "it is not written down, and a restart would not know of it");
+	return fm_err_wrap(err, "it cannot be written down that this begins, so that a restart would not know of it");
 }
 
 /* ---- what an earlier one has left ---- */
@@ -222,6 +222,7 @@ static void lift(struct fm_supervisor *sup, const struct fm_begun *b)
 			continue;
 		fm_log_info("volume %s: what process %d was at when fmove-nvmed was restarted is over", v->volume->name,
 			    (int)b->process.pid);
+		fm_supervised_doubt_unit(v, b->is_read_write);
 		v->mount_hold = (struct fm_hold){ 0 };
 	}
 }

@@ -37,19 +37,29 @@
 
 static void call_done(struct fm_helper *helper, int code, const char *text, json_t *answer);
 
-/* At the end of the machine, and by force, it is unmounted without a note, too: nothing but a restart while it hangs would miss that. */
+/* A mount that hangs is nowhere to be seen but in its note: without one it is not begun. */
+static int mount_begins(struct fm_supervised *v, const struct fm_process *process, struct fm_err *err)
+{
+	bool is_read_write = v->how.verdict == FM_GUARD_READ_WRITE;
+	int ret = fm_supervised_note_begun(v, process, is_read_write, err);
+
+	if (ret < 0)
+		return fm_err_wrap(err, "not mounted");
+	if (!fm_supervised_hold(v, &v->ns, is_read_write))
+		return fm_err_set(err, -EBUSY, "%u other devices of it are in use", FM_SUPERVISED_HELD_MAX);
+	fm_supervised_doubt_unit(v, is_read_write);
+	return 0;
+}
+
+/* One that unmounts begins without a note, too: who comes after a restart finds the mount, or the device in use. */
 static int call_begins(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, helper);
-	int ret = 0;
 
 	if (v->begins == FM_CALL_MOUNT)
-		return fm_supervised_note_begun(v, process, v->how.verdict == FM_GUARD_READ_WRITE, err);
-	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write)
-		ret = fm_supervised_note_begun(v, process, true, err);
-	if (ret == 0 || !(v->sup->is_closed || fm_supervised_is_forced(v)))
-		return ret;
-	fm_log_warn("volume %s: its unmount: %s", v->volume->name, err->text);
+		return mount_begins(v, process, err);
+	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write && fm_supervised_note_begun(v, process, true, err) < 0)
+		fm_log_warn("volume %s: its unmount: %s", v->volume->name, err->text);
 	return 0;
 }
 
@@ -87,6 +97,14 @@ static void key_of_device(const struct fm_supervised *v, dev_t dev, char key[sta
 	fm_supervised_device_keys(v, key, KEY_MAX);
 	len = strlen(key);
 	(void)snprintf(key + len, KEY_MAX - len, "%u:%u", major(dev), minor(dev));
+}
+
+int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev, json_t *request, uint64_t timeout_ns)
+{
+	char key[KEY_MAX];
+
+	key_of_device(v, dev, key);
+	return begin(v, call, key, request, timeout_ns);
 }
 
 /* ---- connect ---- */
@@ -331,11 +349,8 @@ static json_t *device_request(const struct fm_inv_namespace *ns, const char *cal
 
 static int begin_on_device(struct fm_supervised *v, enum fm_supervised_call call, json_t *request, uint64_t timeout_ns)
 {
-	char key[KEY_MAX];
-	int ret;
+	int ret = fm_supervised_begin_on(v, call, v->ns.dev, request, timeout_ns);
 
-	key_of_device(v, v->ns.dev, key);
-	ret = begin(v, call, key, request, timeout_ns);
 	if (ret < 0)
 		fm_hold_failed(v->sup, &v->mount_hold, 1, HOLD_MAX_S);
 	return ret;
@@ -754,10 +769,18 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 		begin_restore(v);
 }
 
+/* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have come before. */
+static bool is_unit_done(int code)
+{
+	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE && code != -ENOMEM && code != -EIO;
+}
+
 static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	const char *unfit = json_string_value(json_object_get(answer, "unit_unfit"));
 
+	if (is_unit_done(code))
+		v->is_unit_in_doubt = v->is_unit_read_write = false;
 	/* Once: also if it may be mounted yet. */
 	if (fm_guard_is_writer(v->volume, v->sup->node) && (code == 0 || code == -ETIMEDOUT))
 		v->is_mount_forced = false;
@@ -795,12 +818,9 @@ static json_t *keep_request(const struct fm_supervised *v)
 
 void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
-	char key[KEY_MAX];
-
 	v->ns = *ns;
 	v->is_reservation_asked = v->plan.is_read_write;
-	key_of_device(v, ns->dev, key);
-	if (begin(v, FM_CALL_KEEP, key, keep_request(v), KEEP_NS) < 0)
+	if (fm_supervised_begin_on(v, FM_CALL_KEEP, ns->dev, keep_request(v), KEEP_NS) < 0)
 		fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
 	else
 		v->is_keep_due = false;		/* unless it is lost again meanwhile */
@@ -978,6 +998,9 @@ static void call_done(struct fm_helper *helper, int code, const char *text, json
 		break;
 	case FM_CALL_KEEP:
 		keep_done(v, code, text, answer);
+		break;
+	case FM_CALL_UNUSED:
+		fm_supervised_unused_done(v, code, text);
 		break;
 	case FM_CALL_PEERS:
 	case FM_CALL_NONE:

@@ -4,8 +4,9 @@
  *
  * Every few seconds, and before each mount, the peers are asked what they have. Before a mount this node first says that it
  * is about to, then asks: of two nodes that do so at the same time at least one hears of the other and refuses. What it has
- * said it takes back when a look sees that it is not mounted and no helper hangs that could mount it yet. What a node said
- * it has forbids until that node says otherwise, over silence and restarts of ours. Who was not heard permits nothing.
+ * said it takes back when a look sees that it is not mounted, no helper hangs that could mount it yet, and the device is seen to
+ * be free (supervisor_held.c). What a node said it has forbids until that node says otherwise, over silence and restarts of
+ * ours. Who was not heard permits nothing.
  *
  * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the number is one more, written down, DONE ->
  * mounted read-only. The readers hear of it, drop what they have cached and mount. Unsealing, OPEN, takes a number of its own: an answer
@@ -138,8 +139,11 @@ static void look_at_mounts(const struct fm_supervised *v, struct fm_supervised_w
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	const struct fm_mount *m = NULL;
+	bool may_write;
 
-	word->is_mounted = fm_supervised_is_left_hanging(v, &word->is_read_write) || v->is_announced;
+	word->is_mounted = fm_supervised_is_held(v, &may_write);
+	word->is_mounted = fm_supervised_is_left_hanging(v, &word->is_read_write) || v->is_announced || word->is_mounted;
+	word->is_read_write = word->is_read_write || may_write;
 	word->is_read_write = word->is_read_write ||
 			      (v->is_announced && (fm_supervised_is_writable(v) || v->seal == FM_SEAL_WANTED || v->is_left_read_write ||
 						  is_writing_begun(v)));
@@ -156,7 +160,8 @@ static void word_of(const struct fm_supervised *v, struct fm_supervised_word *wo
 	bool may_write;
 
 	memset(word, 0, sizeof(*word));		/* it is compared byte by byte */
-	if (v->is_retired && !v->plan.is_mounted && !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write))
+	if (v->is_retired && !v->plan.is_mounted && !v->is_announced && !fm_supervised_is_left_hanging(v, &may_write) &&
+	    !fm_supervised_is_held(v, &may_write))
 		return;
 	word->is_said = true;
 	word->is_sealed = is_writer(v) && is_shared(v) && v->seal == FM_SEAL_DONE && v->has_number;

@@ -3,7 +3,8 @@
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
  * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write,
- * supervisor_begun.c what hangs in the kernel, supervisor_state.c keeps files, supervisor_show.c tells.
+ * supervisor_begun.c what hangs in the kernel, supervisor_held.c which devices are not free yet, supervisor_state.c keeps files,
+ * supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -22,6 +23,7 @@
 #define FM_SUPERVISED_EPOCH_STEP 65536		/* in the upper half of them: by how much one answer raises what is known, at most */
 #define FM_SUPERVISED_WHY_MAX 512
 #define FM_SUPERVISED_OWNED_MAX 32
+#define FM_SUPERVISED_HELD_MAX 8		/* devices of one volume; more than one only without native multipath */
 #define FM_SUPERVISED_BEGUN_MAX (2 * FM_HELPERS_MAX)	/* of this fmove-nvmed, and of those before it */
 
 /* How long a thing that failed is left alone. */
@@ -48,6 +50,7 @@ enum fm_supervised_call {
 	FM_CALL_RESTORE,		/* after a mount that came to nothing */
 	FM_CALL_UNMOUNT,
 	FM_CALL_KEEP,			/* of what is mounted */
+	FM_CALL_UNUSED,			/* of what is not mounted any more */
 };
 
 /* Where a volume is, asked by a helper beside its steps. */
@@ -105,6 +108,14 @@ struct fm_begun {
 	uint64_t epoch;			/* the highest number that was known then */
 	bool is_inherited;		/* an earlier fmove-nvmed began it */
 	bool is_over;			/* it has ended, before the look that is under way */
+};
+
+/* A device that a file system may have: see supervisor_held.c. */
+struct fm_held {
+	dev_t dev;
+	char name[32], wwid[160];
+	bool is_read_write;
+	bool is_mounted;		/* in the table of mounts, at the last look */
 };
 
 /* A controller that a look found live. */
@@ -181,6 +192,16 @@ struct fm_supervised {
 	uint64_t hears_from;		/* a reader: the first of the asks whose answer lets it mount what is sealed; 0: none yet */
 	bool is_heard_now;		/* the writer has answered such a one */
 
+	/* Of supervisor_held.c: */
+	struct fm_held held[FM_SUPERVISED_HELD_MAX];
+	unsigned held_count;
+	bool is_found;			/* what its devices were when it was first looked at is in held */
+	bool is_unit_in_doubt;		/* systemd may be mounting it yet ... */
+	bool is_unit_read_write;	/* ... to be written to */
+	dev_t unused_dev;		/* FM_CALL_UNUSED: which is tried; 0: only the unit is asked */
+	struct fm_hold unused_hold;
+	char in_use_why[FM_SUPERVISED_WHY_MAX];	/* of the last try */
+
 	/* Of supervisor_alarm.c: */
 	char second_writer[FM_PEER_NAME_MAX + 1];	/* a peer that has it read-write while this node has; "": none */
 	unsigned second_writer_heard;	/* how often in a row */
@@ -227,6 +248,7 @@ struct fm_supervisor {
 	struct fm_begun begun[FM_SUPERVISED_BEGUN_MAX];
 	unsigned begun_count;
 	bool is_begun_unknown;		/* what an earlier fmove-nvmed began: its file is not there, or makes no sense */
+	bool was_begun_unknown;		/* so at the start */
 	bool is_begun_known_now;	/* ... but nothing of it is left, as of the look that is under way */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
@@ -293,6 +315,9 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns);
+
+/* Starts a call about this device, 0: about none; request is taken over, NULL is no memory for it. An error is kept for people. */
+int fm_supervised_begin_on(struct fm_supervised *v, enum fm_supervised_call call, dev_t dev, json_t *request, uint64_t timeout_ns);
 
 /* How the keys of all calls begin that are about a device of this volume. */
 void fm_supervised_device_keys(const struct fm_supervised *v, char *key, size_t size);
@@ -394,6 +419,24 @@ void fm_supervisor_settle_begun(struct fm_supervisor *sup);
 bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
 /* What of that is of no volume that is configured here, to what peers are told. */
 void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
+
+/* ---- supervisor_held.c ---- */
+
+/* It is mounted, or about to be, until it is seen to be free. False: too many are already. */
+bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write);
+/* A mount was begun that systemd may go on with. */
+void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
+/* In each look, with its plan: at the first one its devices may be held from before; and at each which are mounted. */
+void fm_supervised_hold_found(struct fm_supervised *v);
+void fm_supervised_watch_held(struct fm_supervised *v);
+/* Whether peers are to be told that it is mounted, because of this. */
+bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write);
+/* Whether something may have a device of it although no mount is to be seen; and what was found, "" if that is not known yet. */
+bool fm_supervised_is_in_use(const struct fm_supervised *v);
+const char *fm_supervised_in_use_why(const struct fm_supervised *v);
+/* Begins to look whether it is free, if that is due. Whether it was. */
+bool fm_supervised_check_unused(struct fm_supervised *v);
+void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text);
 
 /* ---- supervisor_alarm.c ---- */
 

@@ -39,7 +39,8 @@ static enum fm_supervised_state state_down(const struct fm_supervised *v)
 		return FM_STATE_UNMOUNTING;
 	if (v->plan.step == FM_STEP_REFUSE)
 		return FM_STATE_REFUSED;
-	return v->call != FM_CALL_NONE || v->plan.step != FM_STEP_NONE ? FM_STATE_DISCONNECTING : FM_STATE_DOWN;
+	return (v->call != FM_CALL_NONE && v->call != FM_CALL_UNUSED) || v->plan.step != FM_STEP_NONE ? FM_STATE_DISCONNECTING :
+													FM_STATE_DOWN;
 }
 
 static enum fm_supervised_state state_on_the_way(const struct fm_supervised *v)
@@ -47,7 +48,7 @@ static enum fm_supervised_state state_on_the_way(const struct fm_supervised *v)
 	if (v->call == FM_CALL_DISCONNECT)
 		return FM_STATE_DISCONNECTING;
 	/* What failed is tried again and again: that is waiting, since the first failure. */
-	if (v->tries > 0)
+	if (v->tries > 0 || fm_supervised_in_use_why(v)[0])
 		return FM_STATE_WAITING;
 	if (v->call == FM_CALL_CONNECT)
 		return FM_STATE_CONNECTING;
@@ -99,6 +100,8 @@ static const char *text_of(const struct fm_supervised *v, enum fm_supervised_sta
 
 	if (is_guards)
 		return v->refusal;
+	if (fm_supervised_in_use_why(v)[0] && !v->plan.is_mounted && state != FM_STATE_REFUSED)
+		return v->in_use_why;
 	if (state == FM_STATE_DOWN || state == FM_STATE_MOUNTED || state == FM_STATE_CONNECTED)
 		return "";
 	return v->plan.why;

@@ -39,7 +39,7 @@ int fm_systemd_open(struct fm_systemd **out, struct fm_err *err)
 		return 0;
 	}
 	free(systemd);
-	return fm_err_set(err, -ENOENT, "the system bus does not answer: %s", fm_err_name(ret));
+	return fm_err_set(err, ret == -ENOENT ? -ENOENT : -EAGAIN, "the system bus does not answer: %s", fm_err_name(ret));
 }
 
 void fm_systemd_close(struct fm_systemd *systemd)
@@ -81,6 +81,20 @@ static int get_text(struct fm_systemd *systemd, const char *object, const struct
 	return 0;
 }
 
+/* Number and path; 0: there is none. */
+static int get_job(struct fm_systemd *systemd, const char *object, uint32_t *job, const char *unit, struct fm_err *err)
+{
+	sd_bus_error error = SD_BUS_ERROR_NULL;
+	sd_bus_message *reply = NULL;
+	const char *path;
+	int ret = sd_bus_get_property(systemd->bus, SERVICE, object, SERVICE ".Unit", "Job", &error, &reply, "(uo)");
+
+	if (ret >= 0)
+		ret = sd_bus_message_read(reply, "(uo)", job, &path);
+	sd_bus_message_unref(reply);
+	return ret < 0 ? explain("look at", unit, &error, ret, err) : 0;
+}
+
 static int look_at(struct fm_systemd *systemd, const char *object, struct fm_systemd_mount *out, struct fm_err *err)
 {
 	char load[32] = "", active[32] = "", file[PATH_MAX] = "";
@@ -91,12 +105,14 @@ static int look_at(struct fm_systemd *systemd, const char *object, struct fm_sys
 		{ SERVICE ".Mount", "What", out->what, sizeof(out->what) },
 		{ SERVICE ".Mount", "Options", out->options, sizeof(out->options) },
 	};
-	int ret = 0;
+	uint32_t job = 0;
+	int ret = get_job(systemd, object, &job, out->name, err);
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]) && ret == 0; i++)
 		ret = get_text(systemd, object, &wanted[i], out->name, err);
 	out->has_file = strcmp(load, "loaded") == 0 && file[0];
 	out->is_active = strcmp(active, "active") == 0;
+	out->is_changing = job != 0 || (!out->is_active && strcmp(active, "inactive") != 0 && strcmp(active, "failed") != 0);
 	return ret;
 }
 

@@ -19,9 +19,10 @@ struct fm_systemd_mount {
 	char options[4096];
 	bool has_file;			/* somebody wrote a unit; else it is what systemd makes of every mount that it sees */
 	bool is_active;
+	bool is_changing;		/* systemd starts or stops it, or is to */
 };
 
-/* -ENOENT: systemd does not run this machine, or its bus does not. */
+/* -ENOENT: systemd does not run this machine, or there is no bus; -EAGAIN: there is one that does not answer. */
 int fm_systemd_open(struct fm_systemd **out, struct fm_err *err);
 
 /* NULL is allowed. */

@@ -38,7 +38,12 @@ void check_clean(const struct node *n, unsigned volume)
 
 static bool writes(const struct device *d)
 {
-	return d->is_written_out || (d->mount.is_there && !d->mount.is_read_only);
+	return (d->left.is_there && !d->left.is_read_only) || (d->mount.is_there && !d->mount.is_read_only);
+}
+
+static bool has_it(const struct device *d)
+{
+	return d->left.is_there || d->mount.is_there;
 }
 
 static void check_pair(const struct node *a, const struct node *b, unsigned volume)
@@ -49,9 +54,9 @@ static void check_pair(const struct node *a, const struct node *b, unsigned volu
 		return;
 	if (writes(d) && writes(other))
 		sim_violate("%s and %s both write to %s", a->name, b->name, sim_volumes[volume]);
-	else if (writes(d) && other->mount.is_there)
+	else if (writes(d) && has_it(other))
 		sim_violate("%s writes to %s, and %s reads it", a->name, sim_volumes[volume], b->name);
-	else if (writes(other) && d->mount.is_there)
+	else if (writes(other) && has_it(d))
 		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume], a->name);
 }
 
@@ -59,10 +64,11 @@ static void check_volume(unsigned volume)
 {
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		const struct node *n = &sim.node[i];
-		const struct mounted *m = &n->device[volume].mount;
+		const struct mounted *m = &n->device[volume].mount, *left = &n->device[volume].left;
 
-		if (n->device[volume].is_written_out && n->published && !is_said(n, volume, true))
-			sim_violate("%s still writes to %s, and tells its peers that it does not", n->name, sim_volumes[volume]);
+		if (left->is_there && n->published && !is_said(n, volume, !left->is_read_only))
+			sim_violate("%s still %s %s, and tells its peers that it does not", n->name,
+				    left->is_read_only ? "reads" : "writes to", sim_volumes[volume]);
 		if (m->is_there && n->published && !is_said(n, volume, !m->is_read_only))
 			sim_violate("%s has %s %s, and tells its peers that it has not", n->name, sim_volumes[volume], m->is_read_only ? "ro" : "rw");
 		for (unsigned k = 0; k < i; k++)

@@ -187,7 +187,8 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 	if (n->is_dying)
 		return fm_err_set(err, -ECANCELED, "dead");
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (n->call[i].request && !n->call[i].is_orphan && strcmp(n->call[i].key, key) == 0)
+		if (n->call[i].request && !n->call[i].is_orphan && strcmp(n->call[i].key, key) == 0 &&
+		    (n->call[i].helper || sim_mutant != MUTANT_HUNG_FORGOTTEN))
 			return fm_err_set(err, -EBUSY, "%s: an earlier call still hangs in the kernel", key);
 	if (!c)
 		return fm_err_set(err, -EAGAIN, "too many");
@@ -278,11 +279,13 @@ static int do_connect(struct device *d, json_t *answer, unsigned volume)
 	return json_object_update_new(answer, json_pack("{s:s, s:i, s:b}", "controller", name, "cntlid", 7, "was_there", was_there));
 }
 
+/* What still has a device loses it with the controller, and what it had not written. */
 static int do_disconnect(struct device *d, struct fm_err *err)
 {
 	if (d->mount.is_there)
 		return fm_err_set(err, -EBUSY, "it is mounted");
 	d->dev = 0;
+	d->left = (struct mounted){ 0 };
 	return 0;
 }
 
@@ -330,7 +333,7 @@ static bool is_held(const struct node *n, const struct call *c)
 		if (other != c && other->request && other->volume == c->volume && !other->has_acted && is_call(other, "mount"))
 			return true;
 	}
-	return n->device[c->volume].is_written_out;
+	return n->device[c->volume].left.is_there;
 }
 
 static int do_prepare(struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
@@ -355,7 +358,9 @@ static bool is_written_elsewhere(const struct node *n, unsigned volume)
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		const struct mounted *m = &sim.node[i].device[volume].mount;
 
-		if (i != n->number && ((m->is_there && !m->is_read_only) || sim.node[i].device[volume].is_written_out))
+		const struct mounted *left = &sim.node[i].device[volume].left;
+
+		if (i != n->number && ((m->is_there && !m->is_read_only) || (left->is_there && !left->is_read_only)))
 			return true;
 	}
 	return false;
@@ -366,7 +371,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	struct disk *disk = &sim.disk[c->volume];
 	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
 
-	if (d->mount.is_there || d->is_written_out)
+	if (d->mount.is_there || d->left.is_there)
 		return fm_err_set(err, -EBUSY, "something is mounted there");
 	if (!is_read_only && d->is_read_only)
 		return fm_err_set(err, -EACCES, "the device is read-only");
@@ -388,36 +393,64 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	return 0;
 }
 
-static void written_out(const struct node *n, struct device *d, unsigned volume)
+/* It is out of the table of mounts, and has the device until then. */
+static void take_out(struct node *n, unsigned volume, uint64_t until_ns)
 {
-	sim_trace("%s: %s is written out", n->name, sim_volumes[volume]);
-	d->is_written_out = false;
+	struct device *d = &n->device[volume];
+
+	sim_trace("%s: %s is out of the table of mounts", n->name, sim_volumes[volume]);
+	d->left = d->mount;
+	d->left_ns = until_ns;
+	d->mount.is_there = false;
+}
+
+void kernel_leave(struct node *n, unsigned volume)
+{
+	struct device *d = &n->device[volume];
+
+	sim_trace("%s: %s is %s", n->name, sim_volumes[volume], d->left.is_read_only ? "left" : "written out");
+	d->left.is_there = false;
+	if (d->left.is_read_only)
+		return;
 	sim.disk[volume].content++;
 	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
 }
 
-/* What was to be written is written before anybody sees that it is unmounted. */
+/* Its last bytes take a moment; who has a file open in one that was unmounted lazily keeps it as long as he likes. */
+static uint64_t some_farewell(void)
+{
+	return sim.now_ns + (sim_is_one_in(30) ? sim_below(60 * S) : sim_is_one_in(50) ? sim_below(2 * S) : sim_below(50 * MS));
+}
+
 void kernel_unmount(struct node *n, unsigned volume)
 {
-	struct device *d = &n->device[volume];
-
-	if (!d->mount.is_there)
+	if (!n->device[volume].mount.is_there)
 		return;
-	sim_trace("%s: %s is unmounted", n->name, sim_volumes[volume]);
-	d->mount.is_there = false;
-	if (!d->mount.is_read_only)
-		written_out(n, d, volume);
+	sim_trace("%s: a person unmounts %s", n->name, sim_volumes[volume]);
+	take_out(n, volume, some_farewell());
 }
 
 static int do_unmount(struct node *n, struct device *d, const struct call *c)
 {
-	if (d->is_written_out)
-		written_out(n, d, c->volume);
-	else
-		kernel_unmount(n, c->volume);
-	if (json_is_true(json_object_get(c->request, "read_write_device")))
+	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
+
+	if (d->mount.is_there)
+		take_out(n, c->volume, is_lazy ? some_farewell() : FM_NEVER);
+	if (d->left.is_there && d->left_ns == FM_NEVER)
+		kernel_leave(n, c->volume);
+	if (json_is_true(json_object_get(c->request, "read_write_device")) && !d->left.is_there)
 		d->is_read_only = false;
 	return 0;
+}
+
+/* An exclusive open. What is gone, or is another one by now, nobody has; a mount that hangs may not have come to its device yet. */
+static int do_unused(const struct device *d, const struct call *c, struct fm_err *err)
+{
+	unsigned dev = minor_asked(c);
+
+	if (sim_mutant == MUTANT_UNMOUNT_IS_OVER || d->dev == 0 || d->dev != dev)
+		return 0;
+	return d->mount.is_there || d->left.is_there ? fm_err_set(err, -EBUSY, "it is in use") : 0;
 }
 
 static int do_restore(struct device *d, const struct call *c, struct fm_err *err)
@@ -434,16 +467,24 @@ static int do_xfs_state(const struct disk *disk, json_t *answer)
 	return json_object_set_new(answer, "clean", json_boolean(!disk->is_dirty));
 }
 
+/* By force the devices are not named. */
+static bool is_use_respected(const struct call *c)
+{
+	return json_array_size(json_object_get(c->request, "unused")) > 0;
+}
+
 static int do_call(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
 {
 	struct device *d = &n->device[c->volume];
 	bool is_connection = is_call(c, "connect") || is_call(c, "disconnect");
 
-	if (sim_is_one_in(sim.fail_percent) && !(is_call(c, "unmount") && d->is_written_out)) {
+	if (sim_is_one_in(sim.fail_percent) && !(is_call(c, "unmount") && d->left.is_there)) {
 		if (is_call(c, "connect"))
 			json_object_set_new(answer, "trouble", json_string("unreachable"));
 		return fm_err_set(err, -EIO, "it failed");
 	}
+	if (is_call(c, "unused"))
+		return do_unused(d, c, err);
 	if (!is_connection && (d->dev == 0 || d->dev != minor_asked(c)))
 		return fm_err_set(err, -ESTALE, "another device");
 	if (!is_connection && !is_call(c, "mount") && !is_call(c, "unmount") && is_held(n, c))
@@ -451,7 +492,7 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 	if (is_call(c, "connect"))
 		return do_connect(d, answer, c->volume);
 	if (is_call(c, "disconnect"))
-		return is_held(n, c) ? fm_err_set(err, -EBUSY, "it is in use") : do_disconnect(d, err);
+		return is_held(n, c) && is_use_respected(c) ? fm_err_set(err, -EBUSY, "it is in use") : do_disconnect(d, err);
 	if (is_call(c, "probe"))
 		return do_probe(d, c, answer);
 	if (is_call(c, "xfs_state"))
@@ -475,11 +516,10 @@ static bool begins_to_write_out(struct node *n, struct call *c)
 	struct device *d = &n->device[c->volume];
 
 	if (!is_call(c, "unmount") || !d->mount.is_there || d->mount.is_read_only || d->dev != minor_asked(c) ||
-	    sim_is_one_in(sim.fail_percent))
+	    json_is_true(json_object_get(c->request, "lazy")) || sim_is_one_in(sim.fail_percent))
 		return false;
-	sim_trace("%s: %s is out of the table of mounts", n->name, sim_volumes[c->volume]);
-	d->mount.is_there = false;
-	d->is_written_out = c->is_stuck = true;
+	take_out(n, c->volume, FM_NEVER);
+	c->is_stuck = true;
 	c->act_ns = sim.now_ns + (sim_is_one_in(20) ? sim_below(30 * S) : sim_below(200 * MS));
 	c->answer_ns = c->act_ns + MS;
 	return true;

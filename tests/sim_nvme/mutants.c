@@ -30,6 +30,8 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_UNHEARD_READERS] = "unheard_readers",
 	[MUTANT_LOST_PERMITS] = "lost_permits",
 	[MUTANT_OWN_SEAL_UNASKED] = "own_seal_unasked",
+	[MUTANT_UNMOUNT_IS_OVER] = "unmount_is_over",
+	[MUTANT_LEFT_FORGOTTEN] = "left_forgotten",
 };
 
 static bool was_refused[NODES_MAX];
@@ -134,4 +136,13 @@ void __wrap_fm_supervised_drop_answers(struct fm_supervised *v)
 {
 	if (sim_mutant != MUTANT_KEEP_PERMISSION)
 		__real_fm_supervised_drop_answers(v);
+}
+
+void __real_fm_supervised_hold_found(struct fm_supervised *v);
+void __wrap_fm_supervised_hold_found(struct fm_supervised *v);
+
+void __wrap_fm_supervised_hold_found(struct fm_supervised *v)
+{
+	if (sim_mutant != MUTANT_LEFT_FORGOTTEN)
+		__real_fm_supervised_hold_found(v);
 }

@@ -45,8 +45,8 @@ enum trouble {
 	TROUBLE_FAIL,			/* helpers fail */
 	TROUBLE_SEAL,			/* a person seals and unseals */
 	TROUBLE_WISH,			/* up, down, connected */
-	TROUBLE_UNMOUNT,		/* a person unmounts */
-	TROUBLE_FORCE,			/* a person says up --force, unseal --force */
+	TROUBLE_UNMOUNT,		/* a person unmounts, lazily or not */
+	TROUBLE_FORCE,			/* a person says up --force, unseal --force, down --force */
 	TROUBLE_FORGET,			/* a person forgets nodes that are off */
 	TROUBLE_CLOCK,			/* Unix time jumps */
 	TROUBLE_STALL,			/* a daemon does not get to run for a while */
@@ -71,9 +71,10 @@ struct device {
 	uint64_t id;			/* of the controller */
 	bool is_read_only;
 	bool is_prepared;
-	bool is_written_out;		/* unmounted, out of the table of mounts, and its last bytes are under way */
 	uint64_t content;		/* of the disk when it was prepared */
 	struct mounted mount;
+	struct mounted left;		/* out of the table of mounts, and it still has the device: to write its last bytes, or files are open */
+	uint64_t left_ns;		/* until then; FM_NEVER: until its unmount ends */
 };
 
 struct call {
@@ -196,6 +197,8 @@ void kernel_hang(struct node *n, unsigned volume, const char *call);
 void kernel_kill_helpers(struct node *n);
 void kernel_cut_power(struct node *n);
 void kernel_unmount(struct node *n, unsigned volume);
+/* What is out of the table of mounts has the device no more. */
+void kernel_leave(struct node *n, unsigned volume);
 void kernel_release(struct call *c);
 
 /* ---- exchange.c: what nodes hear of each other ---- */
@@ -235,6 +238,8 @@ enum mutant {
 	MUTANT_UNHEARD_READERS,
 	MUTANT_LOST_PERMITS,
 	MUTANT_OWN_SEAL_UNASKED,
+	MUTANT_UNMOUNT_IS_OVER,
+	MUTANT_LEFT_FORGOTTEN,
 	MUTANTS,
 };
 

@@ -353,13 +353,15 @@ static void forget_all_off(struct node *n)
 
 static void wish(struct node *n, const char *volume, enum fm_plan_want want)
 {
+	bool is_forced = want != FM_WANT_UP && sim.has[TROUBLE_FORCE] && sim_is_one_in(50);
 	struct fm_err err;
 
 	if (!n->sup)
 		return;
-	sim_trace("%s: %s is to be %s", n->name, volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
+	sim_trace("%s: %s is to be %s%s", n->name, volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected",
+		  is_forced ? ", by force" : "");
 	node_enter(n);
-	(void)fm_supervisor_wish(n->sup, volume, want, false, &err);
+	(void)fm_supervisor_wish(n->sup, volume, want, is_forced, &err);
 	node_leave(n);
 }
 
@@ -533,6 +535,7 @@ struct next {
 	struct node *node;
 	struct call *call;		/* or */
 	int peer;			/* a question is read there, or */
+	int left;			/* this volume has been left by what was unmounted; 0: none, else its number and one more; or */
 	bool is_answer, is_loop, is_start;
 };
 
@@ -572,6 +575,9 @@ static void offer_node(struct next *next, struct node *n)
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (n->call[i].request)
 			offer(next, &(struct next){ .at_ns = kernel_next(n, &n->call[i]), .node = n, .call = &n->call[i], .peer = -1 });
+	for (unsigned v = 0; v < sim.volume_count; v++)
+		if (n->device[v].left.is_there)
+			offer(next, &(struct next){ .at_ns = n->device[v].left_ns, .node = n, .peer = -1, .left = (int)v + 1 });
 	if (!n->is_asking)
 		return;
 	offer(next, &(struct next){ .at_ns = answer_ns, .node = n, .peer = -1, .is_answer = true });
@@ -605,6 +611,8 @@ static bool step(uint64_t until_ns)
 		run_loop(next.node);
 	else if (next.is_answer)
 		exchange_answer(next.node);
+	else if (next.left > 0)
+		kernel_leave(next.node, (unsigned)next.left - 1);
 	else if (next.call)
 		kernel_step(next.node, next.call);
 	else
@@ -653,6 +661,9 @@ static void heal(struct node *n)
 	n->saves_left = 0;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		kernel_release(&n->call[i]);
+	for (unsigned v = 0; v < sim.volume_count; v++)
+		if (n->device[v].left_ns != FM_NEVER)
+			n->device[v].left_ns = sim.now_ns;
 	power_on(n);
 }
 

@@ -127,6 +127,10 @@ static struct sim {
 	bool is_protected[VOLUMES];	/* by the target */
 	char reserved_for[VOLUMES][64];	/* a host id; "": nobody */
 	uint64_t connect_ns[512];
+	unsigned held_dev[VOLUMES];	/* minor of a device that a file system still has; 0: none */
+	uint64_t held_ns[VOLUMES];	/* until then */
+	bool is_unit_changing;		/* systemd's mount unit of the first volume starts or stops */
+	unsigned unused;		/* calls that ask whether a device is free */
 	const char *bad_name;		/* a wwid, instead of the right one */
 	bool has_discovery;		/* a discovery controller is there */
 	bool is_discovery_foreign;
@@ -724,6 +728,24 @@ static int do_discover(const struct call *c, json_t *answer, struct fm_err *err)
 	return 0;
 }
 
+/* The kernel keeps the device for a file system; one that is gone it has no more. */
+static int do_unused(const struct call *c, struct fm_err *err)
+{
+	unsigned volume = volume_of_key(c->key), dev = minor_asked(c);
+
+	sim.unused++;
+	if (asked(c, "unit_of") && sim.is_unit_changing && volume == 0)
+		return fm_err_set(err, -EBUSY, "systemd is about to mount it");
+	if (is_one_in(sim.mood.fail_percent))
+		return fm_err_set(err, -EIO, "it cannot be looked at");
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		if (sim.mounted[i].is_there && sim.mounted[i].dev == dev)
+			return fm_err_set(err, -EBUSY, "it is mounted");
+	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
+		return fm_err_set(err, -EBUSY, "it is in use");
+	return 0;
+}
+
 static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 {
 	if (is_call(c, "connect"))
@@ -742,6 +764,8 @@ static int do_call(const struct call *c, json_t *answer, struct fm_err *err)
 		return do_mount(c, err);
 	if (is_call(c, "unmount"))
 		return do_unmount(c, err);
+	if (is_call(c, "unused"))
+		return do_unused(c, err);
 	if (is_call(c, "discover"))
 		return do_discover(c, answer, err);
 	return do_resolve(answer, err);
@@ -1468,7 +1492,7 @@ static void test_missed_namespace(void)
 	CU_ASSERT_TRUE(sim.rescans >= 7 && sim.rescans <= 14);
 	sim.is_empty = false;
 	wish(0, FM_WANT_UP, false);
-	run_for(5 * S);
+	run_for(8 * S);
 	is_state(0, "mounted");
 	sim.dev[0] = 0;
 	run_for(20 * S);
@@ -1964,7 +1988,9 @@ static void nothing_said(void)
  */
 static bool is_connecting(unsigned volume)
 {
-	if (sim.file[0] && strstr(sim.file[0], "\"controller\": \"\""))
+	const char *owned = sim.file[file_number(FM_SUPERVISOR_OWNED)];
+
+	if (owned && strstr(owned, "\"controller\": \"\""))
 		return true;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (sim.call[i].request && is_call(&sim.call[i], "connect") && volume_of_key(sim.call[i].key) == volume)
@@ -3047,10 +3073,11 @@ static void test_orphan(void)
 	begin_with_orphan("this-boot", names[0], nqns[0], "false");
 	run_for(5 * S);
 	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	/* Its device is there by now and nobody has seen that it is free, nor how it was mounted if it was. */
 	kill_supervisor(false);
 	start_supervisor();
 	run_for(5 * S);
-	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
 	end();
 
 	/* Its number is another process's by now. */
@@ -3133,7 +3160,7 @@ static void test_begun_is_written_first(void)
 	sim.is_save_broken = true;
 	run_for(30 * S);
 	CU_ASSERT_EQUAL(sim.mounts, 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "not written down"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "cannot be written down"));
 	sim.is_save_broken = false;
 	run_for(100 * S);
 	is_mounted_as(true, 0);
@@ -3158,33 +3185,246 @@ static void test_unmount_is_told(void)
 	end();
 }
 
-/* Nothing of it stays when the disk of the state can be written again: it is told as it is, and goes on by itself. */
+/* Who comes after a restart finds the mount, or the device in use: nothing is lost by an unmount that is noted nowhere. */
 static void test_unmount_that_cannot_be_noted(void)
 {
 	begin(1);
 	start_supervisor();
 	run_for(10 * S);
 	is_mounted_as(true, 0);
-	wish(0, FM_WANT_DOWN, false);
+	wish(0, FM_WANT_CONNECTED, false);
 	sim.is_save_broken = true;
-	run_for(30 * S);
-	CU_ASSERT_EQUAL(number(0, "is_mounted"), true);
-	CU_ASSERT_STRING_EQUAL(told(0), "rw");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "not written down"));
-	sim.is_save_broken = false;
-	run_for(60 * S);
+	sim.held_dev[0] = sim.dev[0];
+	sim.held_ns[0] = sim.now_ns + 60 * S;
+	run_for(10 * S);
 	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(60 * S);
 	CU_ASSERT_STRING_EQUAL(told(0), "");
 	end();
+}
 
-	/* Who forces it is not held up by that. */
+/* ---- out of the table of mounts, and not free yet ---- */
+
+/* A person unmounts; the file system has the device for so long, to write its last bytes or for open files. */
+static void unmount_by_hand(unsigned v, uint64_t held_for_ns)
+{
+	sim.held_dev[v] = sim.dev[v];
+	sim.held_ns[v] = sim.now_ns + held_for_ns;
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		sim.mounted[i].is_there = sim.mounted[i].is_there && sim.mounted[i].point != v;
+	fm_supervisor_wake(sim.sup);
+}
+
+/* Nobody else may have it before the last byte is written, and it is not mounted again beside what is left of it. */
+static void test_unmounted_by_hand(void)
+{
 	begin(1);
 	start_supervisor();
 	run_for(10 * S);
-	wish(0, FM_WANT_DOWN, true);
-	sim.is_save_broken = true;
+	is_mounted_as(true, 0);
+	unmount_by_hand(0, 60 * S);
+	run_for(59 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	CU_ASSERT_EQUAL(sim.prepares, 1);
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "not free"));
+	CU_ASSERT_TRUE(sim.unused >= 5 && sim.unused <= 12);	/* after 1, 2, 4, 8, 10 s */
+	run_for(15 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "");
+
+	/* Where it is not wanted mounted it is told as free, within a moment. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	is_state(0, "connected");
+	end();
+}
+
+/* The reader's word is what the writer waits for before it writes. */
+static void test_reader_unmounted_by_hand(void)
+{
+	begin_shared("n1", "n2");
+	n2_says(false, true, 7);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 7);
+	wish(0, FM_WANT_CONNECTED, false);
+	sim.held_dev[0] = sim.dev[0];
+	sim.held_ns[0] = sim.now_ns + 40 * S;
 	run_for(30 * S);
-	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+}
+
+/* A lazy unmount by force leaves the file system to whoever has a file open. The controller is somebody else's, and stays. */
+static void test_forced_and_held(void)
+{
+	begin(1);
+	make_controller(0, 0)->is_foreign = true;
+	start_supervisor();
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	sim.mood.is_busy = true;
+	sim.held_dev[0] = sim.dev[0];
+	sim.held_ns[0] = sim.now_ns + 60 * S;
+	wish(0, FM_WANT_DOWN, true);
+	run_for(50 * S);
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+	is_state(0, "down");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "not free"));
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "");
+	end();
+}
+
+/* What cannot be looked at may be held: an error, a call that hangs, for which nobody waits. */
+static void test_held_unknown(void)
+{
+	begin(2);
+	start_supervisor();
+	run_for(10 * S);
+	sim.mood.fail_percent = 100;
+	wish(0, FM_WANT_CONNECTED, false);
+	unmount_by_hand(0, 0);
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "cannot be looked at"));
+	sim.mood = (struct mood){ .hangs[0] = true };
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	wish(1, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
+	CU_ASSERT_STRING_EQUAL(told(1), "");
+	is_state(1, "connected");
+	sim.mood = (struct mood){ 0 };
+	run_for(120 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+}
+
+/* The kernel has made it dead, and does not bring it back: not with the same number, and not for that file system. */
+static void test_held_and_gone(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	wish(0, FM_WANT_CONNECTED, false);
+	unmount_by_hand(0, 1000 * S);
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	/* Without a path it may come back, and write. */
+	set_target(0, false);
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(30 * S);	/* ctrl_loss_s is over */
+	CU_ASSERT_EQUAL(controllers(), 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+
+	/* Its number is another namespace's by now. */
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	wish(0, FM_WANT_CONNECTED, false);
+	unmount_by_hand(0, 1000 * S);
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.letter[0] = 'b';
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+}
+
+/* No file says that it was mounted. */
+static void test_held_over_restart(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	wish(0, FM_WANT_CONNECTED, false);
+	unmount_by_hand(0, 60 * S);
+	kill_supervisor(false);
+	for (unsigned i = 0; i < FILES; i++) {
+		free(sim.file[i]);
+		sim.file[i] = NULL;
+	}
+	start_supervisor();
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	end();
+
+	/* What is mounted is told as it is: a reader is no writer because it was restarted. */
+	begin_shared("n1", "n2");
+	n2_says(false, true, 7);
+	start_supervisor();
+	run_for(20 * S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(5 * S);
+	is_mounted_as(false, 7);
+	end();
+}
+
+/* The helper that asked systemd to mount it was killed, and systemd goes on. */
+static void test_unit_goes_on(void)
+{
+	begin(1);
+	sim.mood.hangs_mount = true;
+	sim.is_unit_changing = true;
+	start_supervisor();
+	run_until("mount");
+	sim.mood.hangs_mount = false;
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(500 * S);
+	CU_ASSERT_FALSE(world_has_helper(NULL, names[0]));
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "systemd"));
+	/* Nor is it forgotten when the device goes: the unit would mount the next one. */
+	set_target(0, false);
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(controllers(), 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.is_unit_changing = false;
+	run_for(15 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	end();
+
+	/* The same when fmove-nvmed was restarted meanwhile. */
+	begin_with_orphan("this-boot", names[0], nqns[0], "true");
+	sim.is_unit_changing = true;
+	run_for(10 * S);
+	sim.orphan.pid = 0;
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	sim.is_unit_changing = false;
+	run_for(30 * S);
+	is_mounted_as(true, 0);
+	end();
+
+	/* A mount that has ended is not asked about. */
+	begin(1);
+	sim.is_unit_changing = true;
+	start_supervisor();
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(5 * S);
 	CU_ASSERT_STRING_EQUAL(told(0), "");
 	end();
 }
@@ -3687,7 +3927,14 @@ static const struct fm_test tests[] = {
 	{ "a file of what was begun that makes no sense forbids", test_begun_makes_no_sense },
 	{ "a mount is written down before it begins", test_begun_is_written_first },
 	{ "what is being unmounted is told as mounted", test_unmount_is_told },
-	{ "an unmount that cannot be written down waits, and leaves nothing", test_unmount_that_cannot_be_noted },
+	{ "an unmount that cannot be written down is done, and a restart knows of it", test_unmount_that_cannot_be_noted },
+	{ "what a person has unmounted is told as mounted until its device is free", test_unmounted_by_hand },
+	{ "a reader's too", test_reader_unmounted_by_hand },
+	{ "and what was unmounted by force, lazily", test_forced_and_held },
+	{ "a device that cannot be looked at is not free, and keeps nobody waiting", test_held_unknown },
+	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
+	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
+	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
 	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },
 	{ "another writer is configured while it is mounted: peers hear of it", test_other_writer_while_mounting },
 	{ "a peer that names another writer, or writes, refuses until it says otherwise", test_other_writer },

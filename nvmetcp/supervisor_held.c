@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices that a file system may still have although no mount is to be seen. An unmount by anybody takes the mount out of the table of
+ * mounts first; what is dirty is written after that, a lazy one leaves the file system to whoever has a file open, and a mount namespace
+ * of a container's is in no table of ours. All that time the kernel keeps the device for the file system: an exclusive open of it is refused.
+ *
+ * So a device that was seen mounted here, or was about to be, is held until a helper process (FM_CALL_UNUSED; the open can hang) could open
+ * it exclusively, after a look that has seen no mount of it. Until then peers are told what they were told while it was mounted, and
+ * nothing is mounted. What was written down does not matter for that: a device that is there when a volume is first looked at may be held
+ * from before, and is tried as well.
+ *
+ * A device that is gone from /sys is held no more. The kernel marks it dead before that and fails every later write, and what connects
+ * again is another device: the old number is not given to it as long as a file system has the old one. As long as it is in /sys, with no
+ * path left or while the kernel reconnects, it may write yet, and any error but "in use" says nothing: tried again.
+ *
+ * systemd mounts in a process that is not ours, and goes on when the helper that asked it was killed. If such a mount was begun and nobody
+ * knows its end, the unit is asked as well: as long as it starts or stops, or is to, it is not over.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+#define UNUSED_NS (20 * FM_NS_PER_S)
+#define HOLD_MAX_S 10
+
+/* ---- what is held ---- */
+
+static struct fm_held *find(struct fm_supervised *v, dev_t dev)
+{
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (v->held[i].dev == dev)
+			return &v->held[i];
+	return NULL;
+}
+
+static void forget(struct fm_supervised *v, struct fm_held *h)
+{
+	*h = v->held[--v->held_count];
+}
+
+bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
+{
+	struct fm_held *h = find(v, ns->dev);
+
+	if (!h) {
+		if (v->held_count == FM_SUPERVISED_HELD_MAX)
+			return false;
+		h = &v->held[v->held_count++];
+		*h = (struct fm_held){ .dev = ns->dev };
+	}
+	memcpy(h->name, ns->name, sizeof(h->name));
+	memcpy(h->wwid, ns->wwid, sizeof(h->wwid));
+	h->is_read_write = h->is_read_write || is_read_write;
+	return true;
+}
+
+void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write)
+{
+	v->is_unit_in_doubt = true;
+	v->is_unit_read_write = v->is_unit_read_write || is_read_write;
+}
+
+bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write)
+{
+	*is_read_write = v->is_unit_in_doubt && v->is_unit_read_write;
+	for (unsigned i = 0; i < v->held_count; i++)
+		*is_read_write = *is_read_write || v->held[i].is_read_write;
+	return v->held_count > 0 || v->is_unit_in_doubt;
+}
+
+/* NULL: each of them is mounted, as the last look saw it. */
+static struct fm_held *first_unmounted(const struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (!v->held[i].is_mounted)
+			return (struct fm_held *)&v->held[i];
+	return NULL;
+}
+
+bool fm_supervised_is_in_use(const struct fm_supervised *v)
+{
+	return v->is_unit_in_doubt || first_unmounted(v);
+}
+
+const char *fm_supervised_in_use_why(const struct fm_supervised *v)
+{
+	return v->unused_hold.failures > 0 && fm_supervised_is_in_use(v) ? v->in_use_why : "";
+}
+
+/* ---- in each look ---- */
+
+/* Without native multipath it has a device for each controller. */
+static bool is_its_device(const struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	const struct fm_inv_namespace *its = fm_supervised_ns(v);
+
+	return its && ns->dev != 0 &&
+	       (ns == its || (ns->subsystem == its->subsystem && its->wwid[0] && strcmp(ns->wwid, its->wwid) == 0));
+}
+
+/* NULL: it is gone. */
+static const struct fm_inv_namespace *find_device(const struct fm_supervisor *sup, dev_t dev)
+{
+	for (unsigned i = 0; i < sup->inv->namespace_count; i++)
+		if (sup->inv->namespaces[i].dev == dev)
+			return &sup->inv->namespaces[i];
+	return NULL;
+}
+
+/* Its number is another's by now, so nobody has it any more. */
+static bool is_anothers(const struct fm_supervised *v, const struct fm_held *h)
+{
+	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);
+
+	return ns && h->wwid[0] && ns->wwid[0] && strcmp(ns->wwid, h->wwid) != 0;
+}
+
+/* Which of the subsystem's is the volume's may not be known yet. */
+static bool has_any_device(const struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+
+	for (unsigned i = 0; i < inv->namespace_count; i++) {
+		int subsystem = inv->namespaces[i].subsystem;
+
+		if (subsystem >= 0 && inv->namespaces[i].dev != 0 && strcmp(inv->subsystems[subsystem].nqn, v->volume->subsystem) == 0)
+			return true;
+	}
+	return false;
+}
+
+void fm_supervised_hold_found(struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	bool may_write = v->volume->mode != FM_VOLUME_READ_ONLY;
+
+	if (v->is_found || (!fm_supervised_ns(v) && has_any_device(v)))
+		return;
+	v->is_found = true;
+	if (!v->volume->mount_point[0] || !fm_supervised_ns(v))
+		return;
+	for (unsigned i = 0; i < inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &inv->namespaces[i];
+
+		if (is_its_device(v, ns) && !fm_mounts_of(&v->sup->mounts, ns->dev, NULL))
+			(void)fm_supervised_hold(v, ns, may_write && !ns->is_read_only);
+	}
+	if (v->sup->was_begun_unknown)
+		fm_supervised_doubt_unit(v, may_write);
+}
+
+/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
+static void hold_mounted(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	const struct fm_mount *m = NULL;
+
+	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
+		(void)fm_supervised_hold(v, ns, !m->is_read_only);
+}
+
+void fm_supervised_watch_held(struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		if (is_its_device(v, &inv->namespaces[i]))
+			hold_mounted(v, &inv->namespaces[i]);
+	for (unsigned i = v->held_count; i-- > 0;) {
+		v->held[i].is_mounted = fm_mounts_of(&v->sup->mounts, v->held[i].dev, NULL);
+		if (is_anothers(v, &v->held[i]))
+			forget(v, &v->held[i]);
+	}
+}
+
+/* ---- whether it is free ---- */
+
+/*
+ * Not while a helper may mount it yet: it would be free, and then mounted. Nor before a disconnect without a live path, at the end of the
+ * machine for instance: the open could hang, and with the controller the device goes.
+ */
+static bool is_due(const struct fm_supervised *v)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+	bool may_write;
+
+	if (!fm_supervised_is_in_use(v) || v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
+	    fm_hold_is_on(v->sup, &v->unused_hold))
+		return false;
+	return v->plan.step != FM_STEP_DISCONNECT || (ns && fm_inventory_is_live(v->sup->inv, ns));
+}
+
+/* h NULL: of the unit alone. */
+static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h)
+{
+	json_t *request = json_pack("{s:s, s:s*}", "call", "unused", "unit_of", v->is_unit_in_doubt ? v->volume->mount_point : NULL);
+	char device[64];
+
+	if (!request || !h)
+		return request;
+	(void)snprintf(device, sizeof(device), "/dev/%s", h->name);
+	if (json_object_update_new(request, json_pack("{s:s, s:[i, i], s:s*}", "device", device, "rdev", (int)major(h->dev),
+						      (int)minor(h->dev), "wwid", h->wwid[0] ? h->wwid : NULL)) == 0)
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+bool fm_supervised_check_unused(struct fm_supervised *v)
+{
+	const struct fm_held *h = first_unmounted(v);
+
+	if (!is_due(v))
+		return false;
+	v->unused_dev = h ? h->dev : 0;
+	if (fm_supervised_begin_on(v, FM_CALL_UNUSED, v->unused_dev, request_of(v, h), UNUSED_NS) < 0)
+		fm_hold_failed(v->sup, &v->unused_hold, 1, HOLD_MAX_S);
+	return true;
+}
+
+/* In use is no error: it ends by itself, or when who has a file open closes it. */
+static void is_not_free(struct fm_supervised *v, int code, const char *text)
+{
+	char why[FM_SUPERVISED_WHY_MAX];
+
+	(void)snprintf(why, sizeof(why), "%s: %s", code == -EBUSY ? "no mount of it is to be seen, but it is not free, and peers are told "
+		       "that it is mounted" : "whether anything of it is still being written cannot be seen, and peers are told that it is "
+		       "mounted", text);
+	if (strcmp(why, v->in_use_why) != 0 || v->unused_hold.failures == 0)
+		fm_log(code == -EBUSY ? FM_LOG_INFO : FM_LOG_WARN, "volume %s: %s", v->volume->name, why);
+	memcpy(v->in_use_why, why, sizeof(why));
+	fm_hold_failed(v->sup, &v->unused_hold, 1, HOLD_MAX_S);
+}
+
+void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text)
+{
+	struct fm_held *h = v->unused_dev ? find(v, v->unused_dev) : NULL;
+
+	if (code < 0) {
+		is_not_free(v, code, text);
+		return;
+	}
+	if (v->unused_hold.failures > 0)
+		fm_log_info("volume %s: it is free, and peers are told so", v->volume->name);
+	v->unused_hold = (struct fm_hold){ 0 };
+	v->is_unit_in_doubt = v->is_unit_read_write = false;
+	if (h)
+		forget(v, h);
+}

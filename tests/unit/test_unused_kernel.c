@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a device is free, against the kernel. links: fm_nvmetcp
+ *
+ * Goal:   what peers are told rests on this: as long as a file system may write to a device, the helper's call "unused" says so, although
+ *         no mount is in the table any more; and no longer.
+ * Method: ext4 on a loop device, in a mount namespace of our own: unmounted, unmounted lazily with a file open, and mounted in another
+ *         mount namespace only. fm_mounts_read() shows that the table says nothing of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "nvmetcp/helper_calls.h"
+#include "nvmetcp/mounts.h"
+#include "tests/fm_test.h"
+#include "tests/unit/may_mount.h"
+
+#define FREE_S 20			/* for the kernel to let go of what nobody has any more */
+
+static char dir[64], point[80], device[64];
+static int image = -1, loop = -1;
+static dev_t dev;
+
+/* The call's answer for a device by this name and number. */
+static int unused(const char *path, dev_t number)
+{
+	json_t *request = json_pack("{s:s, s:[i, i]}", "device", path, "rdev", (int)major(number), (int)minor(number));
+	json_t *answer = json_object();
+	struct fm_err err = { 0 };
+	int ret = fm_helper_unused(request, answer, &err);
+
+	CU_ASSERT_TRUE(ret == 0 || err.text[0]);
+	json_decref(request);
+	json_decref(answer);
+	return ret;
+}
+
+static bool is_in_table(void)
+{
+	struct fm_mounts mounts;
+	struct fm_err err;
+	bool is_there;
+
+	CU_ASSERT_EQUAL_FATAL(fm_mounts_read("", &mounts, &err), 0);
+	is_there = fm_mounts_of(&mounts, dev, NULL);
+	fm_mounts_free(&mounts);
+	return is_there;
+}
+
+static void mount_it(unsigned long flags)
+{
+	CU_ASSERT_EQUAL_FATAL(mount(device, point, "ext4", flags, NULL), 0);
+	CU_ASSERT_TRUE(is_in_table());
+	CU_ASSERT_EQUAL(unused(device, dev), -EBUSY);
+}
+
+/* The last one to have it may be gone a moment before the kernel has let go. */
+static void becomes_free(void)
+{
+	int ret = unused(device, dev);
+
+	for (unsigned i = 0; i < FREE_S * 100 && ret == -EBUSY; i++) {
+		usleep(10000);
+		ret = unused(device, dev);
+	}
+	CU_ASSERT_EQUAL(ret, 0);
+}
+
+static int open_file(int flags)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/file", point);
+	fd = open(path, flags | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	return fd;
+}
+
+static void test_unmounted(void)
+{
+	CU_ASSERT_EQUAL(unused(device, dev), 0);
+	mount_it(0);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+}
+
+/* As `umount -l` does, and the lazy unmount of `fmove nvme down --force`. What is written then still comes to the device. */
+static void test_lazily(void)
+{
+	static const char text[] = "written after it was out of the table of mounts";
+	char back[sizeof(text)] = "";
+	int fd;
+
+	mount_it(0);
+	fd = open_file(O_RDWR | O_CREAT);
+	CU_ASSERT_EQUAL_FATAL(umount2(point, MNT_DETACH), 0);
+	CU_ASSERT_FALSE(is_in_table());
+	CU_ASSERT_EQUAL(unused(device, dev), -EBUSY);
+	CU_ASSERT_EQUAL(write(fd, text, sizeof(text)), (ssize_t)sizeof(text));
+	CU_ASSERT_EQUAL(fsync(fd), 0);
+	CU_ASSERT_EQUAL(unused(device, dev), -EBUSY);
+	close(fd);
+	becomes_free();
+	mount_it(0);
+	fd = open_file(O_RDONLY);
+	CU_ASSERT_EQUAL(read(fd, back, sizeof(back)), (ssize_t)sizeof(back));
+	CU_ASSERT_STRING_EQUAL(back, text);
+	close(fd);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+}
+
+static void test_lazily_read_only(void)
+{
+	int fd;
+
+	mount_it(MS_RDONLY);
+	fd = open_file(O_RDONLY);
+	CU_ASSERT_EQUAL_FATAL(umount2(point, MNT_DETACH), 0);
+	CU_ASSERT_FALSE(is_in_table());
+	CU_ASSERT_EQUAL(unused(device, dev), -EBUSY);
+	close(fd);
+	becomes_free();
+}
+
+/* A container that was started while it was mounted. */
+static void test_other_namespace(void)
+{
+	int go[2], ready[2];
+	char byte = 0;
+	pid_t child;
+
+	mount_it(0);
+	CU_ASSERT_EQUAL_FATAL(pipe(go) + pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		close(go[1]);
+		byte = unshare(CLONE_NEWNS) == 0;
+		(void)!write(ready[1], &byte, 1);
+		(void)!read(go[0], &byte, 1);
+		_exit(0);
+	}
+	close(go[0]);
+	CU_ASSERT_TRUE_FATAL(read(ready[0], &byte, 1) == 1 && byte == 1);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	CU_ASSERT_FALSE(is_in_table());
+	CU_ASSERT_EQUAL(unused(device, dev), -EBUSY);
+	close(go[1]);
+	CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
+	becomes_free();
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* A number that the kernel has no more is nobody's; a name that is missing, or another's, says nothing of a number that is there. */
+static void test_gone(void)
+{
+	CU_ASSERT_EQUAL(unused("/dev/fmove-no-such-device", makedev(7, 1000000)), 0);
+	CU_ASSERT_EQUAL(unused(device, makedev(7, 1000000)), 0);
+	CU_ASSERT_EQUAL(unused("/dev/fmove-no-such-device", dev), -ENOENT);
+	CU_ASSERT_EQUAL(unused("/dev/null", dev), -ENOTBLK);
+	mount_it(0);
+	CU_ASSERT_EQUAL(unused("/dev/fmove-no-such-device", dev), -ENOENT);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+}
+
+/* ---- the device ---- */
+
+static bool make_loop(void)
+{
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
+	struct stat st;
+
+	if (control >= 0)
+		close(control);
+	if (number < 0)
+		return false;
+	snprintf(device, sizeof(device), "/dev/loop%d", number);
+	loop = open(device, O_RDWR | O_CLOEXEC);
+	if (loop < 0 || ioctl(loop, LOOP_SET_FD, image) < 0 || fstat(loop, &st) < 0)
+		return false;
+	dev = st.st_rdev;
+	return true;
+}
+
+static const char *make_device(void)
+{
+	char path[80], command[192];
+
+	snprintf(dir, sizeof(dir), "/tmp/fmove-unused-XXXXXX");
+	if (!mkdtemp(dir))
+		return "no directory can be made";
+	snprintf(path, sizeof(path), "%s/image", dir);
+	snprintf(point, sizeof(point), "%s/point", dir);
+	image = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (image < 0 || ftruncate(image, 16 << 20) < 0 || mkdir(point, 0700) < 0)
+		return "no file of 16 MiB can be made";
+	snprintf(command, sizeof(command), "PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F %s >/dev/null 2>&1", path);
+	if (system(command) != 0)
+		return "no mkfs.ext4";
+	if (!make_loop())
+		return "no loop device is to be had";
+	if (mount(device, point, "ext4", 0, NULL) < 0 || umount(point) < 0)
+		return "this kernel mounts no ext4 here";
+	return NULL;
+}
+
+static void remove_device(void)
+{
+	char path[80];
+
+	(void)umount2(point, MNT_DETACH);
+	if (loop >= 0)
+		(void)ioctl(loop, LOOP_CLR_FD);
+	snprintf(path, sizeof(path), "%s/image", dir);
+	(void)unlink(path);
+	(void)rmdir(point);
+	(void)rmdir(dir);
+}
+
+static const struct fm_test tests[] = {
+	{ "unmounted", test_unmounted },
+	{ "unmounted lazily, with a file open to be written", test_lazily },
+	{ "unmounted lazily, with a file open to be read", test_lazily_read_only },
+	{ "mounted in another mount namespace only", test_other_namespace },
+	{ "gone, or by another name", test_gone },
+};
+
+int main(void)
+{
+	const char *lacking;
+	int ret;
+
+	if (!may_mount())
+		return 77;
+	lacking = make_device();
+	if (lacking) {
+		remove_device();
+		fm_test_skip(lacking);
+	}
+	ret = fm_test_main("unused devices and the kernel", tests, sizeof(tests) / sizeof(tests[0]));
+	remove_device();
+	return ret;
+}
