@@ -134,6 +134,10 @@ static const struct plot {
 	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
 				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_ISOLATE, 'a', 0, false },
 				   { ACT_ON, 'a', 0, false } } },
+	/* The same, and what the other one writes is clean at the moment when it comes back. */
+	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
+				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_DOWN, 'b', 0, false },
+				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
 	/* The same, and it was named as no writer for a while, when nobody could hear it. */
 	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_NAME, '*', 'b', false },
 				   { ACT_ON, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_ISOLATE, 'a', 0, false },
