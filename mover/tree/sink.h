@@ -129,8 +129,9 @@ struct fm_sink {
 
 	struct fm_deferred deferred;
 	bool has_deferred;
-	struct fm_deferred carried;	/* directories that only the old version had */
+	struct fm_deferred carried;	/* what only the old version had */
 	bool has_carried;
+	bool has_unnoted;		/* files of that are missing there: they were too many */
 
 	struct fm_manifest manifest;
 	bool has_manifest;

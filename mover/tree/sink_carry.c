@@ -6,6 +6,9 @@
  * with their number); when nothing is made in it any more it gets mode, owner, times and attributes of the old one.
  * Linking is refused: for another user's file (fs.protected_hardlinks), one with too many links, by some file systems. A regular
  * file is cloned or copied then, a symbolic link made anew; other files cannot be kept.
+ *
+ * Files are noted too, with the inode that they have in the new version: who saves a file writes another one and renames it, and what
+ * was saved between here and the exchange is another file under a name that both versions have.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +28,7 @@
 #define MADE "made"		/* there too */
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 #define MODE_WITHOUT_SET_IDS 01777u
+#define NOTED_BYTES_MAX (FM_DEFERRED_BYTES_MAX / 2)	/* the rest is for directories, which must be noted */
 
 /* ------------------------------------------------------------------------------------------------ names */
 
@@ -121,15 +125,54 @@ static int copy_attrs(struct fm_sink *s, int from, int to, const struct stat *st
 
 /* ------------------------------------------------------------------------------------------------ carrying */
 
+static int open_carried(struct fm_sink *s)
+{
+	int fd, ret;
+
+	if (s->has_carried)
+		return 0;
+	fd = fm_tsys_open(s->stage, CARRIED, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	ret = fd < 0 ? fd : fm_deferred_open(&s->carried, fd);
+	s->has_carried = ret == 0;
+	return ret;
+}
+
+/* Where it was made; ino: of what was. It has no time of its own. */
+static int note(struct fm_merge *w, const struct fm_merge_at *p, enum fm_pack_type type, ino_t ino, bool is_copy)
+{
+	const struct fm_pack_entry e = { .type = type, .mode = 0700, .mtime_ns = (int64_t)ino, .gid = is_copy,
+					 .path = p->path, .path_len = p->len };
+	int ret = open_carried(w->call->s);
+
+	if (ret == 0)
+		ret = fm_deferred_add(&w->call->s->carried, &e);
+	return ret < 0 ? fm_merge_fail(w, ret, "note", p) : 0;
+}
+
+/* One that comes late is not looked at again. */
+static int note_file(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *st, bool is_copy)
+{
+	struct fm_sink *s = w->call->s;
+
+	if (w->is_late)
+		return 0;
+	s->has_unnoted |= (s->has_carried && s->carried.bytes > NOTED_BYTES_MAX) || FM_FAULT("tree.unnoted");
+	return s->has_unnoted ? 0 : note(w, p, FM_PACK_ATTR, st->st_ino, is_copy);
+}
+
 /* A name was made; what it has counts against the quota. */
-static int made(struct fm_merge *w, const struct fm_merge_at *p)
+static int made(struct fm_merge *w, const struct fm_merge_at *p, bool is_copy)
 {
 	const struct fm_sink *s = w->call->s;
 	struct stat st;
-	int ret = 0;
+	int ret = fm_tsys_fstatat(p->dir, p->name, &st);
 
-	if (s->opts.take && p->met->type == DT_REG && fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (ret < 0)
+		ret = fm_merge_fail(w, ret, "look at", p);
+	if (ret == 0 && s->opts.take && p->met->type == DT_REG)
 		ret = fm_sink_take_old(w->call, (uint64_t)st.st_size);
+	if (ret == 0)
+		ret = note_file(w, p, &st, is_copy);
 	if (ret < 0) {
 		unlinkat(p->dir, p->name, 0);
 		return ret;
@@ -213,7 +256,7 @@ static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
 	close(from);
 	if (ret < 0)
 		unlinkat(p->dir, p->name, 0);
-	return ret < 0 ? ret : made(w, p);
+	return ret < 0 ? ret : made(w, p, true);
 }
 
 /* A symbolic link that may not be linked. */
@@ -238,7 +281,7 @@ static int copy_link(struct fm_merge *w, const struct fm_merge_at *p)
 	}
 	if (ret == 0)
 		ret = fm_tsys_set_link(p->dir, p->name, fm_tsys_mtime(&st));
-	return ret < 0 ? fm_merge_fail(w, ret, "make the symbolic link", p) : made(w, p);
+	return ret < 0 ? fm_merge_fail(w, ret, "make the symbolic link", p) : made(w, p, true);
 }
 
 static int carry_by_copy(struct fm_merge *w, const struct fm_merge_at *p)
@@ -259,7 +302,7 @@ static int carry_file(struct fm_merge *w, const struct fm_merge_at *p)
 
 	switch (ret) {
 	case 0:
-		return made(w, p);
+		return made(w, p, false);
 	case -ENOENT:	/* it went meanwhile */
 	case -EEXIST:
 		return 0;
@@ -275,18 +318,6 @@ static int carry_file(struct fm_merge *w, const struct fm_merge_at *p)
 	default:
 		return fm_merge_fail(w, ret, "link into the new version", p);
 	}
-}
-
-static int open_carried(struct fm_sink *s)
-{
-	int fd, ret;
-
-	if (s->has_carried)
-		return 0;
-	fd = fm_tsys_open(s->stage, CARRIED, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	ret = fd < 0 ? fd : fm_deferred_open(&s->carried, fd);
-	s->has_carried = ret == 0;
-	return ret;
 }
 
 /* Made in the staging directory, where nobody else is, and its owner's before it has a name that he can reach. */
@@ -320,19 +351,13 @@ static int make_dir(struct fm_merge *w, const struct fm_merge_at *p, struct stat
 
 static int carry_dir(struct fm_merge *w, const struct fm_merge_at *p)
 {
-	struct fm_pack_entry e = { .type = FM_PACK_DIR, .mode = 0700, .path = p->path, .path_len = p->len };
-	struct fm_sink *s = w->call->s;
 	struct stat st;
 	int ret = make_dir(w, p, &st);
 
 	if (ret < 0)
 		return ret == -EEXIST ? 0 : fm_merge_fail(w, ret, "make the directory", p);
 	w->carried++;
-	e.mtime_ns = (int64_t)st.st_ino;	/* it has no time of its own */
-	ret = open_carried(s);
-	if (ret == 0)
-		ret = fm_deferred_add(&s->carried, &e);
-	return ret < 0 ? fm_merge_fail(w, ret, "note", p) : 0;
+	return note(w, p, FM_PACK_DIR, st.st_ino, false);
 }
 
 /* A file that keeps its digest is listed with it. Of others it is not known whether they ever came through here. */
@@ -393,20 +418,26 @@ static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_d
 	return ret < 0 ? fm_merge_fail(w, ret, "set mode, owner and times of", p) : 0;
 }
 
+/* Where what was noted is in the new version; its directory in the old one, or an error. */
+static int find_noted(struct fm_merge *w, const struct fm_pack_entry *e, struct fm_merge_at *p)
+{
+	memcpy(p->path, e->path, e->path_len);
+	p->path[e->path_len] = '\0';
+	p->len = e->path_len;
+	fm_merge_split(p);
+	p->dir = fm_sink_dir_find(&w->call->data, p->path, p->dir_len);
+	return fm_sink_dir_find(&w->call->old, p->path, p->dir_len);
+}
+
 static int finish_one(void *ctx, const struct fm_pack_entry *e)
 {
 	struct fm_merge *w = ctx;
 	struct fm_merge_at p;
 	int old_dir, ret = fm_sink_may_go_on(w->call->s, w->call->err);
 
-	if (ret < 0)
+	if (ret < 0 || e->type != FM_PACK_DIR)
 		return ret;
-	memcpy(p.path, e->path, e->path_len);
-	p.path[e->path_len] = '\0';
-	p.len = e->path_len;
-	fm_merge_split(&p);
-	p.dir = fm_sink_dir_find(&w->call->data, p.path, p.dir_len);
-	old_dir = fm_sink_dir_find(&w->call->old, p.path, p.dir_len);
+	old_dir = find_noted(w, e, &p);
 	if (p.dir < 0)
 		return fm_merge_fail(w, p.dir, "look for", &p);
 	return old_dir < 0 ? 0 : finish_dir(w, &p, old_dir, (uint64_t)e->mtime_ns);
@@ -427,3 +458,78 @@ int fm_sink_finish_carried(struct fm_sink_call *call)
 	return ret;
 }
 
+
+/* ---------------------------------------------------------------------------------------- saved meanwhile */
+
+/* The new version still has what was taken over, and the old one has another file there by now. A link has one inode with its file. */
+static bool is_saved(const struct fm_pack_entry *e, const struct stat *old, const struct stat *now)
+{
+	bool is_copy = e->gid != 0;
+
+	if ((uint64_t)now->st_ino != (uint64_t)e->mtime_ns || S_ISDIR(old->st_mode) || S_ISDIR(now->st_mode) || old->st_ino == now->st_ino)
+		return false;
+	return !is_copy || old->st_size != now->st_size || fm_tsys_mtime(old) != fm_tsys_mtime(now);
+}
+
+/* It is made in the staging directory, where nobody else is, and takes the name in one step. */
+static int take_saved(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *now)
+{
+	const struct fm_sink *s = w->call->s;
+	struct fm_merge_at made_at = *p;
+	uint64_t before = w->carried;
+	int ret;
+
+	made_at.dir = s->stage;
+	made_at.name = MADE;
+	(void)unlinkat(s->stage, MADE, 0);
+	ret = carry_file(w, &made_at);
+	if (ret < 0 || w->carried == before)	/* it went meanwhile */
+		return ret;
+	w->carried = before;	/* a name that was counted */
+	w->has_saved = true;
+	ret = fm_tsys_rename(s->stage, MADE, p->dir, p->name, 0);
+	if (ret < 0)
+		return fm_merge_fail(w, ret, "put into the new version", p);
+	if (S_ISREG(now->st_mode))
+		fm_sink_give(s, (uint64_t)now->st_size);
+	return 0;
+}
+
+static int look_at_noted(void *ctx, const struct fm_pack_entry *e)
+{
+	struct fm_merge *w = ctx;
+	struct fm_sink *s = w->call->s;
+	struct fm_scan_dir in = { .path_len = 0 };
+	struct fm_scan_met met = { .dir = &in };
+	struct fm_merge_at p = { .met = &met };
+	struct stat old, now;
+	int ret = fm_sink_may_go_on(s, w->call->err);
+
+	if (ret < 0 || e->type != FM_PACK_ATTR)
+		return ret;
+	in.fd = find_noted(w, e, &p);
+	ret = in.fd < 0 ? in.fd : p.dir < 0 ? p.dir : fm_tsys_fstatat(in.fd, p.name, &old);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(p.dir, p.name, &now);
+	if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || (ret == 0 && !is_saved(e, &old, &now)))
+		return 0;	/* what went from either stays away */
+	if (ret < 0)
+		return fm_merge_fail(w, ret, "look at", &p);
+	met.name = p.name;
+	met.name_len = strlen(p.name);
+	met.type = (unsigned char)IFTODT(old.st_mode);
+	ret = fm_merge_check_owner(w, &p);
+	return ret < 0 ? ret : take_saved(w, &p, &now);
+}
+
+int fm_merge_take_saved(struct fm_merge *w)
+{
+	struct fm_sink *s = w->call->s;
+	int ret = s->has_carried ? fm_deferred_each(&s->carried, look_at_noted, w) : 0;
+
+	if (ret < 0 && w->call->err->code == 0)
+		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, w->call->err);
+	if (s->has_unnoted)
+		fm_sink_note(s, "not all that was kept could be looked at again: what was saved meanwhile may not be there");
+	return ret;
+}

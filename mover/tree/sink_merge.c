@@ -154,7 +154,7 @@ static int meet(struct fm_merge *w, const struct fm_merge_at *p, const struct st
  * The new version has its name, so its owners can move directories in it: nothing is put into one that is not of the owner who has
  * what it comes from.
  */
-static int check_owner(struct fm_merge *w, const struct fm_merge_at *p)
+int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p)
 {
 	struct stat from, to;
 	int ret = fm_tsys_fstat(p->met->dir->fd, &from);
@@ -186,7 +186,7 @@ static int visit_old(struct fm_merge *w, const struct fm_scan_met *met)
 		return fm_merge_fail(w, ret, "look for", &p);
 	/* Without a directory for it in the new tree, what came took that one's place. */
 	if (p.dir >= 0 && (s->is_merging || w->is_late)) {
-		ret = check_owner(w, &p);
+		ret = fm_merge_check_owner(w, &p);
 		return ret < 0 ? ret : fm_merge_carry(w, &p);
 	}
 	w->call->count.removed++;
@@ -267,11 +267,13 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 	fm_sink_begin(&call, s, err);
 	call.old.root = w.old;
 	ret = walk(&w, visit_old);
+	if (ret == 0)
+		ret = fm_merge_take_saved(&w);
 	if (ret == 0 && w.carried > 0)
 		ret = fm_sink_finish_carried(&call);
 	call.count.kept += w.carried;
 	call.count.removed = 0;
 	fm_sink_end(&call);
 	close(w.old);
-	return ret < 0 ? ret : w.carried > 0;
+	return ret < 0 ? ret : w.carried > 0 || w.has_saved;
 }

@@ -19,6 +19,7 @@ struct fm_merge {
 	bool is_late;		/* after the exchange */
 	bool is_over;		/* all came, so the tree may be stopped already: the walk goes on */
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
+	bool has_saved;		/* what was taken over was replaced by what was saved meanwhile */
 	uint64_t carried;
 };
 
@@ -45,5 +46,11 @@ int fm_merge_refuse_mount(struct fm_merge *w, const struct fm_merge_at *p);
  * the rest.
  */
 int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
+
+/* Nothing is put into a directory of the new version, once that has its name, that is not of who has the old one. */
+int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
+
+/* After the exchange: of what was taken over before it, what has been replaced since in the old version comes as it is there now. */
+int fm_merge_take_saved(struct fm_merge *w);
 
 #endif

@@ -370,6 +370,74 @@ static void test_late(void)
 	}
 }
 
+/* ---- somebody saves what only he has while the new version gets its name ---- */
+
+enum saved { SAVED_COMES, SAVED_CANNOT_COME, SAVED_IS_UNKNOWN, SAVED_COUNT };
+
+/* As editors do: another file gets the name. */
+static void save(void)
+{
+	write_file("tree/tmp", 11, 70, 0600, A_TIME + 11);
+	CU_ASSERT_EQUAL(rename(at("tree/tmp"), at("tree/kept/deep/x")), 0);
+	CU_ASSERT_EQUAL(symlink("y", at("tree/tmp")), 0);
+	CU_ASSERT_EQUAL(rename(at("tree/tmp"), at("tree/kept/l")), 0);
+	CU_ASSERT_EQUAL(unlink(at("tree/d/kept")), 0);
+}
+
+static bool has_saved(const char *root)
+{
+	char x[300], l[300], target[8] = "";
+
+	snprintf(x, sizeof(x), "%s/kept/deep/x", root);
+	snprintf(l, sizeof(l), "%s/kept/l", root);
+	return has_content(x, 11, 70) && has_stat(x, 0600, A_TIME + 11) && readlink(at(l), target, sizeof(target) - 1) == 1 &&
+	       target[0] == 'y';
+}
+
+static void run_saved(enum saved how)
+{
+	struct fm_tree_sink_opts opts = options();
+	int64_t used;
+
+	make_old();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	if (how == SAVED_IS_UNKNOWN)
+		fm_fault_arm("tree.unnoted", 1);
+	OK(t->ops->prepare(t, true, &err));
+	save();
+	used = used_bytes;
+	if (how == SAVED_CANNOT_COME)
+		fm_fault_arm("tree.link", 1);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_EQUAL(fm_fault_fired(), how != SAVED_COMES);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(has_content("tree/new", 8, 60));
+	CU_ASSERT_EQUAL(t->note != NULL, how != SAVED_COMES);
+	if (how == SAVED_COMES) {
+		CU_ASSERT_TRUE(has_saved("tree") && has_content("tree/d/kept", 5, 30) && ours(FM_STAGING_OLD)[0] == '\0');
+		CU_ASSERT_TRUE(used_bytes < used);	/* the old version went, and what was taken over first */
+	} else if (how == SAVED_CANNOT_COME) {
+		CU_ASSERT_TRUE(!has_saved("tree") && has_saved(ours(FM_STAGING_KEPT)));
+	} else {
+		CU_ASSERT_TRUE(t->note && strstr(t->note, "saved meanwhile"));
+	}
+	t->ops->close(t);
+}
+
+/* Goal: the last that was saved is there, not what was there when the update looked. */
+static void test_saved(void)
+{
+	for (int how = 0; how < SAVED_COUNT; how++) {
+		scene_begin(IN_MEMORY);
+		run_saved((enum saved)how);
+		scene_end();
+	}
+}
+
 /* ---- the process dies between the exchange and the removal ---- */
 
 static void test_replaced_and_died(void)
@@ -431,6 +499,7 @@ static const struct fm_test tests[] = {
 	{ "a failing sync of the directory undoes the publication", test_undo },
 	{ "nothing is published after a failed sync", test_broken_sync },
 	{ "what appears in the version that is replaced is not lost", test_late },
+	{ "what is saved while a version gets its name is there, not what was before", test_saved },
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
 };
