@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,8 +33,29 @@ static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* What is mounted there is not of the directory that goes, and somebody else's. below: in that, or "". */
+static int refuse_mount(const char *path, const char *below, struct fm_err *err)
+{
+	char whole[2 * FM_PATH_LEN_MAX + 2];
+	struct fm_path_shown shown;
+
+	(void)snprintf(whole, sizeof(whole), "%s%s%s", path, below[0] ? "/" : "", below);
+	return fm_err_set(err, -EBUSY, "remove \"%s\": another file system is mounted there, and keeps its files; "
+			  "unmount it first",
+			  fm_path_show(whole, &shown));
+}
+
+static int refuse_mount_met(const struct fm_walk *walk, const struct fm_walk_at *at, const char *path,
+			    struct fm_err *err)
+{
+	const struct fm_walk_at not_entered = { .name = at->name };
+	char below[FM_PATH_LEN_MAX + 1];
+
+	return refuse_mount(path, fm_walk_path(walk, &not_entered, below, sizeof(below)) < 0 ? at->name : below, err);
+}
+
 /* Everything in the directory behind fd, which is taken over. */
-static int remove_below(struct fm_store_dir *sd, int fd)
+static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struct fm_err *err)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	struct fm_walk_at at;
@@ -44,8 +66,11 @@ static int remove_below(struct fm_store_dir *sd, int fd)
 		return -ENOMEM;
 	}
 	ret = fm_walk_start(walk, fd);
+	walk->stays = true;
 	while (ret == 0) {
 		ret = fm_walk_next(walk, &at);
+		if (ret == -EXDEV)
+			ret = refuse_mount_met(walk, &at, path, err);
 		if (ret <= 0)
 			break;
 		ret = remove_entry(sd, &at);
@@ -60,10 +85,14 @@ static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *par
 {
 	struct fm_path_shown shown;
 	struct fm_manifest_key key;
-	int fd = openat(parent->fd, parent->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = fm_sys_open_dir(parent->fd, parent->name, true);
 	bool has_key = fd >= 0 && fm_manifest_key(fd, &key) == 0;
-	int ret = fd < 0 ? -errno : remove_below(sd, fd);
+	int ret;
 
+	fm_err_clear(err);
+	ret = fd == -EXDEV ? refuse_mount(path, "", err) : fd < 0 ? fd : remove_below(sd, fd, path, err);
+	if (err->code < 0)
+		return ret;
 	if (ret == 0)
 		ret = fm_sys_unlinkat(parent->fd, parent->name, AT_REMOVEDIR);
 	if (ret == 0 && has_key)

@@ -32,20 +32,30 @@ void *fm_sys_alloc(size_t len)
 	return FM_FAULT("store.alloc") ? NULL : calloc(1, len);
 }
 
-int fm_sys_open_beneath(int root, const char *path, int flags)
+static int open_below(int dir, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {
 		/* openat2(2) refuses flags that mean nothing for O_PATH. */
 		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	int ret = -EAGAIN;
 
 	if (FM_FAULT("store.open"))
 		return -EMFILE;
 	for (int i = 0; i < BENEATH_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
-		ret = sys_result(syscall(SYS_openat2, root, path, &how, sizeof(how)));
+		ret = sys_result(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
 	return ret;
+}
+
+int fm_sys_open_beneath(int root, const char *path, int flags)
+{
+	return open_below(root, path, flags, 0);
+}
+
+int fm_sys_open_dir(int dir, const char *name, bool is_unmounted)
+{
+	return open_below(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, is_unmounted ? RESOLVE_NO_XDEV : 0);
 }
 
 int fm_sys_create(int dir, const char *name)

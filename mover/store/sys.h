@@ -8,6 +8,7 @@
 #ifndef FM_STORE_SYS_H
 #define FM_STORE_SYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -22,6 +23,12 @@ void *fm_sys_alloc(size_t len);
  * path leads out. flags as for open(2), no O_CREAT.
  */
 int fm_sys_open_beneath(int root, const char *path, int flags);
+
+/*
+ * A directory by its name in dir, to be read. No link is followed: -ELOOP, -ENOTDIR. is_unmounted:
+ * -EXDEV if something is mounted on it.
+ */
+int fm_sys_open_dir(int dir, const char *name, bool is_unmounted);
 
 /* A new file, mode 0600, for reading and writing. -EEXIST if the name is taken. */
 int fm_sys_create(int dir, const char *name);

@@ -53,6 +53,7 @@ int fm_walk_start(struct fm_walk *walk, int dir)
 {
 	walk->depth = 0;
 	walk->left = NULL;
+	walk->stays = false;
 	return walk_push(walk, dir, NULL);
 }
 
@@ -137,13 +138,13 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	 * Opened before it is shown, so that what the caller does with the name cannot change which directory
 	 * is entered.
 	 */
-	fd = openat(out->dir, out->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
+	fd = fm_sys_open_dir(out->dir, out->name, walk->stays);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
 		out->is_dir = false;	/* it went, or became something else, meanwhile */
 		return 1;
 	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	ret = walk_push(walk, fd, out->name);
 	return ret < 0 ? ret : 1;
 }

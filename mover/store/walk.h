@@ -20,6 +20,8 @@ struct fm_walk {
 	char *names[FM_WALK_DEPTH_MAX];	/* of the directory itself, in its parent; the root's is NULL */
 	unsigned depth;			/* levels open */
 	char *left;			/* the name that is_leaving lent out */
+	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at first. */
+	bool stays;
 };
 
 struct fm_walk_at {

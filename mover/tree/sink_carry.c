@@ -7,8 +7,9 @@
  * Linking is refused: for another user's file (fs.protected_hardlinks), one with too many links, by some file systems. A regular
  * file is cloned or copied then, a symbolic link made anew; other files cannot be kept.
  *
- * Files are noted too, with the inode that they have in the new version: who saves a file writes another one and renames it, and what
- * was saved between here and the exchange is another file under a name that both versions have.
+ * Files are noted too, with the inode that they have in the new version: who saves a file writes
+ * another one and renames it, and what was saved between here and the exchange is another file under
+ * a name that both versions have.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -461,12 +462,16 @@ int fm_sink_finish_carried(struct fm_sink_call *call)
 
 /* ---------------------------------------------------------------------------------------- saved meanwhile */
 
-/* The new version still has what was taken over, and the old one has another file there by now. A link has one inode with its file. */
+/*
+ * The new version still has what was taken over, and the old one has another file there by now. A
+ * link has one inode with its file.
+ */
 static bool is_saved(const struct fm_pack_entry *e, const struct stat *old, const struct stat *now)
 {
 	bool is_copy = e->gid != 0;
 
-	if ((uint64_t)now->st_ino != (uint64_t)e->mtime_ns || S_ISDIR(old->st_mode) || S_ISDIR(now->st_mode) || old->st_ino == now->st_ino)
+	if ((uint64_t)now->st_ino != (uint64_t)e->mtime_ns || old->st_ino == now->st_ino ||
+	    S_ISDIR(old->st_mode) || S_ISDIR(now->st_mode))
 		return false;
 	return !is_copy || old->st_size != now->st_size || fm_tsys_mtime(old) != fm_tsys_mtime(now);
 }
@@ -530,6 +535,7 @@ int fm_merge_take_saved(struct fm_merge *w)
 	if (ret < 0 && w->call->err->code == 0)
 		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, w->call->err);
 	if (s->has_unnoted)
-		fm_sink_note(s, "not all that was kept could be looked at again: what was saved meanwhile may not be there");
+		fm_sink_note(s, "not all that was kept could be looked at again: what was saved "
+			"meanwhile may not be there");
 	return ret;
 }

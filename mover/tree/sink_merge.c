@@ -88,9 +88,9 @@ static int walk(struct fm_merge *w, int (*visit)(struct fm_merge *w, const struc
 static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
 {
 	struct fm_merge_at p;
-	int ret = met->type == DT_DIR ? fm_tsys_is_mounted_on(met->dir->fd) : 0;
+	int ret = fm_tsys_is_mounted_on(met->dir->fd, met->name);	/* of a directory "" */
 
-	if (ret == 0)
+	if (ret == 0 || ret == -ENOENT)		/* it went meanwhile */
 		return 0;
 	find_place(met, &p);
 	return ret < 0 ? fm_merge_fail(w, ret, "look at", &p) : fm_merge_refuse_mount(w, &p);
@@ -122,7 +122,7 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
 {
 	int ret;
 
-	if (s->old < 0 || !(s->is_merging || s->opts.is_dry || atomic_load(&s->look.state) == FM_SINK_LOOKING))
+	if (s->old < 0)
 		return 0;
 	pthread_mutex_lock(&s->surveying);
 	if (!s->is_surveyed)

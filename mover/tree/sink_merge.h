@@ -50,7 +50,10 @@ int fm_merge_carry(struct fm_merge *w, const struct fm_merge_at *p);
 /* Nothing is put into a directory of the new version, once that has its name, that is not of who has the old one. */
 int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
 
-/* After the exchange: of what was taken over before it, what has been replaced since in the old version comes as it is there now. */
+/*
+ * After the exchange: of what was taken over before it, what has been replaced since in the old
+ * version comes as it is there now.
+ */
 int fm_merge_take_saved(struct fm_merge *w);
 
 #endif

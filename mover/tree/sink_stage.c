@@ -27,7 +27,7 @@ static int refuse_mount(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	int fd = fm_tsys_open(s->opts.parent, s->opts.name, O_PATH | O_DIRECTORY, 0);
-	int ret = fd < 0 ? fd : fm_tsys_is_mounted_on(fd);
+	int ret = fd < 0 ? fd : fm_tsys_is_mounted_on(fd, "");
 
 	if (fd >= 0)
 		close(fd);

@@ -264,11 +264,15 @@ int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
 	return FM_FAULT("tree.link") ? -EIO : result(linkat(from_dir, from, dir, name, 0));
 }
 
-int fm_tsys_is_mounted_on(int fd)
+int fm_tsys_is_mounted_on(int dir, const char *name)
 {
+	const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 	struct statx stx;
-	int ret = FM_FAULT("tree.stat") ? -EIO : result(statx(fd, "", AT_EMPTY_PATH, 0, &stx));
+	int ret;
 
+	if (name[0] && !fm_is_component(name))
+		return -EXDEV;
+	ret = FM_FAULT("tree.stat") ? -EIO : result(statx(dir, name, flags, 0, &stx));
 	if (ret < 0)
 		return ret;
 	return (stx.stx_attributes_mask & stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;

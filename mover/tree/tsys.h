@@ -58,8 +58,11 @@ int fm_tsys_symlink(const char *target, int dir, const char *name);
 int fm_tsys_link(int from_dir, const char *from, int dir, const char *name);
 int fm_tsys_unlink(int dir, const char *name, int flags);
 
-/* 1: another file system, or another part of this one, is mounted on the directory. 0: not, or this kernel does not tell. */
-int fm_tsys_is_mounted_on(int fd);
+/*
+ * 1: another file system, or another part of this one, is mounted on that name; "": on dir itself. 0: not, or this kernel does not
+ * tell.
+ */
+int fm_tsys_is_mounted_on(int dir, const char *name);
 
 /* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);

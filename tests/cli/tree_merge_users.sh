@@ -84,6 +84,28 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	umount "$t/mounted"
 	[ "$(cat bound/f)" = there ] || bad "what was bound into the target is gone"
 	ok as_nobody fmove put -r --update theirs/source n2:s/t
+	# Nothing of a directory that is to be replaced has come by then: all of it would take minutes.
+	random 100000000 theirs/source/large && chown nobody theirs/source/large
+	mount --bind bound "$t/mounted"
+	no 6 't/mounted.*mounted' timeout 30 fmove put -r --replace --limit 500kB/s theirs/source n2:s/t
+	no 6 't/mounted.*mounted' timeout 30 fmove put -r --update --delete --limit 500kB/s theirs/source n2:s/t
+	# rm goes no further than that.
+	no 1 't/mounted.*mounted there' fmove rm -r n2:s/t/mounted
+	mkdir "$(store 2)/away" && mv "$t/rootdir" "$(store 2)/away" && mkdir -p "$(store 2)/away/in/mp"
+	mount --bind bound "$(store 2)/away/in/mp"
+	no 1 'away/in/mp.*mounted there' fmove rm -r n2:s/away
+	[ "$(cat bound/f)" = there ] || bad "rm removed what is mounted in a directory"
+	umount "$t/mounted" "$(store 2)/away/in/mp"
+	ok fmove rm -r n2:s/away
+	# A file on which another one is mounted.
+	touch "$t/file"
+	mount --bind bound/f "$t/file"
+	for how in --update '--update --delete' --replace '--update -n'; do
+		# shellcheck disable=SC2086
+		no 6 't/file.*mounted' timeout 30 fmove put -r $how --limit 500kB/s theirs/source n2:s/t
+	done
+	umount "$t/file"
+	rm theirs/source/large
 	# The target itself: nothing takes its name. Said before anything comes, so that nothing is left beside it.
 	mount -t tmpfs none "$t" && echo there >"$t/f"
 	mkdir mountpoint && mount -t tmpfs none mountpoint && echo there >mountpoint/f
