@@ -59,6 +59,13 @@ static void show_addr(const struct fm_addr *addr, char *out, size_t len)
 		out[0] = '\0';
 }
 
+static void show_way(const struct fm_addr *local, const struct fm_addr *remote, struct fm_session_way *out)
+{
+	(void)snprintf(out->device, sizeof(out->device), "%s", local->name);
+	show_addr(local, out->local, sizeof(out->local));
+	show_addr(remote, out->remote, sizeof(out->remote));
+}
+
 void fm_line_way(const struct fm_session *s, struct fm_session_way *out)
 {
 	struct fm_ctl *ctl = fm_line_ctl(s);
@@ -68,9 +75,33 @@ void fm_line_way(const struct fm_session *s, struct fm_session_way *out)
 	if (!ctl)
 		return;
 	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
-	(void)snprintf(out->device, sizeof(out->device), "%s", local.name);
-	show_addr(&local, out->local, sizeof(out->local));
-	show_addr(&remote, out->remote, sizeof(out->remote));
+	show_way(&local, &remote, out);
+}
+
+static bool is_ours(const struct fm_session *s, const struct fm_addr *addr)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+	size_t count = net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX);
+
+	for (size_t i = 0; i < count; i++)
+		if (fm_network_is_shared(&own[i].sa, &addr->sa, addr->sa.ss_family == AF_INET ? 32 : 128))
+			return true;
+	return false;
+}
+
+void fm_line_lost_way(const struct fm_session *s, struct fm_session_way *out, bool *is_dead)
+{
+	struct fm_ctl *ctl = fm_line_ctl(s);
+	struct fm_addr local = s->lines.local, remote = s->lines.remote;
+
+	*out = (struct fm_session_way){ .device = "" };
+	*is_dead = false;
+	if (ctl)
+		net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
+	if (local.sa.ss_family == AF_UNSPEC)
+		return;
+	show_way(&local, &remote, out);
+	*is_dead = !fm_network_is_loopback(&local.sa) && !is_ours(s, &local);
 }
 
 static void line_free(struct fm_session *s, struct fm_line **line)

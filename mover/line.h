@@ -80,6 +80,12 @@ struct fm_ctl *fm_line_ctl(const struct fm_session *s);
 /* For status. */
 void fm_line_way(const struct fm_session *s, struct fm_session_way *out);
 
+/*
+ * For the error of a session that heard nothing: the way that it has, or had last. *is_dead: our
+ * address there is no more, or its link is down.
+ */
+void fm_line_lost_way(const struct fm_session *s, struct fm_session_way *out, bool *is_dead);
+
 /* An encoded message: kept, and sent as soon as there is a line. As ctl_send. */
 int fm_line_send(struct fm_session *s, enum fm_wire_type type, const uint8_t *msg, size_t len);
 size_t fm_line_queued(const struct fm_session *s);

@@ -675,10 +675,34 @@ static void look_at_flows(struct fm_session *s)
 		fm_flow_look(fm_container_of(at, struct fm_flow, owner_at));
 }
 
+/* Who was left without a word is told the way that it went last: that is the cable to look at. */
+static void close_silent(struct fm_session *s)
+{
+	unsigned long long silent_s = (unsigned long long)(s->engine->o.stall_ns / FM_NS_PER_S);
+	struct fm_session_way way;
+	char from[sizeof(way.local) + sizeof(way.device) + 8], why[320];
+	bool is_dead;
+
+	fm_line_lost_way(s, &way, &is_dead);
+	/* Whose address is gone has no interface. */
+	(void)snprintf(from, sizeof(from), way.device[0] ? "%s over %s" : "%s", way.local, way.device);
+	if (!way.local[0])
+		(void)snprintf(why, sizeof(why), "is silent for %llu s", silent_s);
+	else if (is_dead)
+		(void)snprintf(why, sizeof(why),
+			       "is silent for %llu s: from %s, which carries nothing: %s; look at that cable",
+			       silent_s, from, way.remote);
+	else
+		(void)snprintf(why, sizeof(why),
+			       "is silent for %llu s: from %s: %s: is it up, is this cable plugged in at both "
+			       "ends?",
+			       silent_s, from, way.remote);
+	close_with(s, -ETIMEDOUT, why, false);
+}
+
 void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_PING };
-	char why[96];
 
 	if (s->is_closed)
 		return;
@@ -688,8 +712,7 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	}
 	if (now_ns > s->heard_ns + s->engine->o.stall_ns) {
-		(void)snprintf(why, sizeof(why), "is silent for %llu s", (unsigned long long)(s->engine->o.stall_ns / FM_NS_PER_S));
-		close_with(s, -ETIMEDOUT, why, false);
+		close_silent(s);
 		return;
 	}
 	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && fm_list_is_empty(&s->jobs) && !fm_request_is_on(s) &&
