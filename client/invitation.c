@@ -15,7 +15,7 @@
 
 static int print_for(const struct fm_config *cfg, struct fm_err *err)
 {
-	char address[FM_ADDRESS_TEXT_MAX], token[FM_INVITE_TEXT_MAX];
+	char address[FM_ADDRESS_TEXT_MAX], others[1024], token[FM_INVITE_TEXT_MAX];
 	struct fm_invite invite;
 	int ret = fm_address_of_node(&cfg->node, address, sizeof(address), err);
 
@@ -26,6 +26,9 @@ static int print_for(const struct fm_config *cfg, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	fm_invite_print(&invite, token);
+	fm_address_others(&cfg->node, others, sizeof(others));
+	if (others[0])
+		fm_say("A node that does not reach %s takes another address of this one: %s", address, others);
 	fm_say("On the next node, within %d minutes, while fmoved runs here (the token works once):",
 	       FM_INVITE_VALID_S / 60);
 	printf("fmove join %s %s\n", address, token);

@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +17,9 @@
 #include "config/config.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/base/network.h"
+
+#define INTERFACE_ADDRESSES_MAX 16	/* as many as join tells */
 
 void fm_address_print(const char *host, uint16_t port, char *out, size_t max)
 {
@@ -50,6 +55,58 @@ bool fm_address_is_any(const char *host)
 	return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
+static bool leads_out(char *host, size_t max)
+{
+	return source_towards(AF_INET, "192.0.2.1", host, max) == 0 ||
+	       source_towards(AF_INET6, "2001:db8::1", host, max) == 0;
+}
+
+/* Of an interface that carries something, and not one that means nothing elsewhere. */
+static bool is_reached(const struct ifaddrs *ifa, int family, char *host)
+{
+	const unsigned wanted = IFF_UP | IFF_RUNNING;
+	struct sockaddr_storage sa = { 0 };
+	const uint8_t *ip;
+	size_t len;
+
+	if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != family)
+		return false;
+	if ((ifa->ifa_flags & wanted) != wanted || ifa->ifa_flags & IFF_LOOPBACK)
+		return false;
+	memcpy(&sa, ifa->ifa_addr,
+	       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	ip = fm_network_ip(&sa, &len);
+	return ip && fm_network_is_unicast(family, ip) && inet_ntop(family, ip, host, INET6_ADDRSTRLEN);
+}
+
+/* Those of interfaces, IPv4 first. Returns how many. */
+static size_t list(char (*out)[INET6_ADDRSTRLEN], size_t max)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	struct ifaddrs *all;
+	size_t count = 0;
+
+	if (getifaddrs(&all) < 0)
+		return 0;
+	for (unsigned i = 0; i < 2; i++)
+		for (struct ifaddrs *ifa = all; ifa && count < max; ifa = ifa->ifa_next)
+			count += is_reached(ifa, families[i], out[count]);
+	freeifaddrs(all);
+	return count;
+}
+
+static bool find_own(char *host, size_t max)
+{
+	char first[1][INET6_ADDRSTRLEN];
+
+	if (leads_out(host, max))
+		return true;
+	if (list(first, 1) == 0)
+		return false;
+	snprintf(host, max, "%s", first[0]);
+	return true;
+}
+
 int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max, struct fm_err *err)
 {
 	char host[FM_VALUE_HOST_MAX];
@@ -62,11 +119,28 @@ int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max,
 	if (fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 || port == 0)
 		return fm_err_set(err, -EADDRNOTAVAIL, "node.listen (%s) has no fixed port: say node.address",
 				  node->listen);
-	if (fm_address_is_any(host) && source_towards(AF_INET, "192.0.2.1", host, sizeof(host)) < 0 &&
-	    source_towards(AF_INET6, "2001:db8::1", host, sizeof(host)) < 0)
+	if (fm_address_is_any(host) && !find_own(host, sizeof(host)))
 		return fm_err_set(err, -EADDRNOTAVAIL,
-				  "no route leads out of this machine, so its address cannot be told: set node.address = "
-				  "\"HOST:PORT\" in its configuration");
+				  "no interface of this machine is up and has an address that others reach: set "
+				  "node.address = \"HOST:PORT\" in its configuration");
 	fm_address_print(host, port, out, max);
 	return 0;
+}
+
+void fm_address_others(const struct fm_config_node *node, char *out, size_t max)
+{
+	char host[FM_VALUE_HOST_MAX], own[INTERFACE_ADDRESSES_MAX][INET6_ADDRSTRLEN];
+	char address[FM_ADDRESS_TEXT_MAX];
+	size_t count, len = 0;
+	uint16_t port;
+
+	out[0] = '\0';
+	if (node->address[0] || fm_value_address(node->listen, true, host, sizeof(host), &port) < 0 ||
+	    !fm_address_is_any(host) || leads_out(host, sizeof(host)))
+		return;
+	count = list(own, INTERFACE_ADDRESSES_MAX);
+	for (size_t i = 1; i < count && len < max; i++) {
+		fm_address_print(own[i], port, address, sizeof(address));
+		len += (size_t)snprintf(out + len, max - len, "%s%s", i > 1 ? ", " : "", address);
+	}
 }

@@ -21,9 +21,16 @@ void fm_address_print(const char *host, uint16_t port, char *out, size_t max);
 bool fm_address_is_any(const char *host);
 
 /*
- * Where others reach this node: node.address; else the host of node.listen if it says one; else the address that
- * this machine uses towards the outside. -EADDRNOTAVAIL with what to do.
+ * Where others reach this node: node.address; else the host of node.listen if it says one; else the
+ * address that this machine uses towards the outside; where no route leads there, that of an
+ * interface, IPv4 first. -EADDRNOTAVAIL with what to do.
  */
 int fm_address_of_node(const struct fm_config_node *node, char *out, size_t max, struct fm_err *err);
+
+/*
+ * Where that was one interface's out of several: the addresses of the others, "HOST:PORT, HOST:PORT".
+ * "": it was not. Cut to max.
+ */
+void fm_address_others(const struct fm_config_node *node, char *out, size_t max);
 
 #endif

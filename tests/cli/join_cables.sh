@@ -1,5 +1,6 @@
 #!/bin/bash
-# Goal:   join tells both nodes all addresses of the other, so that a node that joined over one
+# Goal:   init finds an address where no route leads out, and names the others;
+#         join tells both nodes all addresses of the other, so that a node that joined over one
 #         cable is reached over the other when the first is cut before the two daemons ever met.
 # Method: two network namespaces with two wires; init in the one, join in the other over the first
 #         wire. What both configurations say of the other is compared with the addresses there are:
@@ -62,8 +63,13 @@ for port in w1 w2 c0; do
 	done
 done
 
-ok in_ns 1 fmove init --dir "$dir/c/n1" --node n1 --address 10.78.1.1:7471 --store "s=$dir/c/n1/files"
+# No route leads out of these machines: the line has the address of an interface, and the others are said.
+ok in_ns 1 fmove init --dir "$dir/c/n1" --node n1 --store "s=$dir/c/n1/files"
 read -r _ _ address token <out
+others='10\.78\.2\.1:7471, 172\.17\.0\.1:7471, \[fd00:78:1::1\]:7471, \[fd00:78:2::1\]:7471'
+grep -q "does not reach $address takes another address of this one: $others$" err ||
+	bad "init does not say the other addresses: $(cat err)"
+[ "$address" = 10.78.1.1:7471 ] || bad "the line names $address"
 serve 1
 ok in_ns 2 fmove join --dir "$dir/c/n2" --node n2 --store "s=$dir/c/n2/files" "$address" "$token"
 
