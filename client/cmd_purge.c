@@ -111,6 +111,9 @@ int fm_cmd_purge(int argc, char **argv)
 		fm_stdout_raw();
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
+	if (!strchr(args.operands[0], ':'))
+		return fm_usage(&args, "\"%.200s\" names no store, as NODE:STORE does; \"fmove df\" lists them",
+				args.operands[0]);
 	if (fm_name_parse(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (name.path[0])

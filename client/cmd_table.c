@@ -60,8 +60,9 @@ const struct fm_cmd fm_cmds[] = {
 	  "goes with the directories that were replaced and are kept for a while (old_keep).",
 	  fm_opts_df, true, fm_cmd_df },
 	{ "purge", "NODE:STORE", "Remove what was replaced and is kept aside.",
-	  "What put and get replaced with --replace, --update or --delete is kept for a while (old_keep), so that who reads it can "
-	  "read on. It goes by itself when room is needed. Nothing else is removed: nothing that is unfinished, nothing of yours.",
+	  "A directory of a store that --replace, --update or --delete replaced is kept for a while (old_keep), so that who "
+	  "reads it can read on. It goes by itself when room is needed. Nothing else is removed: nothing that is "
+	  "unfinished, nothing of yours. (What get replaces in a directory of yours is not kept.)",
 	  fm_opts_purge, true, fm_cmd_purge },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },
