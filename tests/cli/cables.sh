@@ -1,5 +1,6 @@
 #!/bin/bash
-# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a pipe go on over the other, and status says
+# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a put of
+#         standard input that is a file go on over the other, and status says
 #         which is down and why. It is used again when it is back. The session of the nodes is on either of them.
 # Method: two nodes in network namespaces with two slow wires, so that both are needed; the session begins on the first, and the configuration
 #         names no other address. The second, then the first loses what goes there, what comes back, or both without a word (frames to a
@@ -137,8 +138,8 @@ for wire in 2 1; do
 	same f "$dir/n2/s/put"
 	survives get back 2 fmove get -q -f n2:s/put got
 	same f got
-	survives pipe both 1 fmove put -q -f - n2:s/pipe
-	same f "$dir/n2/s/pipe"
+	survives stdin both 1 fmove put -q -f - n2:s/stdin
+	same f "$dir/n2/s/stdin"
 	survives put carrier 1 fmove put -q -f f n2:s/put
 	same f "$dir/n2/s/put"
 done

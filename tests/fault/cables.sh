@@ -3,7 +3,8 @@
 #
 # cables.sh [ROUNDS] - a cable is cut in the midst of a transfer.
 #
-# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree and a pipe complete at their first try, and what arrives
+# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree and a put of standard
+#         input that is a file (a real pipe fails with its connection) complete at their first try, and what arrives
 #         is what was sent. How long nothing moved, and how fast it went on over the cable that was left, is printed; the verdict looks
 #         at neither, since both are a matter of how busy this machine is.
 # Method: two nodes in network namespaces, two slow wires, TCP. Each round takes one kind of transfer, and at a moment of its own cuts one
@@ -25,7 +26,7 @@ seconds=${FM_CABLES_SECONDS:-5}
 bytes=$((mbit * 125000 * 2 * seconds))
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cables.XXXXXX")
 id=fmw$$
-kinds=(put get tree pipe)
+kinds=(put get tree stdin)
 hows=(carrier_here carrier_there address_here address_there lost_there lost_back lost_both)
 round=0 what=start
 : > "$dir/stalls"
@@ -153,14 +154,14 @@ start_transfer() {
 	put)	"${fmove[@]}" put -q "$dir/file" n2:s/new 2> "$dir/err" & ;;
 	get)	"${fmove[@]}" get -q n2:s/there "$dir/back" 2> "$dir/err" & ;;
 	tree)	"${fmove[@]}" put -q -r "$dir/tree" n2:s/new 2> "$dir/err" & ;;
-	pipe)	"${fmove[@]}" put -q - n2:s/new < "$dir/file" 2> "$dir/err" & ;;
+	stdin)	"${fmove[@]}" put -q - n2:s/new < "$dir/file" 2> "$dir/err" & ;;
 	esac
 	pid=$!
 }
 
 is_equal() {
 	case $kind in
-	put|pipe)	cmp "$dir/file" "$dir/n2/s/new" ;;
+	put|stdin)	cmp "$dir/file" "$dir/n2/s/new" ;;
 	get)		cmp "$dir/file" "$dir/back" ;;
 	tree)		diff -r "$dir/tree" "$dir/n2/s/new" ;;
 	esac

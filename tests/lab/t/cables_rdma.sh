@@ -16,7 +16,7 @@
 
 MIB=16
 D=/run/node
-kinds=(put get tree pipe)
+kinds=(put get tree stdin)
 hows=(carrier address_here address_there lost_there lost_back lost_both)
 stalls=()
 
@@ -92,7 +92,7 @@ start_transfer() {
 	put)	fmn put "${with[@]}" $D/file n2:s/new > $D/result 2> $D/err & ;;
 	get)	fmn get "${with[@]}" n2:s/there $D/back > $D/result 2> $D/err & ;;
 	tree)	fmn put "${with[@]}" -r $D/tree n2:s/new > $D/result 2> $D/err & ;;
-	pipe)	fmn put "${with[@]}" - n2:s/new < $D/file > $D/result 2> $D/err & ;;
+	stdin)	fmn put "${with[@]}" - n2:s/new < $D/file > $D/result 2> $D/err & ;;
 	esac
 	pid=$!
 }
