@@ -251,10 +251,10 @@ static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 
 /* ---- the permission ---- */
 
-/* The file system itself keeps a second writer away. */
+/* The file system itself keeps a second writer away: as long as it is mounted read-write, which what is sealed is not. */
 static bool is_protected(const struct fm_guard_facts *f)
 {
-	return is_ext(f->sb->type) && f->sb->has_mmp;
+	return is_writable(f) && is_ext(f->sb->type) && f->sb->has_mmp;
 }
 
 /*

@@ -149,6 +149,7 @@ static void before_unseal_forgotten(struct scene *s) { before_unseal_silent(s); 
 static void knows_no_such(struct scene *s) { peer(s, "n2", "", ""); shared(s); s->facts.number = 6; }
 static void sealing(struct scene *s) { before_unseal(s); s->facts.is_sealed = s->facts.is_sealing = true; }
 static void sealing_left(struct scene *s) { sealing(s); s->peer[0].number = 6; }
+static void sealing_silent(struct scene *s) { at_unseal_silent(s); s->facts.is_sealed = s->facts.is_sealing = true; }
 static void unheard_sealed(struct scene *s) { unheard_reader(s); s->facts.is_sealed = true; }
 static void unheard_reservable(struct scene *s) { unheard_xfs(s); s->facts.is_reservable = true; }
 static void unheard_reader_reservable(struct scene *s) { unheard_reservable(s); shared(s); }
@@ -290,6 +291,7 @@ static const struct situation {
 	{ "a peer that answers and knows no such volume", knows_no_such, FM_GUARD_READ_WRITE, "rw" },
 	{ "what is to be sealed, before the readers have left", sealing, FM_GUARD_WAITING, "the word of n2" },
 	{ "what is to be sealed, when they have", sealing_left, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "to be sealed, where mmp protects nothing, and the reader is silent", sealing_silent, FM_GUARD_WAITING, "waits for the word of n2" },
 	{ "the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved" },
 	{ "the target may reserve it, a reader was never heard", unheard_reader_reservable, FM_GUARD_WAITING, "the word of n2" },
 	{ "the target may reserve it, a reader had it unmounted", heard_reader_reservable, FM_GUARD_READ_WRITE, "if reserved" },
