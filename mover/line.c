@@ -81,12 +81,8 @@ void fm_line_way(const struct fm_session *s, struct fm_session_way *out)
 static bool is_ours(const struct fm_session *s, const struct fm_addr *addr)
 {
 	struct fm_addr own[FM_ADDRS_MAX];
-	size_t count = net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX);
 
-	for (size_t i = 0; i < count; i++)
-		if (fm_network_is_shared(&own[i].sa, &addr->sa, addr->sa.ss_family == AF_INET ? 32 : 128))
-			return true;
-	return false;
+	return fm_reach_is_ours(addr, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX));
 }
 
 void fm_line_lost_way(const struct fm_session *s, struct fm_session_way *out, bool *is_dead)
@@ -533,7 +529,7 @@ void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone)
 	if (!ctl)
 		return;
 	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
-	if (fm_network_is_shared(&local.sa, &gone->sa, gone->sa.ss_family == AF_INET ? 32 : 128)) {
+	if (fm_network_is_same(&local.sa, &gone->sa)) {
 		s->lines.is_gone = true;
 		fm_line_tick(s, fm_engine_now(s->engine));
 	}

@@ -79,7 +79,7 @@ static void from_wire(const struct fm_wire_addr *w, struct fm_addr *a)
 
 static bool is_same_ip(const struct fm_addr *a, const struct fm_addr *b)
 {
-	return fm_network_is_shared(&a->sa, &b->sa, a->sa.ss_family == AF_INET ? 32 : 128);
+	return fm_network_is_same(&a->sa, &b->sa);
 }
 
 static bool is_same_subnet(const struct fm_addr *a, const struct fm_addr *b)

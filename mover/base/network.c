@@ -98,6 +98,11 @@ bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockadd
 	return ip && ip_b && len == len_b && bits <= 8 * len && is_same(ip, ip_b, bits);
 }
 
+bool fm_network_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	return fm_network_is_shared(a, b, a->ss_family == AF_INET ? 32 : 128);
+}
+
 uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_storage *sa)
 {
 	uint8_t widest = 0;

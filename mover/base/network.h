@@ -50,6 +50,9 @@ uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_s
  */
 bool fm_network_is_unicast(int family, const uint8_t *ip);
 
+/* Whether they are the same address; ports do not count. */
+bool fm_network_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+
 /* 127.0.0.0/8, ::1: what never leaves this machine. */
 bool fm_network_is_loopback(const struct sockaddr_storage *sa);
 
