@@ -1,7 +1,7 @@
 #!/bin/bash
-# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a put of
-#         standard input that is a file go on over the other, and status says
-#         which is down and why. It is used again when it is back. The session of the nodes is on either of them.
+# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a put of a file as standard
+#         input go on over the other. Status says which is down and why. It is used again when it is back. The session of the
+#         nodes is on either of them.
 # Method: two nodes in network namespaces with two slow wires, so that both are needed; the session begins on the first, and the configuration
 #         names no other address. The second, then the first loses what goes there, what comes back, or both without a word (frames to a
 #         station that does not exist), or its carrier. What TCP itself says of a cable that is cut comes after half a minute, and in

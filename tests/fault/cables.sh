@@ -3,9 +3,9 @@
 #
 # cables.sh [ROUNDS] - a cable is cut in the midst of a transfer.
 #
-# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree and a put of standard
-#         input that is a file (a real pipe fails with its connection) complete at their first try, and what arrives
-#         is what was sent. How long nothing moved, and how fast it went on over the cable that was left, is printed; the verdict looks
+# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree and a put of a file
+#         as standard input complete at their first try, and what arrives is what was sent. A real pipe does not: it fails with
+#         its connection. How long nothing moved, and how fast it went on over the cable that was left, is printed; the verdict looks
 #         at neither, since both are a matter of how busy this machine is.
 # Method: two nodes in network namespaces, two slow wires, TCP. Each round takes one kind of transfer, and at a moment of its own cuts one
 #         wire: its carrier at either end, the address at either end, or what goes there, what comes back or both is lost without a word
