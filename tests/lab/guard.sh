@@ -580,3 +580,19 @@ make_well() {
 	well "$1"
 	each_node reads $generations
 }
+
+# guard_run PLAN: the box carries out that function, and the target's records are judged; every
+# other guest is a node.
+guard_run() {
+	if [ "$GUEST" != 1 ]; then
+		node_begin
+		node_serve
+		return
+	fi
+	box_begin
+	nodes_begin
+	"$1"
+	make_well open
+	verdict_of_target
+	box_end
+}

@@ -14,24 +14,18 @@
 # shellcheck source=tests/lab/guard_restarts.sh
 . "$LAB_TOP/tests/lab/guard_restarts.sh"
 
-if [ "$GUEST" != 1 ]; then
-	node_begin
-	node_serve
-	exit
-fi
-box_begin
-nodes_begin
-rounds=${LAB_ROUNDS:-1}
-for ((round = 1; round <= rounds; round++)); do
-	for state in open sealed sealing unsealing waiting; do
-		restart $state 1
-		restart $state 2
+plan() {
+	rounds=${LAB_ROUNDS:-1}
+	for ((round = 1; round <= rounds; round++)); do
+		for state in open sealed sealing unsealing waiting; do
+			restart $state 1
+			restart $state 2
+		done
+		lapsed_refusal
+		released_unseal
+		remembered_seal
 	done
-	lapsed_refusal
-	released_unseal
-	remembered_seal
-done
-say "$rounds rounds, fmoved restarted ten times in each: all as it should be"
-make_well open
-verdict_of_target
-box_end
+	say "$rounds rounds, fmoved restarted ten times in each: all as it should be"
+}
+
+guard_run plan

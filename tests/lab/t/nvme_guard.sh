@@ -20,18 +20,12 @@ VOLUMES='own_mmp own_xfs shared_ext4'
 # shellcheck source=tests/lab/guard_races.sh
 . "$LAB_TOP/tests/lab/guard_races.sh"
 
-if [ "$GUEST" != 1 ]; then
-	node_begin
-	node_serve
-	exit
-fi
-box_begin
-nodes_begin
-lapsed_refusal
-released_unseal
-remembered_seal
-power open 2 1
-races "${LAB_ROUNDS:-1}"
-make_well open
-verdict_of_target
-box_end
+plan() {
+	lapsed_refusal
+	released_unseal
+	remembered_seal
+	power open 2 1
+	races "${LAB_ROUNDS:-1}"
+}
+
+guard_run plan

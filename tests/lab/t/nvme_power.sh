@@ -27,23 +27,17 @@ every_order() {
 	done
 }
 
-if [ "$GUEST" != 1 ]; then
-	node_begin
-	node_serve
-	exit
-fi
-box_begin
-nodes_begin
-RANDOM=$LAB_SEED
-cuts=0
-mapfile -t todo < <(every_order | while read -r line; do echo "$RANDOM $line"; done |
-	sort -n | head -n "${LAB_ROUNDS:-24}" | cut -d' ' -f2-)
-for line in "${todo[@]}"; do
-	# shellcheck disable=SC2086
-	power $line
-	cuts=$((cuts + 1))
-done
-say "$cuts rounds, all nodes without power in each: mounted, waiting and refused as it should be"
-make_well open
-verdict_of_target
-box_end
+plan() {
+	RANDOM=$LAB_SEED
+	cuts=0
+	mapfile -t todo < <(every_order | while read -r line; do echo "$RANDOM $line"; done |
+		sort -n | head -n "${LAB_ROUNDS:-24}" | cut -d' ' -f2-)
+	for line in "${todo[@]}"; do
+		# shellcheck disable=SC2086
+		power $line
+		cuts=$((cuts + 1))
+	done
+	say "$cuts rounds, all nodes without power in each: mounted, waiting and refused as it should be"
+}
+
+guard_run plan

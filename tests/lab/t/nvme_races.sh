@@ -14,14 +14,8 @@
 # shellcheck source=tests/lab/guard_races.sh
 . "$LAB_TOP/tests/lab/guard_races.sh"
 
-if [ "$GUEST" != 1 ]; then
-	node_begin
-	node_serve
-	exit
-fi
-box_begin
-nodes_begin
-races "${LAB_ROUNDS:-50}"
-make_well open
-verdict_of_target
-box_end
+plan() {
+	races "${LAB_ROUNDS:-50}"
+}
+
+guard_run plan
