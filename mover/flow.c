@@ -238,7 +238,7 @@ static void look_run(struct fm_task *task)
 		f->is_silent = true;
 		f->silent_heard_ns = heard_ns;
 	} else if (heard_ns > f->silent_heard_ns) {
-		fm_flow_fail(f, -ETIMEDOUT, "nothing comes back over it, though the peer answers elsewhere: is this cable plugged in at both ends?");
+		fm_flow_fail(f, -ENETDOWN, "nothing comes back over it, though the peer answers elsewhere: is this cable plugged in at both ends?");
 	}
 }
 

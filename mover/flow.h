@@ -114,7 +114,7 @@ struct fm_flow {
 	/* The lane's. */
 	struct fm_task step_task;
 	bool is_attached, is_closing, is_close_asked, is_conn_gone, is_finished;
-	struct fm_err err;		/* why it ended; code 0: asked to */
+	struct fm_err err;		/* why it ended; 0: asked to, -ENETDOWN: its network is gone */
 	unsigned io_count;		/* reads and writes under way */
 	unsigned stops_seen;		/* of link->stops */
 	const char *cut_why;		/* set before close_task is posted; NULL: just closed */

@@ -553,6 +553,21 @@ static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *inf
 	return false;
 }
 
+/*
+ * The others between the same addresses would find out by themselves, but each only some seconds after it has something to
+ * send: what this one carried would go from one to the next of them.
+ */
+static void cut_same_cable(struct fm_session *s, const struct fm_conn_info *gone)
+{
+	fm_list_each(at, next, &s->flows) {
+		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+
+		if (f->kind == gone->kind && strcmp(f->info.local_addr, gone->local_addr) == 0 &&
+		    strcmp(f->info.remote_addr, gone->remote_addr) == 0)
+			fm_flow_cut(f, "nothing comes back over another connection of this cable: is it plugged in at both ends?");
+	}
+}
+
 static void flow_down(struct fm_flow *f)
 {
 	struct flow_owner *owner = f->owner;
@@ -566,6 +581,8 @@ static void flow_down(struct fm_flow *f)
 			    f->info.note);
 	if (f->err.code && !is_way_up(s, &f->info))
 		fm_rail_is_lost(s, &f->info, f->err.text);
+	if (f->err.code == -ENETDOWN)
+		cut_same_cable(s, &f->info);
 	fm_rail_down(s, owner->rail);
 	fm_job_session_changed(s);
 }

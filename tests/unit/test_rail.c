@@ -59,7 +59,8 @@ static unsigned ports;
 static bool is_one_subnet;		/* all ports */
 static bool is_well;			/* the network: from port i to port i, frames arrive ... */
 static bool is_link_local_only;		/* ... of link-local addresses */
-static int silent_port;			/* nothing comes back over it; -1: none */
+static int silent_port;			/* nothing comes back over it; -1: none ... */
+static bool is_last_silent;		/* ... over the last connection of it; the others have sent nothing */
 static bool is_mute;			/* the peer says nothing over the session */
 static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
@@ -126,8 +127,10 @@ static const struct fm_conn_info *conn_info(const struct fm_conn *conn)
 
 static bool conn_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 {
+	const struct conn *c = fm_container_of(conn, const struct conn, conn);
+
 	(void)for_ns;
-	return (int)fm_container_of(conn, const struct conn, conn)->port == silent_port;
+	return (int)c->port == silent_port && (!is_last_silent || up[c->port] == c);
 }
 
 static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .close = conn_close, .is_silent = conn_is_silent, .info = conn_info };
@@ -267,6 +270,8 @@ static void dial_end(struct dial *d)
 	c->info.note = "test";
 	c->port = (unsigned)(dial.local.name[4] - '0');
 	(void)snprintf(c->info.local, sizeof(c->info.local), "roce%u", c->port);
+	(void)snprintf(c->info.local_addr, sizeof(c->info.local_addr), "10.0.%u.1", c->port);
+	(void)snprintf(c->info.remote_addr, sizeof(c->info.remote_addr), "10.0.%u.2", c->port);
 	up[c->port] = c;
 	CU_ASSERT_TRUE(++conn_count[c->port] <= conns_here);
 	dial.done(dial.ctx, 0, &c->conn, &err);
@@ -386,7 +391,7 @@ static void begin(unsigned port_count)
 	fm_log_set_level(FM_LOG_ERROR);		/* each rail says when it comes and goes: thousands of lines */
 	clock_ns = FM_NS_PER_S;
 	silent_port = -1;
-	is_mute = false;
+	is_mute = is_last_silent = false;
 	ctl.is_closed = is_asked = is_well = is_link_local_only = false;
 	ports = port_count;
 	is_one_subnet = ports > 2;
@@ -570,6 +575,27 @@ static void test_silent(void)
 	end();
 }
 
+/*
+ * Goal: the first connection that finds its cable cut takes the others of the same addresses along, and no
+ * more: what it carried must not go to one that would find out only then.
+ */
+static void test_silent_together(void)
+{
+	conns_here = 2;
+	begin(2);
+	is_well = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE_FATAL(conn_count[0] == 2 && conn_count[1] == 2);
+	is_well = false;
+	silent_port = 1;
+	is_last_silent = true;
+	pass(3 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(conn_count[0] == 2 && conn_count[1] == 0);
+	CU_ASSERT_EQUAL(lost(), 1);
+	end();
+	conns_here = 1;
+}
+
 /* How often it dials within half a minute in which the peer refuses all; is_flapping: and says other addresses at each step. */
 static unsigned count_dials(bool is_flapping)
 {
@@ -704,6 +730,7 @@ static void test_lanes(void)
 static const struct fm_test tests[] = {
 	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
+	{ "all connections of a cable end with the first that finds it cut", test_silent_together },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
