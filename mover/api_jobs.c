@@ -67,7 +67,7 @@ static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	fm_jw_bool(w, "accept_corrupt", o->job.accepts_corrupt);
 	fm_jw_u64(w, "limit", o->job.rate_bytes);
 	fm_jw_u64(w, "timeout_ms", o->job.timeout_ns / FM_NS_PER_MS);
-	if (o->retry_ns != FM_QUEUE_RETRY_ALWAYS)
+	if (o->retry_ns != FM_RETRY_ALWAYS)
 		fm_jw_u64(w, "retry_ms", o->retry_ns / FM_NS_PER_MS);
 	fm_jw_bool(w, "update", o->job.is_update);
 	fm_jw_bool(w, "delete", o->job.is_delete);

@@ -189,7 +189,7 @@ static uint64_t retry_of(const struct fm_api_request *a)
 {
 	if (a->has_retry)
 		return a->retry_ms * FM_NS_PER_MS;
-	return a->is_detached || a->is_attended ? FM_QUEUE_RETRY_ALWAYS : 0;
+	return a->is_detached || a->is_attended ? FM_RETRY_ALWAYS : 0;
 }
 
 static void task_options(const struct fm_api_task *t, const struct fm_api_request *a, struct fm_queue_opts *o)

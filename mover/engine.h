@@ -229,6 +229,12 @@ struct fm_job_result {
 	uint64_t elapsed_ns;
 };
 
+/* Whether a transfer that failed had moved something. */
+static inline bool fm_job_has_got_on(const struct fm_job_result *r)
+{
+	return r->data_bytes > r->bytes_resumed;
+}
+
 struct fm_job_events {
 	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the caller does that. */
 	void (*done)(void *ctx, const struct fm_job_result *result);

@@ -666,7 +666,7 @@ void fm_queue_revive(struct fm_queue_job *j)
 	j->ended_ms = 0;
 	j->is_abandoned = j->is_naming = false;
 	j->end_code = 0;
-	j->failing_ns = j->backoff_ns = 0;
+	j->retry = (struct fm_retry){ .tries = 0 };
 	j->deadline_ns = j->o.job.timeout_ns ? fm_loop_now(q->c.loop) + j->o.job.timeout_ns : 0;
 	fm_queue_set_why(j, 0, "");
 }

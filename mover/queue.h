@@ -29,6 +29,7 @@
 #include <sys/types.h>
 
 #include "mover/base/list.h"
+#include "mover/base/retry.h"
 #include "mover/engine.h"
 
 struct fm_err;
@@ -62,9 +63,6 @@ struct fm_worker;
 #define FM_QUEUE_KEPT_USER_MAX 100u	/* of these of one user, the last */
 #define FM_QUEUE_KEPT_MS (UINT64_C(24) * 3600 * 1000)
 #define FM_QUEUE_FILE_PATH_MAX 4095	/* bytes of the path of a caller's file */
-#define FM_QUEUE_BACKOFF_MIN_NS UINT64_C(1000000000)	/* before the second try; doubles ... */
-#define FM_QUEUE_BACKOFF_MAX_NS UINT64_C(60000000000)	/* ... up to this, each time more or less by a quarter */
-#define FM_QUEUE_RETRY_ALWAYS UINT64_MAX
 
 _Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX + FM_QUEUE_LINGERING_MAX <= FM_JOBS_LOCAL_MAX, "the engine keeps a place for each");
 
@@ -134,7 +132,7 @@ struct fm_queue_opts {
 	enum fm_queue_priority priority;
 	/*
 	 * After a failure that may pass, tried again until so long has passed since a byte came, or else since it was first tried; the
-	 * last try begins when that time is up. 0: not; FM_QUEUE_RETRY_ALWAYS.
+	 * last try begins when that time is up. 0: not; FM_RETRY_ALWAYS.
 	 */
 	uint64_t retry_ns;
 };

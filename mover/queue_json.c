@@ -253,7 +253,7 @@ static void write_ends(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	} else {
 		fm_jw_name(w, "file", o->file, o->file_len);
 	}
-	if (o->retry_ns == FM_QUEUE_RETRY_ALWAYS)
+	if (o->retry_ns == FM_RETRY_ALWAYS)
 		fm_jw_null(w, "retry_ns");
 	else
 		fm_jw_u64(w, "retry_ns", o->retry_ns);
@@ -361,7 +361,7 @@ static int ends_read(const struct fm_json *json, struct names *n, struct fm_queu
 	o->own_store = n->own_store;
 	o->own_path = n->own_path;
 	o->file = n->file;
-	o->retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o->retry_ns = FM_RETRY_ALWAYS;
 	if (retry && fm_json_type(retry) != FM_JSON_NULL && fm_json_u64(retry, &o->retry_ns) < 0)
 		return fm_err_set(err, -EINVAL, "\"retry_ns\" is nothing that a job has");
 	return 0;

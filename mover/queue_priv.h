@@ -112,9 +112,7 @@ struct fm_queue_job {
 	int64_t ended_ms;		/* of an abandoned one: since when */
 	uint64_t deadline_ns;		/* 0: none */
 	uint64_t started_ns;		/* the try that runs, or ran last */
-	uint64_t failing_ns;		/* since when it does not get on; 0: not */
-	unsigned failing_tries;		/* begun since then */
-	uint64_t backoff_ns;
+	struct fm_retry retry;
 	uint64_t again_ns;		/* WAITING */
 	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */
 	struct fm_queue_try *try;	/* of the probe too; NULL: none */

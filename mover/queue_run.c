@@ -768,101 +768,32 @@ void fm_queue_kick_run(struct fm_task *task)
 
 /* ---- what a try came to ---- */
 
-static bool may_pass(int code)
-{
-	switch (-code) {
-	case ECONNREFUSED:
-	case ECONNRESET:
-	case ECONNABORTED:
-	case ENOTCONN:
-	case EPIPE:
-	case EHOSTUNREACH:
-	case EHOSTDOWN:
-	case ENETUNREACH:
-	case ENETDOWN:
-	case ENETRESET:
-	case ETIMEDOUT:
-	case EBUSY:
-	case EAGAIN:
-	case ENOMEM:
-	case ENFILE:
-	case EMFILE:
-	case ECANCELED:		/* not by us: the peer is being stopped */
-		return true;
-	default:
-		return false;
-	}
-}
-
-static uint64_t next_backoff(struct fm_queue_job *j)
-{
-	const struct fm_random *random = j->queue->c.random;
-	uint64_t range;
-	uint16_t r;
-
-	j->backoff_ns = j->backoff_ns ? j->backoff_ns * 2 : FM_QUEUE_BACKOFF_MIN_NS;
-	if (j->backoff_ns > FM_QUEUE_BACKOFF_MAX_NS)
-		j->backoff_ns = FM_QUEUE_BACKOFF_MAX_NS;
-	random->fill(random->ctx, &r, sizeof(r));
-	range = j->backoff_ns / 2;
-	return j->backoff_ns - range / 2 + range / UINT16_MAX * r;
-}
-
-/* Whoever gets on, however slowly, starts to count anew; who never did counts from when it was first tried. */
-static void count_failure(struct fm_queue_job *j, const struct fm_job_result *r)
-{
-	bool has_got_on = r->data_bytes > r->bytes_resumed;
-
-	if (!j->failing_ns || has_got_on) {
-		j->failing_ns = has_got_on ? fm_loop_now(j->queue->c.loop) : j->started_ns;
-		j->failing_tries = 0;
-		j->backoff_ns = 0;
-	}
-	j->failing_tries++;
-}
-
-/* How long it may still be tried; 0: no more. */
-static uint64_t retry_left(const struct fm_queue_job *j, uint64_t now_ns)
-{
-	uint64_t passed_ns = now_ns - j->failing_ns;
-
-	if (j->o.retry_ns == FM_QUEUE_RETRY_ALWAYS)
-		return FM_QUEUE_RETRY_ALWAYS;
-	return passed_ns < j->o.retry_ns ? j->o.retry_ns - passed_ns : 0;
-}
-
 static bool is_retried(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && may_pass(r->code);
+	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && fm_retry_may_pass(r->code);
 }
 
 /* It may pass, but it has been tried for long enough. */
 static void give_up(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	uint64_t tried_ns = fm_loop_now(j->queue->c.loop) - j->failing_ns;
 	struct fm_job_result told = *r;
 
-	(void)fm_err_wrap(&told.err, "gave up after %.1f s without progress, %u %s", (double)tried_ns / (double)FM_NS_PER_S, j->failing_tries,
-			  j->failing_tries == 1 ? "try" : "tries");
+	fm_retry_give_up(&j->retry, fm_loop_now(j->queue->c.loop), &told.err);
 	fm_queue_end(j, FM_QUEUE_FAILED, &told);
 }
 
 /* Whether it goes on by itself; then it waits. */
 static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	uint64_t now_ns = fm_loop_now(j->queue->c.loop), delay_ns, left_ns;
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop), pause_ns;
 
 	if (j->deadline_ns && now_ns >= j->deadline_ns)
 		return false;
-	left_ns = retry_left(j, now_ns);
-	if (left_ns == 0)
+	if (!fm_retry_next(&j->retry, j->o.retry_ns, now_ns, j->queue->c.random, &pause_ns))
 		return false;
-	delay_ns = next_backoff(j);
-	if (delay_ns > left_ns)
-		delay_ns = left_ns;	/* the last try is when its time is up, not before */
 	j->has_gone_far |= r->conns > 0 || j->is_found;	/* it was asked for there */
 	fm_queue_set_why(j, r->code, r->err.text);
-	j->again_ns = now_ns + delay_ns;
+	j->again_ns = now_ns + pause_ns;
 	j->state = FM_QUEUE_WAITING;
 	set_timer(j);
 	return true;
@@ -870,7 +801,7 @@ static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 
 static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	count_failure(j, r);
+	fm_retry_failed(&j->retry, j->started_ns, fm_loop_now(j->queue->c.loop), fm_job_has_got_on(r));
 	if (!wait_for_next(j, r))
 		give_up(j, r);
 }
@@ -878,7 +809,7 @@ static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 /* The next daemon goes on with it. */
 static bool is_for_next_daemon(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && may_pass(r->code);
+	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && fm_retry_may_pass(r->code);
 }
 
 static void compare(struct fm_queue_job *j, const struct fm_job_result *r);
@@ -1027,7 +958,7 @@ static void pause_job(struct fm_queue_job *j)
 	j->state = FM_QUEUE_PAUSED;
 	j->o.is_detached = j->is_accepted = j->is_told = true;
 	if (!j->o.is_attended)
-		j->o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+		j->o.retry_ns = FM_RETRY_ALWAYS;
 	j->has_gone_far |= j->tries > 0;
 	j->end_code = 0;
 	j->ended_ms = fm_queue_now_ms();

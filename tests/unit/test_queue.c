@@ -342,7 +342,7 @@ static struct fm_queue_opts attended_get(const char *path, uid_t uid)
 
 	o.job.is_put = false;
 	o.is_detached = o.is_attended = true;
-	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o.retry_ns = FM_RETRY_ALWAYS;
 	return o;
 }
 
@@ -388,7 +388,7 @@ static void submitted(const struct fm_queue_opts *o, struct caller *c)
 static void detached(struct fm_queue_opts o, struct caller *c)
 {
 	o.is_detached = true;
-	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o.retry_ns = FM_RETRY_ALWAYS;
 	submitted(&o, c);
 	CU_ASSERT_TRUE_FATAL(c->is_accepted);
 	fm_queue_unwatch(&c->watch);
@@ -624,7 +624,7 @@ static struct fm_queue_opts pipe_put(const char *path, uid_t uid)
 	(void)close(o.fd);
 	(void)close(fds[1]);
 	o.fd = fds[0];
-	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o.retry_ns = FM_RETRY_ALWAYS;
 	return o;
 }
 
@@ -686,7 +686,7 @@ static void test_what_cannot_be_looked_at_is_told(void)
 		return;
 	scene_up(1);
 	o = file_put("a", ALICE);
-	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o.retry_ns = FM_RETRY_ALWAYS;
 	fm_fault_arm("queue.probe", 1);
 	submitted(&o, &c);
 	CU_ASSERT_TRUE(fm_fault_fired());
@@ -859,7 +859,7 @@ static void test_a_full_directory_is_told_at_once(void)
 
 static void test_a_failure_that_may_pass_is_tried_again(void)
 {
-	uint64_t most_ns = 5 * FM_QUEUE_BACKOFF_MIN_NS / 4;
+	uint64_t most_ns = 5 * FM_RETRY_PAUSE_MIN_NS / 4;
 	struct caller c;
 
 	scene_up(1);
@@ -993,7 +993,7 @@ static void test_the_timeout_counts_from_the_beginning(void)
 	submitted(&o, &c[1]);
 	o = store_put("c", ALICE);
 	o.job.timeout_ns = 10 * FM_NS_PER_S;
-	o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o.retry_ns = FM_RETRY_ALWAYS;
 	submitted(&o, &c[2]);
 	pass(4 * FM_NS_PER_S);
 	end("a", 0);
@@ -1081,7 +1081,7 @@ static void test_a_job_can_be_cancelled_while_it_is_accepted(void)
 		scene_up(1);
 		o = store_put("a", ALICE);
 		o.is_detached = true;
-		o.retry_ns = FM_QUEUE_RETRY_ALWAYS;
+		o.retry_ns = FM_RETRY_ALWAYS;
 		CU_ASSERT_EQUAL_FATAL(submit(&o, &c, &err), 0);
 		for (unsigned i = 0; i < passes; i++)
 			(void)fm_loop_step(loop, 0);
@@ -1834,7 +1834,7 @@ static void visit(void)
 	struct fm_job *j;
 
 	o[0].is_detached = o[1].is_detached = true;
-	o[0].retry_ns = o[1].retry_ns = FM_QUEUE_RETRY_ALWAYS;
+	o[0].retry_ns = o[1].retry_ns = FM_RETRY_ALWAYS;
 	for (unsigned i = 0; i < 4; i++) {
 		if (submit(&o[i], &c[i], &err) < 0)
 			c[i].is_done = true;
