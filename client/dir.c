@@ -12,6 +12,7 @@
 
 #include "client/background.h"
 #include "client/transfer.h"
+#include "client/tries.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
@@ -130,6 +131,14 @@ static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_erro
 	return fm_transfer_fail(one, label, why);
 }
 
+/* Nobody would hear of its tries: the job would have failed with the first. */
+static int check_background(const struct fm_transfer *t, struct fm_err *err)
+{
+	return t->opts.retry_ms == 0 ? 0 :
+	       fm_err_set(err, -EINVAL, "a directory of yours that is left to the background is tried once: leave out --retry, and let "
+			  "fmove resume go on with it, or leave out --detach");
+}
+
 /* ---- put ---- */
 
 struct dir_put {
@@ -164,7 +173,7 @@ int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm
 	if (!t->is_detached)
 		return put_now(t, &put, one);
 	put.fd = -1;
-	return fm_background_run(t, label, false, put_now, &put, one);
+	return check_background(t, &one->err) < 0 ? one->err.code : fm_background_run(t, label, false, put_now, &put, one);
 }
 
 /* ---- get ---- */
@@ -172,11 +181,16 @@ int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm
 int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct fmove_entry *entry, struct fm_outcome *one)
 {
 	struct fmove_name parts = fm_name_parts(source);
+	struct fm_tries tries;
 	struct fmove_error why;
 	int ret;
 
-	fmove_set_timeout(t->conn, t->opts.timeout_ms);
-	ret = fmove_stat(t->conn, &parts, entry, &why);
+	fm_tries_begin(&tries, &t->opts);
+	tries.opts.progress_ms = 0;	/* no line has been begun */
+	do {
+		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
+		ret = fmove_stat(t->conn, &parts, entry, &why);
+	} while (ret < 0 && fm_tries_again(&tries, t->conn, false, &why));
 	if (ret < 0) {
 		(void)fm_transfer_error(&one->err, &why);
 		return fm_err_wrap(&one->err, "%s", one->source);
@@ -242,6 +256,8 @@ static int get_later(struct fm_transfer *t, struct dir_get *get, struct fm_outco
 {
 	struct stat st;
 
+	if (check_background(t, &one->err) < 0)
+		return one->err.code;
 	if (!t->dir.replaces && !t->dir.tree.is_update && lstat(get->path, &st) == 0)
 		return fm_err_set(&one->err, -EEXIST, "%s exists; --update merges into it, --replace puts this one in its place, and a / at the end "
 				  "of the name puts it inside", get->path);

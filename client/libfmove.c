@@ -356,6 +356,7 @@ struct waiting {
 	bool is_cancelled;
 	bool is_prepared;			/* a put that is held, an attended get: only its name is missing */
 	bool is_decided;			/* what becomes of it */
+	bool has_moved;				/* a transfer that failed had got on */
 	const struct fmove_tree_options *tree;	/* a transfer of one; NULL: none */
 	/* Events between the first and the last, if the request is no transfer. */
 	void (*between)(void *ctx, const char *event, const struct fm_json *json);
@@ -532,6 +533,12 @@ static int event_complete(struct fmove *c, struct waiting *w, const struct fm_js
 	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err) : commit_send(c, w->id, NULL, err);
 }
 
+static int event_failed(struct waiting *w, const struct fm_json *event, struct fmove_error *err)
+{
+	(void)fm_json_bool(fm_json_get(event, "moved"), &w->has_moved);		/* of a transfer only */
+	return event_error(event, err);
+}
+
 /* Neither the first nor the last of them. */
 static int event_between(struct fmove *c, struct waiting *w, const char *name, const struct fm_json *event,
 			 struct fmove_error *err)
@@ -575,7 +582,7 @@ static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json *
 		if (id == w->id && strcmp(name, "done") == 0)
 			return 0;
 		if (id == w->id && strcmp(name, "error") == 0)
-			ret = event_error(*out, err);
+			ret = event_failed(w, *out, err);
 		else if (id == w->id)
 			ret = event_between(c, w, name, *out, err);
 		fm_json_free(*out);
@@ -895,6 +902,7 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 
 	tree_begin(c, &w, t);
 	ret = request_try(c, &w, &with, &waiting, &t->turns, &done, err);
+	t->has_moved = waiting.has_moved;
 	if (ret < 0)
 		return ret;
 	result_read(done, result);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/tries.h"
 #include "mover/api_exit.h"
 #include "mover/base/err.h"
 #include "mover/tree/channel.h"
@@ -84,6 +85,32 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, s
 		tell_names(tree, t->tree, result);	/* before the tree is stopped */
 	*end = fm_channel_free(channel);
 	return ret;
+}
+
+/* ---- as often as it takes ---- */
+
+struct kind {
+	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+	int dir_fd;
+	const char *as;
+};
+
+/* Each try looks at all of it anew; what is there from the one before stays there. */
+static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	static const struct fmove_options none;
+	struct fm_tries tries;
+	struct fm_lib_tree t;
+	int ret;
+
+	fm_tries_begin(&tries, what->opts ? what->opts : &none);
+	do {
+		t = *what;
+		t.opts = &tries.opts;
+		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
+	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, t.has_moved, err));
+	return ret < 0 ? err->code : ret;
 }
 
 static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
@@ -185,15 +212,23 @@ static uint64_t announced(struct fmove *c, int dir_fd, const struct fm_lib_tree 
 	return put_tree(c, dir_fd, &dry.t, &result, &err) < 0 ? 0 : wanted(&result);
 }
 
+static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			      struct fmove_error *err)
+{
+	(void)as;
+	if (!t->tree || !t->tree->is_dry_run)
+		t->bytes = announced(c, dir_fd, t);
+	return put_tree(c, dir_fd, t, result, err);
+}
+
 int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
 		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
 {
-	struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
+	const struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
+	const struct kind put = { put_tree_announced, dir_fd, NULL };
 	struct fmove_error own;
 
-	if (!tree || !tree->is_dry_run)
-		t.bytes = announced(c, dir_fd, &t);
-	return put_tree(c, dir_fd, &t, result, err ? err : &own);
+	return try_tree(c, &put, &t, result, err ? err : &own);
 }
 
 static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
@@ -228,6 +263,8 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	ret = serve(c, t, tree, result, &end, err);
 	if (ret < 0)
 		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
+	if (end.is_published)
+		t->turns.is_over = true;	/* what is saved there from now on nobody may replace once more */
 	if (ret < 0 && err->is_kept)
 		tree->ops->keep(tree);
 	t->is_unmeasured = tree->is_unmeasured;
@@ -319,8 +356,9 @@ static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,
 		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
 {
-	struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
+	const struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
+	const struct kind get = { get_tree_as, parent_fd, as };
 	struct fmove_error own;
 
-	return get_tree_as(c, parent_fd, as, &t, result, err ? err : &own);
+	return try_tree(c, &get, &t, result, err ? err : &own);
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* tries - see tries.h. */
+#include "client/tries.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "mover/api_exit.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+static uint64_t now_ns(void)
+{
+	return fm_clock_real.now_ns(fm_clock_real.ctx);
+}
+
+static uint64_t ms_of(uint64_t ns)
+{
+	return (ns + FM_NS_PER_MS - 1) / FM_NS_PER_MS;
+}
+
+/* What is kept from the last try is. */
+static bool fail(struct fmove_error *err, int code, const char *text)
+{
+	err->code = code;
+	err->exit = (int)fm_api_exit(code);
+	(void)snprintf(err->text, sizeof(err->text), "%s", text);
+	return false;
+}
+
+void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
+{
+	*t = (struct fm_tries){ .opts = *opts, .begun_ns = now_ns(), .deadline_ns = FM_NEVER };
+	if (opts->timeout_ms > 0)
+		t->deadline_ns = t->begun_ns + opts->timeout_ms * FM_NS_PER_MS;
+}
+
+/* Wait, and say so. False: the caller has had enough. */
+static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *why)
+{
+	struct pollfd cancel = { o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0 };
+	uint64_t end_ns = now_ns() + pause_ns, step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
+
+	for (uint64_t at_ns = now_ns(); at_ns < end_ns; at_ns = now_ns()) {
+		const struct fmove_progress p = { .state = "waiting", .size = UINT64_MAX, .again_ms = ms_of(end_ns - at_ns), .text = why };
+
+		if (o->progress_ms > 0 && o->progress)
+			o->progress(o->ctx, &p);
+		if (poll(&cancel, 1, (int)(p.again_ms < step_ms ? p.again_ms : step_ms)) > 0)
+			return false;
+	}
+	return true;
+}
+
+static bool give_up(const struct fm_tries *t, uint64_t at_ns, struct fmove_error *err)
+{
+	struct fm_err why = { .code = err->code };
+
+	(void)snprintf(why.text, sizeof(why.text), "%s", err->text);	/* as long at most */
+	fm_retry_give_up(&t->retry, at_ns, &why);
+	return fail(err, why.code, why.text);
+}
+
+bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct fmove_error *err)
+{
+	uint64_t at_ns = now_ns(), pause_ns;
+
+	/* Of what is held others depend on how the first try ends; of a job that is listed, those who look at it. */
+	bool is_once = t->opts.retry_ms == 0 || t->opts.is_attended || t->opts.hold_fd > 0;
+
+	/* Who cancels the job means the command. */
+	if (is_once || err->code == -ECANCELED || !fm_retry_may_pass(err->code) || at_ns >= t->deadline_ns)
+		return false;
+	fm_retry_failed(&t->retry, t->begun_ns, at_ns, has_got_on);
+	if (!fm_retry_next(&t->retry, t->opts.retry_ms * FM_NS_PER_MS, at_ns, &fm_random_real, &pause_ns))
+		return give_up(t, at_ns, err);
+	if (pause_ns > t->deadline_ns - at_ns)
+		pause_ns = t->deadline_ns - at_ns;
+	fmove_disconnect(c);
+	if (!nap(&t->opts, pause_ns, err->text))
+		return fail(err, -ECANCELED, "cancelled");
+	t->begun_ns = now_ns();
+	if (t->begun_ns >= t->deadline_ns)
+		return fail(err, -ETIMEDOUT, "not done within the time that --timeout gave");
+	if (t->opts.timeout_ms > 0)
+		t->opts.timeout_ms = ms_of(t->deadline_ns - t->begun_ns);
+	return true;
+}

@@ -1,0 +1,121 @@
+#!/bin/bash
+# Goal:   --retry means for a directory of the caller's what it means for a file: it is tried again while the peer is away, from where it
+#         got, and for so long; what cannot pass is said at once, Ctrl-C and --timeout end it.
+# Method: the far daemon is killed in the midst and started again; a file that came to the source meanwhile must be at the target, so the
+#         tree was walked once more. Then one that stays away, one that refuses, a signal while it waits, and a daemon of ours that restarts.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+up 2
+
+crash() {
+	kill -KILL "$(cat "$dir/c/$1/pid")"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" "$1" >/dev/null 2>&1
+}
+
+start() {
+	"$FM_SOURCE/tests/cluster" start "$dir/c" "$1" || bad "$1 does not start again"
+}
+
+put_is_noted() {
+	fmove ls --partial --json n2:s | tr -d '\n' | grep -q "\"name\":\"$1\",[^}]*\"size\":[1-9]"
+}
+
+get_is_noted() {
+	[ -n "$(find . -maxdepth 2 -path './.fmove.*.tree/journal' -size +0)" ]
+}
+
+no_jobs() {
+	fmove status --json | grep -q '"jobs":\[\]'
+}
+
+# went_on OUT: it succeeded, and sent less than all.
+went_on() {
+	[ "$(json resumed_bytes "$1")" -gt 0 ] || bad "nothing was there from the first try: $(cat "$1")"
+}
+
+mkdir -p a/sub
+split -a 4 -b 5000 <(head -c 4000000 /dev/urandom) a/sub/f
+random 8000000 a/large
+ok fmove put -r a n2:s/src
+slow=1MB/s
+
+# ---- the peer comes back ----
+
+fmove put -r --retry 60s --limit $slow --json a n2:s/t1 >put.out 2>put.err &
+put=$!
+moved t1 1000000
+await put_is_noted t1 || bad 'nothing of t1 is written down'
+crash n2
+await no_jobs || bad 'the try does not end'
+echo later >a/later
+start n2
+wait $put || bad "put -r --retry, the far daemon restarted: $? $(cat put.err)"
+went_on put.out
+same_tree a "$(store 2)/t1"
+
+fmove get -r --retry 60s --limit $slow --json n2:s/src g1 >get.out 2>get.err &
+get=$!
+moved src 1000000
+await get_is_noted || bad 'nothing of g1 is written down'
+crash n2
+await no_jobs || bad 'the try does not end'
+echo later >"$(store 2)/src/later"
+start n2
+wait $get || bad "get -r --retry, the far daemon restarted: $? $(cat get.err)"
+went_on get.out
+same_tree "$(store 2)/src" g1
+
+# Our own daemon goes the same way.
+fmove get -r --retry 60s --limit $slow --json n2:s/src g2 >get.out 2>get.err &
+get=$!
+moved src 1000000
+await get_is_noted || bad 'nothing of g2 is written down'
+crash n1
+start n1
+wait $get || bad "get -r --retry, our daemon restarted: $? $(cat get.err)"
+went_on get.out
+same_tree "$(store 2)/src" g2
+
+# ---- it does not ----
+
+crash n2
+for op in 'put -r --retry 4s a n2:s/nobody' 'get -r --retry 4s n2:s/src nobody'; do
+	from=$SECONDS
+	# shellcheck disable=SC2086
+	no 4 'gave up after ([4-9]|[0-9]{2,})\.[0-9] s without progress, [0-9]+ tries: ' fmove $op
+	[ $((SECONDS - from)) -ge 3 ] || bad "$op ended after $((SECONDS - from)) s"
+done
+from=$SECONDS
+no 4 'not done within the time that --timeout gave' fmove put -r --retry 10min --timeout 3s a n2:s/nobody
+[ $((SECONDS - from)) -lt 60 ] || bad "--timeout 3s ended after $((SECONDS - from)) s"
+
+# The pause after the third try is three seconds or more: the signal comes in it.
+env --default-signal=INT fmove put -r --retry 10min a n2:s/nobody >/dev/null 2>err &
+pid=$!
+sleep 1.5
+from=$SECONDS
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || bad "put -r --retry, interrupted: $? $(cat err)"
+[ $((SECONDS - from)) -lt 60 ] || bad "it ended $((SECONDS - from)) s after the signal"
+start n2
+reachable 2
+
+# ---- what does not pass ----
+
+from=$SECONDS
+no 1 'there is no store' fmove put -r --retry 10min a n2:nostore/x
+no 6 'exists; --update' fmove put -r --retry 10min a n2:s/t1
+no 1 'is tried once' fmove put -r --retry 1min --detach a n2:s/x
+no 1 'is tried once' fmove get -r --retry 1min --detach n2:s/src x
+[ $((SECONDS - from)) -lt 60 ] || bad "what is refused was tried for $((SECONDS - from)) s"
+grep -q 'gave up' err && bad "what is refused was tried again: $(cat err)"
+
+# Who cancels the job means the command.
+fmove put -r --retry 10min --limit 0.1MB/s a n2:s/cancelled >/dev/null 2>err &
+pid=$!
+await eval '[ -n "$(fmove jobs -q)" ]'
+ok fmove cancel "$(fmove jobs -q | head -n 1)"
+wait $pid && bad "put -r --retry went on after it was cancelled: $(cat err)"
+no_jobs || bad 'a cancelled put -r --retry is there still'
+no_trees "$dir/w"
