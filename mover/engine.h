@@ -79,6 +79,12 @@ struct fm_peer_keeper {
 	void *ctx;
 };
 
+/* Who wants to know that there is a session with a peer (again). Must not call the engine. */
+struct fm_peer_watcher {
+	void (*up)(void *ctx, const char *peer);
+	void *ctx;
+};
+
 struct fm_engine_env {
 	const struct fm_clock *clock;
 	const struct fm_random *random;
@@ -91,6 +97,7 @@ struct fm_engine_env {
 	size_t arena_len;
 	const struct fm_volumes_here *volumes;	/* NULL: it says nothing of any */
 	const struct fm_peer_keeper *keeper;	/* NULL: nobody does */
+	struct fm_peer_watcher watcher;		/* up NULL: nobody does */
 };
 
 struct fm_engine_opts {

@@ -91,6 +91,12 @@ void fm_queue_stop(struct fm_queue *q);
 /* Stopped, the engine too, and the loop has run what it posted. NULL is allowed. */
 void fm_queue_free(struct fm_queue *q);
 
+/*
+ * There is a session with that peer: jobs that wait to be tried again with it are, now. No job more often than once in
+ * FM_RETRY_PAUSE_MIN_NS, however often a peer comes and goes.
+ */
+void fm_queue_peer_up(struct fm_queue *q, const char *peer);
+
 void fm_queue_set_running_max(struct fm_queue *q, unsigned running_max);
 
 /* ---- one job ---- */

@@ -113,7 +113,8 @@ struct fm_queue_job {
 	uint64_t deadline_ns;		/* 0: none */
 	uint64_t started_ns;		/* the try that runs, or ran last */
 	struct fm_retry retry;
-	uint64_t again_ns;		/* WAITING */
+	uint64_t again_ns;		/* WAITING ... */
+	uint64_t soonest_ns;		/* ... and not before, though the peer be back */
 	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */
 	struct fm_queue_try *try;	/* of the probe too; NULL: none */
 	struct fm_job *job;		/* the engine's */

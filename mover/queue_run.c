@@ -794,6 +794,7 @@ static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 	j->has_gone_far |= r->conns > 0 || j->is_found;	/* it was asked for there */
 	fm_queue_set_why(j, r->code, r->err.text);
 	j->again_ns = now_ns + pause_ns;
+	j->soonest_ns = now_ns + FM_RETRY_PAUSE_MIN_NS;
 	j->state = FM_QUEUE_WAITING;
 	set_timer(j);
 	return true;
@@ -927,6 +928,18 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 	}
 	assert(j->state == FM_QUEUE_WAITING);
 	fm_queue_enqueue(j);
+}
+
+void fm_queue_peer_up(struct fm_queue *q, const char *peer)
+{
+	fm_list_each(at, next, &q->jobs) {
+		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
+
+		if (q->is_stopping || j->state != FM_QUEUE_WAITING || strcmp(j->o.job.node, peer) != 0 || j->again_ns <= j->soonest_ns)
+			continue;
+		j->again_ns = j->soonest_ns;
+		set_timer(j);
+	}
 }
 
 /* ---- the end ---- */

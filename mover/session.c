@@ -185,6 +185,8 @@ static void become_up(struct fm_session *s)
 	fm_job_peer_up(s->peer);
 	fm_request_peer_up(s->peer);
 	fm_verification_peer_up(s->peer);
+	if (s->engine->env.watcher.up)
+		s->engine->env.watcher.up(s->engine->env.watcher.ctx, s->name);
 }
 
 /* Who accepts says HELLO before he knows that a session goes on. */

@@ -119,6 +119,14 @@ static int start_net(struct fm_service *service, struct fm_err *err)
 	return ret;
 }
 
+static void peer_up(void *ctx, const char *peer)
+{
+	struct fm_service *service = ctx;
+
+	if (service->queue)
+		fm_queue_peer_up(service->queue, peer);
+}
+
 static int make_engine(struct fm_service *service, struct fm_err *err)
 {
 	const struct fm_config *cfg = service->cfg;
@@ -145,6 +153,7 @@ static int make_engine(struct fm_service *service, struct fm_err *err)
 		.arena = service->arena.memory,
 		.arena_len = service->arena.len,
 		.volumes = &service->volumes.table,
+		.watcher = { peer_up, service },
 	};
 
 	if (strcmp(cfg->node.state_directory, "null:") != 0) {

@@ -380,6 +380,18 @@ no 4 'gave up after ([89]|[0-9]{2,})\.[0-9] s without progress, [0-9]+ tries: ' 
 [ $((SECONDS - from)) -ge 7 ] || bad "put --retry 8s ended after $((SECONDS - from)) s"
 start n2
 reachable 2
+# A peer that is back is not waited for: the pause is 12 s or more by now, of which nearly all is left.
+crash n2
+detach put n1:s/f n2:s/back
+again_in() {
+	again=$(fmove jobs --json | sed -n "s/.*\"job\":\"$1\".*\"again_ms\":\([0-9]*\).*/\1/p")
+	[ "${again:-0}" -ge 11000 ]
+}
+await again_in "$id" || bad "$id does not wait long: $(fmove jobs)"
+from=$SECONDS
+start n2
+ok fmove wait "$id"
+[ $((SECONDS - from)) -lt $((again / 1000)) ] || bad "a peer that is back was waited for: $((SECONDS - from)) s of $again ms"
 
 # ---- mistakes
 

@@ -912,6 +912,43 @@ static void test_a_caller_who_waits_says_how_long(void)
 	scene_down();
 }
 
+/*
+ * Goal:   a peer that is back is not waited for, and one that comes and goes all the time costs a try in a second.
+ * Method: a job whose pause is a minute by now; a session with another peer, then with its own; then one every tenth of a second.
+ */
+static void test_a_peer_that_is_back_is_not_waited_for(void)
+{
+	struct caller c;
+	unsigned before;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	for (unsigned i = 0; i < 10; i++) {
+		end("a", -EHOSTUNREACH);
+		pass(75 * FM_NS_PER_S);
+	}
+	end("a", -EHOSTUNREACH);
+	pass(2 * FM_NS_PER_S);
+	fm_queue_peer_up(q, "n3");
+	run();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_WAITING);
+	fm_queue_peer_up(q, "n2");
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(running("a"));
+	before = started_count;
+	for (unsigned i = 0; i < 100; i++) {
+		if (running("a"))
+			end("a", -ECONNRESET);
+		pass(FM_NS_PER_S / 10);
+		fm_queue_peer_up(q, "n2");
+		run();
+	}
+	CU_ASSERT_TRUE(started_count - before >= 8 && started_count - before <= 10);
+	if (running("a"))
+		end("a", 0);
+	scene_down();
+}
+
 /* Each try of "a" fails at once, step by step, until the clock shows `until_ns` or nothing more is tried. */
 static void fail_until(uint64_t until_ns, const struct caller *c)
 {
@@ -1897,6 +1934,7 @@ static const struct fm_test tests[] = {
 	{ "a full directory is told at once", test_a_full_directory_is_told_at_once },
 	{ "a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again },
 	{ "other failures are final", test_other_failures_are_final },
+	{ "a peer that is back is not waited for", test_a_peer_that_is_back_is_not_waited_for },
 	{ "a caller who waits says how long", test_a_caller_who_waits_says_how_long },
 	{ "it is tried for as long as was asked", test_it_is_tried_for_as_long_as_was_asked },
 	{ "time counts from the last progress", test_time_counts_from_the_last_progress },
