@@ -3,13 +3,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/tree/exclude.h"
+#include "mover/tree/hardlinks.h"
 #include "mover/tree/scan.h"
 
 static uint64_t now(void)
@@ -20,8 +23,26 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * FM_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* What of a file takes room for sure: holes do not, and a name of a file that has others does only once. */
-static uint64_t bytes_of(const struct fm_scan_met *met)
+struct measuring {
+	struct fm_hardlinks links;
+	uint64_t met;			/* files of several names, so far */
+};
+
+/* All of it at its first name. One of too many to remember: each name takes its part, which is never too much. */
+static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t bytes)
+{
+	char name[24];
+	size_t len;
+	int ret;
+
+	(void)snprintf(name, sizeof(name), "%" PRIx64, m->met++);	/* another one each time */
+	if (fm_hardlinks_meet(&m->links, st->st_dev, st->st_ino, name, &len, &ret))
+		return 0;
+	return ret == 0 ? bytes : bytes / st->st_nlink;
+}
+
+/* What of a file takes room for sure: holes do not, and a name of a file that was met under another one does not. */
+static uint64_t bytes_of(struct measuring *m, const struct fm_scan_met *met)
 {
 	uint64_t bytes, blocks;
 	struct stat st;
@@ -30,20 +51,22 @@ static uint64_t bytes_of(const struct fm_scan_met *met)
 		return 0;
 	blocks = (uint64_t)st.st_blocks * 512;
 	bytes = (uint64_t)st.st_size < blocks ? (uint64_t)st.st_size : blocks;
-	return bytes / st.st_nlink;
+	return st.st_nlink == 1 ? bytes : share_of(m, &st, bytes);
 }
 
 static uint64_t sum(const struct fm_scan_opts *opts, uint64_t limit_ns)
 {
 	struct fm_scan *scan = fm_scan_new(opts);
+	struct measuring m = { .met = 0 };
 	uint64_t bytes = 0, began_ns = now();
 	struct fm_scan_met met;
 	struct fm_err err;
 	int ret = 0;
 
 	while (scan && (limit_ns == 0 || now() - began_ns < limit_ns) && (ret = fm_scan_next(scan, &met, &err)) > 0)
-		bytes += bytes_of(&met);
+		bytes += bytes_of(&m, &met);
 	fm_scan_free(scan);
+	fm_hardlinks_free(&m.links);
 	return ret >= 0 && bytes <= INT64_MAX ? bytes : 0;
 }
 
