@@ -26,6 +26,7 @@ struct fm_lane;
 struct fm_xfer;
 
 #define FM_BESIDE_CHUNKS_MAX 8u
+#define FM_BESIDE_STREAM_CHUNKS_MAX 4u	/* of a pipe: so many of one user have to find room */
 
 /* Room for one chunk. */
 struct fm_beside_place {

@@ -36,7 +36,7 @@ int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk)
 		return -ERANGE;
 	if (d->is_over || chunk->seq < x->next_seq)
 		return -EPROTO;
-	if (!x->o.file->is_stream && (p->state == FM_DRAIN_COMING || FM_FAULT("drain.coming")))
+	if (p->state == FM_DRAIN_COMING || FM_FAULT("drain.coming"))
 		return -EAGAIN;
 	if (p->state != FM_DRAIN_FREE)
 		return -EPROTO;
@@ -154,7 +154,7 @@ static void write_ended(struct fm_xfer *x, unsigned place, int64_t res)
 
 int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
 {
-	unsigned most = x->o.file->is_stream ? FM_DRAIN_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
+	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
 
 	return fm_beside_init(x, most, who, write_ended, err);
 }

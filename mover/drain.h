@@ -13,7 +13,8 @@
  * fm_drain_start() -> written; the control thread hears when the source may be told to go on. A
  * stream is written in order, one chunk after the other; anything else as it comes.
  * Failure: a transfer that is removed gives its writes up, on the lanes that began them. A
- * connection that ends takes nothing of it along.
+ * connection that ends takes nothing of it along; what its sender did not hear of comes again over
+ * another, and is not written again.
  */
 #ifndef FM_DRAIN_H
 #define FM_DRAIN_H
@@ -28,8 +29,6 @@ struct fm_chunk;
 struct fm_err;
 struct fm_lane;
 struct fm_xfer;
-
-#define FM_DRAIN_STREAM_CHUNKS_MAX 4u
 
 /*
  * Chunk number n is in place n % count; those from fm_xfer.next_seq on, which is the first that is
@@ -60,9 +59,9 @@ struct fm_drain {
 int fm_drain_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err);
 
 /*
- * Under the lock: 0, and the place for that chunk is the caller's to fill. -ERANGE: it was not to
- * come; -EPROTO: it came already, or the end did; -EAGAIN: it comes already, over another
- * connection.
+ * Under the lock, of one that did not come before: 0, and its place is the caller's to fill.
+ * -ERANGE: it was not to come; -EPROTO: nor was anything, the end came already; -EAGAIN: it comes
+ * already, over another connection.
  */
 int fm_drain_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 

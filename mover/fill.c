@@ -15,7 +15,7 @@ static void tell(struct fm_xfer *x, unsigned place)
 {
 	const struct fm_fill *fill = &x->fill[place];
 
-	if (x->bound_to == fill->who && x->o.kinds & 1u << fill->kind)
+	if (fill->who && x->bound_to == fill->who && x->o.kinds & 1u << fill->kind)
 		fm_lane_wake(x->beside.place[place].lane);
 	else if (!x->is_removed)
 		fm_loop_post(x->o.control, &x->notify);
@@ -31,7 +31,7 @@ static void read_ended(struct fm_xfer *x, unsigned place, int64_t res)
 
 int fm_fill_init(struct fm_xfer *x, struct fm_share_id who, struct fm_err *err)
 {
-	unsigned most = x->o.file->is_stream ? 1 : FM_BESIDE_CHUNKS_MAX;
+	unsigned most = x->o.file->is_stream ? FM_BESIDE_STREAM_CHUNKS_MAX : FM_BESIDE_CHUNKS_MAX;
 
 	return fm_beside_init(x, most, who, read_ended, err);
 }

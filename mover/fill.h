@@ -7,12 +7,14 @@
  * waits for such a source holds nothing that others wait for: no slot here, none of the peer's. Its
  * chunks are read here; one that is full, or the last of a stream, is handed out like any other,
  * and copied into the slot that the connection took for it. The next one is read while that is
- * sent. A stream has one place, others several.
+ * sent. A stream is read one chunk after the other; since nobody can read it again, a place keeps
+ * its chunk until that is acknowledged, and as much is under way as there are places.
  *
  * Happy path: a lane finds it empty (fm_link_fill()) -> read -> full, the lanes are woken ->
- * claimed -> copied -> empty.
+ * claimed -> copied (a stream's: acknowledged) -> empty.
  * Failure: a transfer that is removed gives its reads up, on the lanes that began them. A
- * connection that ends takes no fill with it.
+ * connection that ends takes no fill with it: a stream's chunks that it had are full again, and go
+ * over another; others are read again.
  */
 #ifndef FM_FILL_H
 #define FM_FILL_H
@@ -34,7 +36,7 @@ enum fm_fill_state { FM_FILL_EMPTY, FM_FILL_READING, FM_FILL_FULL, FM_FILL_TAKEN
  */
 struct fm_fill {
 	enum fm_fill_state state;
-	const void *who;		/* READING: the connection that saw to it ... */
+	const void *who;		/* READING: the connection that saw to it, NULL if that is gone ... */
 	unsigned kind;			/* ... and its kind */
 };
 

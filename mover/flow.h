@@ -43,10 +43,11 @@ _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "ev
 _Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
 
 /*
- * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left (a stream's:
- * until it is acknowledged), so that the next chunk is read into memory that is still in the caches. It uses the peer's from
- * when it is sent until the peer has answered, so slots that the peer asks back go back while their chunks are still being
- * read, however long that takes, and are theirs again with the next grant.
+ * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left
+ * (that of a source that may stand still: until it is acknowledged), so that the next chunk is read
+ * into memory that is still in the caches. It uses the peer's from when it is sent until the peer has
+ * answered, so slots that the peer asks back go back while their chunks are still being read, however
+ * long that takes, and are theirs again with the next grant.
  */
 struct fm_tx {
 	struct fm_flow *flow;

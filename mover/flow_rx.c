@@ -246,7 +246,7 @@ static enum fm_ack_status take_beside(struct fm_flow *f, struct fm_xfer *x, cons
 	is_as_sent = f->lane->is_unchecked || fm_crc32c(0, copy, c->len) == c->crc;
 	lock(f);
 	if (is_as_sent)
-		(void)fm_xfer_came(x, c, &f->info);	/* a stream's is never there twice, and others were looked for */
+		(void)fm_xfer_came(x, c, &f->info);	/* that it had not come was looked for */
 	else
 		x->corrupt_chunks++;
 	place = fm_drain_filled(x, c->seq, is_as_sent, f->lane);

@@ -217,7 +217,7 @@ static void tx_copy(struct fm_tx *t)
 {
 	memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place), t->chunk.len);
 	lock(t->flow);
-	fm_xfer_emptied(t->x, t->chunk.place);
+	fm_xfer_copied(t->x, t->chunk.place);
 	unlock(t->flow);
 	t->is_acked = false;
 	tx_filled(t);

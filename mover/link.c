@@ -295,12 +295,8 @@ bool fm_link_has_work(struct fm_link *l, const void *who, unsigned kind)
 void fm_link_unbind(struct fm_link *l, const void *who)
 {
 	pthread_mutex_lock(&l->lock);
-	fm_list_each(at, next, &l->sources) {
-		struct fm_xfer *x = fm_container_of(at, struct fm_xfer, source_at);
-
-		if (x->bound_to == who)
-			x->bound_to = NULL;
-	}
+	fm_list_each(at, next, &l->sources)
+		fm_xfer_unbind(fm_container_of(at, struct fm_xfer, source_at), who);
 	pthread_mutex_unlock(&l->lock);
 }
 

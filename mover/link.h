@@ -85,10 +85,7 @@ void fm_link_untake(struct fm_link *link, uint64_t bytes);
 /* Lane. Whether a claim for connection `who` could find a chunk, rate limits aside. */
 bool fm_link_has_work(struct fm_link *link, const void *who, unsigned kind);
 
-/*
- * Lane. That connection is gone: a transfer that it alone could carry, and of which nothing was lost with it, goes on
- * over another.
- */
+/* Lane. That connection is gone: transfers that it alone carried go on over another. */
 void fm_link_unbind(struct fm_link *link, const void *who);
 
 /* Lane. Whether a transfer that receives exists. */

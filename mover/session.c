@@ -556,8 +556,8 @@ static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *inf
 }
 
 /*
- * The others between the same addresses would find out by themselves, but each only some seconds after it has something to
- * send: what this one carried would go from one to the next of them.
+ * The others between the same addresses would find out by themselves, but each only some seconds
+ * after it has something to send: what this one carried would go from one to the next of them.
  */
 static void cut_same_cable(struct fm_session *s, const struct fm_conn_info *gone)
 {
@@ -566,7 +566,8 @@ static void cut_same_cable(struct fm_session *s, const struct fm_conn_info *gone
 
 		if (f->kind == gone->kind && strcmp(f->info.local_addr, gone->local_addr) == 0 &&
 		    strcmp(f->info.remote_addr, gone->remote_addr) == 0)
-			fm_flow_cut(f, "nothing comes back over another connection of this cable: is it plugged in at both ends?");
+			fm_flow_cut(f, "nothing comes back over another connection of this cable: "
+				       "is it plugged in at both ends?");
 	}
 }
 

@@ -357,7 +357,10 @@ static bool next_chunk(struct fm_xfer *x, struct fm_chunk *out)
 	return true;
 }
 
-/* Streams go in order over one connection. */
+/*
+ * Of a stream one chunk is read after the other, or written, so several connections bring it
+ * nothing: it keeps to one, its lane's caches and its slots, as long as that lasts.
+ */
 static bool is_bound_kind(const struct fm_xfer *x)
 {
 	return x->o.is_ordered || x->o.file->is_stream;
@@ -377,13 +380,22 @@ static bool may_bind(const struct fm_xfer *x, const void *who)
 	return !is_bound_kind(x) || !x->bound_to || x->bound_to == who || is_bound_in_vain(x);
 }
 
-/* The first connection that gets a chunk of it gets all of them. */
+/* The first connection that gets a chunk of it gets the next ones. */
 static void bind_to(struct fm_xfer *x, const void *who, unsigned kind)
 {
 	if (!is_bound_kind(x))
 		return;
 	x->bound_to = who;
 	x->bound_kind = kind;
+}
+
+void fm_xfer_unbind(struct fm_xfer *x, const void *who)
+{
+	if (x->bound_to == who)
+		x->bound_to = NULL;
+	for (unsigned i = 0; i < x->beside.count; i++)
+		if (x->fill[i].who == who)
+			x->fill[i].who = NULL;
 }
 
 /* A sink that may stand still has memory for so many only. */
@@ -403,11 +415,34 @@ static int place_in(const struct fm_xfer *x, enum fm_fill_state state)
 	return found;
 }
 
+/* The one whose chunk was the latest: its memory is in the caches. */
+static int empty_place(const struct fm_xfer *x)
+{
+	int found = -1;
+
+	for (unsigned i = 0; x->o.is_source && i < x->beside.count; i++)
+		if (x->fill[i].state == FM_FILL_EMPTY &&
+		    (found < 0 || x->filling[i].seq > x->filling[found].seq))
+			found = (int)i;
+	return found;
+}
+
+/* The place of the chunk that was read and is to be sent next; -1: none may be. */
+static int place_to_send(const struct fm_xfer *x)
+{
+	int place = place_in(x, FM_FILL_FULL);
+
+	/* A stream is read before the sink says whether it may come. */
+	if (place < 0 || (x->o.is_windowed && x->filling[place].seq >= x->o.window))
+		return -1;
+	return place;
+}
+
 /* Whether there is a next chunk, of packs: whether there may be. */
 static bool has_next(const struct fm_xfer *x)
 {
 	if (x->beside.count > 0)
-		return place_in(x, FM_FILL_FULL) >= 0 && (!x->o.file->is_stream || is_in_window(x));
+		return place_to_send(x) >= 0;
 	if (x->again || (is_in_window(x) && x->wanted.count > 0))
 		return true;
 	return !x->is_starved && (x->later || (is_in_window(x) && !x->is_at_end));
@@ -494,22 +529,16 @@ static bool next_to_read(struct fm_xfer *x, const struct fm_claim *c, struct fm_
 	return true;
 }
 
-/* One that was read beforehand. A stream's gets its number now. */
+/* One that was read beforehand. */
 static bool take_filled(struct fm_xfer *x, struct fm_chunk *out)
 {
-	int place = place_in(x, FM_FILL_FULL);
+	int place = place_to_send(x);
 
-	if (place < 0 || (x->o.file->is_stream && !is_in_window(x)))
+	if (place < 0)
 		return false;
 	x->fill[place].state = FM_FILL_TAKEN;
 	*out = x->filling[place];
 	out->place = (unsigned)place;
-	if (x->o.file->is_stream) {
-		out->seq = x->next_seq++;
-		out->offset = x->next_offset;
-		x->next_offset += out->len;
-		x->is_at_end = out->len < x->o.chunk_bytes;
-	}
 	return true;
 }
 
@@ -536,17 +565,23 @@ bool fm_xfer_claim(struct fm_xfer *x, const struct fm_claim *c, struct fm_chunk 
 	return true;
 }
 
+/* A stream's are read one after the other. */
+static bool may_read_stream(const struct fm_xfer *x)
+{
+	return !x->is_at_end && place_in(x, FM_FILL_READING) < 0;
+}
+
 bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, uint64_t *again_ns)
 {
-	int at = place_in(x, FM_FILL_EMPTY);
+	int at = empty_place(x);
 
 	if (at < 0 || x->err.code)
 		return false;
 	/* It is not bound by that: the first connection that has room for the chunk gets it. */
 	if (!(x->o.kinds & 1u << c->kind) || !may_bind(x, c->who))
 		return false;
-	x->filling[at] = (struct fm_chunk){ .seq = 0 };
-	if (x->o.file->is_stream ? x->is_at_end : !next_to_read(x, c, &x->filling[at], again_ns))
+	if (x->o.file->is_stream ? !may_read_stream(x) :
+				   !next_to_read(x, c, &x->filling[at], again_ns))
 		return false;
 	x->fill[at] = (struct fm_fill){ .state = FM_FILL_READING, .who = c->who, .kind = c->kind };
 	*place = (unsigned)at;
@@ -556,14 +591,20 @@ bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *c, unsigned *place, 
 /* Whether there is something to send. */
 static bool take_stream(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
 {
-	chunk->len = res > 0 ? (uint32_t)res : 0;
-	if (res == 0) {
-		x->is_at_end = true;
-		notify_if_sent(x);
-	} else if (res < 0) {
+	if (res < 0) {
 		fm_xfer_fail_io(x, (int)res, "read the source", x->next_offset);
+		return false;
 	}
-	return res > 0;
+	x->is_at_end = res < (int64_t)x->o.chunk_bytes;
+	if (res == 0) {
+		notify_if_sent(x);
+		return false;
+	}
+	*chunk = (struct fm_chunk){
+		.seq = x->next_seq++, .offset = x->next_offset, .len = (uint32_t)res
+	};
+	x->next_offset += chunk->len;
+	return true;
 }
 
 static bool take_read(struct fm_xfer *x, struct fm_chunk *chunk, int64_t res)
@@ -585,10 +626,22 @@ void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res)
 		x->fill[place].state = FM_FILL_FULL;
 }
 
-void fm_xfer_emptied(struct fm_xfer *x, unsigned place)
+static void set_taken_to(struct fm_xfer *x, unsigned place, enum fm_fill_state state)
 {
 	assert(x->fill[place].state == FM_FILL_TAKEN);
-	x->fill[place].state = FM_FILL_EMPTY;
+	x->fill[place].state = state;
+}
+
+/* Nobody can read it again: its place has it until it is at the far end. */
+static bool is_kept(const struct fm_xfer *x)
+{
+	return x->o.is_source && x->o.file->is_stream;
+}
+
+void fm_xfer_copied(struct fm_xfer *x, unsigned place)
+{
+	if (!is_kept(x))
+		set_taken_to(x, place, FM_FILL_EMPTY);
 }
 
 void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res)
@@ -649,6 +702,8 @@ void fm_xfer_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct
 	assert(x->under_way > 0);
 	x->under_way--;
 	count(x, chunk, by);
+	if (is_kept(x))
+		set_taken_to(x, chunk->place, FM_FILL_EMPTY);
 	if (x->o.file->tree)
 		fm_xfer_feed(x);
 	notify_if_sent(x);
@@ -661,12 +716,12 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
 	assert(x->under_way > 0);
 	x->under_way--;
 	x->resent_bytes += chunk->len;
-	if (is_bound_kind(x)) {
-		fm_xfer_fail(x, -ECONNRESET, "the data connection broke, and a stream does not go on over another");
-		return;
-	}
-	if (!push(&x->again, chunk))
+	if (is_kept(x)) {
+		x->filling[chunk->place] = *chunk;
+		set_taken_to(x, chunk->place, FM_FILL_FULL);
+	} else if (!push(&x->again, chunk)) {
 		fm_xfer_fail(x, -ENOMEM, "allocate a chunk to send again");
+	}
 }
 
 void fm_xfer_dropped(struct fm_xfer *x)
@@ -716,7 +771,7 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 		ret = -ERANGE;
 	if (ret < 0 || x->beside.count == 0)
 		return ret;
-	return !x->o.file->is_stream && is_seen(x, c->seq) ? -EALREADY : fm_drain_accept(x, c);
+	return is_seen(x, c->seq) ? -EALREADY : fm_drain_accept(x, c);
 }
 
 /*

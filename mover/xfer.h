@@ -65,7 +65,7 @@ struct fm_xfer_opts {
 	uint64_t size;			/* FM_SIZE_UNKNOWN: a stream, or not known yet (sink) */
 	uint32_t chunk_bytes;
 	unsigned kinds;			/* bits 1 << enum fm_kind that may carry it (source) */
-	bool is_ordered;		/* one connection, in order: the sink is a stream */
+	bool is_ordered;		/* the sink is a stream: holes are sent as zeros */
 	bool is_windowed;		/* source: the sink says how far it may go */
 	uint64_t window;		/* ... chunks numbered below may be sent; it grows */
 	bool is_read_back;		/* sink: each chunk is read again after it was written, and compared */
@@ -93,7 +93,7 @@ struct fm_xfer {
 	bool is_removed;
 	unsigned turns;			/* of its weight, taken */
 
-	/* A connection carries an ordered transfer, or one from a stream, alone. */
+	/* One connection carries an ordered transfer, or one from a stream, as long as it lasts. */
 	const void *bound_to;
 	unsigned bound_kind;
 
@@ -226,8 +226,11 @@ bool fm_xfer_fill(struct fm_xfer *x, const struct fm_claim *claim, unsigned *pla
 /* ... the read ended with res: bytes, 0 at the end, an error. */
 void fm_xfer_filled(struct fm_xfer *x, unsigned place, int64_t res);
 
-/* ... the claimed chunk was copied: the next one may be read. */
-void fm_xfer_emptied(struct fm_xfer *x, unsigned place);
+/* ... the claimed chunk was copied: the next may be read there. A stream's stays until its ACK. */
+void fm_xfer_copied(struct fm_xfer *x, unsigned place);
+
+/* That connection is gone: the transfer, if it alone carried it, goes on over another. */
+void fm_xfer_unbind(struct fm_xfer *x, const void *who);
 
 /* A chunk of the source could not be read: res is an error, or fewer bytes than it has. Nothing, if it was given up. */
 void fm_xfer_fail_read(struct fm_xfer *x, const struct fm_chunk *chunk, int64_t res);

@@ -256,7 +256,7 @@ struct fm_wire_ready {
 	struct fm_wire_str note;
 };
 
-#define FM_WIRE_GET_ORDERED 1u		/* flags of GET: chunks in order over one connection (the sink is a stream) */
+#define FM_WIRE_GET_ORDERED 1u		/* flags of GET: the sink is a stream: chunks without holes, numbered in order */
 #define FM_WIRE_GET_TCP 2u		/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
 #define FM_WIRE_GET_RDMA 4u
 #define FM_WIRE_GET_RESUME 8u		/* wait for READY: something of it is there already */

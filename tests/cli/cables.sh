@@ -1,10 +1,10 @@
 #!/bin/bash
-# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get and a put of a file as standard
-#         input go on over the other. Status says which is down and why. It is used again when it is back. The session of the
-#         nodes is on either of them.
+# Goal:   of two cables, one that is cut costs its connections and nothing else: a put, a get, a put of a file as standard
+#         input, a put from a pipe and a get into one go on over the other. Status says which is down and why. It is used again
+#         when it is back. The session of the nodes is on either of them.
 # Method: two nodes in network namespaces with two slow wires, so that both are needed; the session begins on the first, and the configuration
 #         names no other address. The second, then the first loses what goes there, what comes back, or both without a word (frames to a
-#         station that does not exist), or its carrier. What TCP itself says of a cable that is cut comes after half a minute, and in
+#         station that does not exist), or its carrier; of a pipe that cable which carries it. What TCP itself says of a cable that is cut comes after half a minute, and in
 #         other words. At last both nodes start while the first is cut, and for a while the second is, too.
 . "$(dirname "$0")/lib.sh"
 . "$FM_SOURCE/tests/nodes.sh"
@@ -96,12 +96,20 @@ mend_wire() {
 	esac
 }
 
+# sent_over NODE WIRE: bytes, since the nodes began.
 sent_over() {
-	rail "$1" "$wire" | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
+	rail "$1" "$2" | sed 's/.*"sent_bytes":\([0-9]*\).*/\1/'
 }
 
-both_carry() {
-	[ "$(sent_over "$1")" -gt "$2" ]
+# one_carries NODE WIRE...: one of these wires carries more than before; that is `wire` then.
+one_carries() {
+	local node=$1
+	shift
+
+	for wire; do
+		[ "$(sent_over "$node" "$wire")" -le "${before[wire]}" ] || return 0
+	done
+	return 1
 }
 
 random 12000000 f
@@ -116,15 +124,16 @@ session_on() {
 
 session_on 1 || bad "the session is not on the first wire: $(fmove status)"
 
-# survives NAME HOW SENDER COMMAND...: the command is under way over both when the wire is cut.
+# survives NAME HOW SENDER WIRES COMMAND...: of these wires one that carries what the command moves is cut.
 survives() {
-	local name=$1 how=$2 sender=$3 before logs
-	shift 3
+	local name=$1 how=$2 sender=$3 wires=$4 before logs
+	shift 4
 
-	before=$(sent_over "$sender")
+	before=(0 "$(sent_over "$sender" 1)" "$(sent_over "$sender" 2)")
 	logs=$(cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone')
 	"$@" <f >"out-$name" 2>err &
-	await both_carry "$sender" "$before" || bad "$name: nothing goes over wire $wire: $(fmove status)"
+	# shellcheck disable=SC2086 # words
+	await one_carries "$sender" $wires || bad "$name: nothing goes over wire $wires: $(fmove status)"
 	cut_wire "$how"
 	await is false "$wire" || bad "$name, $how: status does not say what is down: $(fmove status)"
 	wait $! || bad "$name, $how: $(cat err)"
@@ -133,15 +142,31 @@ survives() {
 	await is true "$wire" || bad "$name, $how: wire $wire is not used again: $(fmove status)"
 }
 
+from_pipe() (
+	set -o pipefail
+	cat | fmove put -q -f - n2:s/pipe
+)
+
+into_pipe() (
+	set -o pipefail
+	fmove get -q n2:s/put - | cat
+)
+
 for wire in 2 1; do
-	survives put there 1 fmove put -q -f f n2:s/put
+	survives put there 1 "$wire" fmove put -q -f f n2:s/put
 	same f "$dir/n2/s/put"
-	survives get back 2 fmove get -q -f n2:s/put got
+	survives get back 2 "$wire" fmove get -q -f n2:s/put got
 	same f got
-	survives stdin both 1 fmove put -q -f - n2:s/stdin
+	survives stdin both 1 "$wire" fmove put -q -f - n2:s/stdin
 	same f "$dir/n2/s/stdin"
-	survives put carrier 1 fmove put -q -f f n2:s/put
+	survives put carrier 1 "$wire" fmove put -q -f f n2:s/put
 	same f "$dir/n2/s/put"
+done
+for how in both carrier; do
+	survives from_pipe "$how" 1 "1 2" from_pipe
+	same f "$dir/n2/s/pipe"
+	survives into_pipe "$how" 2 "1 2" into_pipe
+	same f out-into_pipe
 done
 grep -q 'session with n[12] goes on over 10.78.2' "$dir"/n?/log || bad "the session never left its cable"
 

@@ -3,15 +3,16 @@
 #
 # cables.sh [ROUNDS] - a cable is cut in the midst of a transfer.
 #
-# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree and a put of a file
-#         as standard input complete at their first try, and what arrives is what was sent. A real pipe does not: it fails with
-#         its connection. How long nothing moved, and how fast it went on over the cable that was left, is printed; the verdict looks
-#         at neither, since both are a matter of how busy this machine is.
+# Goal:   whichever of two cables is cut, however and whenever, a put, a get, a tree, a put of a file as standard input, a put from
+#         a pipe and a get into one complete at their first try, and what arrives is what was sent. How long nothing moved, and how
+#         fast it went on over the cable that was left, is printed; the verdict looks at neither, since both are a matter of how
+#         busy this machine is.
 # Method: two nodes in network namespaces, two slow wires, TCP. Each round takes one kind of transfer, and at a moment of its own cuts one
 #         wire: its carrier at either end, the address at either end, or what goes there, what comes back or both is lost without a word
 #         (frames to a station that does not exist). Then the wire is mended, and the round ends when both are used again.
 #
 #   FM_SEED           repeats a run
+#   FM_CABLES_KINDS   of transfers (put get tree stdin from_pipe into_pipe)
 #   FM_CABLES_MBIT    of each wire (40)
 #   FM_CABLES_SECONDS how long an undisturbed transfer takes over both (5)
 set -euo pipefail
@@ -26,7 +27,7 @@ seconds=${FM_CABLES_SECONDS:-5}
 bytes=$((mbit * 125000 * 2 * seconds))
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cables.XXXXXX")
 id=fmw$$
-kinds=(put get tree stdin)
+read -ra kinds <<< "${FM_CABLES_KINDS:-put get tree stdin from_pipe into_pipe}"
 hows=(carrier_here carrier_there address_here address_there lost_there lost_back lost_both)
 round=0 what=start
 : > "$dir/stalls"
@@ -155,15 +156,17 @@ start_transfer() {
 	get)	"${fmove[@]}" get -q n2:s/there "$dir/back" 2> "$dir/err" & ;;
 	tree)	"${fmove[@]}" put -q -r "$dir/tree" n2:s/new 2> "$dir/err" & ;;
 	stdin)	"${fmove[@]}" put -q - n2:s/new < "$dir/file" 2> "$dir/err" & ;;
+	from_pipe)	(cat "$dir/file" | "${fmove[@]}" put -q - n2:s/new 2> "$dir/err") & ;;
+	into_pipe)	("${fmove[@]}" get -q n2:s/there - 2> "$dir/err" | cat > "$dir/back") & ;;
 	esac
 	pid=$!
 }
 
 is_equal() {
 	case $kind in
-	put|stdin)	cmp "$dir/file" "$dir/n2/s/new" ;;
-	get)		cmp "$dir/file" "$dir/back" ;;
+	get|into_pipe)	cmp "$dir/file" "$dir/back" ;;
 	tree)		diff -r "$dir/tree" "$dir/n2/s/new" ;;
+	*)		cmp "$dir/file" "$dir/n2/s/new" ;;
 	esac
 }
 

@@ -450,8 +450,16 @@ static void fill(struct world *w, const void *who, int64_t res)
 static void copied(struct world *w, const struct fm_chunk *chunk)
 {
 	pthread_mutex_lock(&w->link->lock);
-	fm_xfer_emptied(w->x, chunk->place);
+	fm_xfer_copied(w->x, chunk->place);
 	pthread_mutex_unlock(&w->link->lock);
+}
+
+static void lose(struct world *w, const struct fm_chunk *chunk)
+{
+	pthread_mutex_lock(&w->link->lock);
+	fm_xfer_lost(w->x, chunk);
+	pthread_mutex_unlock(&w->link->lock);
+	fm_xfer_unref(w->x);
 }
 
 /* Goal: a stream's chunk is there to be claimed when it was read, not before; the next is read while it is sent; all over one connection. */
@@ -466,9 +474,8 @@ static void test_stream(void)
 	CU_ASSERT_FALSE(fm_link_has_work(w.link, &one, FM_KIND_TCP));
 	fill(&w, &two, CHUNK);
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));		/* whoever has room first */
-	CU_ASSERT_PTR_NULL(begin_fill(&w, &one));	/* its memory is in use */
-	copied(&w, &c);
 	CU_ASSERT_PTR_NULL(begin_fill(&w, &two));
+	copied(&w, &c);
 	fill(&w, &one, 100);
 	CU_ASSERT_FALSE(claim(&w, &two, &none));
 	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &last));
@@ -480,6 +487,137 @@ static void test_stream(void)
 	acked(&w, &last);
 	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
 	CU_ASSERT_EQUAL(w.x->chunks, 2);
+	world_free(&w);
+}
+
+/*
+ * Goal: what a connection took along of a stream is sent again over another one, from the memory that
+ * it was read into, in order and with its numbers; what the stream gives next comes behind it. As much
+ * is kept as there are places for.
+ */
+static void test_lost_stream(void)
+{
+	struct fm_chunk c[FM_BESIDE_STREAM_CHUNKS_MAX], again;
+	unsigned count = FM_BESIDE_STREAM_CHUNKS_MAX;
+	struct world w;
+	int one, two;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	CU_ASSERT_EQUAL_FATAL(w.x->beside.count, count);
+	for (unsigned i = 0; i < count; i++) {
+		fill(&w, &one, CHUNK);
+		CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c[i]) && c[i].seq == i);
+		memset(fm_beside_at(w.x, c[i].place), (int)i, CHUNK);
+		copied(&w, &c[i]);
+	}
+	CU_ASSERT_PTR_NULL(begin_fill(&w, &one));	/* nothing of it may be forgotten yet */
+	acked(&w, &c[1]);
+	c[2].corrupt_count = 2;
+	for (unsigned i = count; i-- > 0;)
+		if (i != 1)
+			lose(&w, &c[i]);
+	CU_ASSERT_FALSE(claim(&w, &two, &again));	/* it is not through with them */
+	fm_link_unbind(w.link, &one);
+	CU_ASSERT_FALSE(fm_xfer_is_sent(w.x));
+	for (unsigned i = 0; i < count; i++) {
+		if (i == 1)
+			continue;
+		CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again));
+		CU_ASSERT_TRUE(again.seq == i && again.offset == i * CHUNK && again.len == CHUNK);
+		CU_ASSERT_EQUAL(*(char *)fm_beside_at(w.x, again.place), (char)i);
+		CU_ASSERT_EQUAL(again.corrupt_count, i == 2 ? 2 : 0);
+		CU_ASSERT_FALSE(claim(&w, &one, &again));
+		copied(&w, &again);
+		acked(&w, &again);
+	}
+	fill(&w, &two, 100);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again) && again.seq == count && again.offset == count * CHUNK);
+	acked(&w, &again);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x) && w.x->chunks == count + 1);
+	CU_ASSERT_EQUAL(w.x->resent_bytes, (count - 1) * CHUNK);
+	world_free(&w);
+}
+
+/*
+ * Goal: a stream that is silent when its connection is lost goes on when it says something: all lanes
+ * hear of it then, as whoever saw to the read is gone, though another may have its address.
+ */
+static void test_stream_read_outlives_its_connection(void)
+{
+	struct fm_beside_place *reading;
+	struct fm_chunk c;
+	struct world w;
+	int one;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	fill(&w, &one, CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(reading = begin_fill(&w, &one));
+	lose(&w, &c);
+	fm_link_unbind(w.link, &one);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c));
+	notified = 0;
+	w.x->beside.ended(w.x, (unsigned)(reading - w.x->beside.place), 100);
+	spin(&w);
+	CU_ASSERT_EQUAL(notified, 1);
+	fm_xfer_unref(w.x);
+	acked(&w, &c);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c) && c.seq == 1 && c.len == 100);
+	acked(&w, &c);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+}
+
+/* Goal: what was lost of a file that goes into a stream comes again over another connection, within what the sink has room for. */
+static void test_lost_ordered(void)
+{
+	struct fm_chunk c[2], again;
+	struct world w;
+	int one, two;
+
+	world_new(&w, true, 3 * CHUNK, &plain_ops);
+	w.x->o.is_ordered = w.x->o.is_windowed = true;
+	w.x->o.window = 2;
+	CU_ASSERT_TRUE_FATAL(claim(&w, &one, &c[0]) && claim(&w, &one, &c[1]));
+	CU_ASSERT_FALSE(claim(&w, &two, &again));
+	lose(&w, &c[1]);
+	lose(&w, &c[0]);
+	fm_link_unbind(w.link, &one);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again) && again.seq == i);
+		acked(&w, &again);
+	}
+	CU_ASSERT_FALSE(claim(&w, &two, &again));
+	w.x->o.window = 3;
+	CU_ASSERT_TRUE_FATAL(claim(&w, &two, &again) && again.seq == 2);
+	acked(&w, &again);
+	CU_ASSERT_TRUE(fm_xfer_is_sent(w.x));
+	world_free(&w);
+}
+
+/* Goal: a stream leaves a kind of connection that was given up for it, when nothing of it is under way there any more. */
+static void test_stream_leaves_a_kind(void)
+{
+	const struct fm_claim rdma = { .who = &rdma, .kind = FM_KIND_RDMA, .now_ns = 1 };
+	struct fm_chunk c, next;
+	struct world w;
+	uint64_t again_ns;
+
+	world_new(&w, true, FM_SIZE_UNKNOWN, &stream_ops);
+	fill(&w, &w, CHUNK);
+	CU_ASSERT_TRUE_FATAL(claim(&w, &w, &c));
+	fill(&w, &w, 100);
+	w.x->o.kinds = 1u << FM_KIND_RDMA;
+	CU_ASSERT_FALSE(claim(&w, &w, &next));
+	CU_ASSERT_PTR_NULL(fm_link_claim(w.link, &rdma, &next, &again_ns));
+	spin(&w);
+	notified = 0;
+	acked(&w, &c);
+	spin(&w);
+	CU_ASSERT_EQUAL(notified, 1);	/* the others are to be woken */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(fm_link_claim(w.link, &rdma, &next, &again_ns));
+	CU_ASSERT_EQUAL(next.seq, 1);
+	acked(&w, &next);
 	world_free(&w);
 }
 
@@ -721,7 +859,7 @@ static void share_memory(bool is_source)
 	for (n = 0; n < 64 && fm_xfer_new(&o, &x[n], &err) == 0; n++)
 		;
 	CU_ASSERT_TRUE(n > 10 && n < 32 && err.code == -EBUSY);
-	CU_ASSERT_TRUE(is_source || x[n - 1]->beside.count == 1);	/* smaller ones rather than fewer */
+	CU_ASSERT_EQUAL(x[n - 1]->beside.count, 1);	/* smaller ones rather than fewer */
 	o.who = fm_share_user(2);
 	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &other, &err), 0);
 	fm_xfer_abandon(other);
@@ -782,25 +920,27 @@ static void test_drain(void)
 	world_new(&w, false, FM_SIZE_UNKNOWN, &stream_ops);
 	lane.io.loop = w.loop;
 	d = w.x;
-	CU_ASSERT_EQUAL(d->beside.count, FM_DRAIN_STREAM_CHUNKS_MAX);
+	CU_ASSERT_EQUAL(d->beside.count, FM_BESIDE_STREAM_CHUNKS_MAX);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -ERANGE);		/* nobody was told that it may */
 	CU_ASSERT_EQUAL(fm_drain_open(d), d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_open(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), 0);
 	CU_ASSERT_PTR_NULL(writing);
-	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), -EPROTO);
+	CU_ASSERT_EQUAL(come(&w, &lane, 1, CHUNK, CHUNK), -EALREADY);
 	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
 	CU_ASSERT_TRUE_FATAL(writing && writing->len == CHUNK && memcmp(writing->buf, content, CHUNK) == 0);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);	/* it is being written, once */
 	CU_ASSERT_EQUAL(come(&w, &lane, 2, 2 * CHUNK, CHUNK), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 3, 3 * CHUNK, 100), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 4, 4 * CHUNK, CHUNK), -ERANGE);
 	take(CHUNK);
 	CU_ASSERT_EQUAL(fm_drain_open(d), 0);	/* not for each */
-	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EPROTO);		/* written */
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), -EALREADY);	/* written */
 	take(CHUNK);
 	CU_ASSERT_EQUAL(fm_drain_open(d), 2 + d->beside.count);
 	CU_ASSERT_EQUAL(fm_drain_end(d), 0);
 	CU_ASSERT_EQUAL(come(&w, &lane, 4, 3 * CHUNK + 100, CHUNK), -EPROTO);	/* FINISH came */
+	CU_ASSERT_EQUAL(come(&w, &lane, 2, 5, 7), -EALREADY);	/* what it says now counts no more */
 	take(CHUNK);
 	CU_ASSERT_FALSE(fm_drain_is_empty(d));
 	notified = 0;
@@ -822,7 +962,7 @@ static void test_hostile_stream(void)
 	lane.io.loop = w.loop;
 	(void)fm_drain_open(w.x);
 	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), 0);
-	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EPROTO);		/* two at once in one place */
+	CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &first), -EAGAIN);		/* two at once in one place */
 	CU_ASSERT_PTR_NULL(fm_drain_filled(w.x, 0, false, &lane));	/* it arrived damaged */
 	CU_ASSERT_EQUAL(come(&w, &lane, 2, 2 * CHUNK, CHUNK), 0);
 	CU_ASSERT_EQUAL(fm_drain_end(w.x), -EPROTO);		/* some are missing before it */
@@ -1055,6 +1195,10 @@ static const struct fm_test tests[] = {
 	{ "no room for the map of chunks ends the transfer", test_no_room_for_the_map_of_chunks },
 	{ "what each kind of connection carried is known", test_what_each_kind_carried },
 	{ "a stream's chunk is read before it is claimed; all go over one connection", test_stream },
+	{ "a stream's chunks go over another connection when theirs is lost", test_lost_stream },
+	{ "a stream that is silent when its connection is lost goes on later", test_stream_read_outlives_its_connection },
+	{ "a file's chunks for a stream go over another connection when theirs is lost", test_lost_ordered },
+	{ "a stream leaves a kind of connection that it may not use any more", test_stream_leaves_a_kind },
 	{ "a stream ends with nothing, or cannot be read", test_stream_ends },
 	{ "what a stream does not take at once waits in its place, and no more comes", test_drain },
 	{ "what comes for a stream and cannot be the whole of it fails", test_hostile_stream },
