@@ -30,6 +30,7 @@ static bool has_cause(const struct job *j)
 {
 	unsigned fired = sim_what_fired(j->sc->sim);
 	bool is_net = (fired & (SIM_FIRED_NET | SIM_FIRED_CRASH) && !j->sc->is_hostile) || j->sc->is_disturbed;
+	bool may_break = is_net && !j->sc->is_only_cuts;
 
 	if (j->sc->is_out_of_memory)
 		return true;
@@ -37,10 +38,10 @@ static bool has_cause(const struct job *j)
 	case ECANCELED:
 		return j->cancel_ns || j->died > 0 || j->sc->is_disturbed;
 	case ETIMEDOUT:
-		return is_net || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
+		return may_break || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
 	case ECONNRESET:
 	case ECONNREFUSED:
-		return is_net;
+		return may_break;
 	case EHOSTUNREACH:
 		return is_net || j->is_doomed;
 	case EACCES:

@@ -158,6 +158,17 @@ static void plan_net_faults(struct scenario *sc, struct sim_faults *f)
 		(void)sim_after(sc->sim, NULL, sim_below(sc->sim, 5 * SIM_S), cut_ctl, sc->sim);
 }
 
+/* Cables die, and nothing else goes wrong: whoever has none for a while waits for the next one. */
+static void plan_cuts(struct scenario *sc, struct sim_faults *f)
+{
+	sc->is_only_cuts = true;
+	for (unsigned i = 0; i < sc->honest; i++)
+		sc->engine_opts[i].stall_ns = 60 * SIM_S;
+	f->conn_cut = 20 + (unsigned)sim_below(sc->sim, 100);
+	for (uint64_t n = 1 + sim_below(sc->sim, 12); n > 0; n--)
+		(void)sim_after(sc->sim, NULL, sim_below(sc->sim, 20 * SIM_S), cut_conn, sc->sim);
+}
+
 static void plan_disk_faults(struct scenario *sc, struct sim_faults *f)
 {
 	f->read_eio = odds(sc, 100);
@@ -178,7 +189,7 @@ static void plan_hangs(struct scenario *sc, struct sim_faults *f)
 
 void scenario_plan_faults(struct scenario *sc)
 {
-	uint64_t kind = sim_below(sc->sim, 12);
+	uint64_t kind = sim_below(sc->sim, 13);
 	struct sim_faults f = { .conn_cut = 0 };
 
 	sc->is_calm = kind < 2;
@@ -203,6 +214,8 @@ void scenario_plan_faults(struct scenario *sc)
 		plan_restart(sc);
 	if (kind == 11)
 		scenario_plan_crashes(sc);
+	if (kind == 12)
+		plan_cuts(sc, &f);
 	if (kind == 10 || (kind >= 7 && kind <= 9 && sim_one_in(sc->sim, 4)))
 		plan_hangs(sc, &f);
 	if (kind >= 2 && sim_one_in(sc->sim, 2))

@@ -445,9 +445,17 @@ static void plan_plain_tree(struct scenario *sc, struct job *j)
 		sim_disk_add_tree(j->to, j->path, j->tree);
 }
 
+static void cut_conn(void *ctx)
+{
+	sim_net_cut_conn(ctx);
+}
+
+/* Put and get in turn: files, directories, streams; in the midst of them connections break. */
 static void plan_plain_jobs(struct scenario *sc)
 {
-	for (unsigned i = 0; i < 4; i++) {
+	for (uint64_t i = 1; i <= 3; i++)
+		(void)sim_after(sc->sim, NULL, 2 * SIM_S + i * SIM_MS / 2, cut_conn, sc->sim);
+	for (unsigned i = 0; i < 6; i++) {
 		struct job *j = &sc->jobs[i];
 
 		*j = (struct job){ .sc = sc, .index = sc->job_count++, .is_put = i % 2 == 0 };
@@ -455,11 +463,12 @@ static void plan_plain_jobs(struct scenario *sc)
 		j->to = sim_node(sc->sim, 1);
 		(void)snprintf(j->path, sizeof(j->path), "f%u", i);
 		sim_user_after(j->from, 2 * SIM_S, scenario_job_start, j);
-		if (i >= 2) {
+		if (i == 2 || i == 3) {
 			plan_plain_tree(sc, j);
 			continue;
 		}
-		j->source = sim_blob_new(sc->sim, i, 6 * sc->chunk_bytes + 13, i * 2);
+		j->caller.is_stream = j->caller.may_stand = i >= 4;
+		j->source = sim_blob_new(sc->sim, i, 6 * sc->chunk_bytes + 13, i == 1 ? 2 : 0);
 		if (!j->is_put)
 			sim_disk_add(j->to, j->path, j->source);
 	}
