@@ -269,11 +269,11 @@ static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer 
 /* The writer's, mounted read-only. Readers may have it as well. */
 static bool is_own_seal(const struct fm_guard_facts *f)
 {
-	return f->volume->mode == FM_VOLUME_SHARED_READ && f->is_sealed && !f->is_sealing && !f->is_just_written &&
+	return f->volume->mode == FM_VOLUME_SHARED_READ && f->is_sealed && !f->is_sealing &&
 	       fm_guard_is_writer(f->volume, f->node);
 }
 
-/* A protection is against writers, while it is mounted read-write. That a node does not read only that node can say. */
+/* A protection is against writers, while it is mounted read-write: not of what is sealed. That a node does not read only it can say. */
 static bool is_word_missing(const struct fm_guard_facts *f, const struct fm_guard_peer *p, bool has_protection)
 {
 	if (is_own_seal(f))

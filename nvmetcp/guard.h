@@ -49,7 +49,6 @@ struct fm_guard_facts {
 	const struct fm_superblock *sb;		/* as it was read just now; for XFS with `clean` already asked for */
 	bool is_sealed;			/* the writer has sealed it, or is about to: nobody writes until it is unsealed */
 	bool is_sealing;		/* by this node, the writer: it is to be, once it is found clean */
-	bool is_just_written;		/* by this node, the writer: it is to be, and was mounted read-write here until just now */
 	bool has_heard;			/* a reader: the writer has said which, since this node said that it has nothing mounted */
 	uint64_t number;		/* of the last seal or unseal; the writer's */
 	const struct fm_mounts *mounts;		/* of this node */

@@ -498,7 +498,6 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 		facts.is_reservable = !v->is_unreservable;
 		facts.is_forced = v->is_mount_forced;
 		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v) : v->is_heard_sealed;
-		facts.is_just_written = is_writer && v->seal == FM_SEAL_WANTED && v->is_written;
 		facts.is_sealing = is_writer && v->seal == FM_SEAL_WANTED && !v->is_written;
 		facts.has_heard = v->is_heard_now;
 		facts.number = v->epoch;

@@ -30,6 +30,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_UNHEARD_READERS] = "unheard_readers",
 	[MUTANT_LOST_PERMITS] = "lost_permits",
 	[MUTANT_OWN_SEAL_UNASKED] = "own_seal_unasked",
+	[MUTANT_SEAL_UNASKED] = "seal_unasked",
 	[MUTANT_UNMOUNT_IS_OVER] = "unmount_is_over",
 	[MUTANT_LEFT_FORGOTTEN] = "left_forgotten",
 };
@@ -69,11 +70,21 @@ static bool is_dropped(const struct fm_guard_peer *p)
 	       (sim_mutant == MUTANT_READERS_UNSEEN && p->is_mounted && !p->is_read_write);
 }
 
+/* What it is to seal it has written itself, and knows no reason to ask about. */
+static bool is_just_written(const struct node *n, const struct fm_guard_facts *facts)
+{
+	const struct fm_supervised *v = fm_supervisor_find(n->sup, facts->volume->name);
+
+	return v->seal == FM_SEAL_WANTED && v->is_written;
+}
+
 /* Whether who does not answer has permitted it, as far as the guard is told. */
 static bool is_silence_enough(const struct node *n, const struct fm_guard_facts *facts)
 {
 	if (sim_mutant == MUTANT_OWN_SEAL_UNASKED)
 		return facts->is_sealed && !facts->is_sealing;
+	if (sim_mutant == MUTANT_SEAL_UNASKED)
+		return is_just_written(n, facts);
 	return sim_mutant == MUTANT_SILENCE_PERMITS || (sim_mutant == MUTANT_LOST_PERMITS && n->is_heard_lost);
 }
 

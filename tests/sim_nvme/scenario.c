@@ -114,39 +114,44 @@ struct act_of {
 
 static const struct plot {
 	enum fm_volume_mode mode;
+	bool has_mmp;			/* else chance says whether */
 	struct act_of act[ACTS_MAX];
 } plots[] = {
 	/* The writer is changed, and back at one node, which does not hear of the other one. */
-	{ FM_VOLUME_EXCLUSIVE, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, true }, { ACT_NAME, 'a', 'a', false } } },
+	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, true }, { ACT_NAME, 'a', 'a', false } } },
 	/* Also after it has lost what it heard. */
-	{ FM_VOLUME_EXCLUSIVE, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
+	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, '*', 'b', false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
 				 { ACT_NAME, 'a', 'a', false } } },
 	/* A reader that has nothing mounted does not hear that it is unsealed, and mounts before the writer does. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_DOWN, 'a', 0, false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_DOWN, 'a', 0, false },
 				   { ACT_UNSEAL, 'a', 0, false }, { ACT_ISOLATE, 'b', 0, true }, { ACT_UP, 'b', 0, false },
 				   { ACT_UP, 'a', 0, false } } },
 	/* A reader that is forgotten comes back with what it remembers, and mounts before the writer does. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_OFF, 'b', 0, false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_DOWN, 'b', 0, false }, { ACT_OFF, 'b', 0, false },
 				   { ACT_DOWN, 'a', 0, false }, { ACT_UNSEAL, 'a', 0, false }, { ACT_FORGET, 'a', 'b', false },
 				   { ACT_ISOLATE, 'b', 0, false }, { ACT_ON, 'b', 0, false }, { ACT_UP, 'b', 0, false },
 				   { ACT_UP, 'a', 0, false } } },
 	/* A writer that is forgotten comes back with what it sealed, hears nobody, and another one writes. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
 				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_ISOLATE, 'a', 0, false },
 				   { ACT_ON, 'a', 0, false } } },
 	/* The same, and what the other one writes is clean at the moment when it comes back. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_FORGET, 'o', 'a', false },
 				   { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false }, { ACT_DOWN, 'b', 0, false },
 				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
 	/* The same, and it was named as no writer for a while, when nobody could hear it. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_NAME, '*', 'b', false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_NAME, '*', 'b', false },
 				   { ACT_ON, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_ISOLATE, 'a', 0, false },
 				   { ACT_NAME, 'a', 'a', false }, { ACT_ON, 'a', 0, false } } },
 	/* Whose readers have it boots without state and without peers. */
-	{ FM_VOLUME_SHARED_READ, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
+	{ FM_VOLUME_SHARED_READ, false, { { ACT_SEAL, 'a', 0, false }, { ACT_OFF, 'a', 0, false }, { ACT_LOSE, 'a', 0, false },
 				   { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false } } },
 	/* A mount hangs, its daemon is killed, and the next one finds no note of it. */
-	{ FM_VOLUME_EXCLUSIVE, { { ACT_DOWN, 'a', 0, false }, { ACT_LOSE_BEGUN, 'a', 0, false } } },
+	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_DOWN, 'a', 0, false }, { ACT_LOSE_BEGUN, 'a', 0, false } } },
+	/* A writer that is forgotten comes back, and mmp alone lets it write; what it seals then, another one writes the next moment. */
+	{ FM_VOLUME_SHARED_READ, true, { { ACT_OFF, 'a', 0, false }, { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false },
+				   { ACT_DOWN, 'b', 0, false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false },
+				   { ACT_SEAL, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
 };
 
 /* Hardly anything else goes wrong then. */
@@ -158,6 +163,7 @@ static void choose_plot(void)
 		return;
 	sim.plot = &plots[plot];
 	sim.mode[0] = sim.plot->mode;
+	sim.disk[0].is_xfs = sim.disk[0].is_xfs && !sim.plot->has_mmp;
 	for (unsigned i = 0; i < sim.node_count; i++)
 		sim.is_user[0][i] = true;
 	for (unsigned t = 0; t < TROUBLES; t++)
@@ -198,9 +204,9 @@ static void begin(uint64_t seed)
 		for (unsigned v = 0; v < sim.volume_count; v++)
 			n->writer[v] = sim.has[TROUBLE_CONFIG] ? some_user(v) : 0;
 	}
-	sim_trace("seed %llu: %u nodes, %s%s", (unsigned long long)seed, sim.node_count,
+	sim_trace("seed %llu: %u nodes, %s%s, plot %d", (unsigned long long)seed, sim.node_count,
 		  sim.mode[0] == FM_VOLUME_EXCLUSIVE ? "exclusive" : "shared",
-		  sim.disk[0].is_xfs ? ", xfs" : ", ext4");
+		  sim.disk[0].is_xfs ? ", xfs" : ", ext4", sim.plot ? (int)(sim.plot - plots) + 1 : 0);
 }
 
 /* ---- what goes wrong ---- */

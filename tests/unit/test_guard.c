@@ -171,7 +171,7 @@ static void peer_escape(struct scene *s) { peer(s, "n2", "\x1b[2J", ""); }
 static void unheard_own_seal(struct scene *s) { sealed(s); peer(s, "n2", "n1", ""); s->peer[0].has_answered = false; s->peer[0].silent_why = "is off"; }
 static void own_seal_forgotten(struct scene *s) { unheard_own_seal(s); s->peer[0].is_forgotten = true; }
 static void own_seal_forced(struct scene *s) { unheard_own_seal(s); s->facts.is_forced = true; }
-static void own_seal_just_written(struct scene *s) { unheard_own_seal(s); s->facts.is_just_written = true; }
+static void own_seal_mmp(struct scene *s) { unheard_own_seal(s); s->sb.has_mmp = true; }
 static void own_seal_old_number(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); s->facts.number = 5; s->peer[0].number = 4; }
 static void own_seal_other_writer(struct scene *s) { sealed(s); peer(s, "n2", "n2", ""); }
 static void sealed_and_read(struct scene *s) { sealed(s); peer(s, "n2", "n1", "ro"); }
@@ -280,7 +280,7 @@ static const struct situation {
 	{ "the same, and it does not answer", unheard_own_seal, FM_GUARD_WAITING, "(is off) that nobody writes to it there" },
 	{ "the same, forgotten", own_seal_forgotten, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "the same, by force", own_seal_forced, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "what is to be sealed, written here until now", own_seal_just_written, FM_GUARD_READ_ONLY, "ro,noload" },
+	{ "the same, and mmp had let it be written", own_seal_mmp, FM_GUARD_WAITING, "that nobody writes to it there" },
 	{ "what is sealed, and read at an older number", own_seal_old_number, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "what is sealed, and another node is the writer by now", own_seal_other_writer, FM_GUARD_REFUSED, "names \"n2\" as the writer" },
 	{ "a reader that has it unmounted, before it has heard of the unseal", before_unseal, FM_GUARD_WAITING, "nobody has it mounted there" },

@@ -2649,6 +2649,15 @@ static void test_unseal_number(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
+	/* But not for a seal: nothing protects what is mounted read-only, and n2 may be the writer by now. */
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(60 * S);
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "the word of n2"));
+	CU_ASSERT_PTR_NULL(strstr(sim.published, "\"sealed\":true"));
+	sim.is_silent = false;
+	run_for(20 * S);
+	is_mounted_as(false, 5);
 	end();
 }
 
