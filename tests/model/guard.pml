@@ -57,6 +57,9 @@
 #ifndef NEW
 #define NEW 0		/* begin with a volume that nobody ever had; otherwise node 0 has it mounted and all have heard of all */
 #endif
+#ifndef SEALERS
+#define SEALERS 3	/* bits: at which nodes a person may seal */
+#endif
 #ifndef NODES
 #define NODES 3		/* or 2: the third one is not there, and nobody counts it */
 #endif
@@ -106,6 +109,9 @@ short said[N];		/* what peers can read */
 #ifdef MUTANT_NO_LIFT
 bool is_refused[N];
 #endif
+#ifdef MUTANT_SEAL_UNASKED
+bool is_written[N];	/* what is sealed it wrote itself */
+#endif
 
 /* Of the world. */
 byte top;		/* the highest number there ever was: a clock knows more than any file */
@@ -154,7 +160,11 @@ byte c_config, c_restart, c_off, c_lose, c_seal, c_unseal, c_down, c_forget, c_f
 #else
 #define LETS_READ(i, j) (IS_FRESH(i, j) && heard[i].by[j] != 0 && MOUNT_IN(heard[i].by[j]) != READ_WRITE && WRITER_IN(heard[i].by[j]) == config[i])
 #endif
+#ifdef MUTANT_SEAL_UNASKED
+#define IS_LET_READ(i, j) (!COUNTS(i, j) || is_written[i] || LETS_READ(i, j))
+#else
 #define IS_LET_READ(i, j) (!COUNTS(i, j) || LETS_READ(i, j))
+#endif
 #define MAY_READ_OWN(i) (SHARED && IS_WRITER(i) && seal[i] == SEALED && has_number[i] && IS_LET_READ(i, A(i)) && IS_LET_READ(i, B(i)))
 
 /* After a boot, before it has decided about the seal that it remembers. */
@@ -266,6 +276,9 @@ inline drop_memory(i) {
 	held[i].by[2] = 0
 #ifdef MUTANT_NO_LIFT
 	; is_refused[i] = false
+#endif
+#ifdef MUTANT_SEAL_UNASKED
+	; is_written[i] = false
 #endif
 }
 
@@ -395,9 +408,12 @@ inline lose_state(i) {
 
 /* What this node says must be of its present configuration before it forgets somebody, who may come back and read it. */
 #ifdef MUTANT_FORGET_BEFORE_SAY
-#define MAY_FORGET(i) true
+#define MAY_FORGET(i, j) true
+#elif defined(FORGET_EACH_OTHER)
+#define MAY_FORGET(i, j) IS_SAID(i)
 #else
-#define MAY_FORGET(i) IS_SAID(i)
+/* A person does not forget at a node that is forgotten itself the one that has forgotten it. */
+#define MAY_FORGET(i, j) (IS_SAID(i) && !(forgotten[j] & BIT(i)))
 #endif
 #define CAN(counter, limit) (!is_calm && counter < limit && c_all < C_ALL)
 #define SPEND(counter) counter++; c_all++
@@ -435,14 +451,18 @@ end:	do
 			number[i] = number[i] + 1; NOTE_TOP(i); seal[i] = SEALED; tell(i) }
 
 	/* What people do. */
-	:: atomic { CAN(c_seal, C_SEAL) && is_on[i] && IS_WRITER(i) && has_number[i] && seal[i] == OPEN && mounted[i] == READ_WRITE ->
-			SPEND(c_seal); seal[i] = WANTED; tell(i) }
+	:: atomic { CAN(c_seal, C_SEAL) && (SEALERS & BIT(i)) && is_on[i] && IS_WRITER(i) && has_number[i] && seal[i] == OPEN && mounted[i] == READ_WRITE ->
+			SPEND(c_seal); seal[i] = WANTED; tell(i)
+#ifdef MUTANT_SEAL_UNASKED
+			; is_written[i] = true
+#endif
+			}
 	:: atomic { CAN(c_unseal, C_UNSEAL) && is_on[i] && IS_WRITER(i) && has_number[i] && seal[i] == SEALED && number[i] < NUMBERS ->
 			SPEND(c_unseal); number[i] = number[i] + UNSEAL_STEP; NOTE_TOP(i); drop_forgotten(i); seal[i] = OPEN; tell(i) }
 	:: atomic { CAN(c_config, C_CONFIG) && is_on[i] -> SPEND(c_config); configure(i, 1 - config[i]) }
 	:: atomic { CAN(c_down, C_DOWN) && is_on[i] && mounted[i] != NOT_MOUNTED -> SPEND(c_down); mounted[i] = NOT_MOUNTED; mounted_number[i] = 0; tell(i) }
-	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[A(i)] && COUNTS(i, A(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(A(i)) }
-	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i) && !is_on[B(i)] && COUNTS(i, B(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(B(i)) }
+	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i, A(i)) && !is_on[A(i)] && COUNTS(i, A(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(A(i)) }
+	:: atomic { CAN(c_forget, C_FORGET) && is_on[i] && MAY_FORGET(i, B(i)) && !is_on[B(i)] && COUNTS(i, B(i)) -> SPEND(c_forget); forgotten[i] = forgotten[i] | BIT(B(i)) }
 	:: atomic { CAN(c_force, C_FORCE) && is_on[i] && IS_WRITER(i) -> SPEND(c_force); is_forced[i] = true; is_excused = true }
 
 	/* What happens. */
@@ -456,8 +476,17 @@ end:	do
 #define IS_DONE(i) (!is_on[i] || mounted[i] == READ_ONLY && mounted_number[i] == number[0])
 #define IS_ALL_MOUNTED ((seal[0] == OPEN && mounted[0] == READ_WRITE && mounted[1] == NOT_MOUNTED && mounted[2] == NOT_MOUNTED) || \
 	(seal[0] == SEALED && IS_DONE(0) && IS_DONE(1) && IS_DONE(2)))
-#define RETURNS(i) is_on[i] = is_on[i] || !IS_GONE(i)
 #define IS_GONE(i) ((forgotten[0] & BIT(i)) && (i == 1 || (!is_on[1] || (forgotten[1] & BIT(i)))))
+/* An answer of before it was forgotten would end that, and a person would have to see it, and forget it again. */
+inline returns(i) {
+	if
+	:: IS_GONE(i) ->
+		held[0].by[i] = 0;
+		held[1].by[i] = 0;
+		held[2].by[i] = 0
+	:: else -> is_on[i] = true
+	fi
+}
 
 inline begin(i) {
 	is_on[i] = true;
@@ -495,9 +524,9 @@ init {
 #if CALM
 	atomic {
 		is_calm = true;
-		/* Who was forgotten stays away for good; everybody else comes back. */
-		RETURNS(0); RETURNS(1); RETURNS(2);
-		configure(0, 0); configure(1, 0); configure(2, 0)
+		configure(0, 0); configure(1, 0); configure(2, 0);
+		/* Who is forgotten stays away for good; everybody else comes back. */
+		returns(0); returns(1); returns(2)
 	}
 endcalm: timeout -> assert(IS_ALL_MOUNTED)
 #endif
