@@ -244,6 +244,9 @@ static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 
 	if (is_writable(f) || !(is_ext(type) || strcmp(type, "xfs") == 0) || f->sb->clean == FM_CLEAN)
 		return false;
+	if (fm_guard_is_writer(f->volume, f->node) && f->sb->clean == FM_UNCLEAN)
+		return refuse(answer, "the %s on %s was not cleanly unmounted since it was sealed: another node has written to it; take the seal "
+			      "back (fmove nvme unseal %s), look at what is there, and seal it anew", type, f->ns->name, f->volume->name);
 	return refuse(answer, "the %s on %s %s cleanly unmounted: without a replay of its journal it cannot be read safely, and a "
 		      "reader must not replay it; let the writer mount and unmount it", type, f->ns->name,
 		      f->sb->clean == FM_UNCLEAN ? "was not" : "cannot be told to have been");

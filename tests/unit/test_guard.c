@@ -198,7 +198,7 @@ static const struct situation {
 	{ "the same without mmp", shared, FM_GUARD_READ_WRITE, "rw" },
 	{ "the same on XFS, which has no mmp", shared_xfs, FM_GUARD_READ_WRITE, "rw" },
 	{ "the writer, once it is sealed", sealed, FM_GUARD_READ_ONLY, "ro,noload" },
-	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "was not cleanly unmounted" },
+	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "since it was sealed" },
 	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "a reader before it is sealed", unsealed, FM_GUARD_REFUSED, "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal" },
 	{ "a reader that has not heard of the writer", unheard, FM_GUARD_WAITING, "waits for the word of n1 whether \"data\" is sealed" },
