@@ -262,11 +262,14 @@ static bool is_protected(const struct fm_guard_facts *f)
 
 /*
  * It has said, of what is not mounted there, that it will not read any more what is older than the unseal. Who knows no such volume has
- * said so with an answer: whatever it hears once it knows it is younger.
+ * said so with an answer: whatever it hears once it knows it is younger. Where the configuration makes a volume exclusive that was not, who
+ * knew a seal of it may read that one, as long as it does not answer.
  */
 static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
 {
-	return f->volume->mode != FM_VOLUME_SHARED_READ || (p->names_it ? p->number >= f->number : p->has_answered);
+	if (f->volume->mode != FM_VOLUME_SHARED_READ)
+		return p->has_answered || p->number == 0;
+	return p->names_it ? p->number >= f->number : p->has_answered;
 }
 
 /* The writer's, mounted read-only. Readers may have it as well. */
