@@ -374,7 +374,8 @@ static uint64_t highest_said(const struct fm_supervised *v)
 
 /*
  * Whether a peer says a higher number for the first time since this node is the writer, or runs. Whoever does so again says one that nobody
- * gave it, and could have it sealed anew without end: he is not believed, and harms nobody but himself.
+ * gave it, and could have it sealed anew without end: he is not believed, and harms nobody but himself. Who names another writer reads
+ * nothing of this one's: he takes numbers of his own, and counts from when he names this node.
  */
 static bool may_be_raised(struct fm_supervised *v)
 {
@@ -386,7 +387,7 @@ static bool may_be_raised(struct fm_supervised *v)
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
 		if (p->epoch <= v->epoch || !is_believable(p->epoch, v->epoch) || !fm_supervised_is_meant(v, p) ||
-		    json_object_get(v->raised, p->node))
+		    strcmp(p->writer, v->sup->node) != 0 || json_object_get(v->raised, p->node))
 			continue;
 		may_be = json_object_set_new(v->raised, p->node, json_true()) == 0 || may_be;
 	}

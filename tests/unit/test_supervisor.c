@@ -2661,6 +2661,26 @@ static void test_unseal_number(void)
 	end();
 }
 
+/* Who takes himself for the writer counts with his own numbers, and is followed when he reads. */
+static void test_number_of_another_writer(void)
+{
+	begin_shared("n1", "n1");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	sim.peer[0] = (struct peer_word){ "n2", false, false, false, 9 };
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "epoch"), 1);
+	n2_says(false, false, 1000000);
+	run_for(60 * S);
+	CU_ASSERT_TRUE(number(0, "epoch") > 1000000);
+	is_mounted_as(false, number(0, "epoch"));
+	end();
+}
+
 /* What the target can do for it: the writer alone may write, and nobody to what is sealed. */
 static void test_target(void)
 {
@@ -3917,6 +3937,7 @@ static const struct fm_test tests[] = {
 	{ "a peer that says much when it goes is shown all the same", test_long_farewell },
 	{ "unsealed before it was sealed: peers are asked anew, and it is mounted", test_unseal_before_sealed },
 	{ "an unseal waits for each reader's word at its own number", test_unseal_number },
+	{ "the number of who was a writer of its own is followed when it is one no more", test_number_of_another_writer },
 	{ "a reader that has left mounts only what it hears afresh", test_void_seal },
 	{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 	{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
