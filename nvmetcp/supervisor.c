@@ -749,6 +749,33 @@ static void add_volume(struct fm_supervisor *sup, struct fm_supervised *v, struc
 	fm_list_append(&sup->volumes, &v->link);
 }
 
+/* What a new volume needs, made before anything is changed. */
+struct fresh {
+	struct fm_volume *volume;
+	struct fm_supervised *room;
+};
+
+static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
+{
+	fresh->volume = fm_volume_copy(from);
+	fresh->room = FM_FAULT("supervisor.room") ? NULL : calloc(1, sizeof(*fresh->room));
+	return fresh->volume && fresh->room ? 0 : -ENOMEM;
+}
+
+struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const struct fm_volume *volume)
+{
+	struct fresh fresh;
+
+	if (fresh_make(&fresh, volume) < 0) {
+		free(fresh.volume);
+		free(fresh.room);
+		return NULL;
+	}
+	add_volume(sup, fresh.room, fresh.volume);
+	retire(fresh.room);
+	return fresh.room;
+}
+
 static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 {
 	struct fm_volume *before = v->volume;
@@ -792,19 +819,6 @@ static bool is_configured(const struct fm_supervisor_config *config, const char 
 	return false;
 }
 
-/* What a new volume needs, made before anything is changed. */
-struct fresh {
-	struct fm_volume *volume;
-	struct fm_supervised *room;
-};
-
-static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
-{
-	fresh->volume = fm_volume_copy(from);
-	fresh->room = FM_FAULT("supervisor.room") ? NULL : calloc(1, sizeof(*fresh->room));
-	return fresh->volume && fresh->room ? 0 : -ENOMEM;
-}
-
 static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, fresh->volume->name);
@@ -841,6 +855,8 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 		ret = fresh_make(&fresh[i], &config->volumes[i]);
 	if (ret == 0)
 		ret = set_strings(sup, config);
+	if (ret == 0)
+		ret = fm_supervisor_take_left(sup, config);
 	if (ret == 0)
 		set_volumes(sup, config, fresh);
 	sup->is_published = false;

@@ -32,6 +32,7 @@ struct fm_supervisor;
 /* Files of state, each written whole. */
 #define FM_SUPERVISOR_OWNED "owned.json"	/* of this boot; a power cut may take it */
 #define FM_SUPERVISOR_BEGUN "begun.json"	/* mounts and unmounts that helper processes are at, of this boot */
+#define FM_SUPERVISOR_HELD "held.json"		/* what peers are told to be mounted here, of this boot */
 #define FM_SUPERVISOR_WISHES "wishes.json"
 #define FM_SUPERVISOR_SEALED "sealed.json"	/* of volumes that this node writes: sealed or not, and the epoch */
 #define FM_SUPERVISOR_HEARD "peers.json"	/* what peers said last, which forbids until they say otherwise */
@@ -92,7 +93,7 @@ int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_superviso
 
 /*
  * Takes the place of what was configured before. A volume that is no longer named, or has become another one (subsystem,
- * namespace, mount point), is taken down first. -ENOMEM: nothing is changed.
+ * namespace, mount point), is taken down first. -ENOMEM: no volume is changed.
  */
 int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config, struct fm_err *err);
 

@@ -82,8 +82,7 @@ static int read_one(json_t *from, struct fm_begun *b)
 	return take_text(wwid, b->wwid, sizeof(b->wwid));
 }
 
-/* Whether it is of a boot that is over. An id that could not be read may be this one's. */
-static bool is_of_another_boot(const struct fm_supervisor *sup, const char *boot)
+bool fm_supervisor_is_of_another_boot(const struct fm_supervisor *sup, const char *boot)
 {
 	return boot[0] && sup->world->boot[0] && strcmp(boot, sup->world->boot) != 0;
 }
@@ -98,7 +97,7 @@ static int read_all(struct fm_supervisor *sup, json_t *whole)
 
 	if (json_unpack_ex(whole, NULL, JSON_STRICT, "{s:s, s:b, s:o}", "boot", &boot, "unknown", &is_unknown, "begun", &all) < 0)
 		return -EBADMSG;
-	if (is_of_another_boot(sup, boot))
+	if (fm_supervisor_is_of_another_boot(sup, boot))
 		return 0;
 	if (!json_is_array(all) || is_unknown)
 		return -EBADMSG;

@@ -196,7 +196,7 @@ static bool is_due(const struct fm_supervised *v)
 /* h NULL: of the unit alone. */
 static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h)
 {
-	json_t *request = json_pack("{s:s, s:s*}", "call", "unused", "unit_of", v->is_unit_in_doubt ? v->volume->mount_point : NULL);
+	json_t *request = json_pack("{s:s, s:s*}", "call", "unused", "unit_of", v->is_unit_in_doubt && v->volume->mount_point[0] ? v->volume->mount_point : NULL);
 	char device[64];
 
 	if (!request || !h)

@@ -194,6 +194,7 @@ static char *say_all(const struct fm_supervisor *sup)
 			(void)json_array_append_new(all, one);
 	}
 	fm_supervisor_say_begun(sup, all);
+	fm_supervisor_say_strangers(sup, all);
 	said = json_pack("{s:o}", "volumes", all);
 	text = said ? json_dumps(said, JSON_COMPACT) : NULL;
 	json_decref(said);
@@ -203,7 +204,7 @@ static char *say_all(const struct fm_supervisor *sup)
 /* To make the text costs much, and hardly ever is there anything new. */
 static bool is_news(struct fm_supervisor *sup)
 {
-	bool is_new = !sup->is_published;
+	bool is_new = fm_supervisor_watch_strangers(sup) || !sup->is_published;
 
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
@@ -242,7 +243,9 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	if (!is_news(sup))
 		return 0;
 	text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
-	ret = text ? sup->world->publish(sup->world->ctx, text, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
+	ret = text ? fm_supervisor_note_held(sup, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
+	if (ret == 0)
+		ret = sup->world->publish(sup->world->ctx, text, &err);
 	free(text);
 	if (ret < 0 && !sup->has_publish_error)
 		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);

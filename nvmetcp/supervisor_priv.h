@@ -3,8 +3,8 @@
  * supervisor_priv - what the parts of the supervisor share. supervisor.c looks and chooses steps, supervisor_calls.c carries
  * them out, supervisor_keep.c sees when the target must be asked anew, supervisor_where.c knows where volumes are,
  * supervisor_peers.c what nodes say, supervisor_nodes.c which they are, supervisor_alarm.c when two of them write,
- * supervisor_begun.c what hangs in the kernel, supervisor_held.c which devices are not free yet, supervisor_state.c keeps files,
- * supervisor_show.c tells.
+ * supervisor_begun.c what hangs in the kernel, supervisor_held.c which devices are not free yet, supervisor_left.c what is not configured
+ * any more, supervisor_state.c keeps files, supervisor_show.c tells.
  */
 #ifndef FM_NVMETCP_SUPERVISOR_PRIV_H
 #define FM_NVMETCP_SUPERVISOR_PRIV_H
@@ -202,6 +202,8 @@ struct fm_supervised {
 	struct fm_hold unused_hold;
 	char in_use_why[FM_SUPERVISED_WHY_MAX];	/* of the last try */
 
+	bool is_noted;			/* of supervisor_left.c: held.json has it */
+
 	/* Of supervisor_alarm.c: */
 	char second_writer[FM_PEER_NAME_MAX + 1];	/* a peer that has it read-write while this node has; "": none */
 	unsigned second_writer_heard;	/* how often in a row */
@@ -250,6 +252,10 @@ struct fm_supervisor {
 	bool is_begun_unknown;		/* what an earlier fmove-nvmed began: its file is not there, or makes no sense */
 	bool was_begun_unknown;		/* so at the start */
 	bool is_begun_known_now;	/* ... but nothing of it is left, as of the look that is under way */
+	/* Of supervisor_left.c: */
+	json_t *left;			/* what was mounted here when fmove-nvmed ran last, until it is compared with the configuration */
+	char *held_text;		/* as it is in the file; NULL: not known */
+	json_t *strangers;		/* what is mounted here and of no volume, as peers are told */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
@@ -276,6 +282,9 @@ struct fm_supervisor {
 
 /* NULL: there is none. Of several the one that is configured now. */
 struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const char *name);
+
+/* One that is configured no more: it is taken down, then forgotten. NULL: no memory. */
+struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const struct fm_volume *volume);
 
 /* Something else is wanted of it: nothing is held, and a look follows. */
 void fm_supervised_refresh(struct fm_supervised *v);
@@ -410,6 +419,8 @@ void fm_supervised_drop_answers(struct fm_supervised *v);
 
 /* At the start: what the file says. */
 void fm_supervisor_recall_begun(struct fm_supervisor *sup);
+/* An id that could not be read may be this one's. */
+bool fm_supervisor_is_of_another_boot(const struct fm_supervisor *sup, const char *boot);
 /* Synced, before that process begins to mount or unmount it. What cannot be written down is an error. */
 int fm_supervised_note_begun(struct fm_supervised *v, const struct fm_process *process, bool is_read_write, struct fm_err *err);
 /* In each look: before mounts are read, which processes have ended; and after that what they were at is seen. */
@@ -437,6 +448,19 @@ const char *fm_supervised_in_use_why(const struct fm_supervised *v);
 /* Begins to look whether it is free, if that is due. Whether it was. */
 bool fm_supervised_check_unused(struct fm_supervised *v);
 void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text);
+
+/* ---- supervisor_left.c ---- */
+
+/* Before peers are told: which volumes they are told to be mounted. What cannot be written down is an error. */
+int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err);
+/* At the start: what an earlier fmove-nvmed has noted. */
+void fm_supervisor_recall_left(struct fm_supervisor *sup);
+/* What is mounted here and of no volume. Whether that is something else than before. */
+bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
+/* That, to what peers are told. */
+void fm_supervisor_say_strangers(const struct fm_supervisor *sup, json_t *all);
+/* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called again. */
+int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
 
 /* ---- supervisor_alarm.c ---- */
 

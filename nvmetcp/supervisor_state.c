@@ -67,6 +67,7 @@ int fm_supervisor_load(struct fm_supervisor *sup, struct fm_err *err)
 	load_file(sup, &sup->nodes, FM_SUPERVISOR_NODES, &is_lost);
 	load_file(sup, &sup->sealed, FM_SUPERVISOR_SEALED, &is_lost);
 	fm_supervisor_recall_begun(sup);
+	fm_supervisor_recall_left(sup);
 	/* Written down with the first volume's, so that it holds for the others after a restart, too. */
 	if (is_lost)
 		(void)json_object_set_new(sup->sealed.entries, LOST, json_true());
@@ -89,7 +90,10 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 	json_decref(sup->sealed.entries);
 	json_decref(sup->heard.entries);
 	json_decref(sup->nodes.entries);
+	json_decref(sup->left);
+	json_decref(sup->strangers);
 	free(sup->owned_text);
+	free(sup->held_text);
 }
 
 void fm_supervisor_save_owned(struct fm_supervisor *sup)

@@ -5,23 +5,23 @@
 
 #include "tests/sim_nvme/nvme_sim.h"
 
-/* What peers can read of it; NULL: nothing. */
-static const json_t *said_of(const struct node *n, unsigned volume)
+static bool is_text(const json_t *said, const char *key, const char *text)
+{
+	return strcmp(json_string_value(json_object_get(said, key)), text) == 0;
+}
+
+/* By its name, or by what it is, as its peers look for it. */
+static bool is_said(const struct node *n, unsigned volume, bool is_read_write)
 {
 	const json_t *at;
 	size_t i;
 
 	json_array_foreach(n->published, i, at)
-		if (strcmp(json_string_value(json_object_get(at, "name")), sim_volumes[volume]) == 0)
-			return at;
-	return NULL;
-}
-
-static bool is_said(const struct node *n, unsigned volume, bool is_read_write)
-{
-	const json_t *said = said_of(n, volume);
-
-	return json_is_true(json_object_get(said, "mounted")) && (!is_read_write || json_is_true(json_object_get(said, "read_write")));
+		if ((is_text(at, "name", sim_volumes[volume]) || is_text(at, "wwid", sim_wwids[volume])) &&
+		    json_is_true(json_object_get(at, "mounted")) &&
+		    (!is_read_write || json_is_true(json_object_get(at, "read_write"))))
+			return true;
+	return false;
 }
 
 void check_said(const struct node *n, unsigned volume, bool is_read_write)
@@ -30,33 +30,58 @@ void check_said(const struct node *n, unsigned volume, bool is_read_write)
 		sim_violate("%s mounts %s %s, and its peers were not told", n->name, sim_volumes[volume], is_read_write ? "rw" : "ro");
 }
 
+/* Out of the table of mounts, of a volume that is not configured, and what was written down of it is lost: nothing is left to know it by. */
+static bool is_unknowable(const struct node *n, unsigned volume)
+{
+	return n->is_out[volume] && n->is_held_lost;
+}
+
+static bool has_left(const struct node *n, unsigned volume)
+{
+	return n->device[volume].left.is_there && !is_unknowable(n, volume);
+}
+
+static bool writes(const struct node *n, unsigned volume)
+{
+	const struct device *d = &n->device[volume];
+
+	return (has_left(n, volume) && !d->left.is_read_only) || (d->mount.is_there && !d->mount.is_read_only);
+}
+
+static bool has_it(const struct node *n, unsigned volume)
+{
+	return has_left(n, volume) || n->device[volume].mount.is_there;
+}
+
+/* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who reads what the next writer has sealed. */
+static bool is_back_from_the_dead(const struct node *n, unsigned volume)
+{
+	return n->was_forgotten && sim.mode[volume] == FM_VOLUME_SHARED_READ && !sim.disk[volume].is_xfs;
+}
+
+static bool is_written_by_the_dead(unsigned volume)
+{
+	for (unsigned i = 0; i < sim.node_count; i++)
+		if (writes(&sim.node[i], volume) && is_back_from_the_dead(&sim.node[i], volume))
+			return true;
+	return false;
+}
+
 void check_clean(const struct node *n, unsigned volume)
 {
-	if (sim.disk[volume].is_dirty && !sim.is_forced[volume])
+	if (sim.disk[volume].is_dirty && !sim.is_forced[volume] && !is_written_by_the_dead(volume))
 		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
-}
-
-static bool writes(const struct device *d)
-{
-	return (d->left.is_there && !d->left.is_read_only) || (d->mount.is_there && !d->mount.is_read_only);
-}
-
-static bool has_it(const struct device *d)
-{
-	return d->left.is_there || d->mount.is_there;
 }
 
 static void check_pair(const struct node *a, const struct node *b, unsigned volume)
 {
-	const struct device *d = &a->device[volume], *other = &b->device[volume];
-
 	if (sim.is_forced[volume])
 		return;
-	if (writes(d) && writes(other))
+	if (writes(a, volume) && writes(b, volume))
 		sim_violate("%s and %s both write to %s", a->name, b->name, sim_volumes[volume]);
-	else if (writes(d) && has_it(other))
+	else if (writes(a, volume) && has_it(b, volume) && !is_back_from_the_dead(a, volume))
 		sim_violate("%s writes to %s, and %s reads it", a->name, sim_volumes[volume], b->name);
-	else if (writes(other) && has_it(d))
+	else if (writes(b, volume) && has_it(a, volume) && !is_back_from_the_dead(b, volume))
 		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume], a->name);
 }
 
@@ -66,7 +91,7 @@ static void check_volume(unsigned volume)
 		const struct node *n = &sim.node[i];
 		const struct mounted *m = &n->device[volume].mount, *left = &n->device[volume].left;
 
-		if (left->is_there && n->published && !is_said(n, volume, !left->is_read_only))
+		if (has_left(n, volume) && n->published && !is_said(n, volume, !left->is_read_only))
 			sim_violate("%s still %s %s, and tells its peers that it does not", n->name,
 				    left->is_read_only ? "reads" : "writes to", sim_volumes[volume]);
 		if (m->is_there && n->published && !is_said(n, volume, !m->is_read_only))
@@ -118,7 +143,10 @@ static void complain(const struct node *n, unsigned volume)
 	json_decref(shown);
 }
 
-/* Whose state is lost does not know that it set the device read-only itself. It says what to do, and a person does that. */
+/*
+ * Whose state is lost does not know that it set the device read-only itself; what was sealed another writer may have left open when its power
+ * went. It says what to do, and a person does that.
+ */
 void check_help(void)
 {
 	for (unsigned i = 0; i < sim.node_count; i++) {
@@ -131,6 +159,8 @@ void check_help(void)
 				sim_trace("%s: a person says blockdev --setrw for %s", n->name, sim_volumes[v]);
 				n->device[v].is_read_only = false;
 			}
+			if (text && strstr(text, "(fmove nvme unseal "))
+				sim_seal(n, v, false);
 			json_decref(shown);
 		}
 	}

@@ -26,7 +26,7 @@ static const char *const subsystems[VOLUMES_MAX] = { "nqn.2026-01.org.fmove:one"
 static const char *const hosts[VOLUMES_MAX] = { "10.0.0.1", "10.0.0.2" };
 static const char *const points[VOLUMES_MAX] = { "/srv/one", "/srv/two" };
 static const char *const uuids[VOLUMES_MAX] = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
-static const char *const wwids[VOLUMES_MAX] = { "uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
+const char *const sim_wwids[VOLUMES_MAX] = { "uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" };
 
 void kernel_fill_volume(struct fm_volume *v, unsigned volume)
 {
@@ -58,7 +58,7 @@ static void show_volume(const struct node *n, struct fm_inventory *inv, unsigned
 	c->subsystem = (int)v;
 	(void)snprintf(ns->name, sizeof(ns->name), "nvme%un1", v);
 	strcpy(ns->uuid, uuids[v]);
-	strcpy(ns->wwid, wwids[v]);
+	strcpy(ns->wwid, sim_wwids[v]);
 	ns->nsid = 1;
 	ns->size_bytes = SIZE_BYTES;
 	ns->is_read_only = d->is_read_only;
@@ -319,7 +319,7 @@ static int put_superblock(const struct call *c, json_t *answer)
 static int do_probe(const struct device *d, const struct call *c, json_t *answer)
 {
 	(void)put_superblock(c, answer);
-	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", wwids[c->volume],
+	return json_object_update_new(answer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:b}", "wwid", sim_wwids[c->volume],
 							"uuid", uuids[c->volume], "nguid", "", "nsid", 1, "size", (json_int_t)SIZE_BYTES,
 							"read_only", d->is_read_only));
 }

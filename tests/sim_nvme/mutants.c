@@ -33,6 +33,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_SEAL_UNASKED] = "seal_unasked",
 	[MUTANT_UNMOUNT_IS_OVER] = "unmount_is_over",
 	[MUTANT_LEFT_FORGOTTEN] = "left_forgotten",
+	[MUTANT_REMOVED_FORGOTTEN] = "removed_forgotten",
 };
 
 static bool was_refused[NODES_MAX];
@@ -156,4 +157,15 @@ void __wrap_fm_supervised_hold_found(struct fm_supervised *v)
 {
 	if (sim_mutant != MUTANT_LEFT_FORGOTTEN)
 		__real_fm_supervised_hold_found(v);
+}
+
+int __real_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+
+int __wrap_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	if (sim_mutant != MUTANT_REMOVED_FORGOTTEN)
+		return __real_fm_supervisor_take_left(sup, config);
+	(void)json_array_clear(sup->left);
+	return 0;
 }

@@ -90,6 +90,7 @@ static void lose(struct node *n, struct file *f, bool is_damaged)
 	free(f->durable);
 	f->text = is_damaged ? strdup("{") : NULL;
 	f->durable = is_damaged ? strdup("{") : NULL;
+	n->is_held_lost = n->is_held_lost || strcmp(f->name, FM_SUPERVISOR_HELD) == 0;
 	n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
 }
 
@@ -103,6 +104,16 @@ void node_lose_files(struct node *n, bool is_damaged)
 void node_lose_file(struct node *n, const char *name, bool is_damaged)
 {
 	lose(n, file_of(n, name), is_damaged);
+}
+
+bool node_has_forgotten(struct node *n, const struct node *other)
+{
+	const struct file *f = file_of(n, FM_SUPERVISOR_NODES);
+	json_t *nodes = f->text ? json_loads(f->text, 0, NULL) : NULL;
+	bool has = json_object_size(json_object_get(json_object_get(nodes, other->name), "forgotten")) > 0;
+
+	json_decref(nodes);
+	return has;
 }
 
 /* ---- its life ---- */
@@ -162,7 +173,7 @@ void node_configure(struct node *n)
 	struct fm_err err;
 
 	for (unsigned v = 0; v < sim.volume_count; v++) {
-		if (!sim.is_user[v][n->number])
+		if (!sim.is_user[v][n->number] || n->is_out[v])
 			continue;
 		kernel_fill_volume(&volumes[config.count], v);
 		name_nodes(n, v, &volumes[config.count]);

@@ -50,6 +50,7 @@ enum trouble {
 	TROUBLE_FORGET,			/* a person forgets nodes that are off */
 	TROUBLE_CLOCK,			/* Unix time jumps */
 	TROUBLE_STALL,			/* a daemon does not get to run for a while */
+	TROUBLE_REMOVE,			/* a volume is taken out of one node's configuration, or comes back */
 	TROUBLES,
 };
 
@@ -109,6 +110,7 @@ struct node {
 	unsigned number;
 	char name[8], nqn[80], id[40], boot[32];
 	unsigned writer[VOLUMES_MAX];	/* by its configuration: a node's number */
+	bool is_out[VOLUMES_MAX];	/* and it has no such volume at present */
 	bool has_power;
 	uint64_t start_ns;		/* of the daemon, while it does not run */
 	uint64_t booted_ns;
@@ -130,6 +132,8 @@ struct node {
 	bool is_asking;
 	uint64_t answer_ns;
 	struct question question[NODES_MAX];
+	bool was_forgotten;		/* by a person, at some node */
+	bool is_held_lost;		/* held.json was lost or damaged */
 	bool is_heard_lost;		/* for mutants.c: what peers said, and the daemon was not told */
 };
 
@@ -165,6 +169,9 @@ void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The first one counts. */
 void sim_violate(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* A person seals or unseals, at that node. */
+void sim_seal(struct node *n, unsigned volume, bool is_sealed);
+
 /* ---- node.c: a daemon and its files ---- */
 
 void node_init(struct node *n, unsigned number);
@@ -179,12 +186,15 @@ void node_configure(struct node *n);
 void node_lose_files(struct node *n, bool is_damaged);
 /* One of them, of a daemon that is gone. name: a constant of the supervisor. */
 void node_lose_file(struct node *n, const char *name, bool is_damaged);
+/* Whether a person has told it to forget that one, as its files say. */
+bool node_has_forgotten(struct node *n, const struct node *other);
 /* Everything of the last seed. */
 void node_clear(struct node *n);
 
 /* ---- kernel.c: devices, mounts, helpers ---- */
 
 extern const char *const sim_volumes[VOLUMES_MAX];
+extern const char *const sim_wwids[VOLUMES_MAX];
 void kernel_fill_world(struct fm_supervisor_world *world);
 void kernel_fill_volume(struct fm_volume *v, unsigned volume);
 uint64_t kernel_next(const struct node *n, const struct call *c);
@@ -241,6 +251,7 @@ enum mutant {
 	MUTANT_SEAL_UNASKED,
 	MUTANT_UNMOUNT_IS_OVER,
 	MUTANT_LEFT_FORGOTTEN,
+	MUTANT_REMOVED_FORGOTTEN,
 	MUTANTS,
 };
 

@@ -261,17 +261,40 @@ static void toggle_link(void)
 		set_link(a, b, is_cut);
 }
 
+/* Now, or by the start of its daemon. */
+static void reconfigure(struct node *n)
+{
+	if (!n->sup)
+		return;
+	node_enter(n);
+	node_configure(n);
+	node_leave(n);
+}
+
 static void configure(struct node *n, unsigned volume, unsigned writer)
 {
 	if (n->writer[volume] == writer)
 		return;
 	sim_trace("%s: its configuration names n%u as the writer of %s", n->name, writer + 1, sim_volumes[volume]);
 	n->writer[volume] = writer;
-	if (!n->sup)
+	reconfigure(n);
+}
+
+static void take_out(struct node *n, unsigned volume, bool is_out)
+{
+	if (n->is_out[volume] == is_out)
 		return;
-	node_enter(n);
-	node_configure(n);
-	node_leave(n);
+	sim_trace("%s: its configuration has %s %s", n->name, is_out ? "no" : "again", sim_volumes[volume]);
+	n->is_out[volume] = is_out;
+	reconfigure(n);
+}
+
+/* Also while its daemon does not run. */
+static void take_out_some_time(struct node *n, unsigned volume)
+{
+	if (sim_is_one_in(50))
+		node_kill(n);
+	take_out(n, volume, !n->is_out[volume]);
 }
 
 static void lose_state(struct node *n, bool is_damaged)
@@ -280,7 +303,7 @@ static void lose_state(struct node *n, bool is_damaged)
 	node_lose_files(n, is_damaged);
 }
 
-static void seal(struct node *n, unsigned volume, bool is_sealed)
+void sim_seal(struct node *n, unsigned volume, bool is_sealed)
 {
 	bool was_sealed = n->sup && fm_supervisor_is_sealed(n->sup, sim_volumes[volume]);
 	struct fm_err err = { 0 };
@@ -334,16 +357,17 @@ static void force(struct node *n, unsigned volume)
 	node_leave(n);
 }
 
-/* As a person may: only what is off. */
+/* As a person may: only what is off, and what has not forgotten this one, which would come back and mount. */
 static void forget(struct node *n, unsigned other)
 {
 	struct fm_err err;
 	int ret;
 
-	if (!n->sup || sim.node[other].has_power)
+	if (!n->sup || sim.node[other].has_power || node_has_forgotten(&sim.node[other], n))
 		return;
 	node_enter(n);
 	ret = fm_supervisor_forget(n->sup, sim.node[other].name, &err);
+	sim.node[other].was_forgotten = sim.node[other].was_forgotten || ret == 0;
 	sim_trace("%s: forget %s: %s", n->name, sim.node[other].name, ret < 0 ? err.text : "done");
 	node_leave(n);
 }
@@ -443,7 +467,7 @@ static void happen(enum trouble t, struct node *n)
 		break;
 	case TROUBLE_SEAL:
 		/* A person knows where to say it. */
-		seal(sim_is_one_in(80) ? &sim.node[n->writer[volume]] : n, volume, sim_is_one_in(50));
+		sim_seal(sim_is_one_in(80) ? &sim.node[n->writer[volume]] : n, volume, sim_is_one_in(50));
 		break;
 	case TROUBLE_WISH:
 		wish(n, sim_volumes[volume], (enum fm_plan_want)sim_below(3));
@@ -462,6 +486,9 @@ static void happen(enum trouble t, struct node *n)
 		break;
 	case TROUBLE_STALL:
 		n->stalled_ns = sim.now_ns + some_time(20 * S);
+		break;
+	case TROUBLE_REMOVE:
+		take_out_some_time(n, volume);
 		break;
 	case TROUBLES:
 		break;
@@ -515,7 +542,7 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 			break;
 		case ACT_SEAL:
 		case ACT_UNSEAL:
-			seal(n, 0, of->act == ACT_SEAL);
+			sim_seal(n, 0, of->act == ACT_SEAL);
 			break;
 		case ACT_DOWN:
 		case ACT_UP:
@@ -692,6 +719,7 @@ static void become_calm(void)
 		unsigned writer = may_change ? some_user(v) : 0;
 
 		for (unsigned i = 0; i < sim.node_count; i++) {
+			take_out(&sim.node[i], v, false);
 			configure(&sim.node[i], v, writer);
 			wish(&sim.node[i], sim_volumes[v], FM_WANT_UP);
 		}

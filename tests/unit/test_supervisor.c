@@ -36,7 +36,7 @@
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
 #define CALLS_MAX 64
-#define FILES 7
+#define FILES 8
 #define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
 #define DISCOVERY_HOST "10.0.9.9"
 #define DISCOVERY_NUMBER 100	/* of the controller there: nvme100 */
@@ -815,7 +815,7 @@ static uint64_t when_call(const struct call *c)
 static unsigned file_number(const char *name)
 {
 	static const char *const files[] = { FM_SUPERVISOR_BEGUN, FM_SUPERVISOR_OWNED, FM_SUPERVISOR_WISHES, FM_SUPERVISOR_MOUNTED, FM_SUPERVISOR_SEALED,
-					     FM_SUPERVISOR_HEARD, FM_SUPERVISOR_NODES };
+					     FM_SUPERVISOR_HEARD, FM_SUPERVISOR_NODES, FM_SUPERVISOR_HELD };
 
 	for (unsigned i = 0; i < FILES; i++)
 		if (strcmp(files[i], name) == 0)
@@ -1931,7 +1931,7 @@ static void test_reload_twice(void)
 /* A failure of ours costs a try, never the volume. */
 static void test_faults(void)
 {
-	static const char *const once[] = { "owned.alloc", "supervisor.owned", "supervisor.room", "supervisor.volume" };
+	static const char *const once[] = { "owned.alloc", "supervisor.owned", "supervisor.held", "supervisor.room", "supervisor.volume" };
 	struct fm_supervisor_config config = { .node = "n1", .host_nqn = HOST, .host_id = HOST_ID, .volumes = sim.volume, .count = 2 };
 	struct fm_err err;
 
@@ -3375,6 +3375,140 @@ static void test_held_and_gone(void)
 	end();
 }
 
+/* The configuration has no volume when the next fmove-nvmed starts. */
+static void restart_without_volumes(void)
+{
+	kill_supervisor(false);
+	sim.volume_count = 0;
+	start_supervisor();
+}
+
+/* Whatever the configuration says: peers are told until the device is free, and it is taken down. */
+static void test_removed_while_held(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.mood.is_busy = true;
+	restart_without_volumes();
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	/* Once more: it is still written down. */
+	restart_without_volumes();
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.mood.is_busy = false;
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "none");
+	CU_ASSERT_EQUAL(controllers(), 0);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
+	CU_ASSERT_PTR_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_HELD)], "\"one\""));
+	end();
+
+	/* Out of the table of mounts. */
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	unmount_by_hand(0, 60 * S);
+	sim.mood.is_written = true;
+	restart_without_volumes();
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	run_for(60 * S);
+	sim.mood.is_written = false;
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "none");
+	end();
+}
+
+/* It comes back while the former one is taken down; or it is configured as it was, and stays as it is. */
+static void test_removed_and_back(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.mood.is_busy = true;
+	restart_without_volumes();
+	run_for(10 * S);
+	sim.volume_count = 1;
+	set_config();
+	run_for(10 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	is_state(0, "waiting");
+	sim.mood.is_busy = false;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+static void lose_file(const char *name)
+{
+	free(sim.file[file_number(name)]);
+	sim.file[file_number(name)] = NULL;
+}
+
+/* Without the file what is mounted is told by its wwid, and left alone. What another boot had says nothing. */
+static void test_removed_unknown(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+	sim.volume_count = 0;
+	start_supervisor();
+	run_for(60 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"wwid\":\"uuid.aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\",\"writer\":\"\",\"mounted\":true,\"read_write\":true"));
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		sim.mounted[i].is_there = false;
+	run_for(60 * S);
+	CU_ASSERT_PTR_NULL(strstr(sim.published, "wwid"));
+	end();
+
+	begin(1);
+	sim.volume_count = 0;
+	keep_state(FM_SUPERVISOR_HELD, "{\"boot\":\"another\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":1,\"uuid\":\"\",\"nguid\":\"\","
+				       "\"mount_point\":\"/m\",\"mode\":0,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}");
+	start_supervisor();
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
+	end();
+}
+
+/* What cannot be written down is not mounted; what is damaged is no reason not to start. */
+static void test_held_file(void)
+{
+	static const char *const bad[] = { "{", "[]", "{\"boot\":1,\"held\":[]}", "{\"boot\":\"this-boot\",\"held\":[1,{},{\"name\":\"\"}]}",
+					   "{\"boot\":\"this-boot\",\"held\":[{\"name\":\"one\",\"subsystem\":\"s\",\"nsid\":-1,\"uuid\":\"\",\"nguid\":\"\","
+					   "\"mount_point\":\"/m\",\"mode\":7,\"writer\":\"n1\",\"wwid\":\"\",\"read_write\":true}]}" };
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin(1);
+		keep_state(FM_SUPERVISOR_HELD, bad[i]);
+		start_supervisor();
+		run_for(10 * S);
+		is_mounted_as(true, 0);
+		CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+		end();
+	}
+	begin(1);
+	start_supervisor();
+	sim.is_save_broken = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	sim.is_save_broken = false;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
 /* No file says that it was mounted. */
 static void test_held_over_restart(void)
 {
@@ -3963,6 +4097,10 @@ static const struct fm_test tests[] = {
 	{ "and what was unmounted by force, lazily", test_forced_and_held },
 	{ "a device that cannot be looked at is not free, and keeps nobody waiting", test_held_unknown },
 	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
+	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
+	{ "and may come back meanwhile", test_removed_and_back },
+	{ "without a file what is mounted is told by its wwid", test_removed_unknown },
+	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
 	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volumes that the configuration names no more, over restarts. What is no longer configured is taken down, and until its device is free
+ * peers are told that it is mounted. An fmove-nvmed that starts meanwhile finds no such volume in its configuration: peers would hear of it
+ * from nobody, and one of them could write to it. So whatever peers are told to be mounted here is written down before they are told
+ * (held.json), with what it takes to find it again, and what of that is not configured at the next start is taken down from there on.
+ *
+ * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes no sense, what is configured is found by
+ * its device (supervisor_held.c), and of the rest what is mounted: every namespace that came over the network and is mounted here, by
+ * whomever, is told by its wwid, also if no volume here has it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+/* ---- the file ---- */
+
+static json_t *write_one(const struct fm_supervised *v)
+{
+	const struct fm_volume *vol = v->volume;
+
+	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name, "subsystem", vol->subsystem, "nsid",
+			 (json_int_t)vol->nsid, "uuid", vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
+			 (int)vol->mode, "writer", vol->writer, "wwid", v->word.wwid, "read_write", v->word.is_read_write);
+}
+
+/* What was not looked at yet stays: nothing says that it is free. */
+static char *write_all(const struct fm_supervisor *sup)
+{
+	json_t *all = sup->left ? json_copy(sup->left) : json_array(), *whole;
+	char *text;
+
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->word.is_mounted && json_array_append_new(all, write_one(v)) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	whole = json_pack("{s:s, s:o}", "boot", sup->world->boot, "held", all);
+	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
+	json_decref(whole);
+	return text;
+}
+
+static bool is_any_unnoted(const struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->word.is_mounted && !v->is_noted)
+			return true;
+	}
+	return false;
+}
+
+/* What stands there too much, because it could not be written anew, is found to be free by whoever reads it. */
+static int failed(struct fm_supervisor *sup, int ret)
+{
+	free(sup->held_text);
+	sup->held_text = NULL;
+	return is_any_unnoted(sup) ? ret : 0;
+}
+
+int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err)
+{
+	char *text = FM_FAULT("supervisor.held") ? NULL : write_all(sup);
+	int ret = text ? 0 : fm_err_set(err, -ENOMEM, "out of memory");
+
+	if (ret < 0)
+		return failed(sup, ret);
+	if (sup->held_text && strcmp(sup->held_text, text) == 0) {
+		free(text);
+		return 0;
+	}
+	ret = sup->world->save(sup->world->ctx, FM_SUPERVISOR_HELD, text, false, err);
+	if (ret < 0) {
+		free(text);
+		return failed(sup, ret);
+	}
+	free(sup->held_text);
+	sup->held_text = text;
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		v->is_noted = v->word.is_mounted;
+	}
+	return 0;
+}
+
+void fm_supervisor_recall_left(struct fm_supervisor *sup)
+{
+	struct fm_err err = { 0 };
+	json_t *whole = NULL, *all;
+	char *text = NULL;
+	const char *boot;
+	int ret = sup->world->load(sup->world->ctx, FM_SUPERVISOR_HELD, &text, &err);
+
+	if (ret == 0)
+		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	free(text);
+	if (json_unpack(whole, "{s:s, s:o}", "boot", &boot, "held", &all) < 0 || !json_is_array(all)) {
+		if (ret != -ENOENT)
+			fm_log_warn("state: " FM_SUPERVISOR_HELD " makes no sense: what was mounted here, and is not configured now, is not known");
+	} else if (!fm_supervisor_is_of_another_boot(sup, boot)) {
+		sup->left = json_incref(all);
+	}
+	json_decref(whole);
+}
+
+/* ---- what is mounted, and of no volume here ---- */
+
+static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
+{
+	fm_list_each(at, next, &sup->volumes)
+		if (strcmp(fm_supervised_wwid(fm_container_of(at, struct fm_supervised, link)), ns->wwid) == 0)
+			return true;
+	return false;
+}
+
+static bool is_of_network(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < inv->controller_count; i++)
+		if (fm_inventory_is_path(ns, (int)i) && strcmp(inv->controllers[i].transport, "pcie") != 0)
+			return true;
+	return false;
+}
+
+static bool is_any_to_write(const struct fm_supervisor *sup, dev_t dev)
+{
+	const struct fm_mount *m = NULL;
+
+	while ((m = fm_mounts_of(&sup->mounts, dev, m)))
+		if (!m->is_read_only)
+			return true;
+	return false;
+}
+
+/* Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no sense they would take nothing. */
+static json_t *say_stranger(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", ns->name, "subsystem", "-", "wwid", ns->wwid, "writer", "",
+			 "mounted", 1, "read_write", is_any_to_write(sup, ns->dev), "sealed", 0, "epoch", (json_int_t)0);
+}
+
+bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
+{
+	json_t *now = json_array();
+	bool is_new;
+
+	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
+
+		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) && is_of_network(sup->inv, ns) && !is_anybodys(sup, ns))
+			(void)json_array_append_new(now, say_stranger(sup, ns));
+	}
+	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
+	json_decref(sup->strangers);
+	sup->strangers = now;
+	return is_new;
+}
+
+/* What peers do not take any more would cost this node all that it says. */
+void fm_supervisor_say_strangers(const struct fm_supervisor *sup, json_t *all)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(sup->strangers, i, one)
+		if (json_array_size(all) < FM_PEERS_EACH_MAX)
+			(void)json_array_append(all, one);
+}
+
+/* ---- what of it is not configured ---- */
+
+/* Borrows. -EBADMSG. */
+static int read_one(json_t *from, struct fm_volume *volume, const char **wwid, int *is_read_write)
+{
+	json_int_t nsid;
+	int mode;
+
+	*volume = (struct fm_volume){ 0 };
+	if (json_unpack(from, "{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", &volume->name, "subsystem", &volume->subsystem,
+			"nsid", &nsid, "uuid", &volume->uuid, "nguid", &volume->nguid, "mount_point", &volume->mount_point, "mode", &mode,
+			"writer", &volume->writer, "wwid", wwid, "read_write", is_read_write) < 0)
+		return -EBADMSG;
+	if (nsid < 0 || nsid > UINT32_MAX || mode < 0 || mode > FM_VOLUME_SHARED_READ || !volume->name[0] ||
+	    strlen(volume->name) > FM_VOLUME_NAME_MAX)
+		return -EBADMSG;
+	volume->nsid = (uint32_t)nsid;
+	volume->mode = (enum fm_volume_mode)mode;
+	return 0;
+}
+
+/* Under whichever name: that one finds the device, and tells of it. */
+static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (fm_volume_is_same_thing(&config->volumes[i], volume))
+			return true;
+	return false;
+}
+
+static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid, bool is_read_write)
+{
+	struct fm_supervised *v = fm_supervisor_add_retired(sup, volume);
+
+	if (!v)
+		return -ENOMEM;
+	if (wwid[0])
+		(void)snprintf(v->last_wwid, sizeof(v->last_wwid), "%s", wwid);
+	/* Mounted, as far as is known, until its device is found to be free. */
+	fm_supervised_doubt_unit(v, is_read_write);
+	fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran last: it is taken down", volume->name,
+		    volume->mount_point);
+	return 0;
+}
+
+int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	while (json_array_size(sup->left) > 0) {
+		struct fm_volume volume;
+		const char *wwid;
+		int is_read_write;
+
+		if (read_one(json_array_get(sup->left, 0), &volume, &wwid, &is_read_write) < 0)
+			fm_log_warn("state: " FM_SUPERVISOR_HELD " makes no sense: something that was mounted here may not be known");
+		else if (!is_configured(config, &volume) && take_down(sup, &volume, wwid, is_read_write) < 0)
+			return -ENOMEM;
+		(void)json_array_remove(sup->left, 0);
+	}
+	return 0;
+}
