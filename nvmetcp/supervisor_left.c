@@ -199,11 +199,18 @@ static int read_one(json_t *from, struct fm_volume *volume, const char **wwid, i
 	return 0;
 }
 
+/* The configuration says by now which namespace it is, as people are told to: and it is that one. */
+static bool is_named_by_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
+{
+	return now->uuid[0] && strncmp(wwid, "uuid.", 5) == 0 && strcmp(wwid + 5, now->uuid) == 0 &&
+	       strcmp(now->subsystem, was->subsystem) == 0 && strcmp(now->mount_point, was->mount_point) == 0;
+}
+
 /* Under whichever name: that one finds the device, and tells of it. */
-static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume)
+static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume, const char *wwid)
 {
 	for (unsigned i = 0; i < config->count; i++)
-		if (fm_volume_is_same_thing(&config->volumes[i], volume))
+		if (fm_volume_is_same_thing(&config->volumes[i], volume) || is_named_by_now(&config->volumes[i], volume, wwid))
 			return true;
 	return false;
 }
@@ -232,7 +239,7 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 
 		if (read_one(json_array_get(sup->left, 0), &volume, &wwid, &is_read_write) < 0)
 			fm_log_warn("state: " FM_SUPERVISOR_HELD " makes no sense: something that was mounted here may not be known");
-		else if (!is_configured(config, &volume) && take_down(sup, &volume, wwid, is_read_write) < 0)
+		else if (!is_configured(config, &volume, wwid) && take_down(sup, &volume, wwid, is_read_write) < 0)
 			return -ENOMEM;
 		(void)json_array_remove(sup->left, 0);
 	}

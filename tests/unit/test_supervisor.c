@@ -3445,6 +3445,24 @@ static void test_removed_and_back(void)
 	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
 	CU_ASSERT_EQUAL(sim.mounts, 2);
 	end();
+
+	/* So it does if its uuid is said by now; if that is another one's, it is taken down. */
+	begin(1);
+	sim.volume[0].uuid = "";
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	sim.volume[0].uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+	start_supervisor();
+	run_for(10 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	kill_supervisor(false);
+	sim.volume[0].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+	start_supervisor();
+	run_for(60 * S);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	end();
 }
 
 static void lose_file(const char *name)
