@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volumes that the configuration names no more, over restarts. What is no longer configured is taken down, and until its device is free
- * peers are told that it is mounted. An fmove-nvmed that starts meanwhile finds no such volume in its configuration: peers would hear of it
- * from nobody, and one of them could write to it. So whatever peers are told to be mounted here is written down before they are told
- * (held.json), with what it takes to find it again, and what of that is not configured at the next start is taken down from there on.
+ * Volumes that the configuration names no more, over restarts. What is no longer configured is
+ * taken down, and until its device is free peers are told that it is mounted. An fmove-nvmed that
+ * starts meanwhile finds no such volume in its configuration: peers would hear of it from nobody,
+ * and one of them could write to it. So whatever peers are told to be mounted here is written down
+ * before they are told (held.json), with what it takes to find it again, and what of that is not
+ * configured at the next start is taken down from there on.
  *
- * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes no sense, what is configured is found by
- * its device (supervisor_held.c), and of the rest what is mounted: every namespace that came over the network and is mounted here, by
- * whomever, is told by its wwid, also if no volume here has it.
+ * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes
+ * no sense, what is configured is found by its device (supervisor_held.c), and of the rest what is
+ * mounted: every namespace that came over the network and is mounted here, by whomever, is told by
+ * its wwid, also if no volume here has it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +28,11 @@ static json_t *write_one(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
 
-	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name, "subsystem", vol->subsystem, "nsid",
-			 (json_int_t)vol->nsid, "uuid", vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
-			 (int)vol->mode, "writer", vol->writer, "wwid", v->word.wwid, "read_write", v->word.is_read_write);
+	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
+			 "subsystem", vol->subsystem, "nsid", (json_int_t)vol->nsid, "uuid",
+			 vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
+			 (int)vol->mode, "writer", vol->writer, "wwid", v->word.wwid, "read_write",
+			 v->word.is_read_write);
 }
 
 /* What was not looked at yet stays: nothing says that it is free. */
@@ -61,7 +66,7 @@ static bool is_any_unnoted(const struct fm_supervisor *sup)
 	return false;
 }
 
-/* What stands there too much, because it could not be written anew, is found to be free by whoever reads it. */
+/* What stands there too much, as it could not be written anew, is found free by its reader. */
 static int failed(struct fm_supervisor *sup, int ret)
 {
 	free(sup->held_text);
@@ -106,9 +111,12 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup)
 	if (ret == 0)
 		whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	free(text);
-	if (json_unpack(whole, "{s:s, s:o}", "boot", &boot, "held", &all) < 0 || !json_is_array(all)) {
+	if (json_unpack(whole, "{s:s, s:o}", "boot", &boot, "held", &all) < 0 ||
+	    !json_is_array(all)) {
 		if (ret != -ENOENT)
-			fm_log_warn("state: " FM_SUPERVISOR_HELD " makes no sense: what was mounted here, and is not configured now, is not known");
+			fm_log_warn("state: " FM_SUPERVISOR_HELD
+				    " makes no sense: what was mounted here, and is not configured "
+				    "now, is not known");
 	} else if (!fm_supervisor_is_of_another_boot(sup, boot)) {
 		sup->left = json_incref(all);
 	}
@@ -120,7 +128,8 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup)
 static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
 {
 	fm_list_each(at, next, &sup->volumes)
-		if (strcmp(fm_supervised_wwid(fm_container_of(at, struct fm_supervised, link)), ns->wwid) == 0)
+		if (strcmp(fm_supervised_wwid(fm_container_of(at, struct fm_supervised, link)),
+			   ns->wwid) == 0)
 			return true;
 	return false;
 }
@@ -128,7 +137,8 @@ static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_nam
 static bool is_of_network(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
 {
 	for (unsigned i = 0; i < inv->controller_count; i++)
-		if (fm_inventory_is_path(ns, (int)i) && strcmp(inv->controllers[i].transport, "pcie") != 0)
+		if (fm_inventory_is_path(ns, (int)i) &&
+		    strcmp(inv->controllers[i].transport, "pcie") != 0)
 			return true;
 	return false;
 }
@@ -143,11 +153,15 @@ static bool is_any_to_write(const struct fm_supervisor *sup, dev_t dev)
 	return false;
 }
 
-/* Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no sense they would take nothing. */
+/*
+ * Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no
+ * sense they would take nothing.
+ */
 static json_t *say_stranger(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", ns->name, "subsystem", "-", "wwid", ns->wwid, "writer", "",
-			 "mounted", 1, "read_write", is_any_to_write(sup, ns->dev), "sealed", 0, "epoch", (json_int_t)0);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", ns->name, "subsystem",
+			 "-", "wwid", ns->wwid, "writer", "", "mounted", 1, "read_write",
+			 is_any_to_write(sup, ns->dev), "sealed", 0, "epoch", (json_int_t)0);
 }
 
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
@@ -158,7 +172,8 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
-		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) && is_of_network(sup->inv, ns) && !is_anybodys(sup, ns))
+		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) &&
+		    is_of_network(sup->inv, ns) && !is_anybodys(sup, ns))
 			(void)json_array_append_new(now, say_stranger(sup, ns));
 	}
 	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
@@ -187,35 +202,42 @@ static int read_one(json_t *from, struct fm_volume *volume, const char **wwid, i
 	int mode;
 
 	*volume = (struct fm_volume){ 0 };
-	if (json_unpack(from, "{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", &volume->name, "subsystem", &volume->subsystem,
-			"nsid", &nsid, "uuid", &volume->uuid, "nguid", &volume->nguid, "mount_point", &volume->mount_point, "mode", &mode,
-			"writer", &volume->writer, "wwid", wwid, "read_write", is_read_write) < 0)
+	if (json_unpack(from, "{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name",
+			&volume->name, "subsystem", &volume->subsystem, "nsid", &nsid, "uuid",
+			&volume->uuid, "nguid", &volume->nguid, "mount_point", &volume->mount_point,
+			"mode", &mode, "writer", &volume->writer, "wwid", wwid, "read_write",
+			is_read_write) < 0)
 		return -EBADMSG;
-	if (nsid < 0 || nsid > UINT32_MAX || mode < 0 || mode > FM_VOLUME_SHARED_READ || !volume->name[0] ||
-	    strlen(volume->name) > FM_VOLUME_NAME_MAX)
+	if (nsid < 0 || nsid > UINT32_MAX || mode < 0 || mode > FM_VOLUME_SHARED_READ ||
+	    !volume->name[0] || strlen(volume->name) > FM_VOLUME_NAME_MAX)
 		return -EBADMSG;
 	volume->nsid = (uint32_t)nsid;
 	volume->mode = (enum fm_volume_mode)mode;
 	return 0;
 }
 
-/* The configuration says by now which namespace it is, as people are told to: and it is that one. */
-static bool is_named_by_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
+/* The configuration says by now which namespace it is, as people are told to; and it is that. */
+static bool is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
+			    const char *wwid)
 {
 	return now->uuid[0] && strncmp(wwid, "uuid.", 5) == 0 && strcmp(wwid + 5, now->uuid) == 0 &&
-	       strcmp(now->subsystem, was->subsystem) == 0 && strcmp(now->mount_point, was->mount_point) == 0;
+	       strcmp(now->subsystem, was->subsystem) == 0 &&
+	       strcmp(now->mount_point, was->mount_point) == 0;
 }
 
 /* Under whichever name: that one finds the device, and tells of it. */
-static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume, const char *wwid)
+static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume,
+			  const char *wwid)
 {
 	for (unsigned i = 0; i < config->count; i++)
-		if (fm_volume_is_same_thing(&config->volumes[i], volume) || is_named_by_now(&config->volumes[i], volume, wwid))
+		if (fm_volume_is_same_thing(&config->volumes[i], volume) ||
+		    is_named_by_now(&config->volumes[i], volume, wwid))
 			return true;
 	return false;
 }
 
-static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid, bool is_read_write)
+static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
+		     bool is_read_write)
 {
 	struct fm_supervised *v = fm_supervisor_add_retired(sup, volume);
 
@@ -225,8 +247,9 @@ static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, 
 		(void)snprintf(v->last_wwid, sizeof(v->last_wwid), "%s", wwid);
 	/* Mounted, as far as is known, until its device is found to be free. */
 	fm_supervised_doubt_unit(v, is_read_write);
-	fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran last: it is taken down", volume->name,
-		    volume->mount_point);
+	fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran last: it "
+		    "is taken down",
+		    volume->name, volume->mount_point);
 	return 0;
 }
 
@@ -238,8 +261,11 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 		int is_read_write;
 
 		if (read_one(json_array_get(sup->left, 0), &volume, &wwid, &is_read_write) < 0)
-			fm_log_warn("state: " FM_SUPERVISOR_HELD " makes no sense: something that was mounted here may not be known");
-		else if (!is_configured(config, &volume, wwid) && take_down(sup, &volume, wwid, is_read_write) < 0)
+			fm_log_warn("state: " FM_SUPERVISOR_HELD
+				    " makes no sense: something that was mounted here may not be "
+				    "known");
+		else if (!is_configured(config, &volume, wwid) &&
+			 take_down(sup, &volume, wwid, is_read_write) < 0)
 			return -ENOMEM;
 		(void)json_array_remove(sup->left, 0);
 	}
