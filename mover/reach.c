@@ -10,10 +10,15 @@
 
 /* ---- what there is ---- */
 
+static bool is_same_end(const struct fm_endpoint *a, const struct fm_endpoint *b)
+{
+	return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
 static int add(struct fm_reach *r, const struct fm_endpoint *to, bool is_learned, struct fm_err *err)
 {
 	for (unsigned i = 0; i < r->count; i++)
-		if (r->way[i].to.port == to->port && strcmp(r->way[i].to.host, to->host) == 0)
+		if (is_same_end(&r->way[i].to, to))
 			return 0;
 	if (r->count == sizeof(r->way) / sizeof(r->way[0]))
 		return fm_err_set(err, -E2BIG, "more than %d addresses", FM_PEER_ADDRS_MAX);
@@ -60,7 +65,7 @@ bool fm_reach_is_same(const struct fm_reach *r, const struct fm_peer_opts *o)
 	if (fm_reach_init(&now, &named, NULL) < 0 || now.count != n)
 		return false;
 	for (unsigned i = 0; i < n; i++)
-		if (now.way[i].to.port != r->way[i].to.port || strcmp(now.way[i].to.host, r->way[i].to.host) != 0)
+		if (!is_same_end(&now.way[i].to, &r->way[i].to))
 			return false;
 	return true;
 }
@@ -127,8 +132,10 @@ bool fm_reach_next(struct fm_reach *r, const struct fm_addr *own, size_t own_cou
 
 		r->tried++;
 		r->at = (r->at + 1) % r->count;
-		if (may_dial(r, way, own, own_count, out))
+		if (may_dial(r, way, own, own_count, out)) {
+			r->last = way->to;
 			return true;
+		}
 	}
 	r->tried = 0;
 	r->rounds++;
@@ -141,6 +148,15 @@ void fm_reach_begin(struct fm_reach *r)
 }
 
 /* ---- what the peer says ---- */
+
+/* The list is another one. */
+static void find_next(struct fm_reach *r)
+{
+	r->at = 0;
+	for (unsigned i = 0; i < r->count; i++)
+		if (is_same_end(&r->way[i].to, &r->last))
+			r->at = (i + 1) % r->count;
+}
 
 bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 {
@@ -161,10 +177,9 @@ bool fm_reach_learn(struct fm_reach *r, const struct fm_wire_addrs *said)
 		taken++;
 		(void)add(r, &to, true, NULL);
 	}
-	if (r->at >= r->count)
-		r->at = 0;
+	find_next(r);
 	is_same = r->count - kept == old;
 	for (unsigned i = 0; is_same && i < old; i++)
-		is_same = before[i].port == r->way[kept + i].to.port && strcmp(before[i].host, r->way[kept + i].to.host) == 0;
+		is_same = is_same_end(&before[i], &r->way[kept + i].to);
 	return !is_same;
 }

@@ -23,7 +23,8 @@ struct fm_way {
 struct fm_reach {
 	struct fm_way way[2 * FM_PEER_ADDRS_MAX];
 	unsigned count;
-	unsigned at;			/* the way that is dialled next */
+	unsigned at;			/* the way that is dialled next: the one behind ... */
+	struct fm_endpoint last;	/* ... this, which was dialled last, wherever the list has it */
 	unsigned tried;			/* of this round */
 	unsigned rounds;
 };

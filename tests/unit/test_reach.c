@@ -71,6 +71,34 @@ static void test_in_turn(void)
 	CU_ASSERT_STRING_EQUAL(next(&r, own, 2, local), "");
 }
 
+/*
+ * Goal: whatever the peer says of its addresses meanwhile, the way that is dialled first when a session
+ * has to leave its cable is another one than its own.
+ */
+static void test_last_stays_last(void)
+{
+	struct fm_addr own[] = { own_addr("10.1.0.1", 24), own_addr("10.2.0.1", 24) };
+	struct fm_peer_opts one = { .name = "n2", .host = "10.1.0.2", .port = 7471 };
+	struct fm_wire_addrs both = { .tcp_port = 7471 }, first = both;
+	char local[INET_ADDRSTRLEN];
+	struct fm_reach r;
+
+	say(&both, "10.1.0.2");
+	say(&both, "10.2.0.2");
+	say(&first, "10.1.0.2");
+	CU_ASSERT_EQUAL_FATAL(fm_reach_init(&r, &one, NULL), 0);
+	CU_ASSERT_STRING_EQUAL(next(&r, own, 2, local), "10.1.0.2");
+	CU_ASSERT_TRUE(fm_reach_learn(&r, &both));
+	fm_reach_begin(&r);
+	CU_ASSERT_STRING_EQUAL(next(&r, own, 2, local), "10.2.0.2");
+	fm_reach_begin(&r);
+	CU_ASSERT_STRING_EQUAL(next(&r, own, 2, local), "10.1.0.2");
+	CU_ASSERT_TRUE(fm_reach_learn(&r, &first));	/* the other one's cable is cut ... */
+	CU_ASSERT_TRUE(fm_reach_learn(&r, &both));	/* ... and mended */
+	fm_reach_begin(&r);
+	CU_ASSERT_STRING_EQUAL(next(&r, own, 2, local), "10.2.0.2");
+}
+
 static void test_two_ports_in_one_subnet(void)
 {
 	struct fm_addr own[] = { own_addr("10.1.0.1", 24), own_addr("10.1.0.3", 24) };
@@ -147,6 +175,7 @@ static void test_bounds(void)
 
 static const struct fm_test tests[] = {
 	{ "addresses are tried in turn, one that was given up last", test_in_turn },
+	{ "the address that was dialled last is tried last, whatever is learned meanwhile", test_last_stays_last },
 	{ "of two ports in one subnet each has its turn", test_two_ports_in_one_subnet },
 	{ "what a peer says is dialled where a subnet is shared, and nothing that leads elsewhere", test_learned },
 	{ "addresses have a limit", test_bounds },
