@@ -152,7 +152,8 @@ static void conn_closed(void *ctx)
 	f->is_conn_gone = true;
 	f->conn = NULL;
 	atomic_fetch_sub(&f->link->flows[f->kind], 1);
-	fm_loop_post(f->control, &f->down_task);
+	fm_flow_tx_lose(f);
+	fm_loop_post(f->control, &f->down_task);	/* who wakes the others for them */
 	fm_flow_wake(f);
 }
 

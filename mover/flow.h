@@ -10,10 +10,10 @@
  *
  * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again; a chunk for a transfer that is gone is
  * ACKed as DROPPED; a message that breaks the rules, or a broken connection, closes the flow: nothing is sent any
- * more, I/O that is under way ends, the connection's end is awaited (no peer can write to the slabs then), chunks
- * that were not acknowledged go back to their transfer, the slabs go back to the pool, and the control thread hears
- * `gone`. I/O may take as long as a disk hangs: so that the connection is made again meanwhile, it hears `down` before, as soon
- * as the connection has ended.
+ * more, and the connection's end is awaited (no peer can write to the slabs then). Chunks that were not acknowledged
+ * go back to their transfer then, each as soon as nothing is read into its slot, and the control thread hears `down`: the
+ * connection is made again, and others carry the chunks. I/O may take as long as a disk hangs; when all of it has ended,
+ * the slabs go back to the pool, and the control thread hears `gone`.
  *
  * Made and freed by the control thread; everything else happens on the lane.
  */
@@ -196,6 +196,7 @@ int fm_flow_tx_grant(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_ack(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_revoke(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_tx_cancel_removed(struct fm_flow *flow);
+void fm_flow_tx_lose(struct fm_flow *flow);	/* its connection is gone: its chunks go over others */
 void fm_flow_tx_finish(struct fm_flow *flow);
 
 /* flow_rx.c: lane. */

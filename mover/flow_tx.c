@@ -223,6 +223,19 @@ static void tx_copy(struct fm_tx *t)
 	tx_filled(t);
 }
 
+/* Its connection is gone, and nothing writes to its slot. */
+static void tx_lose(struct fm_tx *t)
+{
+	assert(!t->is_reading && !t->is_sending);
+	if (!t->is_acked) {
+		lock(t->flow);
+		t->chunk.crc = 0;
+		fm_xfer_lost(t->x, &t->chunk);
+		unlock(t->flow);
+	}
+	tx_free(t);
+}
+
 static void read_done(struct fm_io *io)
 {
 	struct fm_tx *t = fm_container_of(io, struct fm_tx, io);
@@ -232,6 +245,8 @@ static void read_done(struct fm_io *io)
 	t->is_reading = false;
 	f->io_count--;
 	if (f->is_closing) {
+		if (f->is_conn_gone)
+			tx_lose(t);
 		fm_flow_wake(f);
 		return;
 	}
@@ -656,23 +671,19 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 	}
 }
 
+/* One that is being read goes back when its read has ended, for which the others do not wait. */
+void fm_flow_tx_lose(struct fm_flow *f)
+{
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		if (f->tx[i].x && !f->tx[i].is_reading)
+			tx_lose(&f->tx[i]);
+	fm_link_unbind(f->link, f);
+}
+
 void fm_flow_tx_finish(struct fm_flow *f)
 {
-	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
-		struct fm_tx *t = &f->tx[i];
-
-		if (!t->x)
-			continue;
-		assert(!t->is_reading && !t->is_sending);
-		if (!t->is_acked) {
-			lock(f);
-			t->chunk.crc = 0;
-			fm_xfer_lost(t->x, &t->chunk);
-			unlock(f);
-		}
-		tx_free(t);
-	}
-	fm_link_unbind(f->link, f);
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		assert(!f->tx[i].x);
 	fm_flow_unlease(f, &f->tx_lease, false);
 	f->tx_slots = 0;
 	f->tx_frees = 0;

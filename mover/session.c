@@ -588,6 +588,7 @@ static void flow_down(struct fm_flow *f)
 		cut_same_cable(s, &f->info);
 	fm_rail_down(s, owner->rail);
 	fm_job_session_changed(s);
+	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 }
 
 static void flow_gone(struct fm_flow *f)
@@ -597,8 +598,6 @@ static void flow_gone(struct fm_flow *f)
 
 	fm_list_del(&f->owner_at);
 	s->flow_count--;
-	if (!s->is_closed)
-		fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 	free(owner);
 	fm_flow_free(f);
 	free_if_done(s);

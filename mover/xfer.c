@@ -716,6 +716,8 @@ void fm_xfer_lost(struct fm_xfer *x, const struct fm_chunk *chunk)
 	assert(x->under_way > 0);
 	x->under_way--;
 	x->resent_bytes += chunk->len;
+	if (!x->is_removed)
+		fm_loop_post(x->o.control, &x->notify);		/* all connections are to be woken */
 	if (is_kept(x)) {
 		x->filling[chunk->place] = *chunk;
 		set_taken_to(x, chunk->place, FM_FILL_FULL);

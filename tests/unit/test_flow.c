@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A data connection that ends, over a connection of the test: what becomes of the chunks that it had.
+ * links: fm_engine
+ */
+#include "tests/fm_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/loop.h"
+#include "mover/flow.h"
+#include "mover/lane.h"
+#include "mover/link.h"
+#include "mover/rate.h"
+#include "mover/slab.h"
+#include "mover/store/store.h"
+#include "mover/wire/wire.h"
+#include "mover/xfer.h"
+
+#define SLAB 65536u
+#define CHUNK 16384u
+
+/* ---- a connection ---- */
+
+static struct fm_conn conn;
+static const struct fm_conn_events *events;
+static void *events_ctx;
+static const struct fm_conn_info info = { .kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2" };
+static bool is_closing;
+
+static void conn_attach(struct fm_conn *c, struct fm_loop *loop, const struct fm_conn_events *ev, void *ctx)
+{
+	(void)c;
+	(void)loop;
+	events = ev;
+	events_ctx = ctx;
+}
+
+static int conn_lend(struct fm_conn *c, void *memory, size_t len, bool is_rx, struct fm_region *out, struct fm_err *err)
+{
+	(void)c;
+	(void)len;
+	(void)is_rx;
+	(void)err;
+	*out = (struct fm_region){ .memory = memory };
+	return 0;
+}
+
+static void conn_take_back(struct fm_conn *c, struct fm_region *region)
+{
+	(void)c;
+	(void)region;
+}
+
+static void conn_send(struct fm_conn *c, struct fm_send *send)
+{
+	(void)c;
+	send->done(send, 0);
+}
+
+static void conn_close(struct fm_conn *c)
+{
+	(void)c;
+	is_closing = true;
+}
+
+static const struct fm_conn_info *conn_info(const struct fm_conn *c)
+{
+	(void)c;
+	return &info;
+}
+
+static const struct fm_conn_ops conn_ops = {
+	.attach = conn_attach,
+	.lend = conn_lend,
+	.take_back = conn_take_back,
+	.send = conn_send,
+	.close = conn_close,
+	.info = conn_info,
+};
+
+/* ---- files ---- */
+
+/* Each read waits until the test ends it. */
+struct file {
+	struct fm_file file;
+	struct fm_io *reading[4];
+	unsigned count;
+};
+
+static void file_read(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	struct file *f = fm_container_of(file, struct file, file);
+
+	(void)lane;
+	if (f->count == 4)
+		abort();
+	f->reading[f->count++] = io;
+}
+
+static const struct fm_file_ops file_ops = { .read = file_read };
+
+static void end_read(struct file *f)
+{
+	struct fm_io *io = f->reading[0];
+
+	memmove(&f->reading[0], &f->reading[1], --f->count * sizeof(io));
+	io->res = CHUNK;
+	io->done(io);
+}
+
+/* ---- all of it ---- */
+
+static struct world {
+	struct fm_loop *loop;
+	struct fm_slabs *slabs;
+	struct fm_rate rate;
+	struct fm_shared_rate shared;
+	struct fm_link *link;
+	struct fm_lane lane;
+	struct fm_flow *flow;
+	struct file disk, pipe;
+	struct fm_xfer *of_disk, *of_pipe;
+	unsigned down, gone, notified, drained;
+} w;
+
+static _Alignas(4096) char memory[4 * SLAB];
+
+static void spin(void)
+{
+	while (fm_loop_step(w.loop, 0))
+		;
+}
+
+static void on_notify(struct fm_task *task)
+{
+	(void)task;
+	w.notified++;
+}
+
+static void on_drained(struct fm_task *task)
+{
+	(void)task;
+	w.drained++;
+}
+
+static void on_down(struct fm_flow *flow)
+{
+	(void)flow;
+	w.down++;
+}
+
+static void on_gone(struct fm_flow *flow)
+{
+	w.gone++;
+	fm_flow_free(flow);
+}
+
+static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
+{
+	struct fm_xfer_opts o = { .id = id, .is_source = true, .file = &f->file, .size = is_stream ? FM_SIZE_UNKNOWN : 2 * CHUNK,
+				  .chunk_bytes = CHUNK, .kinds = 1u << FM_KIND_TCP, .control = w.loop,
+				  .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer *x;
+
+	f->file = (struct fm_file){ .ops = &file_ops, .is_stream = is_stream };
+	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, x), 0);
+	return x;
+}
+
+/* The peer says that. */
+static void say(const struct fm_data_msg *m)
+{
+	uint8_t msg[FM_DATA_MSG_SIZE];
+
+	CU_ASSERT_EQUAL_FATAL(fm_data_encode(m, msg), 0);
+	events->message(events_ctx, msg);
+	spin();
+}
+
+/* A connection with two chunks of a file that are being read, and what a pipe gave. */
+static void begin(void)
+{
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
+
+	memset(&w, 0, sizeof(w));
+	is_closing = false;
+	conn.ops = &conn_ops;
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &w.loop, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_new(memory, sizeof(memory), SLAB, &w.slabs, NULL), 0);
+	pthread_mutex_init(&w.shared.lock, NULL);
+	w.shared.rate = &w.rate;
+	CU_ASSERT_EQUAL_FATAL(fm_link_new(w.slabs, &w.shared, &w.link, NULL), 0);
+	fm_lane_init(&w.lane, 0, w.loop, NULL);
+	w.lane.chunk_bytes = CHUNK;
+	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){ .conn = &conn, .lane = &w.lane, .link = w.link, .control = w.loop,
+								  .down = on_down, .gone = on_gone }, &w.flow, NULL), 0);
+	w.of_pipe = source(&w.pipe, 1, true);
+	spin();
+	CU_ASSERT_EQUAL_FATAL(w.pipe.count, 1);
+	end_read(&w.pipe);
+	w.of_disk = source(&w.disk, 2, false);
+	say(&(struct fm_data_msg){ .type = FM_DATA_GRANT, .slot = 4, .generation = 1, .length = CHUNK });
+	CU_ASSERT_EQUAL_FATAL(w.disk.count, 2);
+}
+
+static void end(void)
+{
+	if (!w.of_disk->is_removed)
+		fm_link_remove(w.link, w.of_disk);
+	fm_link_remove(w.link, w.of_pipe);
+	for (; w.pipe.count > 0; end_read(&w.pipe))
+		;
+	spin();
+	CU_ASSERT_EQUAL(w.drained, 2);
+	fm_xfer_free(w.of_disk);
+	fm_xfer_free(w.of_pipe);
+	fm_lane_fini(&w.lane);
+	fm_link_unref(w.link);
+	fm_slabs_free(w.slabs);
+	fm_loop_free(w.loop);
+}
+
+static void break_conn(void)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, -ENETDOWN, "its cable is cut");
+	events->failed(events_ctx, &err);
+	spin();
+	CU_ASSERT_TRUE_FATAL(is_closing);
+	CU_ASSERT_EQUAL(w.down, 0);
+	events->closed(events_ctx);
+	spin();
+}
+
+/* Whether another connection gets a chunk of it, with that number. */
+static bool is_to_be_had(struct fm_xfer *of, uint64_t seq)
+{
+	const struct fm_claim ask = { .who = &w, .kind = FM_KIND_TCP, .now_ns = 1 };
+	struct fm_chunk c;
+	uint64_t again;
+	struct fm_xfer *x = fm_link_claim(w.link, &ask, &c, &again);
+
+	if (!x)
+		return false;
+	pthread_mutex_lock(&w.link->lock);
+	fm_xfer_acked(x, &c, &info);
+	pthread_mutex_unlock(&w.link->lock);
+	fm_xfer_unref(x);
+	return x == of && c.seq == seq;
+}
+
+/*
+ * Goal: a disk that hangs holds what is read from it and nothing else of a connection that is gone: the
+ * chunks of others go over another connection as soon as it has ended. Its own follow when their reads
+ * end, each by itself, and then the connection is over.
+ */
+static void test_hung_disk(void)
+{
+	begin();
+	break_conn();
+	CU_ASSERT_EQUAL(w.down, 1);
+	CU_ASSERT_TRUE(is_to_be_had(w.of_pipe, 0));
+	CU_ASSERT_FALSE(is_to_be_had(w.of_disk, 0));
+	w.notified = 0;
+	end_read(&w.disk);
+	spin();
+	CU_ASSERT_EQUAL(w.notified, 1);		/* the others are to be woken */
+	CU_ASSERT_EQUAL(w.gone, 0);
+	CU_ASSERT_TRUE(is_to_be_had(w.of_disk, 0));
+	CU_ASSERT_FALSE(is_to_be_had(w.of_disk, 1));
+	end_read(&w.disk);
+	spin();
+	CU_ASSERT_EQUAL(w.gone, 1);
+	CU_ASSERT_TRUE(is_to_be_had(w.of_disk, 1));
+	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 4);
+	end();
+}
+
+/* Goal: what was acknowledged before the connection ended is not sent again, and a transfer that was removed gets nothing back. */
+static void test_acked_and_removed(void)
+{
+	begin();
+	say(&(struct fm_data_msg){ .type = FM_DATA_ACK, .status = FM_ACK_WRITTEN, .slot = 0, .generation = 1, .xfer = 1 });
+	fm_link_remove(w.link, w.of_disk);
+	break_conn();
+	CU_ASSERT_FALSE(is_to_be_had(w.of_pipe, 0));
+	w.notified = 0;
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	CU_ASSERT_TRUE(w.gone == 1 && w.drained == 1 && w.notified == 0);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "a disk that hangs holds none but its own chunks of a connection that is gone", test_hung_disk },
+	{ "what was acknowledged, or removed, does not come back when a connection ends", test_acked_and_removed },
+};
+FM_TEST_MAIN("flow", tests)
