@@ -28,6 +28,7 @@ void fm_flow_fail(struct fm_flow *f, int code, const char *fmt, ...)
 	if (f->is_closing)
 		return;
 	f->is_closing = true;
+	f->lost_ns = f->is_silent ? f->silent_ns : fm_loop_now(f->lane->io.loop);
 	f->err.code = code;
 	va_start(ap, fmt);
 	(void)vsnprintf(f->err.text, sizeof(f->err.text), fmt, ap);	/* a cut text is still a text */
@@ -237,6 +238,7 @@ static void look_run(struct fm_task *task)
 		f->is_silent = false;
 	} else if (!f->is_silent) {
 		f->is_silent = true;
+		f->silent_ns = fm_loop_now(f->lane->io.loop) - SILENT_NS;
 		f->silent_heard_ns = heard_ns;
 	} else if (heard_ns > f->silent_heard_ns) {
 		fm_flow_fail(f, -ENETDOWN, "nothing comes back over it, though the peer answers elsewhere: is this cable plugged in at both ends?");
@@ -295,6 +297,7 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	f->owner = o->owner;
 	f->down = o->down;
 	f->gone = o->gone;
+	f->made_ns = fm_loop_now(o->control);
 	f->info = *o->conn->ops->info(o->conn);
 	f->kind = f->info.kind;
 	fm_link_ref(f->link);

@@ -102,6 +102,7 @@ struct fm_flow {
 	void (*down)(struct fm_flow *flow);	/* control thread: its connection is no more */
 	void (*gone)(struct fm_flow *flow);	/* control thread, after that: free it */
 	unsigned kind;
+	uint64_t made_ns;
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
 	struct fm_list lane_at;
 	struct fm_list owner_at;	/* the control thread's */
@@ -115,11 +116,13 @@ struct fm_flow {
 	/* The lane's. */
 	struct fm_task step_task;
 	bool is_attached, is_closing, is_close_asked, is_conn_gone, is_finished;
-	struct fm_err err;		/* why it ended; 0: asked to, -ENETDOWN: its network is gone */
+	struct fm_err err;		/* why it ended; 0: asked to, -ENETDOWN: its network is gone ... */
+	uint64_t lost_ns;		/* ... at the latest since then */
 	unsigned io_count;		/* reads and writes under way */
 	unsigned stops_seen;		/* of link->stops */
 	const char *cut_why;		/* set before close_task is posted; NULL: just closed */
 	bool is_silent;			/* its network was, at the last look ... */
+	uint64_t silent_ns;		/* ... since then at least, ... */
 	uint64_t silent_heard_ns;	/* ... and the first of these found this in link->heard_ns */
 
 	/* Sending */

@@ -557,15 +557,17 @@ static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *inf
 
 /*
  * The others between the same addresses would find out by themselves, but each only some seconds
- * after it has something to send: what this one carried would go from one to the next of them.
+ * after it has something to send: what this one carried would go from one to the next of them. One
+ * that was made since shows that the cable is back.
  */
-static void cut_same_cable(struct fm_session *s, const struct fm_conn_info *gone)
+static void cut_same_cable(struct fm_session *s, const struct fm_flow *gone)
 {
 	fm_list_each(at, next, &s->flows) {
 		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
 
-		if (f->kind == gone->kind && strcmp(f->info.local_addr, gone->local_addr) == 0 &&
-		    strcmp(f->info.remote_addr, gone->remote_addr) == 0)
+		if (f->kind == gone->kind && f->made_ns < gone->lost_ns &&
+		    strcmp(f->info.local_addr, gone->info.local_addr) == 0 &&
+		    strcmp(f->info.remote_addr, gone->info.remote_addr) == 0)
 			fm_flow_cut(f, "nothing comes back over another connection of this cable: "
 				       "is it plugged in at both ends?");
 	}
@@ -585,7 +587,7 @@ static void flow_down(struct fm_flow *f)
 	if (f->err.code && !is_way_up(s, &f->info))
 		fm_rail_is_lost(s, &f->info, f->err.text);
 	if (f->err.code == -ENETDOWN)
-		cut_same_cable(s, &f->info);
+		cut_same_cable(s, f);
 	fm_rail_down(s, owner->rail);
 	fm_job_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */

@@ -61,6 +61,8 @@ static bool is_well;			/* the network: from port i to port i, frames arrive ... 
 static bool is_link_local_only;		/* ... of link-local addresses */
 static int silent_port;			/* nothing comes back over it; -1: none ... */
 static bool is_last_silent;		/* ... over the last connection of it; the others have sent nothing */
+static const struct conn *silent;	/* nothing comes back over that one; NULL: none ... */
+static unsigned looks;			/* ... which was seen so often */
 static bool is_mute;			/* the peer says nothing over the session */
 static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
@@ -130,6 +132,10 @@ static bool conn_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 	const struct conn *c = fm_container_of(conn, const struct conn, conn);
 
 	(void)for_ns;
+	if (c == silent) {
+		looks++;
+		return true;
+	}
 	return (int)c->port == silent_port && (!is_last_silent || up[c->port] == c);
 }
 
@@ -391,6 +397,8 @@ static void begin(unsigned port_count)
 	fm_log_set_level(FM_LOG_ERROR);		/* each rail says when it comes and goes: thousands of lines */
 	clock_ns = FM_NS_PER_S;
 	silent_port = -1;
+	silent = NULL;
+	looks = 0;
 	is_mute = is_last_silent = false;
 	ctl.is_closed = is_asked = is_well = is_link_local_only = false;
 	ports = port_count;
@@ -596,6 +604,40 @@ static void test_silent_together(void)
 	conns_here = 1;
 }
 
+/* Time goes by until that port has so many connections, but no longer than 3 s. */
+static bool has(unsigned port, unsigned count)
+{
+	for (unsigned i = 0; i < 30 && conn_count[port] != count; i++)
+		pass(STEP_NS);
+	return conn_count[port] == count;
+}
+
+/*
+ * Goal: a cable that is back keeps the connections that were made over it since, though one from before
+ * the cut is found silent only then.
+ */
+static void test_back_before_all_are_found(void)
+{
+	struct conn *new;
+
+	conns_here = 2;
+	begin(2);
+	is_well = true;
+	CU_ASSERT_TRUE_FATAL(has(1, 1));
+	silent = up[1];
+	CU_ASSERT_TRUE_FATAL(has(1, 2));
+	for (unsigned i = 0; i < 30 && looks == 0; i++)
+		pass(STEP_NS);
+	conn_break(up[1]);
+	CU_ASSERT_TRUE_FATAL(has(1, 1) && has(1, 2));
+	new = up[1];
+	CU_ASSERT_EQUAL_FATAL(looks, 1);
+	CU_ASSERT_TRUE_FATAL(has(1, 1));
+	CU_ASSERT_PTR_EQUAL(up[1], new);
+	end();
+	conns_here = 1;
+}
+
 /* How often it dials within half a minute in which the peer refuses all; is_flapping: and says other addresses at each step. */
 static unsigned count_dials(bool is_flapping)
 {
@@ -731,6 +773,7 @@ static const struct fm_test tests[] = {
 	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "all connections of a cable end with the first that finds it cut", test_silent_together },
+	{ "what was made since a cable is back is kept", test_back_before_all_are_found },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
