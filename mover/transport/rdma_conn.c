@@ -144,7 +144,8 @@ static void conn_break_by_wc(struct rdma_conn *c, const struct ibv_wc *wc)
 		conn_break(c, &err, false);
 		return;
 	case IBV_WC_RETRY_EXC_ERR:
-		fm_err_set(&err, -ETIMEDOUT, "the peer does not answer (%d tries)", RDMA_ACK_RETRIES + 1);
+		/* Adapters answer by themselves, whatever their machine is at: the cable is cut, or that machine is down. */
+		fm_err_set(&err, -ENETDOWN, "the peer does not answer (%d tries)", RDMA_ACK_RETRIES + 1);
 		break;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		fm_err_set(&err, -EPROTO, "the peer had no receive posted: more was sent than it gave credit for");

@@ -141,13 +141,18 @@ static bool conn_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 
 static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .close = conn_close, .is_silent = conn_is_silent, .info = conn_info };
 
-static void conn_break(struct conn *c)
+static void conn_break_with(struct conn *c, int code)
 {
 	struct fm_err err = { 0 };
 
-	(void)fm_err_set(&err, -ETIMEDOUT, "the peer does not answer");
+	(void)fm_err_set(&err, code, "the peer does not answer");
 	c->events->failed(c->ctx, &err);
 	spin();
+}
+
+static void conn_break(struct conn *c)
+{
+	conn_break_with(c, -ECONNRESET);
 }
 
 /* ---- the network ---- */
@@ -604,6 +609,22 @@ static void test_silent_together(void)
 	conns_here = 1;
 }
 
+/* Goal: the same where the transport finds it out, as RDMA does. Of other reasons to break each has its own. */
+static void test_cut_together(void)
+{
+	conns_here = 2;
+	begin(2);
+	is_well = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE_FATAL(conn_count[0] == 2 && conn_count[1] == 2);
+	conn_break(up[0]);
+	CU_ASSERT_TRUE(conn_count[0] == 1 && conn_count[1] == 2);
+	conn_break_with(up[1], -ENETDOWN);
+	CU_ASSERT_TRUE(conn_count[0] == 1 && conn_count[1] == 0);
+	end();
+	conns_here = 1;
+}
+
 /* Time goes by until that port has so many connections, but no longer than 3 s. */
 static bool has(unsigned port, unsigned count)
 {
@@ -773,6 +794,7 @@ static const struct fm_test tests[] = {
 	{ "a peer whose addresses come and go is not dialled all the time", test_flapping },
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "all connections of a cable end with the first that finds it cut", test_silent_together },
+	{ "so they do where a connection itself says that its network is gone", test_cut_together },
 	{ "what was made since a cable is back is kept", test_back_before_all_are_found },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
