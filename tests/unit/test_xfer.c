@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine */
+/* links: fm_engine fm_config */
 #include "tests/fm_test.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "config/check.h"
+#include "config/config.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/engine.h"
+#include "mover/job_priv.h"
 #include "mover/lane.h"
 #include "mover/link.h"
+#include "mover/queue.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
@@ -878,6 +882,66 @@ static void test_streams_share_memory(void)
 	share_memory(false);
 }
 
+/* What a daemon sets whose configuration says nothing of memory. */
+static uint64_t default_budget(void)
+{
+	static const char text[] = "node = { name = \"n1\"; };";
+	struct fm_config *cfg;
+	uint64_t bytes;
+
+	CU_ASSERT_EQUAL_FATAL(fm_config_load_string(text, sizeof(text) - 1, "f.conf", &cfg, NULL), 0);
+	bytes = cfg->memory.total_bytes - cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES;
+	fm_config_free(cfg);
+	return bytes;
+}
+
+/* How many transfers one user may have that begin at once, as those of pipes do. */
+static unsigned places_of_one(struct fm_share *places, struct fm_share_held *place, struct fm_share_id who)
+{
+	unsigned n = 0;
+
+	while (n < FM_QUEUE_PROMPT_MAX && fm_share_take(places, who, 1, &place[n], NULL) == 0)
+		n++;
+	return n;
+}
+
+/*
+ * Goal: with the memory that a daemon has by itself, one user has as many pipes as the manual promises, and others
+ * begin theirs meanwhile.
+ */
+static void test_memory_for_all_places(void)
+{
+	struct fm_share places;
+	struct fm_share_held place[FM_QUEUE_PROMPT_MAX] = { { 0 } };
+	struct fm_file stream = { .ops = &stream_ops, .is_stream = true };
+	struct fm_xfer_opts o = { .file = &stream, .size = FM_SIZE_UNKNOWN, .chunk_bytes = FM_JOB_BESIDE_CHUNK_MAX,
+				  .who = fm_share_user(1), .progressed = on_notify, .drained = on_drained };
+	struct fm_xfer *x[FM_QUEUE_PROMPT_MAX + 2];
+	struct fm_err err = { 0 };
+	unsigned n, made = 0;
+
+	fm_share_init(&places, &(struct fm_share_limits){ "places", FM_QUEUE_PROMPT_MAX, FM_QUEUE_PROMPT_ROOT, 0, 7 });
+	n = places_of_one(&places, place, o.who);
+	CU_ASSERT_EQUAL(n, 56);		/* client/man/fmove.1, LIMITS */
+	fm_budget_set(default_budget());
+	for (; made < n; made++) {
+		o.is_source = made % 2;
+		if (fm_xfer_new(&o, &x[made], &err) < 0)
+			break;
+	}
+	CU_ASSERT_EQUAL(made, n);
+	for (unsigned uid = 0; uid <= 2; uid += 2) {
+		o.who = fm_share_user(uid);
+		CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x[made++], &err), 0);
+	}
+	while (made > 0)
+		fm_xfer_abandon(x[--made]);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	fm_budget_set(UINT64_MAX);
+	while (n > 0)
+		fm_share_give_all(&place[--n]);
+}
+
 /* ---- a stream at the far end ---- */
 
 static int come(struct world *w, struct fm_lane *lane, uint64_t seq, uint64_t offset, uint32_t len)
@@ -1213,5 +1277,6 @@ static const struct fm_test tests[] = {
 	{ "a transfer that was removed is found no more and drains when the last lane lets go", test_removed_is_not_found },
 	{ "each failure of making a transfer gives one error and leaks nothing", test_no_memory },
 	{ "of the memory for pipes each user has a share", test_streams_share_memory },
+	{ "the memory that a daemon has by itself is enough for all pipes that one user may have", test_memory_for_all_places },
 };
 FM_TEST_MAIN("xfer", tests)
