@@ -36,6 +36,7 @@
 #define KEEPALIVE_IDLE_S 4	/* and so it is after 4 + 3 * 2 s without an answer when there is no data */
 #define KEEPALIVE_EVERY_S 2
 #define KEEPALIVE_PROBES 3
+#define DEAD_CONNECT_NS (500 * FM_NS_PER_MS)	/* over a port that carries nothing nobody answers: a way that works does so in this time */
 #define STUCK_RETRANSMITS 3	/* in a row: after a second and a half on a cable, later where a round trip takes long */
 #define FRAME_HEAD 4
 #define IN_FIRST 4096u		/* the read buffer grows to FRAME_HEAD + FM_CTL_MSG_MAX when a message needs it */
@@ -561,6 +562,16 @@ static void fd_set_options(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
 }
 
+/* Whether the port that the kernel chose carries nothing, as far as its address says that: a route may name one of another port. */
+static bool is_port_dead(const struct fm_ctl *ctl)
+{
+	struct sockaddr_storage local = { 0 };
+	socklen_t len = sizeof(local);
+	struct fm_addr dead;
+
+	return getsockname(ctl->watch.fd, (struct sockaddr *)&local, &len) == 0 && fm_addr_find_dead(&local, &dead);
+}
+
 static int connect_start(struct fm_ctl *ctl, const struct sockaddr_storage *sa, struct fm_err *err)
 {
 	int fd, ret;
@@ -604,6 +615,8 @@ static void connect_next(struct fm_ctl *ctl)
 		ctl->addr_at++;
 		fm_addr_port_text(sa, ctl->peer);
 		if (connect_start(ctl, sa, &ctl->connect_err) == 0) {
+			if (share_ns > DEAD_CONNECT_NS && is_port_dead(ctl))
+				share_ns = DEAD_CONNECT_NS;
 			fm_timer_set(ctl->ctls->loop, &ctl->deadline, now_ns + share_ns);
 			return;
 		}
