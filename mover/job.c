@@ -622,11 +622,17 @@ static void go(struct fm_job *j)
 	struct fm_session *s = j->session;
 	enum fm_kind first = j->want == FM_WANT_TCP ? FM_KIND_TCP : FM_KIND_RDMA;
 	char why[FM_ERR_TEXT_MAX];
+	struct fm_err err = { 0 };
 
+	if (fm_session_is_lost(s, &err)) {
+		fm_job_end(j, err.code, "%s", err.text);
+		return;
+	}
 	if (s->up[first] == 0 && fm_rail_may_come(s, first))
 		return;
 	if (fm_job_choose(j) == 0) {
-		if (j->want == FM_WANT_AUTO && fm_rail_may_come(s, FM_KIND_TCP))
+		if (fm_line_is_moving(s) ||
+		    (j->want == FM_WANT_AUTO && fm_rail_may_come(s, FM_KIND_TCP)))
 			return;
 		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why, sizeof(why));
 		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name, why);

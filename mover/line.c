@@ -308,6 +308,7 @@ static void go_on(struct fm_session *s)
 	struct fm_addr local, remote;
 	struct fm_lines *l = &s->lines;
 
+	l->is_nowhere = false;
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
@@ -403,6 +404,7 @@ static void line_opened(void *ctx)
 	l->main = l->spare;
 	l->spare = NULL;
 	l->is_resuming = true;
+	l->is_nowhere = false;
 	l->order++;
 	l->answer_ns = fm_engine_now(s->engine) + ANSWER_NS;
 	say_resume(s);
@@ -508,8 +510,10 @@ static void dial_spare(struct fm_session *s)
 
 	if (fm_reach_next(&s->peer->reach, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX), &to))
 		l->spare = dial(s, &to);
-	if (!l->spare)
-		l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
+	if (l->spare)
+		return;
+	l->is_nowhere = true;
+	l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
 }
 
 /*
@@ -519,6 +523,21 @@ static void dial_spare(struct fm_session *s)
 static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
 {
 	return s->lines.is_gone || now_ns > s->heard_ns + SILENT_NS || (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
+}
+
+bool fm_line_is_moving(const struct fm_session *s)
+{
+	return !fm_line_ctl(s) || s->lines.is_gone;
+}
+
+/* Who does not dial can only wait whether the other end comes over another cable. */
+bool fm_line_is_lost(const struct fm_session *s)
+{
+	const struct fm_lines *l = &s->lines;
+
+	if (l->main && !l->is_gone)
+		return false;
+	return l->is_nowhere || fm_engine_now(s->engine) > s->heard_ns + SILENT_NS;
 }
 
 void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone)
@@ -549,6 +568,7 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	}
 	if (ctl && !is_stuck(s, ctl, now_ns)) {
 		line_free(s, &l->spare);
+		l->is_nowhere = false;
 		return;
 	}
 	if (l->spare || now_ns < l->retry_ns)

@@ -49,6 +49,7 @@ struct fm_lines {
 	unsigned left_count;
 	bool can_resume;		/* the peer knows how */
 	bool is_gone;			/* the address of main at our end is no more, or its link is down */
+	bool is_nowhere;		/* and of all other addresses of the peer none answered */
 	bool is_resuming;		/* RESUME was said on main and is not answered yet */
 	uint64_t number;		/* of the session, by its dialler */
 	uint64_t order;			/* of the last RESUME: which one it was of this session */
@@ -76,6 +77,13 @@ void fm_line_end(struct fm_session *s);
 
 /* The connection to send on; NULL: none just now. */
 struct fm_ctl *fm_line_ctl(const struct fm_session *s);
+
+/*
+ * Whether its cable is gone, so that the session waits for another way; whether nothing leads there
+ * now, for all that is known here, whatever becomes of what is under way.
+ */
+bool fm_line_is_moving(const struct fm_session *s);
+bool fm_line_is_lost(const struct fm_session *s);
 
 /* For status. */
 void fm_line_way(const struct fm_session *s, struct fm_session_way *out);

@@ -436,6 +436,7 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 	struct fm_share_held place = { 0 };
 	struct fm_store_ref *ref = NULL;
 	struct request *r = NULL;
+	struct fm_err lost = { 0 };
 	int ret = check_opts(e, o, is_local, err);
 
 	if (ret < 0)
@@ -469,10 +470,12 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 		return 0;
 	}
 	r->peer = fm_engine_peer(e, o->node);
-	if (r->peer->session)
-		send_request(r, r->peer->session);
-	else
+	if (!r->peer->session)
 		fm_peer_need(r->peer);
+	else if (fm_session_is_lost(r->peer->session, &lost))
+		fail(r, &lost);
+	else
+		send_request(r, r->peer->session);
 	return 0;
 }
 

@@ -696,29 +696,45 @@ static void look_at_flows(struct fm_session *s)
 		fm_flow_look(fm_container_of(at, struct fm_flow, owner_at));
 }
 
-/* Who was left without a word is told the way that it went last: that is the cable to look at. */
-static void close_silent(struct fm_session *s)
+/* What is the matter, and the way that the session went last: that is the cable to look at. */
+static void name_way(const struct fm_session *s, const char *what, char *out, size_t len)
 {
-	unsigned long long silent_s = (unsigned long long)(s->engine->o.stall_ns / FM_NS_PER_S);
 	struct fm_session_way way;
-	char from[sizeof(way.local) + sizeof(way.device) + 8], why[320];
+	char from[sizeof(way.local) + sizeof(way.device) + 8];
 	bool is_dead;
 
 	fm_line_lost_way(s, &way, &is_dead);
 	/* Whose address is gone has no interface. */
 	(void)snprintf(from, sizeof(from), way.device[0] ? "%s over %s" : "%s", way.local, way.device);
 	if (!way.local[0])
-		(void)snprintf(why, sizeof(why), "is silent for %llu s", silent_s);
+		(void)snprintf(out, len, "%s", what);
 	else if (is_dead)
-		(void)snprintf(why, sizeof(why),
-			       "is silent for %llu s: from %s, which carries nothing: %s; look at that cable",
-			       silent_s, from, way.remote);
+		(void)snprintf(out, len, "%s: from %s, which carries nothing: %s; look at that cable",
+			       what, from, way.remote);
 	else
-		(void)snprintf(why, sizeof(why),
-			       "is silent for %llu s: from %s: %s: is it up, is this cable plugged in at both "
-			       "ends?",
-			       silent_s, from, way.remote);
+		(void)snprintf(out, len, "%s: from %s: %s: is it up, is this cable plugged in at both ends?",
+			       what, from, way.remote);
+}
+
+static void close_silent(struct fm_session *s)
+{
+	unsigned long long silent_s = (unsigned long long)(s->engine->o.stall_ns / FM_NS_PER_S);
+	char what[64], why[320];
+
+	(void)snprintf(what, sizeof(what), "is silent for %llu s", silent_s);
+	name_way(s, what, why, sizeof(why));
 	close_with(s, -ETIMEDOUT, why, false);
+}
+
+bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err)
+{
+	char why[320];
+
+	if (!fm_line_is_lost(s))
+		return false;
+	name_way(s, "nothing leads there now", why, sizeof(why));
+	(void)fm_err_set(err, -EHOSTUNREACH, "%s: %s", s->name, why);
+	return true;
 }
 
 void fm_session_tick(struct fm_session *s, uint64_t now_ns)

@@ -68,6 +68,12 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m);
  */
 bool fm_session_has_room(const struct fm_session *s);
 
+/*
+ * Whether what would begin on it now is to be refused, with that error, which names the cable: its
+ * way is gone and there is no other. What is under way waits as long as a peer may be silent.
+ */
+bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err);
+
 /* End it: err for jobs and the log; bye: tell the peer this (NULL: nothing). */
 void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
 

@@ -325,10 +325,12 @@ static int start(struct fm_verification *v, const struct fm_verification_opts *o
 		return start_work(v, err);
 	}
 	v->peer = fm_engine_peer(e, o->node);
-	if (v->peer->session)
-		send_verify(v, v->peer->session);
-	else
+	if (!v->peer->session)
 		fm_peer_need(v->peer);
+	else if (fm_session_is_lost(v->peer->session, err))
+		return err->code;
+	else
+		send_verify(v, v->peer->session);
 	return 0;
 }
 

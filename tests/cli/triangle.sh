@@ -4,8 +4,8 @@
 #         look at; the others go on. Where the other two legs do lead there, what is under way goes
 #         on over them.
 # Method: three network namespaces and three slow wires. The leg of n1 and n3 loses its carrier,
-#         in the midst of a put, then everything without a word, while nobody forwards: puts fail,
-#         that to n2 does not.
+#         in the midst of a put, then everything without a word, while nobody forwards: that put
+#         fails, and what begins meanwhile; what goes to n2 does not.
 #         Then n2 forwards, routes lead around, and both configurations name further addresses, as
 #         "fmove join" writes them: the leg is taken down in the midst of a put.
 . "$(dirname "$0")/lib.sh"
@@ -67,19 +67,25 @@ names_leg() {
 	grep -q "from 10\.81\.13\.1 over w13.*10\.81\.13\.3:7471" err || bad "$1: the error does not name the leg: $(cat err)"
 }
 
+cut_leg='from 10\.81\.13\.1 over w13, which carries nothing: 10\.81\.13\.3.*; look at that cable'
+
 is_moving() {
 	fmove status --json | grep -q '"bytes":[1-9]'
 }
 
 # ---- nothing else leads there
 
-fmove put -q -f f n3:s/f 2>err &
+fmove put -q -f f n3:s/f 2>err-put &
 put=$!
 await is_moving || bad "nothing moves: $(fmove status)"
 ip -n "${id}3" link set w13 down
+# What begins now is told the same, while the other waits for the leg.
+await grep -q 'connection 10.81.13.1 -> 10.81.13.3 broke: its address or its carrier is gone here' "$dir/n1/log" ||
+	bad "n1 does not notice: $(fmove status)"
+no 4 "$cut_leg" fmove put -q -f small n3:s/small
+no 4 "$cut_leg" fmove ls n3:s
 wait $put && bad "a put over no leg at all"
-grep -q 'from 10\.81\.13\.1 over w13, which carries nothing: 10\.81\.13\.3; look at that cable' err ||
-	bad "what was under way does not name the leg: $(cat err)"
+grep -q "$cut_leg" err-put || bad "what was under way does not name the leg: $(cat err-put)"
 await has_peers 1 || bad "n1 does not notice: $(fmove status)"
 no 4 'n3: ' fmove put -q -f small n3:s/small
 names_leg "no carrier"

@@ -455,6 +455,85 @@ static void test_not_stuck_any_more(void)
 	end();
 }
 
+static struct fm_request_result answer;
+
+static void on_answer(void *ctx, const struct fm_request_result *r)
+{
+	(void)ctx;
+	answer = *r;
+}
+
+/* What a request to b comes to at once; 0: it was sent. */
+static int begin_request(void)
+{
+	const struct fm_request_opts o = { .verb = FM_VERB_STAT, .node = "b", .store = "s", .path = "x", .path_len = 1 };
+
+	answer.code = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &o, on_answer, NULL, NULL), 0);
+	spin();
+	return answer.code;
+}
+
+/*
+ * Goal: what begins while nothing leads to the peer is refused at once, and told over which cable; not as long as another way is
+ * tried. What is under way waits, and goes on when the cable is back.
+ */
+static void test_nothing_leads_there(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+	struct fm_ctl *c = begin_dialled(), *spare;
+
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	fm_line_address_gone(session(), &gone);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	break_line(&ctls[1], -ETIMEDOUT);
+	CU_ASSERT_EQUAL(begin_request(), -EHOSTUNREACH);
+	CU_ASSERT_PTR_NOT_NULL(strstr(answer.err.text, "from 0.0.0.0, which carries nothing: 0.0.0.0; look at that cable"));
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	spare = &ctls[2];
+	spare->events->opened(spare->ctx);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	say_count(spare, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	CU_ASSERT_TRUE(session()->is_up && !spare->is_closed && c->is_closed);
+	end();
+}
+
+/* Goal: that no other way led there once says nothing of later, when the connection has worked again meanwhile. */
+static void test_nothing_led_there(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+	struct fm_ctl *c = begin_dialled();
+
+	c->is_stuck = true;
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	break_line(&ctls[1], -ETIMEDOUT);
+	CU_ASSERT_EQUAL(begin_request(), 0);		/* it may be the peer that is slow */
+	c->is_stuck = false;
+	pass(FM_NS_PER_S);
+	fm_line_address_gone(session(), &gone);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	end();
+}
+
+/* Goal: the same where the other end dials: whether it comes another way is awaited for as long as silence says nothing. */
+static void test_nobody_comes(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+
+	(void)begin_accepted(NUMBER);
+	fm_line_address_gone(session(), &gone);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(begin_request(), -EHOSTUNREACH);
+	end();
+}
+
 static void test_no_answer(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
@@ -757,6 +836,9 @@ static const struct fm_test tests[] = {
 	{ "what is said while there is no connection is said on the next", test_said_meanwhile },
 	{ "without memory for what is sent again the session ends", test_no_room },
 	{ "a connection that is not stuck any more is kept", test_not_stuck_any_more },
+	{ "what begins while nothing leads to the peer is refused at once", test_nothing_leads_there },
+	{ "that nothing led there before is forgotten", test_nothing_led_there },
+	{ "what begins while the dialler may come another way waits for it", test_nobody_comes },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
 	{ "connections that were left are bounded", test_left_are_bounded },
