@@ -32,7 +32,9 @@ static void free_run(struct fm_task *task)
 	struct fm_job *j = fm_container_of(task, struct fm_job, free_task);
 	struct fm_engine *e = j->engine;
 
-	assert(!j->is_working && !j->is_rereading && !j->x && !j->file);
+	assert(!j->is_working && !j->is_rereading && !j->x && (!j->file || j->file->is_ours));
+	if (j->file)
+		fm_file_close(j->file);
 	if (j->store_ref)
 		fm_engine_store_put(j->store_ref);
 	fm_list_del(&j->at);
@@ -122,7 +124,7 @@ void fm_job_clean(struct fm_job *j)
 	assert(j->state == FM_JOB_ENDED);
 	if (j->is_working || j->is_rereading || j->x || (j->is_ours && !j->is_reported && !j->report_by_ns) || !fm_list_is_empty(&j->subs))
 		return;
-	if (j->file)
+	if (j->file && !j->file->is_ours)
 		fm_job_work(j, clean_run, clean_done);
 	else if (j->is_ours && !j->is_reported)
 		report(j);

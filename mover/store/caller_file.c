@@ -27,8 +27,10 @@
 #include "mover/journal/reread.h"
 #include "mover/store/file_source.h"
 #include "mover/store/fileio.h"
+#include "mover/store/may_stand.h"
 #include "mover/store/resume.h"
 #include "mover/store/seal.h"
+#include "mover/store/snapshot.h"
 #include "mover/store/space.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
@@ -150,6 +152,33 @@ static int stream_source(int fd, const char *note, struct fm_file **out, struct 
 	return ret;
 }
 
+/* One that may stand still is not waited for before it is asked for. */
+static bool is_for_snapshot(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	if (st->st_size <= 0 || st->st_size > FM_SNAPSHOT_MAX)
+		return false;
+	return fm_sys_fstatfs(fd, &fs) == 0 && !fm_fs_may_stand(&fs);
+}
+
+/*
+ * Through the page cache: a direct read wants whole blocks. Nothing is worth saying of that, nor of
+ * a file that grew meanwhile.
+ */
+static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	const struct fm_file_source_opts opts = { .is_shared = true, .is_buffered = true };
+	int ret = fm_file_source_new(fd, &opts, out, attr, err);
+
+	if (ret < 0)
+		return ret;
+	(*out)->note = NULL;
+	if (attr->has_holes || attr->size == 0 || attr->size > FM_SNAPSHOT_MAX)
+		return 0;
+	return fm_snapshot_take(fd, attr->size, out, err);
+}
+
 static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	const struct fm_file_source_opts opts = { .is_shared = true, .is_buffered = is_buffered };
@@ -165,6 +194,8 @@ static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct 
 	/* Somebody read a part of it already, as in `(read line; fmove put - ...) < file`: the rest is meant. */
 	if (lseek(fd, 0, SEEK_CUR) != 0)
 		return stream_source(fd, "in order and buffered: a part of the file was read before", out, attr, err);
+	if (is_for_snapshot(fd, &st))
+		return small_source(fd, out, attr, err);
 	return fm_file_source_new(fd, &opts, out, attr, err);
 }
 

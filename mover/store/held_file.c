@@ -312,7 +312,7 @@ int fm_held_file_new(struct fm_holder *holder, struct fm_file **file, struct fm_
 	struct fm_file *inner = *file;
 	struct held *h;
 
-	if (!holder)
+	if (!holder || inner->is_ours)
 		return 0;
 	h = fm_sys_alloc(sizeof(*h));
 	if (!h || !fm_holder_loop(holder, 0)) {

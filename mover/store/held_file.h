@@ -16,8 +16,8 @@ struct fm_file;
 struct fm_holder;
 
 /*
- * There. *file, which has just been opened there, becomes one that can be used here. On error it is closed. NULL holder: nothing
- * happens.
+ * There. *file, which has just been opened there, becomes one that can be used here. On error it is
+ * closed. NULL holder, or a file that is memory of ours: nothing happens.
  */
 int fm_held_file_new(struct fm_holder *holder, struct fm_file **file, struct fm_err *err);
 

@@ -167,6 +167,7 @@ struct fm_file {
 	bool is_stream;			/* read or written strictly in order, one operation at a time, FM_IO_STREAM */
 	bool is_direct;			/* O_DIRECT in use */
 	bool is_instant;		/* in memory: reads and writes are made within the call */
+	bool is_ours;			/* memory of ours only: close() on any thread, at once */
 	bool may_stand;			/* a caller's, on a file system that may never answer: see may_stand.h */
 	bool has_fixed_size;		/* sink: size was known when created */
 	bool has_partial;		/* sink: something is there of an earlier try; begin() says what */
@@ -334,7 +335,8 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 /*
  * A descriptor that a local caller opened and passed; taken over, also on error. Regular files get O_DIRECT where
  * they can; pipes, terminals and sockets become streams; directories and devices are refused. A sink must be empty.
- * publish() syncs and sets mode and mtime but never renames.
+ * publish() syncs and sets mode and mtime but never renames. A small source is read at once
+ * (snapshot.h).
  *
  * journal: -1, or the descriptor of a regular file, for reading and writing, in which is written down what of a
  * sink is there; taken over too. Then the sink, for reading and writing, may hold what an earlier try left, as the

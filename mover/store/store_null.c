@@ -128,6 +128,7 @@ static int null_file_new(const struct fm_file_ops *ops, uint64_t size, struct fm
 		return fm_err_set(err, -ENOMEM, "allocate a null file");
 	f->file.ops = ops;
 	f->file.is_instant = true;
+	f->file.is_ours = true;
 	f->size = size;
 	*out = &f->file;
 	return 0;

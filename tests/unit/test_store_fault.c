@@ -63,6 +63,11 @@ static void prepare_old(void)
 	CU_ASSERT_EQUAL(put("d/f", 5000, 1, false), 0);
 }
 
+static void prepare_large(void)
+{
+	CU_ASSERT_EQUAL(put("d/f", CHUNK + 13, 2, false), 0);
+}
+
 static int run_put(void)
 {
 	return put("d/f", CHUNK + 13, 2, true);
@@ -77,6 +82,12 @@ static int run_put_fleeting(void)
 static void check_new(int ret)
 {
 	CU_ASSERT_EQUAL(store_verify(&l, s, "d/f", CHUNK + 13, 2), ret == 0 ? 0 : -ENOENT);
+}
+
+static void check_large(int ret)
+{
+	(void)ret;
+	check_new(0);
 }
 
 static void check_replaced(int ret)
@@ -338,7 +349,8 @@ static const struct step steps[] = {
 	{ "mkdir", prepare_nothing, run_mkdir, check_mkdir, 5 },
 	{ "opening a store", prepare_old, run_open, check_old, 10 },
 	{ "a caller's target", prepare_nothing, run_caller, check_caller, 8 },
-	{ "a caller's source", prepare_old, run_caller_source, check_old, 4 },
+	{ "a caller's source", prepare_large, run_caller_source, check_large, 4 },
+	{ "a caller's small source", prepare_old, run_caller_source, check_old, 8 },
 	{ "a stream", prepare_nothing, run_stream, check_nothing, 2 },
 	{ "purge", prepare_aside, run_purge, check_purged, 4 },
 	{ "df", prepare_aside, run_space, check_purged_after, 3 },
