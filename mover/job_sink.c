@@ -11,6 +11,7 @@
 #include "mover/base/env.h"
 #include "mover/job_priv.h"
 #include "mover/store/held_file.h"
+#include "mover/store/small_sink.h"
 
 /* Flows whose peer asked for slots when there was no transfer to give them for may give them now. */
 static void wake_wanting(struct fm_session *s)
@@ -256,6 +257,18 @@ static int put_tree(struct fm_job *j, const struct fm_wire_put *m)
 	return 0;
 }
 
+/*
+ * A small file is created when all of it is there (small_sink.h). What is read back must be
+ * somewhere to be read from.
+ */
+static bool is_created_late(struct fm_job *j)
+{
+	if (j->is_tree || j->is_readback)
+		return false;
+	j->file = fm_small_sink_new(j->store_ref->store, j->path, &j->who, &j->create);
+	return j->file != NULL;
+}
+
 void fm_job_put(struct fm_session *s, const struct fm_wire_put *m)
 {
 	struct fm_job *j;
@@ -288,7 +301,10 @@ void fm_job_put(struct fm_session *s, const struct fm_wire_put *m)
 	j->create.is_synced = j->is_durable;
 	if (m->flags & FM_WIRE_PUT_TREE && put_tree(j, m) < 0)
 		return;
-	fm_job_work(j, create_run, fm_job_sink_created);
+	if (is_created_late(j))
+		fm_job_sink_created(&j->work);
+	else
+		fm_job_work(j, create_run, fm_job_sink_created);
 }
 
 /* ---- everything came ---- */

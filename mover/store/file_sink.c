@@ -111,6 +111,14 @@ static void sink_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 		fm_fileio_write(&s->io, lane, io);
 }
 
+static int sink_write_now(struct fm_file *file, void *buf, uint32_t len)
+{
+	struct sink *s = sink_of(file);
+
+	assert(s->state == SINK_OPEN && file->has_fixed_size && len <= s->size);
+	return fm_fileio_write_now(&s->io, buf, len);
+}
+
 /* ----------------------------------------------------------------------------------------------- going on */
 
 static int sink_fail(const struct sink *s, int ret, const char *what, struct fm_err *err)
@@ -386,6 +394,7 @@ static void sink_close(struct fm_file *file)
 static const struct fm_file_ops sink_ops = {
 	.read = sink_read,
 	.write = sink_write,
+	.write_now = sink_write_now,
 	.begin = sink_begin,
 	.prepare = sink_prepare,
 	.publish = sink_publish,

@@ -158,6 +158,19 @@ void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struc
 	fm_ring_read(lane->ring, io);
 }
 
+int fm_fileio_write_now(const struct fm_fileio *file, void *buf, uint32_t len)
+{
+	struct fm_io io = { .buf = buf, .len = len };
+	int64_t n;
+
+	io.pad = pad_of(file, &io);
+	memset((char *)buf + len, 0, io.pad);
+	n = FM_FAULT("store.write") ? -EIO : move_now(file->fd, true, &io, len + io.pad);
+	if (n < 0)
+		return (int)n;
+	return n < (int64_t)len ? -EIO : 0;
+}
+
 void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	assert(io->len > 0 && io->offset <= FM_SIZE_LIMIT - io->len);

@@ -41,5 +41,6 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 /* As in struct fm_file_ops. */
 void fm_fileio_read(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);
 void fm_fileio_write(struct fm_fileio *file, const struct fm_lane_io *lane, struct fm_io *io);
+int fm_fileio_write_now(const struct fm_fileio *file, void *buf, uint32_t len);
 
 #endif

@@ -92,6 +92,12 @@ struct fm_file_ops {
 	void (*cancel)(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io);
 
 	/*
+	 * Worker, sink only, while nothing else is written: the first len bytes, within the call.
+	 * 0 or a negative errno. buf as in write(). NULL: lanes only.
+	 */
+	int (*write_now)(struct fm_file *file, void *buf, uint32_t len);
+
+	/*
 	 * The next stretch of data at or behind offset: [*from, *to), block-aligned but at the end of file. *from ==
 	 * size: holes only from here. Any lane, one call at a time; may wait for a disk. NULL: no holes, all data.
 	 */
@@ -309,6 +315,7 @@ struct fm_store {
 	const struct fm_store_ops *ops;
 	char name[FM_NAME_LEN_MAX + 1];
 	bool is_durable;		/* the store's default */
+	bool takes_small;		/* what create() makes has write_now(): see small_sink.h */
 };
 
 /* ---- the real stores (store_file.c, store_null.c, caller_file.c) ---- */

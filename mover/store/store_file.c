@@ -366,6 +366,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	strcpy(dir->store.name, opts->name);
 	dir->store.ops = &store_file_ops;
 	dir->store.is_durable = opts->is_durable;
+	dir->store.takes_small = true;
 	dir->root = -1;
 	dir->users = 1;
 	dir->may_replace = opts->may_replace;

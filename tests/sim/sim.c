@@ -147,6 +147,11 @@ void *sim_alloc(struct sim *s, size_t len)
 }
 
 /* splitmix64 */
+uint64_t sim_seed(const struct sim *s)
+{
+	return s->opts.seed;
+}
+
 uint64_t sim_random(struct sim *s)
 {
 	uint64_t z = s->random_state += UINT64_C(0x9e3779b97f4a7c15);

@@ -117,6 +117,7 @@ unsigned sim_what_fired(const struct sim *sim);
 
 uint64_t sim_now(const struct sim *sim);
 uint64_t sim_random(struct sim *sim);
+uint64_t sim_seed(const struct sim *sim);
 uint64_t sim_below(struct sim *sim, uint64_t n);		/* 0 .. n - 1; n 0: 0 */
 bool sim_one_in(struct sim *sim, unsigned n);			/* n 0: never */
 uint64_t sim_latency(struct sim *sim, uint64_t max_ns);		/* mostly short, sometimes max_ns */

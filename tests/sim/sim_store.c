@@ -413,6 +413,21 @@ static void check_lost(struct sim_file *f, const char *what)
 		sim_fail(sim_of(f), "%s is %s after a sync of it failed", f->path, what);
 }
 
+/* A worker's, and as if no time passed. */
+static int file_write_now(struct fm_file *file, void *buf, uint32_t len)
+{
+	struct sim_file *f = file_of(file);
+	struct fm_io io = { .buf = buf, .len = len };
+	struct disk_io d = { .file = f, .io = &io };
+	int64_t res;
+
+	check_worker(f->node);
+	assert(f->is_sink && (uintptr_t)buf % BLOCK == 0 && fm_list_is_empty(&f->ios));
+	assert(!f->is_published && !f->is_discarded);
+	res = finish_write(&d);
+	return res < 0 ? (int)res : 0;
+}
+
 static int file_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr, bool is_durable,
 			struct fm_err *err)
 {
@@ -687,6 +702,7 @@ static void file_close(struct fm_file *file)
 static const struct fm_file_ops plain_ops = {
 	.read = file_read,
 	.write = file_write,
+	.write_now = file_write_now,
 	.cancel = file_cancel,
 	.check_unchanged = file_check_unchanged,
 	.publish = file_publish,
@@ -1039,6 +1055,8 @@ struct fm_store *sim_store_new(struct sim_node *n, const char *name)
 
 	st->store.ops = &store_ops;
 	st->store.is_durable = true;
+	/* No random number: seeds stay what they are. */
+	st->store.takes_small = sim_seed(n->sim) % 2 == 0;
 	(void)snprintf(st->store.name, sizeof(st->store.name), "%s", name);
 	st->node = n;
 	world_of(n)->stores++;
