@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# memory - what two daemons use at most while 64 GiB of generated data go to a null store: never more than memory.total.
+# memory - what two daemons use at rest, and at most while 64 GiB of generated data go to a null
+# store: never more than memory.total.
 # shellcheck shell=bash
 
 MEMORY_PORT=17500
@@ -12,6 +13,7 @@ bench_memory() {
 
 	node_pair "$memory/memory" $MEMORY_PORT
 	node_wait "$memory/memory/n1" tcp 1 all
+	memory_row n1 "at rest, a peer being connected"
 	say "   32 GiB at once, then $MEMORY_AT_ONCE times 2 GiB together"
 	memory_put 32 1 > /dev/null
 	for ((i = 0; i < MEMORY_AT_ONCE; i++)); do

@@ -1,16 +1,40 @@
 # SPDX-License-Identifier: MIT
 # peers - generated data from one node to three others, which join two seconds after each other: what the newest has in the
-# second after its first one, as a share of what each should have. For the record: it decides nothing.
+# second after its first one, as a share of what each should have. The first one's share falls to a
+# half, and a third, within that second.
 # shellcheck shell=bash
 
 PEERS_PORT=17590
 PEERS_BYTES=$((1 << 42))	# more than is ever sent
 
+PEERS_SHARE_MIN=0.8
+PEERS_IDLE_S=3			# idle slabs go back after two seconds
+
 bench_peers() {
-	local joined
+	local i
 
 	peers_at=$memory/peers
 	peers_start
+	: > "$work/peers-3"
+	: > "$work/peers-4"
+	for ((i = 0; i < pairs; i++)); do
+		peers_round
+		sleep $PEERS_IDLE_S
+	done
+	for i in 3 4; do
+		absolute "peer number $((i - 1)) in the second after its first, of an even share" \
+			"$(calc "$(median "$work/peers-$i" 1)")" "($(spread "$work/peers-$i" 1))" \
+			">=" $PEERS_SHARE_MIN
+	done
+	for i in 1 2 3 4; do
+		node_stop "$peers_at/n$i"
+	done
+	rm -rf "$peers_at"
+}
+
+peers_round() {
+	local joined
+
 	for joined in 2 3 4; do
 		"$FMOVE_BIN/put_load" "$peers_at/n1/sock" n$joined null x $PEERS_BYTES 1 > /dev/null 2>&1 &
 		echo $! > "$work/peers-$joined.pid"
@@ -21,10 +45,6 @@ bench_peers() {
 		kill "$(cat "$work/peers-$joined.pid")"
 		rm "$work/peers-$joined.pid"
 	done
-	for joined in 1 2 3 4; do
-		node_stop "$peers_at/n$joined"
-	done
-	rm -rf "$peers_at"
 }
 
 # As many connections as a large machine has: more than there are slabs for three peers.
@@ -63,8 +83,9 @@ peers_measure() {
 		total=$((total + newest))
 	done
 	[ "$1" -gt 2 ] || return 0
-	absolute "peer number $(($1 - 1)) in the second after its first one, of $(($1 - 1)): its share of all bytes, by that number" \
-		"$(calc "$newest / $total * ($1 - 1)")" "" - 1
+	calc "$newest / $total * ($1 - 1)" >> "$work/peers-$1"
+	echo >> "$work/peers-$1"
+	say "   peer number $(($1 - 1)): $(tail -n 1 "$work/peers-$1")"
 }
 
 peers_received() {
