@@ -27,8 +27,9 @@ bool fm_budget_take(uint64_t bytes);
 void fm_budget_give(uint64_t bytes);
 
 /*
- * Half of it at most for what is held as long as somebody is waited for: trees, the next chunk of a pipe; and of that half each user and
- * each peer has a share. *held has so much more, and all of it is of the same one.
+ * Half of it at most for what is held as long as somebody is waited for: trees, the next chunk of
+ * a pipe, small files that come. Of that half each user and each peer has a share. *held has so
+ * much more, and all of it is of the same one.
  */
 bool fm_budget_take_waiting(struct fm_share_id who, uint64_t bytes, struct fm_share_held *held);
 /* Whether so much could be had now; whether if nobody had any: then it may be later. */
