@@ -29,6 +29,11 @@ static bool fail(struct fmove_error *err, int code, const char *text)
 	return false;
 }
 
+static bool time_is_up(struct fmove_error *err)
+{
+	return fail(err, -ETIMEDOUT, "not done within the time that --timeout gave");
+}
+
 void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 {
 	*t = (struct fm_tries){ .opts = *opts, .begun_ns = now_ns(), .deadline_ns = FM_NEVER };
@@ -70,8 +75,10 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct
 	bool is_once = t->opts.retry_ms == 0 || t->opts.is_attended || t->opts.hold_fd > 0;
 
 	/* Who cancels the job means the command. */
-	if (is_once || err->code == -ECANCELED || !fm_retry_may_pass(err->code) || at_ns >= t->deadline_ns)
+	if (is_once || err->code == -ECANCELED || !fm_retry_may_pass(err->code))
 		return false;
+	if (at_ns >= t->deadline_ns)
+		return time_is_up(err);
 	fm_retry_failed(&t->retry, t->begun_ns, at_ns, has_got_on);
 	if (!fm_retry_next(&t->retry, t->opts.retry_ms * FM_NS_PER_MS, at_ns, &fm_random_real, &pause_ns))
 		return give_up(t, at_ns, err);
@@ -82,7 +89,7 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct
 		return fail(err, -ECANCELED, "cancelled");
 	t->begun_ns = now_ns();
 	if (t->begun_ns >= t->deadline_ns)
-		return fail(err, -ETIMEDOUT, "not done within the time that --timeout gave");
+		return time_is_up(err);
 	if (t->opts.timeout_ms > 0)
 		t->opts.timeout_ms = ms_of(t->deadline_ns - t->begun_ns);
 	return true;

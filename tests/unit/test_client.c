@@ -19,10 +19,37 @@
 #include "client/part.h"
 #include "client/progress.h"
 #include "client/show.h"
+#include "client/tries.h"
 #include "mover/journal/format.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
+
+/* ---- trying again ---- */
+
+/*
+ * Goal: a try that ended behind the deadline says that the time is up, whatever kept it that long;
+ * what cannot pass is said as it is.
+ */
+static void test_a_try_that_took_too_long(void)
+{
+	static const struct { int code; uint64_t retry_ms; int said; } cases[] = {
+		{ -ECONNREFUSED, 60000, -ETIMEDOUT },
+		{ -EEXIST, 60000, -EEXIST },
+		{ -ECONNREFUSED, 0, -ECONNREFUSED },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fmove_options opts = { .retry_ms = cases[i].retry_ms, .timeout_ms = 1 };
+		struct fmove_error err = { .code = cases[i].code, .text = "why" };
+		struct fm_tries t;
+
+		fm_tries_begin(&t, &opts);
+		t.deadline_ns = t.begun_ns;	/* it is over */
+		CU_ASSERT_FALSE(fm_tries_again(&t, NULL, false, &err));
+		CU_ASSERT_EQUAL(err.code, cases[i].said);
+	}
+}
 
 /* ---- results ---- */
 
@@ -449,6 +476,7 @@ static void test_the_second_signal_removes_the_part(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "a try that took too long says that the time is up", test_a_try_that_took_too_long },
 	{ "a result says what carried it", test_a_result_says_what_carried_it },
 	{ "names are taken apart", test_names_are_taken_apart },
 	{ "what is no name is refused", test_what_is_no_name_is_refused },
