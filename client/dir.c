@@ -190,7 +190,7 @@ int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct
 	do {
 		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
 		ret = fmove_stat(t->conn, &parts, entry, &why);
-	} while (ret < 0 && fm_tries_again(&tries, t->conn, false, &why));
+	} while (ret < 0 && fm_tries_again(&tries, t->conn, &why));
 	if (ret < 0) {
 		(void)fm_transfer_error(&one->err, &why);
 		return fm_err_wrap(&one->err, "%s", one->source);

@@ -37,6 +37,8 @@ struct fmove_error {
 	bool is_kept;
 	/* no place is free now, or too many are this user's: nothing was begun, and the same may be taken later */
 	bool is_full;
+	/* of a transfer: how far it got, with what was there before; no more than ever before: it did not get on */
+	uint64_t bytes;
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
 };
 

@@ -59,6 +59,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct fmove_error *err, i
 	err->code = code;
 	err->exit = (int)fm_api_exit(code);
 	err->is_kept = err->is_full = false;
+	err->bytes = 0;
 	va_start(args, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, args);	/* cut if it is too long */
 	va_end(args);
@@ -224,11 +225,12 @@ static int event_error(const struct fm_json *event, struct fmove_error *err)
 	(void)fm_json_text(fm_json_get(event, "code"), &code);	/* the defaults stay */
 	(void)fm_json_text(fm_json_get(event, "text"), &text);
 	ret = fail(err, fm_api_errno(code), "%s", text);
-	if (err)
-		(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
-	if (err)
-		(void)fm_json_bool(fm_json_get(event, "full"), &err->is_full);
-	if (err && fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
+	if (!err)
+		return ret;
+	(void)fm_json_bool(fm_json_get(event, "kept"), &err->is_kept);	/* of a transfer only */
+	(void)fm_json_u64(fm_json_get(event, "bytes"), &err->bytes);	/* the same */
+	(void)fm_json_bool(fm_json_get(event, "full"), &err->is_full);
+	if (fm_json_u64(fm_json_get(event, "exit"), &exit_status) == 0 && exit_status < 256)
 		err->exit = (int)exit_status;
 	return ret;
 }
@@ -356,7 +358,7 @@ struct waiting {
 	bool is_cancelled;
 	bool is_prepared;			/* a put that is held, an attended get: only its name is missing */
 	bool is_decided;			/* what becomes of it */
-	bool has_moved;				/* a transfer that failed had got on */
+	uint64_t bytes;				/* how far the last progress said it was */
 	const struct fmove_tree_options *tree;	/* a transfer of one; NULL: none */
 	/* Events between the first and the last, if the request is no transfer. */
 	void (*between)(void *ctx, const char *event, const struct fm_json *json);
@@ -464,8 +466,9 @@ static int message_wait(struct fmove *c, struct waiting *w, struct fmove_error *
 	}
 }
 
-static void event_progress(const struct fm_json *event, const struct fmove_options *opts)
+static void event_progress(struct waiting *w, const struct fm_json *event)
 {
+	const struct fmove_options *opts = w->opts;
 	struct fmove_progress p = { .state = "", .size = UINT64_MAX };
 	uint64_t corrupt = 0, rails = 0;
 
@@ -484,6 +487,7 @@ static void event_progress(const struct fm_json *event, const struct fmove_optio
 	(void)fm_json_text(fm_json_get(event, "text"), &p.text);
 	p.corrupt_chunks = (unsigned)corrupt;
 	p.rails = (unsigned)rails;
+	w->bytes = p.bytes;
 	if (opts->progress)
 		opts->progress(opts->ctx, &p);
 }
@@ -533,12 +537,6 @@ static int event_complete(struct fmove *c, struct waiting *w, const struct fm_js
 	return w->opts->publish(w->opts->ctx, &result, &why) < 0 ? commit_send(c, w->id, &why, err) : commit_send(c, w->id, NULL, err);
 }
 
-static int event_failed(struct waiting *w, const struct fm_json *event, struct fmove_error *err)
-{
-	(void)fm_json_bool(fm_json_get(event, "moved"), &w->has_moved);		/* of a transfer only */
-	return event_error(event, err);
-}
-
 /* Neither the first nor the last of them. */
 static int event_between(struct fmove *c, struct waiting *w, const char *name, const struct fm_json *event,
 			 struct fmove_error *err)
@@ -546,7 +544,7 @@ static int event_between(struct fmove *c, struct waiting *w, const char *name, c
 	if (w->between)
 		w->between(w->ctx, name, event);
 	else if (strcmp(name, "progress") == 0 && w->opts)
-		event_progress(event, w->opts);
+		event_progress(w, event);
 	else if (strcmp(name, "names") == 0 && w->tree && w->tree->named)
 		event_names(event, w->tree);
 	else if (strcmp(name, "accepted") == 0 && w->opts)
@@ -582,7 +580,7 @@ static int request_wait_for(struct fmove *c, struct waiting *w, struct fm_json *
 		if (id == w->id && strcmp(name, "done") == 0)
 			return 0;
 		if (id == w->id && strcmp(name, "error") == 0)
-			ret = event_failed(w, *out, err);
+			ret = event_error(*out, err);
 		else if (id == w->id)
 			ret = event_between(c, w, name, *out, err);
 		fm_json_free(*out);
@@ -721,7 +719,7 @@ static void transfer_options(struct fm_json_writer *w, const struct fmove_option
 		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)
 		fm_jw_u64(w, "limit", o->rate_bytes);
-	if (o->progress_ms > 0 && o->progress)
+	if (o->progress_ms > 0)
 		fm_jw_u64(w, "progress_ms", o->progress_ms);
 	if (o->is_attended)
 		fm_jw_bool(w, "attended", true);
@@ -902,9 +900,11 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 
 	tree_begin(c, &w, t);
 	ret = request_try(c, &w, &with, &waiting, &t->turns, &done, err);
-	t->has_moved = waiting.has_moved;
-	if (ret < 0)
+	if (ret < 0) {
+		if (err->bytes < waiting.bytes)
+			err->bytes = waiting.bytes;	/* the daemon is gone, and cannot say it */
 		return ret;
+	}
 	result_read(done, result);
 	fm_json_free(done);
 	return 0;

@@ -27,6 +27,7 @@ static int fail_as(struct fmove_error *err, const struct fm_err *why)
 	err->code = why->code;
 	err->exit = (int)fm_api_exit(why->code);
 	err->is_kept = err->is_full = false;
+	err->bytes = 0;
 	(void)snprintf(err->text, sizeof(err->text), "%s", why->text);	/* as long at most */
 	return why->code;
 }
@@ -109,7 +110,7 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 		t = *what;
 		t.opts = &tries.opts;
 		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
-	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, t.has_moved, err));
+	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, err));
 	return ret < 0 ? err->code : ret;
 }
 

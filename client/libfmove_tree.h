@@ -31,7 +31,6 @@ struct fm_lib_tree {
 	void (*passed)(void *ctx);		/* they were */
 	void *ctx;
 	struct fm_lib_turns turns;
-	bool has_moved;				/* it failed, and had got on */
 };
 
 /* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */

@@ -10,9 +10,17 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
+#define LOOK_MS 1000
+
 static uint64_t now_ns(void)
 {
 	return fm_clock_real.now_ns(fm_clock_real.ctx);
+}
+
+/* As good as for ever, if it is more than can be counted. */
+static uint64_t ns_of(uint64_t ms)
+{
+	return ms < UINT64_MAX / 2 / FM_NS_PER_MS ? ms * FM_NS_PER_MS : UINT64_MAX / 2;
 }
 
 static uint64_t ms_of(uint64_t ns)
@@ -38,7 +46,12 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 {
 	*t = (struct fm_tries){ .opts = *opts, .begun_ns = now_ns(), .deadline_ns = FM_NEVER };
 	if (opts->timeout_ms > 0)
-		t->deadline_ns = t->begun_ns + opts->timeout_ms * FM_NS_PER_MS;
+		t->deadline_ns = t->begun_ns + ns_of(opts->timeout_ms);
+	/* How far it is has to be known when the daemon is gone, too. */
+	if (opts->retry_ms > 0 && (opts->progress_ms == 0 || !opts->progress)) {
+		t->opts.progress_ms = LOOK_MS;
+		t->opts.progress = NULL;
+	}
 }
 
 /* Wait, and say so. False: the caller has had enough. */
@@ -67,7 +80,7 @@ static bool give_up(const struct fm_tries *t, uint64_t at_ns, struct fmove_error
 	return fail(err, why.code, why.text);
 }
 
-bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct fmove_error *err)
+bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err)
 {
 	uint64_t at_ns = now_ns(), pause_ns;
 
@@ -79,8 +92,8 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct
 		return false;
 	if (at_ns >= t->deadline_ns)
 		return time_is_up(err);
-	fm_retry_failed(&t->retry, t->begun_ns, at_ns, has_got_on);
-	if (!fm_retry_next(&t->retry, t->opts.retry_ms * FM_NS_PER_MS, at_ns, &fm_random_real, &pause_ns))
+	fm_retry_failed(&t->retry, t->begun_ns, at_ns, err->bytes);
+	if (!fm_retry_next(&t->retry, ns_of(t->opts.retry_ms), at_ns, &fm_random_real, &pause_ns))
 		return give_up(t, at_ns, err);
 	if (pause_ns > t->deadline_ns - at_ns)
 		pause_ns = t->deadline_ns - at_ns;

@@ -22,10 +22,10 @@ struct fm_tries {
 void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts);
 
 /*
- * Whether what failed with *err is to be tried again, now: its time has come. If not, *err says why: it cannot pass, or it was
- * tried for long enough, or the time is up, or opts.cancel_fd became readable. Meanwhile c has no connection,
- * which others may want.
+ * Whether what failed with *err, having got as far as that says, is to be tried again, now: its time
+ * has come. If not, *err says why: it cannot pass, or it was tried for long enough, or the time is
+ * up, or opts.cancel_fd became readable. Meanwhile c has no connection, which others may want.
  */
-bool fm_tries_again(struct fm_tries *t, struct fmove *c, bool has_got_on, struct fmove_error *err);
+bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err);
 
 #endif

@@ -96,7 +96,7 @@ int fm_api_event_failed(char *buf, size_t cap, uint64_t id, const struct fm_job_
 	event_begin(&w, buf, cap, id, "error");
 	error_add(&w, &r->err);
 	fm_jw_bool(&w, "kept", r->is_partial_kept);
-	fm_jw_bool(&w, "moved", fm_job_has_got_on(r));
+	fm_jw_u64(&w, "bytes", r->bytes_reached);
 	return event_end(&w);
 }
 

@@ -218,6 +218,7 @@ struct fm_job_result {
 	uint64_t bytes_resent;
 	uint64_t bytes_resumed;		/* were there from an earlier try, and not sent */
 	uint64_t bytes_damaged;		/* were there too, and were not what they should be: sent again */
+	uint64_t bytes_reached;		/* what was moved and what was there: if that is no more than ever before, it did not get on */
 	unsigned corrupt_chunks;
 	uint32_t crc;			/* CRC32C of the whole; a tree: 0 */
 	bool is_tree;
@@ -235,12 +236,6 @@ struct fm_job_result {
 	char note[320];			/* what was not as asked: "buffered: ..."; may be empty */
 	uint64_t elapsed_ns;
 };
-
-/* Whether a transfer that failed had moved something. */
-static inline bool fm_job_has_got_on(const struct fm_job_result *r)
-{
-	return r->data_bytes > r->bytes_resumed;
-}
 
 struct fm_job_events {
 	/* Once, last; the job is gone afterwards. A get's sink is synced but not renamed: the caller does that. */

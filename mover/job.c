@@ -163,6 +163,22 @@ static bool is_kept_there(const struct fm_job *j)
 	return j->x->have_bytes > 0 || (j->x->data_bytes > 0 && is_long);
 }
 
+/* What was there of a tree: what the far end did not ask for (source), or what was found (sink). */
+static uint64_t bytes_reached(const struct fm_job *j)
+{
+	const struct fm_job_result *r = &j->result;
+	struct fm_tree_count count = { 0 };
+	uint64_t there, in_large;
+
+	if (j->is_tree)
+		fm_job_tree_count(j, &count);
+	there = count.resumed_bytes + count.reused_bytes;
+	/* A sink found the beginnings of large files, too, which these know of. */
+	in_large = j->is_source ? 0 : r->bytes_resumed;
+	there = r->data_bytes + (there > in_large ? there - in_large : 0);
+	return there < INT64_MAX ? there : INT64_MAX;	/* clients may say anything */
+}
+
 static void fill_result(struct fm_job *j)
 {
 	struct fm_job_result *r = &j->result;
@@ -197,6 +213,7 @@ static void fill_result(struct fm_job *j)
 	if (j->is_source)
 		r->is_partial_kept = is_kept_there(j);
 	pthread_mutex_unlock(&j->session->link->lock);
+	r->bytes_reached = bytes_reached(j);
 }
 
 static void report_run(struct fm_task *task)

@@ -802,7 +802,7 @@ static bool wait_for_next(struct fm_queue_job *j, const struct fm_job_result *r)
 
 static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	fm_retry_failed(&j->retry, j->started_ns, fm_loop_now(j->queue->c.loop), fm_job_has_got_on(r));
+	fm_retry_failed(&j->retry, j->started_ns, fm_loop_now(j->queue->c.loop), r->bytes_reached);
 	if (!wait_for_next(j, r))
 		give_up(j, r);
 }

@@ -33,10 +33,13 @@ bool fm_retry_may_pass(int code)
 	}
 }
 
-void fm_retry_failed(struct fm_retry *r, uint64_t begun_ns, uint64_t now_ns, bool has_got_on)
+void fm_retry_failed(struct fm_retry *r, uint64_t begun_ns, uint64_t now_ns, uint64_t reached)
 {
+	bool has_got_on = reached > r->reached;
+
 	if (r->tries == 0 || has_got_on)
-		*r = (struct fm_retry){ .since_ns = has_got_on ? now_ns : begun_ns };
+		*r = (struct fm_retry){ .since_ns = has_got_on ? now_ns : begun_ns,
+					.reached = reached };
 	r->tries++;
 }
 
@@ -60,7 +63,7 @@ bool fm_retry_next(struct fm_retry *r, uint64_t for_ns, uint64_t now_ns, const s
 	if (for_ns != FM_RETRY_ALWAYS && passed_ns >= for_ns)
 		return false;
 	pause = next_pause(r, random);
-	if (for_ns != FM_RETRY_ALWAYS && pause > for_ns - passed_ns)
+	if (for_ns != FM_RETRY_ALWAYS && r->tries > 1 && pause > for_ns - passed_ns)
 		pause = for_ns - passed_ns;
 	*pause_ns = pause;
 	return true;

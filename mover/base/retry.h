@@ -23,18 +23,25 @@ struct fm_retry {
 	uint64_t since_ns;		/* it does not get on */
 	unsigned tries;			/* begun since then; 0: it has not failed */
 	uint64_t pause_ns;		/* the last one, less what chance made of it */
+	uint64_t reached;		/* by the try that got furthest, ever */
 };
 
 /* Whether the same may succeed later. */
 bool fm_retry_may_pass(int code);
 
 /*
- * A try that was begun at begun_ns has failed at now_ns. Whoever gets on, however slowly, starts to count anew; who never did
- * counts from when it was first tried.
+ * A try that was begun at begun_ns has failed at now_ns, when it had reached so much of what there is
+ * to do: what it found done counts, too. Who gets further than any try before, however slowly, starts
+ * to count anew. Who does the same again and again does not. Who never got anywhere counts from when
+ * it was first tried.
  */
-void fm_retry_failed(struct fm_retry *r, uint64_t begun_ns, uint64_t now_ns, bool has_got_on);
+void fm_retry_failed(struct fm_retry *r, uint64_t begun_ns, uint64_t now_ns, uint64_t reached);
 
-/* Whether it is tried again, *pause_ns from now: the last time when for_ns without progress are over, not before. */
+/*
+ * Whether it is tried again, *pause_ns from now: the last time when for_ns without progress are over,
+ * not before. However short for_ns is, the first pause is a whole one: who gets on a little each time
+ * is tried once a second at most.
+ */
 bool fm_retry_next(struct fm_retry *r, uint64_t for_ns, uint64_t now_ns, const struct fm_random *random, uint64_t *pause_ns);
 
 /* It is not: err says so before what it says of the last try. */

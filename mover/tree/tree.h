@@ -51,7 +51,7 @@ struct fm_tree_count {
 	uint64_t bytes;			/* of the files */
 	uint64_t reused_files;		/* sink: taken from the version that is replaced ... */
 	uint64_t reused_bytes;
-	uint64_t resumed_files;		/* ... or there from an earlier try */
+	uint64_t resumed_files;		/* ... or there from an earlier try; source: offered, and not asked for */
 	uint64_t resumed_bytes;
 	uint64_t damaged_files;		/* of those that were there, small ones that were not what they should be: they come again */
 	uint64_t damaged_bytes;

@@ -210,21 +210,23 @@ static bool is_answer_to(const struct fm_source_sent *sent, const uint8_t *bits,
 	return true;
 }
 
-/* What is wanted of it; the reader is at its start again then. */
-static bool count_wanted(struct fm_source *s, struct fm_source_sent *sent)
+/* What is wanted of it, and what is not. Whether anything is. */
+static bool count_wanted(struct fm_source *s, const struct fm_source_sent *sent)
 {
-	struct fm_pack_reader r = sent->r;
+	struct fm_pack_reader r = sent->r;	/* that of sent stays at its start */
+	uint64_t wanted_files = s->count.wanted_files;
 	struct fm_pack_entry e;
-	bool has_any = false;
 
 	for (size_t i = 0; fm_pack_next(&r, &e) > 0; i++) {
-		if (!fm_source_has_bit(sent->wanted, i))
-			continue;
-		has_any = true;
-		s->count.wanted_files++;
-		s->count.wanted_bytes += e.size;
+		if (fm_source_has_bit(sent->wanted, i)) {
+			s->count.wanted_files++;
+			s->count.wanted_bytes += e.size;
+		} else if (fm_source_has_bit(sent->offered, i)) {
+			s->count.resumed_files++;
+			s->count.resumed_bytes += e.size;
+		}
 	}
-	return has_any;
+	return s->count.wanted_files > wanted_files;
 }
 
 static int source_need(struct fm_tree *t, uint64_t seq, const uint8_t *bits, size_t count, struct fm_err *err)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   --retry means for a directory of the caller's what it means for a file: it is tried again while the peer is away, from where it
-#         got, and for so long; what cannot pass is said at once, Ctrl-C and --timeout end it.
+#         got, and for so long without progress; what cannot pass is said at once, Ctrl-C and --timeout end it.
 # Method: the far daemon is killed in the midst and started again; a file that came to the source meanwhile must be at the target, so the
 #         tree was walked once more. Then one that stays away, one that refuses, a signal while it waits, and a daemon of ours that restarts.
 . "$(dirname "$0")/lib.sh"
@@ -98,7 +98,40 @@ kill -INT $pid
 wait $pid
 [ $? -eq 130 ] || bad "put -r --retry, interrupted: $? $(cat err)"
 [ $((SECONDS - from)) -lt 60 ] || bad "it ended $((SECONDS - from)) s after the signal"
+
 start n2
+reachable 2
+
+# ---- it moves the same again and again ----
+
+# As after a disk that lost what came: nothing is there from the try before.
+lose() {
+	rm -rf "$(store 2)"/.fmove.*
+}
+
+is_over() {
+	! kill -0 "$put" 2>/dev/null
+}
+
+moved_or_over() {
+	is_over || has_moved same 0
+}
+
+# At this rate one pack goes at once, and the next one not before the test is over.
+fmove put -r --retry 3s --limit 1kB/s a/sub n2:s/same >/dev/null 2>put.err &
+put=$!
+for ((tries = 0; tries < 12; tries++)); do
+	await moved_or_over || bad 'the try moves nothing'
+	! is_over || break
+	crash n2
+	await no_jobs || bad 'the try does not end'
+	lose
+	start n2
+done
+is_over || bad "put -r --retry 3s goes on after $tries tries, each of which moved the same"
+kill $put 2>/dev/null
+wait $put
+grep -qE 'gave up after [0-9.]+ s without progress' put.err || bad "put -r --retry 3s ended so: $(cat put.err)"
 reachable 2
 
 # ---- what does not pass ----

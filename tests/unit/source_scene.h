@@ -56,7 +56,7 @@ static struct far_end {
 	struct pending pending[PENDING_MAX];
 	size_t pending_count, pending_max;
 	unsigned wanted_percent;
-	uint64_t wanted_files, wanted_bytes;
+	uint64_t wanted_files, wanted_bytes, spared_files, spared_bytes;
 	size_t larges, packs, again;
 } far;
 
@@ -212,8 +212,11 @@ static inline void take_offer(struct got *g, const struct fm_pack_entry *e, stru
 	g->identity = e->identity;
 	take_attributes(g, e);
 	g->is_wanted = some(100) < far.wanted_percent;
-	if (!g->is_wanted)
+	if (!g->is_wanted) {
+		far.spared_files++;
+		far.spared_bytes += e->size;
 		return;
+	}
 	p->bits[i / 8] = (uint8_t)(p->bits[i / 8] | 1u << i % 8);
 	far.wanted_files++;
 	far.wanted_bytes += e->size;
@@ -538,6 +541,8 @@ static inline void check_counts(void)
 	CU_ASSERT_TRUE(got.files == told.files && got.bytes == told.bytes && got.dirs == told.dirs);
 	CU_ASSERT_TRUE(got.links == told.links && got.hard_links == told.hard_links);
 	CU_ASSERT_TRUE(told.wanted_files == far.wanted_files && told.wanted_bytes == far.wanted_bytes);
+	CU_ASSERT_EQUAL(told.resumed_files, far.spared_files);
+	CU_ASSERT_EQUAL(told.resumed_bytes, far.spared_bytes);
 }
 
 static inline void make_many(unsigned count, const char *prefix)

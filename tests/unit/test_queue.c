@@ -415,7 +415,8 @@ static unsigned running_count(void)
 static void end_after(const char *path, int code, uint64_t data_bytes)
 {
 	struct fm_job *j = running(path);
-	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = data_bytes, .conns = 1, .crc = 77 };
+	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = data_bytes,
+				   .bytes_reached = data_bytes, .conns = 1, .crc = 77 };
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
 	if (code)
@@ -1014,6 +1015,37 @@ static void test_time_counts_from_the_last_progress(void)
 	end("a", -ETIMEDOUT);
 	CU_ASSERT_TRUE_FATAL(c.is_done);
 	CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "gave up after 11.0 s without progress, 1 try: "));
+	scene_down();
+}
+
+/*
+ * Goal:   what got no further than a try before it does not count as progress, so that it ends.
+ * Method: each try fails where the first did, or before it; then one goes further, and time counts
+ *         from there.
+ */
+static void test_the_same_again_is_no_progress(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+	uint64_t begin_ns, further_ns = 0;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.retry_ns = 10 * FM_NS_PER_S;
+	submitted(&o, &c);
+	begin_ns = now_ns;
+	for (unsigned tries = 0; !c.is_done && now_ns < begin_ns + 60 * FM_NS_PER_S;) {
+		pass(FM_NS_PER_S / 4);
+		if (!running("a"))
+			continue;
+		if (++tries == 3)
+			further_ns = now_ns;
+		end_after("a", -ECONNRESET, tries == 3 ? 501 : 500 - tries);
+	}
+	CU_ASSERT_TRUE_FATAL(c.is_done);
+	CU_ASSERT_TRUE(now_ns >= further_ns + 10 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(now_ns <= further_ns + 11 * FM_NS_PER_S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(c.result.err.text, "gave up after 10."));
 	scene_down();
 }
 
@@ -1938,6 +1970,7 @@ static const struct fm_test tests[] = {
 	{ "a caller who waits says how long", test_a_caller_who_waits_says_how_long },
 	{ "it is tried for as long as was asked", test_it_is_tried_for_as_long_as_was_asked },
 	{ "time counts from the last progress", test_time_counts_from_the_last_progress },
+	{ "the same again is no progress", test_the_same_again_is_no_progress },
 	{ "the timeout counts from the beginning", test_the_timeout_counts_from_the_beginning },
 	{ "a target that an earlier try made is done", test_a_target_that_an_earlier_try_made_is_done },
 	{ "a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state },
