@@ -269,12 +269,17 @@ static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_e
 	struct fmove_name parts = fm_name_parts(dest);
 	struct fmove_entry entry;
 	struct fmove_error why;
+	int ret;
 
 	/* A detached one cannot try again under another name; its peer may be away. */
 	if (dest->is_dir || (!t->outcomes.is_many && (!t->is_detached || t->dir.is_recursive)))
 		return 0;
-	fmove_set_timeout(t->conn, t->is_detached ? DETACHED_LOOK_MS : t->opts.timeout_ms);
-	if (fmove_stat(t->conn, &parts, &entry, &why) == 0)
+	fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
+	if (t->is_detached)
+		ret = fmove_stat(t->conn, &parts, &entry, &why);
+	else
+		ret = fm_transfer_stat(t, dest, &entry, &why);
+	if (ret == 0)
 		dest->is_dir = entry.type == FMOVE_DIRECTORY;
 	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) || fm_is_interrupted())
 		return fm_transfer_error(err, &why);

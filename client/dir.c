@@ -12,7 +12,6 @@
 
 #include "client/background.h"
 #include "client/transfer.h"
-#include "client/tries.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
@@ -180,18 +179,9 @@ int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm
 
 int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct fmove_entry *entry, struct fm_outcome *one)
 {
-	struct fmove_name parts = fm_name_parts(source);
-	struct fm_tries tries;
 	struct fmove_error why;
-	int ret;
 
-	fm_tries_begin(&tries, &t->opts);
-	tries.opts.progress_ms = 0;	/* no line has been begun */
-	do {
-		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
-		ret = fmove_stat(t->conn, &parts, entry, &why);
-	} while (ret < 0 && fm_tries_again(&tries, t->conn, &why));
-	if (ret < 0) {
+	if (fm_transfer_stat(t, source, entry, &why) < 0) {
 		(void)fm_transfer_error(&one->err, &why);
 		return fm_err_wrap(&one->err, "%s", one->source);
 	}

@@ -7,7 +7,8 @@
  * Failure modes: one fails before that: it decides, and the others end cancelled, keeping what has come for the next
  * try. A signal: each is cancelled by itself. One fails behind the decision: the others have the file; that is said.
  * No place is free for one of them: all of them give back theirs, and all begin again later. Else two commands could each have
- * half of what both need.
+ * half of what both need. With --retry all of them are tried again as well, as long as nobody has
+ * it.
  */
 #include "client/several.h"
 
@@ -24,6 +25,7 @@
 
 #include "client/interrupt.h"
 #include "client/transfer.h"
+#include "client/tries.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 
@@ -47,7 +49,8 @@ struct dest {
 
 struct group {
 	struct fm_transfer *t;
-	uint64_t timeout_ms;		/* what is left of it; 0: none */
+	uint64_t limit_ms;		/* of this try; 0: none */
+	uint64_t timeout_ms;		/* what is left of that */
 	const struct fm_name *own;	/* NULL: a file or directory here */
 	bool is_tree;
 	struct dest *dests;
@@ -58,7 +61,7 @@ struct group {
 	unsigned prepared;
 	bool is_decided;
 	bool is_commit;
-	const struct dest *first;	/* that failed; NULL: none */
+	struct dest *first;		/* that failed; NULL: none */
 };
 
 /* ---- the decision ---- */
@@ -330,18 +333,18 @@ static void set_late(struct group *g)
 /* Whether a place was missing, and was waited for. */
 static bool is_again(struct group *g, unsigned refused, uint64_t since_ns)
 {
-	uint64_t limit_ms = g->t->opts.timeout_ms, gone_ms;
+	uint64_t gone_ms;
 
 	if (!g->first || !g->first->why.is_full || fm_is_interrupted())
 		return false;
 	if (!fm_turn_wait(&g->t->turn, &g->first->why, refused, g->timeout_ms ? g->timeout_ms : UINT64_MAX))
 		return false;
 	gone_ms = (fm_clock_real.now_ns(fm_clock_real.ctx) - since_ns) / FM_NS_PER_MS;
-	if (limit_ms > 0 && gone_ms >= limit_ms) {
+	if (g->limit_ms > 0 && gone_ms >= g->limit_ms) {
 		set_late(g);
 		return false;
 	}
-	g->timeout_ms = limit_ms > 0 ? limit_ms - gone_ms : 0;
+	g->timeout_ms = g->limit_ms > 0 ? g->limit_ms - gone_ms : 0;
 	forget(g);
 	return true;
 }
@@ -352,10 +355,41 @@ static void run_until_taken(struct group *g, const char *src)
 	unsigned refused = 0;
 
 	fmove_disconnect(g->t->conn);	/* as in client/background.c: each destination needs one */
-	g->timeout_ms = g->t->opts.timeout_ms;
+	g->timeout_ms = g->limit_ms;
 	do {
 		run_all(g, src);
 	} while (is_again(g, ++refused, since_ns));
+}
+
+/* Whether it failed at all of them, for a reason that may pass, and its time has come once more. */
+static bool is_tried_again(struct group *g, struct fm_tries *tries)
+{
+	uint64_t bytes = 0;
+
+	if (!g->first || g->is_commit || fm_is_interrupted())
+		return false;
+	for (unsigned i = 0; i < g->count; i++)
+		bytes += g->dests[i].why.bytes;
+	g->first->why.bytes = bytes;
+	if (!fm_tries_again(tries, g->t->conn, &g->first->why)) {
+		g->first->ret = g->first->why.code;
+		return false;
+	}
+	forget(g);
+	return true;
+}
+
+static void run(struct group *g, const char *src)
+{
+	struct fm_tries tries;
+
+	fm_transfer_begin(g->t, src);
+	fm_tries_begin(&tries, &g->t->opts);
+	do {
+		g->limit_ms = tries.opts.timeout_ms;
+		run_until_taken(g, src);
+	} while (is_tried_again(g, &tries));
+	fm_transfer_end(g->t);
 }
 
 /* ---- what became of it ---- */
@@ -449,7 +483,7 @@ int fm_several_put(struct fm_transfer *t, const char *src, const struct fm_name 
 	if (open_all(&g, src, &err) < 0) {
 		status = fm_several_none(t, src, targets, count, &err);
 	} else {
-		run_until_taken(&g, src);
+		run(&g, src);
 		status = tell(&g, src);
 	}
 	group_free(&g);

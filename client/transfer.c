@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/interrupt.h"
+#include "client/tries.h"
 #include "config/value.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -183,6 +184,22 @@ int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *
 	if (!t->node[0] && fmove_node(t->conn, t->node, sizeof(t->node), &why) < 0)
 		return fm_transfer_error(err, &why);
 	return strcmp(out->node, t->node) == 0;
+}
+
+int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
+		     struct fmove_error *why)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	struct fm_tries tries;
+	int ret;
+
+	fm_tries_begin(&tries, &t->opts);
+	tries.opts.progress_ms = 0;	/* no line has been begun */
+	do {
+		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
+		ret = fmove_stat(t->conn, &parts, out, why);
+	} while (ret < 0 && fm_tries_again(&tries, t->conn, why));
+	return ret;
 }
 
 int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one)

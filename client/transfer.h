@@ -91,6 +91,10 @@ int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *
  */
 int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one);
 
+/* What name says, asked for as often as --retry says. */
+int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
+		     struct fmove_error *why);
+
 /*
  * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an error.
  */

@@ -123,9 +123,9 @@ if grep -q store.rename "$FMOVE_BIN/fmoved"; then
 	reachable 3
 fi
 
-# start: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
+# start [OPTION...]: a put in the background, to both nodes, that is copying when this returns: so slow that it never ends by itself.
 start() {
-	env --default-signal=INT fmove put --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
+	env --default-signal=INT fmove put "$@" --limit 0.05MB/s f n2:s/x n3:s/x >out 2>err &
 	pid=$!
 	await begun
 	both_move || bad "it does not move: $(cat err) $(fmove status --json | grep -o '"jobs":.*')"
@@ -163,6 +163,31 @@ await n1_is_idle || bad "transfers go on"
 nobody x
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
 reachable 3
+
+# With --retry all of them are tried again while one is away, for so long.
+start --retry 10min
+kill -KILL "$(cat "$dir/c/n3/pid")"
+await test -e "$dir/c/n3/exit" || bad "n3 does not end"
+await n1_is_idle || bad "transfers go on"
+kill -0 $pid || bad "put --retry ended with n3: $(cat err)"
+nobody x
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+await both_move || bad "put --retry does not go on: $(cat err)"
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || bad "SIGINT in the second try: $(cat err)"
+nobody x
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3 || bad "n3 does not stop"
+no 4 'gave up after [0-9.]+ s without progress, [0-9]+ tries: ' fmove put --retry 3s f n2:s/x n3:s/x
+no 4 'gave up after [0-9.]+ s without progress, [0-9]+ tries: ' fmove put -r --retry 3s t n2:s/x n3:s/x
+nobody x
+fmove put --retry 10min f n2:s/retried n3:s/retried >out 2>err &
+pid=$!
+sleep 1
+"$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start again"
+wait $pid || bad "put --retry, n3 came back: $(cat err)"
+same f "$(store 2)/retried"
+same f "$(store 3)/retried"
 
 # The CLI is killed: nobody has it. The same again: both do.
 start
