@@ -242,7 +242,10 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	if (ret > 0)
 		return get_own(t, source, &own, one);
 	if (t->dir.is_recursive) {
-		ret = fm_dir_is_source(t, source, &entry, one);
+		/* The peer, who knows whether it is one, may be away. */
+		ret = fm_dir_check_background(t, &one->err);
+		if (ret == 0)
+			ret = fm_dir_is_source(t, source, &entry, one);
 		if (ret != 0)
 			return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
 	}

@@ -130,10 +130,9 @@ static int transfer_over(struct fm_transfer *t, int ret, const struct fmove_erro
 	return fm_transfer_fail(one, label, why);
 }
 
-/* Nobody would hear of its tries: the job would have failed with the first. */
-static int check_background(const struct fm_transfer *t, struct fm_err *err)
+int fm_dir_check_background(const struct fm_transfer *t, struct fm_err *err)
 {
-	return t->opts.retry_ms == 0 ? 0 :
+	return !t->is_detached || t->opts.retry_ms == 0 ? 0 :
 	       fm_err_set(err, -EINVAL, "a directory of yours that is left to the background is tried once: leave out --retry, and let "
 			  "fmove resume go on with it, or leave out --detach");
 }
@@ -171,8 +170,10 @@ int fm_dir_put(struct fm_transfer *t, int fd, const char *label, const struct fm
 
 	if (!t->is_detached)
 		return put_now(t, &put, one);
+	if (fm_dir_check_background(t, &one->err) < 0)
+		return one->err.code;
 	put.fd = -1;
-	return check_background(t, &one->err) < 0 ? one->err.code : fm_background_run(t, label, false, put_now, &put, one);
+	return fm_background_run(t, label, false, put_now, &put, one);
 }
 
 /* ---- get ---- */
@@ -246,8 +247,6 @@ static int get_later(struct fm_transfer *t, struct dir_get *get, struct fm_outco
 {
 	struct stat st;
 
-	if (check_background(t, &one->err) < 0)
-		return one->err.code;
 	if (!t->dir.replaces && !t->dir.tree.is_update && lstat(get->path, &st) == 0)
 		return fm_err_set(&one->err, -EEXIST, "%s exists; --update merges into it, --replace puts this one in its place, and a / at the end "
 				  "of the name puts it inside", get->path);

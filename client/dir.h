@@ -52,6 +52,12 @@ int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args);
 void fm_dir_allow_descriptors(void);
 
 /*
+ * A directory of the caller's that is left to the background is tried once: nobody would hear of its
+ * tries, since the job would have failed with the first. -EINVAL: --retry was asked for.
+ */
+int fm_dir_check_background(const struct fm_transfer *t, struct fm_err *err);
+
+/*
  * Send the directory that fd is open on; label is what the user called it, and with t->is_detached its path, fd not being
  * looked at: it goes in the background. one->err has an error.
  */

@@ -99,6 +99,10 @@ wait $pid
 [ $? -eq 130 ] || bad "put -r --retry, interrupted: $? $(cat err)"
 [ $((SECONDS - from)) -lt 60 ] || bad "it ended $((SECONDS - from)) s after the signal"
 
+# What is refused in any case is not asked for: nobody could answer.
+from=$SECONDS
+no 1 'is tried once' fmove get -r --retry 10min --detach n2:s/src x
+[ $((SECONDS - from)) -lt 60 ] || bad "what is refused was tried for $((SECONDS - from)) s"
 start n2
 reachable 2
 
@@ -140,7 +144,6 @@ from=$SECONDS
 no 1 'there is no store' fmove put -r --retry 10min a n2:nostore/x
 no 6 'exists; --update' fmove put -r --retry 10min a n2:s/t1
 no 1 'is tried once' fmove put -r --retry 1min --detach a n2:s/x
-no 1 'is tried once' fmove get -r --retry 1min --detach n2:s/src x
 [ $((SECONDS - from)) -lt 60 ] || bad "what is refused was tried for $((SECONDS - from)) s"
 grep -q 'gave up' err && bad "what is refused was tried again: $(cat err)"
 
