@@ -17,6 +17,7 @@
 #   FM_HOSTILE_HOST       the address that all listen at (127.0.0.1); that of an RDMA device: half of the hostile connections are RDMA
 #   FM_HOSTILE_KIND       what the nodes have to be connected by before it begins: tcp or rdma (tcp)
 #   FM_HOSTILE_LOG        what n1 logs: error, warn, info, debug (warn)
+#   FM_HOSTILE_PLACE      I/N: this is run I, from 0, of N side by side, each with ports of its own
 #   FM_KEEP               leave the directory
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -30,6 +31,8 @@ peers=${FM_HOSTILE_PEERS:-2}
 clients=${FM_HOSTILE_CLIENTS:-1}
 host=${FM_HOSTILE_HOST:-127.0.0.1}
 kind=${FM_HOSTILE_KIND:-tcp}
+place=${FM_HOSTILE_PLACE:-0/1}
+node_ports_span=$((11000 / ${place#*/})) node_ports_from=$((20000 + ${place%/*} * node_ports_span))
 base=$(mktemp -d "${TMPDIR:-/tmp}/fm-hostile.XXXXXX")
 dir=$base/up/above/nodes
 nobody=65534
