@@ -4,6 +4,9 @@
  */
 #include "mover/store/promise.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
@@ -34,9 +37,11 @@ void fm_promises_free(struct fm_promises *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
-void fm_promise_init(struct fm_promise *p, struct fm_store_dir *dir)
+void fm_promise_init(struct fm_promise *p, struct fm_store_dir *dir, const struct fm_who *who)
 {
-	*p = (struct fm_promise){ .dir = dir, .fd = -1, .moved_ns = now_ns() };
+	*p = (struct fm_promise){ .dir = dir, .fd = -1, .moved_ns = now_ns(), .uid = who->uid };
+	if (who->peer)
+		(void)snprintf(p->peer, sizeof(p->peer), "%s", who->peer);	/* fits */
 	pthread_mutex_lock(&dir->promises.lock);
 	fm_list_append(&dir->promises.all, &p->at);
 	pthread_mutex_unlock(&dir->promises.lock);
@@ -51,23 +56,25 @@ void fm_promise_end(struct fm_promise *p)
 	p->held = p->rest = 0;
 }
 
-int fm_promise_ask(struct fm_promise *p, int fd, uint64_t bytes, struct fm_err *err)
+static bool is_same_owner(const struct fm_promise *a, const struct fm_promise *b)
 {
-	uint64_t promised = 0;
-	int ret = fm_room_promise(p->dir, fd, bytes, &promised, err);
-
-	if (ret < 0)
-		return ret;
-	pthread_mutex_lock(&p->dir->promises.lock);
-	p->fd = fd;
-	p->held += promised;
-	p->rest += bytes - promised;
-	p->moved_ns = now_ns();
-	pthread_mutex_unlock(&p->dir->promises.lock);
-	return 0;
+	return strcmp(a->peer, b->peer) == 0 && (a->peer[0] || a->uid == b->uid);
 }
 
-/* True: this thread asks for more, which is as much as *held and *rest allow. */
+/* What all trees of that one's owner hold. Under the lock. */
+static uint64_t held_by_owner(const struct fm_promise *p)
+{
+	uint64_t held = 0;
+
+	fm_list_each(at, next, &p->dir->promises.all) {
+		const struct fm_promise *other = fm_container_of(at, struct fm_promise, at);
+
+		held += is_same_owner(p, other) ? other->held : 0;
+	}
+	return held;
+}
+
+/* True: this thread asks for more: as much as *held by its owner and *rest allow. */
 static bool begins_to_ask(struct fm_promise *p, uint64_t *held, uint64_t *rest)
 {
 	bool begins;
@@ -75,29 +82,48 @@ static bool begins_to_ask(struct fm_promise *p, uint64_t *held, uint64_t *rest)
 	pthread_mutex_lock(&p->dir->promises.lock);
 	begins = p->rest > 0 && !p->is_asking;
 	p->is_asking |= begins;
-	*held = p->held;
+	*held = held_by_owner(p);
 	*rest = p->rest;
 	pthread_mutex_unlock(&p->dir->promises.lock);
 	return begins;
 }
 
 /*
- * As some of it is made, more of the rest is promised. What cannot be now is asked for with the
- * next file.
+ * More of the rest is promised, as much as may be now; what cannot be is asked for with the next
+ * file. The disk is asked without a lock, since it may never answer: what the owner's other trees
+ * were promised meanwhile is taken off.
  */
 static void go_on(struct fm_promise *p)
 {
-	uint64_t held, rest, more, wanted;
+	uint64_t held, rest, more, now, gained, wanted;
 
 	if (!begins_to_ask(p, &held, &rest))
 		return;
 	more = fm_room_promise_more(p->dir, p->fd, held, rest);
 	pthread_mutex_lock(&p->dir->promises.lock);
-	wanted = take_from(&p->rest, more);	/* others made files of it meanwhile */
+	now = held_by_owner(p);
+	gained = now > held ? now - held : 0;
+	/* Of the rest, too, others may have made files meanwhile. */
+	wanted = take_from(&p->rest, more > gained ? more - gained : 0);
 	p->held += wanted;
 	p->is_asking = false;
 	pthread_mutex_unlock(&p->dir->promises.lock);
 	fm_usage_break_promise(&p->dir->usage, more - wanted);
+}
+
+int fm_promise_ask(struct fm_promise *p, int fd, uint64_t bytes, struct fm_err *err)
+{
+	int ret = fm_room_for_tree(p->dir, fd, bytes, err);
+
+	if (ret < 0)
+		return ret;
+	pthread_mutex_lock(&p->dir->promises.lock);
+	p->fd = fd;
+	p->rest += bytes;
+	p->moved_ns = now_ns();
+	pthread_mutex_unlock(&p->dir->promises.lock);
+	go_on(p);
+	return 0;
 }
 
 int fm_promise_take(struct fm_promise *p, uint64_t bytes, struct fm_err *err)

@@ -4,11 +4,11 @@
  * that goes on.
  *
  * What a tree takes is what its source says, before it sends a byte, and saying it costs nothing.
- * So the whole must have room, but at most half of what is free then is promised; the rest is asked
- * for as files are made, half of what is free at a time. Others may come in between and get what is
- * not promised: the tree fails then when it comes to that. A tree may also wait for ever for its
- * far end: what was not used for long lapses before others are refused, and is asked for again when
- * the tree goes on.
+ * So the whole must have room, but one peer or user is promised at most half of what is free for
+ * him, with all of his trees; the rest is asked for as files are made. Others, files that come by
+ * themselves too, may come in between and get what is not promised: the tree fails then when it
+ * comes to that. A tree may also wait for ever for its far end: what was not used for long lapses
+ * before others are refused, and is asked for again when the tree goes on.
  *
  * Any thread, fm_promise_init(), _ask() and _end() of one promise in one; _ask() and _take() wait
  * for the disk.
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/store/store.h"
 
 struct fm_err;
 struct fm_store_dir;
@@ -41,13 +42,15 @@ struct fm_promise {
 	uint64_t rest;			/* bytes to come that are not promised */
 	uint64_t moved_ns;		/* when the tree last went on */
 	bool is_asking;			/* for more: one thread at a time */
+	char peer[FM_NAME_LEN_MAX + 1];	/* whose tree it is; "": a local user's ... */
+	uid_t uid;			/* ... this one's */
 };
 
 void fm_promises_init(struct fm_promises *all);
 void fm_promises_free(struct fm_promises *all);		/* each has ended */
 
-/* Nothing is promised yet. End it, before the store goes. */
-void fm_promise_init(struct fm_promise *p, struct fm_store_dir *dir);
+/* Nothing is promised yet to a tree of who. End it, before the store goes. */
+void fm_promise_init(struct fm_promise *p, struct fm_store_dir *dir, const struct fm_who *who);
 void fm_promise_end(struct fm_promise *p);
 
 /*

@@ -2,6 +2,7 @@
 #include "mover/store/room.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "mover/base/err.h"
 #include "mover/store/space.h"
@@ -54,28 +55,6 @@ static bool has_made_room(struct wish *w, int ret)
 	if (!w->is_within_reach)
 		w->is_within_reach = fm_aside_reaches(w->dir, w->fd, missing);
 	return w->is_within_reach && fm_aside_drop_oldest(w->dir, w->fd) > 0;
-}
-
-int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
-{
-	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
-	int ret;
-
-	do
-		ret = fm_space_check(fd, bytes, err);
-	while (has_made_room(&w, ret));
-	return ret;
-}
-
-int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
-{
-	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
-	int ret;
-
-	do
-		ret = fm_space_reserve(fd, bytes, err);
-	while (has_made_room(&w, ret));
-	return ret;
 }
 
 int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
@@ -173,6 +152,59 @@ static int make_room_for(struct fm_store_dir *dir, int fd, uint64_t bytes, struc
 	return ret;
 }
 
+static int refuse(uint64_t bytes, const struct room *room, struct fm_err *err)
+{
+	if (room->promised == 0)
+		return fm_err_set(err, -ENOSPC,
+				  "no space: %llu bytes are needed, %llu are free; make room there",
+				  (unsigned long long)bytes, (unsigned long long)room->free);
+	return fm_err_set(err, -ENOSPC,
+			  "no space: %llu bytes are needed, %llu are free, of which %llu are "
+			  "promised to directories that come just now; make room there, or wait for them",
+			  (unsigned long long)bytes, (unsigned long long)room->free,
+			  (unsigned long long)room->promised);
+}
+
+int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	struct room room;
+	int ret = make_room_for(dir, fd, bytes, &room, err);
+
+	return ret == -ENOSPC ? refuse(bytes, &room, err) : ret;
+}
+
+/* So much of a file has no room yet: the file system cannot set any aside. */
+static int not_set_aside(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(fd, &st);
+
+	*bytes = ret == 0 ? less(size, (uint64_t)st.st_blocks * 512) : 0;
+	return ret < 0 ? fm_err_sys(err, ret, "look at the partial file") : 0;
+}
+
+int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
+{
+	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
+	struct room room;
+	uint64_t missing;
+	int ret;
+
+	do
+		ret = fm_space_reserve(fd, bytes, err);
+	while (has_made_room(&w, ret));
+	/* Between the look and this a tree may have been promised what is gone now. */
+	if (ret < 0 || atomic_load(&dir->usage.trees) == 0)
+		return ret;
+	ret = not_set_aside(fd, bytes, &missing, err);
+	if (ret == 0)
+		ret = make_room_for(dir, fd, missing, &room, err);
+	if (ret != -ENOSPC)
+		return ret;
+	room.free += bytes - missing;
+	return refuse(bytes, &room, err);
+}
+
 /* Nothing is reserved. */
 static int check_quota(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err)
 {
@@ -185,13 +217,11 @@ static int check_quota(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *
 	return ret;
 }
 
-int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, uint64_t *promised,
-		    struct fm_err *err)
+int fm_room_for_tree(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
 {
 	struct room room;
 	int ret = make_room_for(dir, fd, bytes, &room, err);
 
-	*promised = 0;
 	if (ret == -ENOSPC)
 		return fm_err_set(err, ret,
 				  "no space for the directory: its files take %llu bytes at least, "
@@ -200,11 +230,7 @@ int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, uint64_t *
 				  "keep aside",
 				  (unsigned long long)bytes, (unsigned long long)room.free,
 				  (unsigned long long)room.promised);
-	if (ret == 0)
-		ret = check_quota(dir, bytes, err);
-	if (ret == 0)
-		*promised = fm_room_promise_more(dir, fd, 0, bytes);
-	return ret;
+	return ret < 0 ? ret : check_quota(dir, bytes, err);
 }
 
 uint64_t fm_room_promise_more(struct fm_store_dir *dir, int fd, uint64_t held, uint64_t rest)

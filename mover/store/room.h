@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * room - whether a store has room for what is to come: on its file system, for a tree less what
- * others were promised, and in its quota. Before anything is refused, what was promised to trees
+ * room - whether a store has room for what is to come: on its file system, less what trees were
+ * promised, and in its quota. Before anything is refused, what was promised to trees
  * that stand still is promised no more, and what was replaced and is kept aside goes, the oldest
  * first, unless all of it could not be enough. Worker threads.
  */
@@ -14,10 +14,16 @@ struct fm_err;
 struct fm_store_dir;
 struct fm_store_space;
 
-/* -ENOSPC and the numbers if bytes more do not fit on the file system of fd. */
+/*
+ * -ENOSPC and the numbers if bytes more do not fit on the file system of fd, beside what trees were
+ * promised.
+ */
 int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
 
-/* As fm_space_reserve(). */
+/*
+ * As fm_space_reserve(), of a file of so many bytes. -ENOSPC also if that takes what a tree was
+ * promised meanwhile.
+ */
 int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
 
 /* As fm_usage_ask() and fm_usage_take(). */
@@ -25,17 +31,15 @@ int fm_room_ask(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 int fm_room_take(struct fm_store_dir *dir, uint64_t bytes, struct fm_err *err);
 
 /*
- * Promise room to a tree that is to come, in the directory fd: all of it must have room, beside
- * what other trees were promised, and of that *promised are, half of what is free at most. -ENOSPC,
- * -EDQUOT with the numbers and what to do. Then fm_usage_keep_promise() or
- * fm_usage_break_promise(). Who keeps account: promise.h.
+ * Whether a tree that is to come has room as a whole in the directory fd, beside what other trees
+ * were promised: -ENOSPC, -EDQUOT with the numbers and what to do. It is promised nothing yet.
  */
-int fm_room_promise(struct fm_store_dir *dir, int fd, uint64_t bytes, uint64_t *promised,
-		    struct fm_err *err);
+int fm_room_for_tree(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err);
 
 /*
- * How much more is promised now to who holds so much and lacks `rest`: with what it holds half of
- * what is free for it at most.
+ * How much more is promised now to who holds so much and lacks `rest`: with what he holds half of
+ * what is free for him at most. Then fm_usage_keep_promise() or fm_usage_break_promise(). Who
+ * keeps account: promise.h.
  */
 uint64_t fm_room_promise_more(struct fm_store_dir *dir, int fd, uint64_t held, uint64_t rest);
 

@@ -83,7 +83,8 @@ struct incoming {
 	struct fm_promise promise;
 };
 
-static struct incoming *incoming_new(struct fm_store_dir *dir, struct fm_err *err)
+static struct incoming *incoming_new(struct fm_store_dir *dir, const struct fm_who *who,
+				     struct fm_err *err)
 {
 	struct incoming *in = fm_sys_alloc(sizeof(*in));
 
@@ -93,7 +94,7 @@ static struct incoming *incoming_new(struct fm_store_dir *dir, struct fm_err *er
 	}
 	in->dir = dir;
 	fm_store_dir_get(dir);
-	fm_promise_init(&in->promise, dir);
+	fm_promise_init(&in->promise, dir, who);
 	return in;
 }
 
@@ -227,7 +228,7 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 	struct fm_tree *tree;
 	int ret = check_target(parent, path, how->may_replace || how->is_update, err);
 
-	in = ret == 0 ? incoming_new(dir, err) : NULL;
+	in = ret == 0 ? incoming_new(dir, who, err) : NULL;
 	if (!in) {
 		close(parent->fd);
 		return ret < 0 ? ret : -ENOMEM;

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
+#include "mover/base/fault.h"
 #include "mover/store/promise.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
@@ -33,8 +34,8 @@ static void begin_with_quota(void)
 	s->ops->free(s);
 	opts.directory = dir;
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
-	fm_promise_init(&p, store_dir());
-	fm_promise_init(&other, store_dir());
+	fm_promise_init(&p, store_dir(), &(struct fm_who){ .peer = "h1" });
+	fm_promise_init(&other, store_dir(), &(struct fm_who){ .peer = "h2" });
 }
 
 /* Whatever became of them, nothing stays promised. */
@@ -72,6 +73,39 @@ static void test_half(void)
 	CU_ASSERT_EQUAL(ask(&other, QUOTA / 10), 0);
 	CU_ASSERT_EQUAL(other.held, QUOTA / 20);
 	end_promises();
+}
+
+/*
+ * Goal: half is for one peer or user, however many trees he says it of; that local users have no
+ * name makes none of them another, nor a peer.
+ */
+static void test_half_is_for_one(void)
+{
+	static const struct fm_who same[] = {
+		{ .peer = "h1", .uid = 7 }, { .peer = "h1" }, { .uid = 5 }, { .uid = 5 }
+	};
+	static const struct fm_who others[] = {
+		{ .peer = "h2" }, { .uid = 0 }, { .peer = "h1", .uid = 5 }, { .uid = 6 }
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		begin_with_quota();
+		fm_promise_end(&p);
+		fm_promise_end(&other);
+		fm_promise_init(&p, store_dir(), &same[i]);
+		fm_promise_init(&other, store_dir(), &same[i ^ 1]);
+		CU_ASSERT_EQUAL(ask(&p, QUOTA / 2), 0);
+		CU_ASSERT_EQUAL(p.held, QUOTA / 2);
+		CU_ASSERT_EQUAL(ask(&other, QUOTA / 2), 0);
+		CU_ASSERT_EQUAL(other.held, 0);
+		/* It comes all the same, and somebody else's would hold something. */
+		CU_ASSERT_EQUAL(fm_promise_take(&other, QUOTA / 10, &err), 0);
+		fm_promise_end(&other);
+		fm_promise_init(&other, store_dir(), &others[i]);
+		CU_ASSERT_EQUAL(ask(&other, QUOTA / 10 * 4), 0);
+		CU_ASSERT_EQUAL(other.held, QUOTA / 10 * 2);
+		end_promises();
+	}
 }
 
 /* Goal: the whole must have room all the same, before anything is promised. */
@@ -192,30 +226,49 @@ static void fill(int at_dir, const char *name, uint64_t bytes)
 	close(fd);
 }
 
+/* A directory "m" in a store, on a file system of 8 MiB: open. Negative: there can be none here. */
+static int begin_with_disk(void)
+{
+	int fd;
+
+	if (!may_mount())
+		return -1;
+	begin(IN_MEMORY, false);
+	CU_ASSERT_EQUAL(mkdir(at("m"), 0755), 0);
+	if (mount("tmpfs", at("m"), "tmpfs", 0, "size=8m") < 0) {
+		printf("SKIP: cannot mount a small tmpfs\n");
+		end();
+		return -1;
+	}
+	fd = open(at("m"), O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	fm_promise_init(&p, store_dir(), &(struct fm_who){ .peer = "h1" });
+	fm_promise_init(&other, store_dir(), &(struct fm_who){ .peer = "h2" });
+	return fd;
+}
+
+static void end_with_disk(int fd)
+{
+	fm_promise_end(&other);
+	fm_promise_end(&p);
+	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), 0);
+	close(fd);
+	CU_ASSERT_EQUAL(umount(at("m")), 0);
+	end();
+}
+
 /*
  * Goal: half of a file system is promised; another tree gets the other half, who writes there wins,
  * and whoever does not fit any more hears why.
  */
 static void test_disk(void)
 {
-	struct stat st;
 	char name[16];
-	int fd, ret = 0;
+	int fd = begin_with_disk(), ret = 0;
 	unsigned i;
 
-	if (!may_mount())
+	if (fd < 0)
 		return;
-	begin(IN_MEMORY, false);
-	CU_ASSERT_EQUAL(mkdir(at("m"), 0755), 0);
-	if (mount("tmpfs", at("m"), "tmpfs", 0, "size=8m") < 0) {
-		printf("SKIP: cannot mount a small tmpfs\n");
-		end();
-		return;
-	}
-	fd = open(at("m"), O_RDONLY | O_DIRECTORY);
-	CU_ASSERT_TRUE_FATAL(fd >= 0 && fstat(fd, &st) == 0);
-	fm_promise_init(&p, store_dir());
-	fm_promise_init(&other, store_dir());
 	CU_ASSERT_EQUAL(fm_promise_ask(&p, fd, 9 * MIB, &err), -ENOSPC);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text,
 				      "no space for the directory: its files take 9437184 bytes at "
@@ -246,12 +299,88 @@ static void test_disk(void)
 	CU_ASSERT_EQUAL(free_in(fd), 2 * MIB);
 	for (i = 0; i < 8; i++)
 		CU_ASSERT_EQUAL(fm_promise_take(&other, MIB / 4, &err), 0);
+	end_with_disk(fd);
+}
+
+/*
+ * Goal: a file that comes by itself gets what no tree was promised, and no more; of what a tree that
+ * stands still was promised, too.
+ */
+static void test_files_heed_promises(void)
+{
+	int fd = begin_with_disk();
+
+	if (fd < 0)
+		return;
+	CU_ASSERT_EQUAL(fm_promise_ask(&p, fd, 7 * MIB, &err), 0);
+	CU_ASSERT_EQUAL(put("m/f", 4 * MIB + 4096, 1, false), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "4198400 bytes are needed, 8388608 are free, of which 4194304 are "
+						"promised to directories"));
+	CU_ASSERT_EQUAL(put("m/f", 3 * MIB, 1, false), 0);
+	CU_ASSERT_EQUAL(fm_promise_take(&p, 4 * MIB, &err), 0);
+	fill(fd, "of the tree", 4 * MIB);
+	CU_ASSERT_EQUAL(put("m/g", MIB / 2, 1, false), -ENOSPC);
+	p.moved_ns -= FM_PROMISE_IDLE_NS + 1;
+	CU_ASSERT_EQUAL(put("m/g", MIB / 2, 1, false), 0);
+	end_with_disk(fd);
+}
+
+/* Another tree of the same peer begins while the disk is asked how much this one may be promised. */
+static void begin_same(void *ctx, const char *name)
+{
+	unsigned *looked = ctx;
+	struct fm_err why;
+
+	if (strcmp(name, "store.fstatfs") != 0 || ++*looked != 2)
+		return;
+	CU_ASSERT_EQUAL(fm_promise_ask(&other, store_dir()->root, QUOTA / 2, &why), 0);
+	CU_ASSERT_EQUAL(other.held, QUOTA / 2);
+}
+
+/* Goal: who begins several trees at once gets no more by that. */
+static void test_half_is_for_one_at_once(void)
+{
+	unsigned looked = 0;
+
+	begin_with_quota();
 	fm_promise_end(&other);
-	fm_promise_end(&p);
-	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), 0);
-	close(fd);
-	CU_ASSERT_EQUAL(umount(at("m")), 0);
-	end();
+	fm_promise_init(&other, store_dir(), &(struct fm_who){ .peer = "h1" });
+	fm_fault_watch(begin_same, &looked);
+	CU_ASSERT_EQUAL(ask(&p, QUOTA / 2), 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(looked > 2);
+	CU_ASSERT_EQUAL(p.held, 0);
+	CU_ASSERT_EQUAL(p.rest, QUOTA / 2);
+	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), QUOTA / 2);
+	end_promises();
+}
+
+static unsigned looks;
+
+/* Another tree begins between the two looks at the file system that a put takes. */
+static void begin_another(void *ctx, const char *name)
+{
+	struct fm_err why;
+
+	if (strcmp(name, "store.fstatfs") != 0 || ++looks != 2)
+		return;
+	CU_ASSERT_EQUAL(fm_promise_ask(&p, *(int *)ctx, 7 * MIB, &why), 0);
+}
+
+/* Goal: what was promised after a file looked for its room, and before it had it, is heeded, too. */
+static void test_promise_in_between(void)
+{
+	int fd = begin_with_disk();
+
+	if (fd < 0)
+		return;
+	fm_fault_watch(begin_another, &fd);
+	looks = 0;
+	(void)put("m/f", 7 * MIB, 1, false);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(looks > 2);
+	CU_ASSERT_TRUE(free_in(fd) >= atomic_load(&store_dir()->usage.trees));
+	end_with_disk(fd);
 }
 
 /*
@@ -293,12 +422,16 @@ static void test_threads(void)
 
 static const struct fm_test tests[] = {
 	{ "half of what is free is promised", test_half },
+	{ "half is for one, however many trees he has", test_half_is_for_one },
+	{ "half is for one who begins several at once", test_half_is_for_one_at_once },
 	{ "the whole must have room", test_whole },
 	{ "the rest is promised as files are made", test_goes_on },
 	{ "a small tree is promised all of it", test_small },
 	{ "who comes between gets what is not promised", test_between },
 	{ "what stands still lapses if it is needed", test_lapses },
 	{ "a file system is shared in the same way", test_disk },
+	{ "files that come by themselves heed what is promised", test_files_heed_promises },
+	{ "what is promised while a file gets its room", test_promise_in_between },
 	{ "many threads make files at once", test_threads },
 };
 FM_TEST_MAIN("promise", tests)

@@ -309,8 +309,7 @@ static int run_space(void)
 static int run_promise(void)
 {
 	struct fm_err why = { 0 };
-	uint64_t promised;
-	int ret = fm_room_promise(store_dir(), store_dir()->root, UINT64_MAX / 2, &promised, &why);
+	int ret = fm_room_for_tree(store_dir(), store_dir()->root, UINT64_MAX / 2, &why);
 
 	CU_ASSERT_TRUE(ret < 0 && strlen(why.text) > 10);
 	CU_ASSERT_EQUAL(atomic_load(&store_dir()->usage.trees), 0);
@@ -325,7 +324,7 @@ static int run_promised(void)
 	struct fm_promise p;
 	int ret;
 
-	fm_promise_init(&p, d);
+	fm_promise_init(&p, d, &(struct fm_who){ .peer = "h1" });
 	ret = fm_promise_ask(&p, d->root, free / 4 * 3, &err);
 	CU_ASSERT_TRUE(p.held <= free / 2 + (64 << 20));	/* others work on this disk */
 	if (ret == 0)
