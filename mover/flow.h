@@ -37,7 +37,8 @@ struct fm_link;
 struct fm_flow;
 
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
-#define FM_FLOW_RETRY_NS (10 * FM_NS_PER_MS)	/* a slab that could not be had is asked for again after this long */
+/* A slab that could not be had is asked for again, and a busy chunk sent again, after this long. */
+#define FM_FLOW_RETRY_NS (10 * FM_NS_PER_MS)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "everything a flow has under way fits the connection");
 _Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
@@ -65,6 +66,7 @@ struct fm_tx {
 	bool is_acked;
 	bool is_refused;		/* to be sent again as soon as the send has ended ... */
 	bool is_busy;			/* ... and not for damage: the far end has it from another connection */
+	uint64_t again_ns;		/* that one: not before */
 	struct fm_list wait_at;
 };
 
@@ -147,6 +149,7 @@ struct fm_flow {
 	unsigned acks;
 	bool is_source_instant;		/* the last chunk came from a file in memory */
 	struct fm_list tx_waiting;	/* chunks to be read again that have no slot of ours: fm_tx.wait_at */
+	struct fm_list tx_later;	/* to be sent again when their time comes, in that order: fm_tx.wait_at */
 
 	/* Receiving */
 	bool is_wanted;			/* the peer asked and has nothing yet */

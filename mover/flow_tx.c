@@ -25,6 +25,7 @@ void fm_flow_tx_init(struct fm_flow *f)
 {
 	f->tx_lease.slab = -1;
 	fm_list_init(&f->tx_waiting);
+	fm_list_init(&f->tx_later);
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
 		f->tx[i].flow = f;
 		f->tx[i].slot = -1;
@@ -384,6 +385,43 @@ static void read_waiting(struct fm_flow *f)
 	}
 }
 
+static bool is_wanted(struct fm_flow *f, const struct fm_tx *t)
+{
+	bool is_removed;
+
+	lock(f);
+	is_removed = t->x->is_removed;
+	unlock(f);
+	return !is_removed;
+}
+
+static void send_again(struct fm_tx *t)
+{
+	if (t->x->beside.count > 0)
+		tx_filled(t);
+	else
+		fm_list_append(&t->flow->tx_waiting, &t->wait_at);
+	fm_flow_wake(t->flow);
+}
+
+/* What was busy when it came. */
+static void send_later(struct fm_flow *f, uint64_t now_ns)
+{
+	while (!fm_list_is_empty(&f->tx_later)) {
+		struct fm_tx *t = fm_container_of(f->tx_later.next, struct fm_tx, wait_at);
+
+		if (now_ns < t->again_ns) {
+			fm_lane_wake_at(f->lane, t->again_ns);
+			return;
+		}
+		fm_list_del(&t->wait_at);
+		if (is_wanted(f, t))
+			send_again(t);
+		else
+			tx_drop(t);
+	}
+}
+
 static void say(struct fm_flow *f, enum fm_data_type type, uint32_t generation)
 {
 	struct fm_data_msg m = { .type = (uint8_t)type, .generation = generation };
@@ -394,7 +432,8 @@ static void say(struct fm_flow *f, enum fm_data_type type, uint32_t generation)
 
 static bool is_tx_idle(const struct fm_flow *f)
 {
-	return f->tx_frees == f->tx_slots && fm_list_is_empty(&f->tx_waiting);
+	return f->tx_frees == f->tx_slots && fm_list_is_empty(&f->tx_waiting) &&
+	       fm_list_is_empty(&f->tx_later);
 }
 
 /* Whether chunks are in the peer's slots, or on their way there. */
@@ -496,6 +535,8 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->orphans_ns)
 		watch_orphans(f, now_ns);
+	if (!f->is_closing)
+		send_later(f, now_ns);
 	return_grant(f);
 	if (!fm_list_is_empty(&f->tx_waiting) && take_tx_slab(f))
 		read_waiting(f);
@@ -563,30 +604,49 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 	return t;
 }
 
+/* Under the lock. Whether it was refused too often to be sent once more: its transfer fails. */
+static bool is_hopeless(struct fm_tx *t)
+{
+	unsigned long long offset = t->chunk.offset;
+
+	if (t->is_busy && ++t->chunk.busy_count >= FM_XFER_BUSY_MAX)
+		fm_xfer_fail(t->x, -ETIMEDOUT,
+			     "the far end asks for the chunk at byte %llu again and again, since it looks "
+			     "at another copy of it", offset);
+	else if (!t->is_busy && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX)
+		fm_xfer_fail(t->x, -EBADMSG,
+			     "the chunk at byte %llu arrived damaged %d times: check the memory and the "
+			     "network of both nodes", offset, FM_XFER_CORRUPT_MAX);
+	else
+		return false;
+	return true;
+}
+
 /*
- * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut: read and send it again, into the
- * slot that it had. The latter takes the far end no longer than a copy in memory, and is no word on this way.
+ * It arrived damaged, or while another copy of it was looked at, as happens when a cable was cut: read
+ * and send it again, into the slot that it had. The latter takes the far end no longer than a copy in
+ * memory, and is no word on this way. So it is sent a little later: at once it would come as often as
+ * the wire lets it.
  */
 static void tx_again(struct fm_tx *t)
 {
 	struct fm_flow *f = t->flow;
-	bool is_hopeless = !t->is_busy && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX;
+	bool is_given_up;
 
 	t->chunk.is_again = true;
 	lock(f);
 	t->x->corrupt_chunks += !t->is_busy;
 	t->x->resent_bytes += t->chunk.len;
-	if (is_hopeless)
-		fm_xfer_fail(t->x, -EBADMSG, "the chunk at byte %llu arrived damaged %d times: check the memory and the network of both nodes",
-			     (unsigned long long)t->chunk.offset, FM_XFER_CORRUPT_MAX);
+	is_given_up = is_hopeless(t);
 	unlock(f);
-	if (is_hopeless) {
+	if (is_given_up) {
 		tx_drop(t);
-	} else if (t->x->beside.count > 0) {
-		tx_send(t);
+	} else if (t->is_busy) {
+		t->again_ns = fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS;
+		fm_list_append(&f->tx_later, &t->wait_at);
+		fm_lane_wake_at(f->lane, t->again_ns);
 	} else {
-		fm_list_append(&f->tx_waiting, &t->wait_at);
-		fm_flow_wake(f);
+		send_again(t);
 	}
 }
 
@@ -649,14 +709,7 @@ int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 /* Nobody wants it any more. (What a connection that ends holds is lost with it.) */
 static void drop_held(struct fm_tx *t)
 {
-	bool is_removed;
-
-	if (!t->is_held)
-		return;
-	lock(t->flow);
-	is_removed = t->x->is_removed;
-	unlock(t->flow);
-	if (is_removed)
+	if (t->is_held && !is_wanted(t->flow, t))
 		tx_drop(t);
 }
 

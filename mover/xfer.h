@@ -37,6 +37,7 @@ struct fm_link;
 struct fm_written;
 
 #define FM_XFER_CORRUPT_MAX 3		/* the same chunk damaged this often: the transfer is given up */
+#define FM_XFER_BUSY_MAX 500u		/* ... refused this often, since another copy is looked at: the same */
 #define FM_XFER_BLOCK 4096u		/* chunks begin at multiples of it */
 #define FM_XFER_LOG_MAX 4096u		/* stretches written since the journal was told last; more are sent again after a crash */
 #define FM_XFER_SEQ_AHEAD 65536u	/* how far numbers may run ahead of the count of chunks seen */
@@ -47,6 +48,7 @@ struct fm_chunk {
 	uint32_t len;
 	uint32_t crc;			/* of the data; known after it was read */
 	uint8_t corrupt_count;
+	uint16_t busy_count;
 	bool is_again;			/* answered with a status that asks for it once more */
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */
 	unsigned place;			/* source that may stand still: where it was read (beside.h) */

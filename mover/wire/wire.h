@@ -680,7 +680,8 @@ enum fm_ack_status {
 	FM_ACK_WRITTEN = 0,
 	FM_ACK_CORRUPT = 1,	/* data_crc does not match: send it again */
 	FM_ACK_DROPPED = 2,	/* no such transfer any more */
-	FM_ACK_BUSY = 3,	/* the same came over another connection and is looked at now: send it again, it may be damaged */
+	/* The same came over another connection and is looked at now: send it again a little later, it may be damaged. */
+	FM_ACK_BUSY = 3,
 };
 
 #define FM_DATA_MSG_SIZE 64

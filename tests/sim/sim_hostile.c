@@ -20,6 +20,8 @@
 #include "mover/wire/wire.h"
 #include "tests/sim/scenario_priv.h"
 
+#define BUSY_NS (5 * SIM_MS)	/* what is busy is not sent again before, at least ... */
+#define BUSY_MAX 500u		/* ... and not more often */
 #define IDS 16			/* transfer numbers remembered */
 #define CONNS_MAX 32		/* data connections, ever */
 #define REGION (64u << 10)	/* lent to each, twice */
@@ -42,6 +44,7 @@ struct hostile {
 	unsigned conns, dials;
 	unsigned manners;		/* it does wrong one time in so many: who does it always gets nowhere */
 	bool never_acks, never_returns;
+	bool is_busy;			/* every chunk comes over another connection just now, it says */
 	uint64_t next_id;
 	uint32_t pack_len[PACKS];
 	uint32_t pack_crc[PACKS];
@@ -57,6 +60,13 @@ struct hctl {
 	unsigned messages;
 };
 
+/* A chunk that it says is busy, in a slot. */
+struct busy {
+	uint64_t xfer, seq;
+	uint64_t since_ns;
+	unsigned count;
+};
+
 struct hconn {
 	struct hostile *h;
 	struct fm_conn *conn;
@@ -67,6 +77,7 @@ struct hconn {
 	unsigned under_way;
 	unsigned messages;
 	struct fm_data_msg grant;	/* the last that came; type 0: none */
+	struct busy busy[FM_WIRE_SLOTS_MAX];
 };
 
 struct hsend {
@@ -703,6 +714,28 @@ static void hconn_unasked(void *ctx)
 	(void)sim_after(c->h->sim, c->loop, sim_latency(c->h->sim, SIM_S), hconn_unasked, c);
 }
 
+/* Goal: what is said to be busy comes again, but not as fast as that is said, nor without end. */
+static void count_busy(struct hconn *c, const struct fm_data_msg *chunk)
+{
+	struct busy *b = &c->busy[chunk->slot];
+	uint64_t now_ns = sim_now(c->h->sim);
+
+	if (b->count == 0 || b->xfer != chunk->xfer || b->seq != chunk->seq)
+		*b = (struct busy){ chunk->xfer, chunk->seq, now_ns, 0 };
+	if (b->count++ * BUSY_NS > now_ns - b->since_ns || b->count > BUSY_MAX)
+		sim_fail(c->h->sim, "chunk %llu was sent %u times in %llu us", (unsigned long long)b->seq, b->count,
+			 (unsigned long long)(now_ns - b->since_ns) / 1000);
+}
+
+static enum fm_ack_status pick_status(struct hconn *c, const struct fm_data_msg *chunk)
+{
+	if (c->h->is_busy) {
+		count_busy(c, chunk);
+		return FM_ACK_BUSY;
+	}
+	return does_wrong(c->h, 2) ? (enum fm_ack_status)below(c->h, 4) : FM_ACK_WRITTEN;
+}
+
 static void hconn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 {
 	struct hconn *c = ctx;
@@ -725,7 +758,7 @@ static void hconn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 			return;
 		out = (struct fm_data_msg){
 			.type = FM_DATA_ACK,
-			.status = does_wrong(c->h, 2) ? (uint8_t)below(c->h, 4) : FM_ACK_WRITTEN,
+			.status = (uint8_t)pick_status(c, &in),
 			.slot = in.slot,
 			.generation = in.generation,
 			.xfer = in.xfer,
@@ -915,6 +948,7 @@ void scenario_hostile_start(struct scenario *sc, struct sim_node *node)
 	h->manners = 1u << below(h, 8);
 	h->never_acks = one_in(h, 4);
 	h->never_returns = one_in(h, 4);
+	h->is_busy = sim_opts(sc->sim)->seed % 7 == 0;
 	node->is_rewriting = sim_opts(sc->sim)->seed % 4 == 0;	/* else some of what it sends is good when it is looked at */
 	sim_conn_set_hostile(node);
 	ret = node->net->ops->start(node->net, &net_events, h, NULL);
