@@ -17,6 +17,12 @@
 #include "mover/base/fault.h"
 
 #define WORKER_THREADS_MAX 64
+#define TURNS_MAX 64u
+
+struct turn {
+	uint64_t user;			/* made of him and of his peer; two who have the same one share turns */
+	uint64_t number;		/* 0: nobody's */
+};
 
 struct fm_worker {
 	pthread_mutex_t lock;
@@ -25,7 +31,8 @@ struct fm_worker {
 	bool is_shared;
 	struct fm_share busy;		/* is_shared: threads, by whose work they do ... */
 	struct fm_list running;		/* ... and that work */
-	uid_t last_user;		/* of a peer's, whose the last was */
+	struct turn turns[TURNS_MAX];	/* of users of peers, the last ones */
+	uint64_t turn;
 	unsigned under_way;		/* in the queue, or with a thread */
 	bool is_stopping;
 	bool is_simulated;
@@ -66,28 +73,76 @@ static unsigned threads_of(const struct fm_worker *worker, const struct fm_work 
 	return n;
 }
 
-/* The same peer's work may come by: of that in the queue the first of who has the fewest threads, and did not have the last one. */
+static uint64_t hash_of(const struct fm_work *work)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ work->user;
+
+	for (const char *at = work->who.name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Where the user of that work is, or the place of who had no turn for longest. */
+static struct turn *turn_of(struct fm_worker *worker, const struct fm_work *work)
+{
+	uint64_t user = hash_of(work);
+	struct turn *oldest = &worker->turns[0];
+
+	for (unsigned i = 0; i < TURNS_MAX; i++) {
+		struct turn *t = &worker->turns[i];
+
+		if (t->number > 0 && t->user == user)
+			return t;
+		if (t->number < oldest->number)
+			oldest = t;
+	}
+	*oldest = (struct turn){ .user = user };
+	return oldest;
+}
+
+/* When the user of that work had the last one; 0: not for long. */
+static uint64_t last_turn(const struct fm_worker *worker, const struct fm_work *work)
+{
+	uint64_t user = hash_of(work);
+
+	for (unsigned i = 0; i < TURNS_MAX; i++)
+		if (worker->turns[i].user == user)
+			return worker->turns[i].number;
+	return 0;
+}
+
+/*
+ * The same peer's work may come by: of that in the queue the first of who has the fewest threads, and
+ * had no turn for longest.
+ */
 static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *first)
 {
-	unsigned least = first->who.name ? threads_of(worker, first) : 0;
 	struct fm_work *best = first;
+	unsigned least;
+	uint64_t turn;
 
-	for (struct fm_list *at = first->link.next; first->who.name && at != &worker->queue; at = at->next) {
+	if (!first->who.name)
+		return first;
+	least = threads_of(worker, first);
+	turn = last_turn(worker, first);
+	for (struct fm_list *at = first->link.next; at != &worker->queue; at = at->next) {
 		struct fm_work *work = fm_container_of(at, struct fm_work, link);
+		uint64_t its_turn;
 		unsigned n;
 
-		if (least == 0 && best->user != worker->last_user)
+		if (least == 0 && turn == 0)
 			break;
 		if (work->user == best->user || !is_of_same_peer(work, first))
 			continue;
 		n = threads_of(worker, work);
-		if (n < least || (n == least && best->user == worker->last_user)) {
-			least = n;
-			best = work;
-		}
+		its_turn = last_turn(worker, work);
+		if (n > least || (n == least && its_turn >= turn))
+			continue;
+		least = n;
+		turn = its_turn;
+		best = work;
 	}
-	if (first->who.name)
-		worker->last_user = best->user;
+	turn_of(worker, best)->number = ++worker->turn;
 	return best;
 }
 

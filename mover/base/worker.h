@@ -6,7 +6,7 @@
  * once. The struct belongs to the caller and must stay until done(). The queue has no limit of its own: callers bound
  * what they start (jobs, requests). Threads may be divided among those whose work it is: then what one asked for keeps no
  * more of them than share.h says, however long it takes, and what others asked for goes by. Of the threads that a peer has, its users get even
- * parts: the next one is for who has the fewest, by turns.
+ * parts: the next one is for who has the fewest, and of those for who had none for longest.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H

@@ -265,7 +265,7 @@ static void test_threads_are_shared(void)
 
 /* ---- users of a peer ---- */
 
-static unsigned order[8], ordered;
+static unsigned order[16], ordered;
 static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ordered {
@@ -301,6 +301,7 @@ static void test_a_peers_users_take_turns(void)
 	sem_t until;
 
 	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	ordered = 0;
 	fm_worker_share(worker, 0);
 	for (unsigned i = 0; i < 5; i++)
 		submit_of(worker, &many[i], "n1", 1, &until);
@@ -315,7 +316,37 @@ static void test_a_peers_users_take_turns(void)
 	sem_destroy(&until);
 }
 
+/*
+ * Goal: with one thread for all of them no user waits until two others, who asked before him, have
+ * nothing more. Method: all that is asked for is there before the first one ends.
+ */
+static void test_users_take_turns_on_one_thread(void)
+{
+	static struct ordered first[4], second[4], third;
+	struct fm_worker *worker = set_up(2);
+	unsigned at = 0;
+	sem_t until;
+
+	ordered = 0;
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 0);
+	for (unsigned i = 0; i < 4; i++)
+		submit_of(worker, &first[i], "n1", 1, &until);
+	for (unsigned i = 0; i < 4; i++)
+		submit_of(worker, &second[i], "n1", 2, &until);
+	submit_of(worker, &third, "n1", 3, &until);
+	for (unsigned i = 0; i < 9; i++)
+		sem_post(&until);
+	wait_for(9);
+	while (at < 8 && order[at] != 3)
+		at++;
+	CU_ASSERT_TRUE(at <= 4);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 static const struct fm_test tests[] = {
+	{ "users of one peer take turns on one thread", test_users_take_turns_on_one_thread },
 	{ "users of one peer take turns", test_a_peers_users_take_turns },
 	{ "threads are divided among those who ask", test_threads_are_shared },
 	{ "work runs on another thread and is done on the loop's", test_where },
