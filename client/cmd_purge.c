@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_purge - fmove purge NODE:STORE: what was replaced and is kept aside goes. It is named as it goes, so there may be any number.
+ * cmd_purge - fmove purge NODE:STORE|DIR: what was replaced and is kept aside goes, in a store or in a directory of the caller's. It is
+ * named as it goes, so there may be any number.
  */
 #include "client/ask.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/former.h"
 #include "client/show.h"
 #include "mover/api_json.h"
 #include "mover/base/err.h"
@@ -22,6 +27,9 @@ const struct fm_opt fm_opts_purge[] = {
 };
 
 struct purge {
+	struct fm_name name;	/* of the store */
+	bool is_local;		/* a directory of the caller's instead */
+	bool has_begun;
 	bool is_json;
 	bool is_dry;
 	bool is_raw;		/* names as they are: nobody looks at them on a terminal */
@@ -55,6 +63,13 @@ static void print_text(const struct purge *p, const struct fmove_aside *a)
 		     p->is_raw ? a->path : fm_show(a->path, strlen(a->path), shown, sizeof(shown)));
 }
 
+static void begin(struct purge *p)
+{
+	p->has_begun = true;
+	if (p->is_json)
+		(void)printf("{\"aside\":[");
+}
+
 static void print(void *ctx, const struct fmove_aside *a)
 {
 	struct purge *p = ctx;
@@ -67,22 +82,60 @@ static void print(void *ctx, const struct fmove_aside *a)
 	p->bytes += a->bytes;
 }
 
-static int purge(const struct fm_name *name, const char *text, struct purge *p)
+static int purge_store(const char *text, struct purge *p, int *status)
 {
-	struct fmove_name parts = fm_name_parts(name);
-	int ret, status = FM_EXIT_DONE;
 	struct fmove_error why;
-	char bytes[FM_SHOW_MAX];
+	struct fmove_name parts = fm_name_parts(&p->name);
 	struct fmove *c;
+	int ret;
 
-	if (fm_ask_open("purge", false, &c, &status) < 0)
-		return status;
-	if (p->is_json)
-		(void)printf("{\"aside\":[");
+	if (fm_ask_open("purge", false, &c, status) < 0)
+		return -ENOTCONN;
+	begin(p);
 	ret = fmove_purge(c, &parts, p->is_dry, print, p, &why);
 	fmove_close(c);
 	if (ret < 0)
-		status = fm_ask_fail("purge", text, &why);
+		*status = fm_ask_fail("purge", text, &why);
+	return ret;
+}
+
+/* A directory of the caller's. */
+static void print_former(void *ctx, const struct fm_former *f)
+{
+	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };
+
+	(void)snprintf(a.path, sizeof(a.path), "%s", f->name);
+	print(ctx, &a);
+}
+
+static int purge_local(const char *path, struct purge *p, int *status)
+{
+	int ret, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct fm_err err;
+
+	if (fd < 0) {
+		ret = fm_err_sys(&err, -errno, "%s", path);
+		*status = fm_fail("purge", &err);
+		return ret;
+	}
+	begin(p);
+	ret = fm_former_remove(fd, 0, p->is_dry, print_former, p, &err);
+	(void)close(fd);	/* only read */
+	if (ret < 0) {
+		fm_err_wrap(&err, "%s", path);
+		*status = fm_fail("purge", &err);
+	}
+	return ret;
+}
+
+static int purge(const char *text, struct purge *p)
+{
+	int ret, status = FM_EXIT_DONE;
+	char bytes[FM_SHOW_MAX];
+
+	ret = p->is_local ? purge_local(text, p, &status) : purge_store(text, p, &status);
+	if (!p->has_begun)
+		return status;
 	if (ret < 0 && p->count > 0)
 		status = FM_EXIT_PARTLY;
 	if (p->is_json)
@@ -98,8 +151,8 @@ int fm_cmd_purge(int argc, char **argv)
 {
 	struct purge p = { .is_raw = !isatty(STDOUT_FILENO) };
 	struct fm_args args;
-	struct fm_name name;
 	struct fm_err err;
+	struct stat st;
 	int key;
 
 	fm_args_begin(&args, "purge", argc, argv);
@@ -111,12 +164,15 @@ int fm_cmd_purge(int argc, char **argv)
 		fm_stdout_raw();
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
-	if (!strchr(args.operands[0], ':'))
-		return fm_usage(&args, "\"%.200s\" names no store, as NODE:STORE does; \"fmove df\" lists them",
+	p.is_local = !strchr(args.operands[0], ':') || args.operands[0][0] == '/' || args.operands[0][0] == '.';
+	if (p.is_local && !strchr(args.operands[0], '/') && (stat(args.operands[0], &st) < 0 || !S_ISDIR(st.st_mode)))
+		return fm_usage(&args, "\"%.200s\" names no store, as NODE:STORE does, and no directory here; \"fmove df\" lists the stores",
 				args.operands[0]);
-	if (fm_name_parse(args.operands[0], &name, &err) < 0)
+	if (p.is_local)
+		return purge(args.operands[0], &p);
+	if (fm_name_parse(args.operands[0], &p.name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
-	if (name.path[0])
+	if (p.name.path[0])
 		return fm_usage(&args, "\"%.200s\": what is kept aside is a store's; leave out the path", args.operands[0]);
-	return purge(&name, args.operands[0], &p);
+	return purge(args.operands[0], &p);
 }

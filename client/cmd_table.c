@@ -59,10 +59,10 @@ const struct fm_cmd fm_cmds[] = {
 	  "Of this node, of another, or of one store: what is free and used, what running transfers were promised, and what "
 	  "goes with the directories that were replaced and are kept for a while (old_keep).",
 	  fm_opts_df, true, fm_cmd_df },
-	{ "purge", "NODE:STORE", "Remove what was replaced and is kept aside.",
+	{ "purge", "NODE:STORE|DIR", "Remove what was replaced and is kept aside.",
 	  "A directory of a store that --replace, --update or --delete replaced is kept for a while (old_keep), so that who "
-	  "reads it can read on. It goes by itself when room is needed. Nothing else is removed: nothing that is "
-	  "unfinished, nothing of yours. (What get replaces in a directory of yours is not kept.)",
+	  "reads it can read on. It goes by itself when room is needed. So is what get replaced in a directory of yours, DIR, "
+	  "for ten minutes at least. Nothing else is removed: nothing that is unfinished, nothing of yours.",
 	  fm_opts_purge, true, fm_cmd_purge },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },

@@ -190,6 +190,9 @@ struct fmove_result {
 	uint64_t kept;			/* ... or were taken over */
 	uint64_t wanted_files;		/* dry run: would be sent */
 	uint64_t wanted_bytes;
+	/* fmove_get_tree(): the version that was replaced, below parent_fd; "": there was none ... */
+	char former[288];
+	int64_t former_until_ns;	/* ... since 1970: then the next call removes it; earlier if room is needed */
 	char note[160];			/* what was not as asked; may be empty */
 };
 
@@ -252,7 +255,8 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
 
 /*
  * Receive the directory name as `as` in the directory parent_fd. It appears there complete, by one rename; after an
- * error whose is_kept is set, what arrived stays in a hidden directory beside it.
+ * error whose is_kept is set, what arrived stays in a hidden directory beside it. What it replaces stays for ten minutes at least, in
+ * another one, if room is not needed; a later call with the same parent_fd removes it.
  */
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,

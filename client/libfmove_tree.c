@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/former.h"
 #include "client/tries.h"
 #include "mover/api_exit.h"
 #include "mover/base/err.h"
@@ -232,11 +233,45 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, c
 	return try_tree(c, &put, &t, result, err ? err : &own);
 }
 
-static int open_sink(int parent_fd, const char *as, const struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
+/* The version that was replaced. */
+struct aside {
+	const char *as;
+	char holder[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
+};
+
+static int take_old(void *ctx, int dir, const char *name)
+{
+	struct aside *a = ctx;
+	int ret = fm_former_keep(dir, name, a->as, a->holder);
+
+	if (ret < 0)
+		a->holder[0] = '\0';
+	return ret;
+}
+
+static void tell_aside(const struct aside *a, struct fmove_result *result)
+{
+	if (!a->holder[0])
+		return;
+	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->holder, a->as);	/* fits */
+	result->former_until_ns = fm_former_until_ns();
+}
+
+static void make_room(void *ctx, int parent, uint64_t bytes)
+{
+	(void)ctx;
+	fm_former_make_room(parent, bytes);
+}
+
+static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *aside, struct fm_tree **out,
+		     struct fm_err *err)
 {
 	const struct fmove_tree_options *o = t->tree;
-	struct fm_tree_sink_opts sink = { .name = as, .path = as };
+	struct fm_tree_sink_opts sink = { .name = aside->as, .path = aside->as };
 
+	sink.take_old = take_old;
+	sink.make_room = make_room;
+	sink.ctx = aside;
 	sink.source.size = t->bytes;
 	sink.is_update = is_update(o);
 	sink.has_checksums = o && o->has_checksums;
@@ -257,12 +292,15 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	struct fm_tree *tree;
 	struct fm_err why;
 	struct fm_channel_end end;
+	struct aside aside = { .as = as };
 	int ret;
 
-	if (open_sink(parent_fd, as, t, &tree, &why) < 0)
+	if (open_sink(parent_fd, t, &aside, &tree, &why) < 0)
 		return fail_as(err, &why);
 	ret = serve(c, t, tree, result, &end, err);
-	if (ret < 0)
+	if (ret == 0)
+		tell_aside(&aside, result);
+	else
 		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
 	if (end.is_published)
 		t->turns.is_over = true;	/* what is saved there from now on nobody may replace once more */
@@ -360,6 +398,11 @@ int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct 
 	const struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
 	const struct kind get = { get_tree_as, parent_fd, as };
 	struct fmove_error own;
+	struct fm_err why;
+	int ret = try_tree(c, &get, &t, result, err ? err : &own);
 
-	return try_tree(c, &get, &t, result, err ? err : &own);
+	if (ret == 0 && !(tree && tree->is_dry_run))
+		/* What cannot go a later one tries again. */
+		(void)fm_former_remove(parent_fd, FM_FORMER_KEEP_NS, false, NULL, NULL, &why);
+	return ret;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/cmd.h"
+#include "mover/base/fault.h"
 
 /* Options before the verb. The index of the verb, or -1 and *status. */
 static int global_options(int argc, char **argv, int *status)
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
 	int at, status;
 
 	standard_fds();
+	fm_fault_arm_from_env();
 	fm_stdout_begin();
 	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
 	at = global_options(argc, argv, &status);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/cmd.h"
 #include "client/show.h"
@@ -51,6 +52,12 @@ static void json_tree(struct fm_json_writer *w, const struct fm_outcome *one)
 	fm_jw_u64(w, "replaced", r->replaced);
 	fm_jw_u64(w, "removed", r->removed);
 	fm_jw_u64(w, "kept", r->kept);
+	if (r->former[0]) {
+		fm_jw_object(w, "former");
+		fm_jw_name(w, "path", r->former, strlen(r->former));
+		fm_jw_i64(w, "until_ns", r->former_until_ns);
+		fm_jw_object_end(w);
+	}
 	if (one->is_dry) {
 		fm_jw_u64(w, "wanted_files", r->wanted_files);
 		fm_jw_u64(w, "wanted_bytes", r->wanted_bytes);
@@ -247,9 +254,27 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 		(void)snprintf(out + len, cap - (size_t)len, "; %s there from an earlier try", fm_show_bytes(r->resumed_bytes, bytes));
 }
 
+/* Where the version that was replaced is; nothing if there was none. Returns out. */
+static const char *show_former(const struct fmove_result *r, char *out, size_t cap)
+{
+	time_t seconds = (time_t)(r->former_until_ns / (int64_t)FM_NS_PER_S);
+	char until[16] = "", path[4 * sizeof(r->former)];
+	struct tm tm;
+
+	out[0] = '\0';
+	if (!r->former[0])
+		return out;
+	if (localtime_r(&seconds, &tm))
+		(void)strftime(until, sizeof(until), "%H:%M", &tm);	/* fits */
+	fm_show(r->former, strlen(r->former), path, sizeof(path));
+	(void)snprintf(out, cap, "; what was there is %s until %s at least", path, until);
+	return out;
+}
+
 static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
+	char former[4 * sizeof(r->former) + 64];
 	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
 
 	if (is_unchanged(one)) {
@@ -258,10 +283,10 @@ static void say_tree(const struct fm_outcome *one)
 		return;
 	}
 	show_spared(r, spared, sizeof(spared));
-	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s", one->source, one->target,
+	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s%s", one->source, one->target,
 	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
 	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared,
-	       show_difference(one, difference, sizeof(difference)));
+	       show_difference(one, difference, sizeof(difference)), show_former(r, former, sizeof(former)));
 }
 
 /* ", resumed at 61 %"; or nothing. */

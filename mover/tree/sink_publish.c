@@ -232,6 +232,28 @@ static int keep_aside(struct place *p)
 	return ret;
 }
 
+/* Whether others have it now. If they cannot take it, it stays, and nothing removes it. */
+static bool is_taken(struct place *p)
+{
+	struct fm_sink *s = p->s;
+	bool is_exchanged = p->placed == PLACED_EXCHANGED;
+	char text[128];
+	int ret;
+
+	if (!s->opts.take_old)
+		return false;
+	ret = s->opts.take_old(s->opts.ctx, is_exchanged ? s->opts.parent : p->dir,
+			       is_exchanged ? s->new_name : p->old_name);
+	if (ret == 0)
+		return true;
+	if (is_exchanged && move_to_old(p, s->opts.parent, s->new_name) < 0)
+		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
+	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
+		 p->old_name, fm_err_name(ret));
+	fm_sink_note(s, text);
+	return true;
+}
+
 /* The version that was replaced. */
 static void put_old_away(struct place *p)
 {
@@ -241,6 +263,8 @@ static void put_old_away(struct place *p)
 
 	if (p->is_kept)
 		ret = keep_aside(p);
+	else if (is_taken(p))
+		return;
 	else if (p->placed == PLACED_EXCHANGED)
 		ret = move_to_old(p, s->opts.parent, s->new_name);
 	if (p->is_kept)

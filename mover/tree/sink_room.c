@@ -8,11 +8,16 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-static int check_disk(int fd, uint64_t bytes, struct fm_err *err)
+/* Nothing goes for a guess. */
+static int check_disk(const struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err *err)
 {
 	uint64_t free_bytes;
-	int ret = fm_tsys_free_bytes(fd, &free_bytes);
+	int fd = s->opts.parent, ret = fm_tsys_free_bytes(fd, &free_bytes);
 
+	if (ret == 0 && bytes > free_bytes && !is_guess && s->opts.make_room) {
+		s->opts.make_room(s->opts.ctx, fd, bytes);
+		ret = fm_tsys_free_bytes(fd, &free_bytes);
+	}
 	if (ret < 0)
 		return fm_err_sys(err, ret, "ask for the free space");
 	if (bytes <= free_bytes)
@@ -22,7 +27,7 @@ static int check_disk(int fd, uint64_t bytes, struct fm_err *err)
 }
 
 /* What an earlier try left counts as there: if it should be of no use, it goes. */
-static int check(struct fm_sink *s, uint64_t bytes, struct fm_err *err)
+static int check(struct fm_sink *s, uint64_t bytes, bool is_guess, struct fm_err *err)
 {
 	struct fm_staging_info earlier;
 	uint64_t there = 0;
@@ -36,7 +41,7 @@ static int check(struct fm_sink *s, uint64_t bytes, struct fm_err *err)
 		return 0;
 	bytes -= there;
 	ret = s->opts.promise ? s->opts.promise(s->opts.ctx, s->opts.parent, bytes, err)
-			      : check_disk(s->opts.parent, bytes, err);
+			      : check_disk(s, bytes, is_guess, err);
 	s->had_room = ret == 0;
 	return ret;
 }
@@ -58,7 +63,7 @@ int fm_sink_check_room(struct fm_sink *s, uint64_t whole, struct fm_err *err)
 		return s->tree.is_unmeasured ? fm_err_set(err, -ENOSPC, "no space for the whole directory, which takes %llu bytes",
 							  (unsigned long long)whole) : 0;
 	}
-	ret = check(s, is_said ? s->bytes : whole, err);
+	ret = check(s, is_said ? s->bytes : whole, is_most, err);
 	s->tree.is_unmeasured = is_most && ret == -ENOSPC;
 	return ret == 0 && s->opts.is_look ? fm_err_set(err, -ECANCELED, "there is room for it") : ret;
 }

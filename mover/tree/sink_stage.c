@@ -93,6 +93,8 @@ static int take_new_back(struct fm_sink *s, const char *name)
 		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
 		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
 	}
+	if (s->opts.take_old && s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name) == 0)
+		return 0;
 	fm_staging_name(FM_STAGING_OLD, "", gone);
 	return fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, gone, 0);
 }

@@ -26,8 +26,14 @@ scene() {
 	cp -a "$source/." "$target"
 }
 
+# What a get replaced goes at once, as in the stores here.
 move() {
+	local status
+
 	fmove "$way" -r "$@" "$at" "$to"
+	status=$?
+	[ "$way" = put ] || fmove purge "$dir/w" >/dev/null 2>purge.err || bad "purge: $(cat purge.err)"
+	return $status
 }
 
 # What only the target has.
@@ -292,6 +298,7 @@ wait $! 2>/dev/null
 ended source
 looks | diff looks.before - >looks.diff || bad "a killed command left another target: $(head -n 4 looks.diff)"
 ok fmove get -r --update n2:s/source target
+ok fmove purge .
 cmp -s "$source/large" target/large || bad "it did not go on"
 same_extras
 no_trees

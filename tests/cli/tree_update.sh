@@ -73,6 +73,7 @@ ok fmove get -r -n --json --update n2:s/a b
 [ "$(head -c 5 b/f30)" = other ] && bad "a dry get changed something"
 ok fmove get -r --json --update n2:s/a b
 [ "$(json reused_files out)" -eq 101 ] || bad "get --update: $(cat out)"
+ok fmove purge .		# what was replaced, and has names of the same files
 same_tree a b
 no_trees
 

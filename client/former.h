@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * former - what a get replaced in a directory of the caller's is kept for a while, as a store keeps what a put
+ * replaced.
+ *
+ * It lies beside what took its place, in a *holder*: a directory .fmove.<16 hex>.old of ours that nobody else may
+ * enter, with a mark (.fmove.former: the inode of the former version) and the former version under the name that it
+ * had. No daemon looks after it: a later get into the same directory removes what has been kept for long enough, one
+ * for which there is no room the oldest, and `fmove purge DIR` all of it.
+ *
+ * Who else may write to that directory can give anything the name of a holder. So nothing goes but what the mark
+ * names, in a directory that only we can have made and filled. Who puts something else into a holder keeps that.
+ *
+ * A process that dies on the way leaves the version where it was (.new, which the next get of that name takes from
+ * there), or a holder without one, which goes like any other.
+ */
+#ifndef FM_CLIENT_FORMER_H
+#define FM_CLIENT_FORMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/tree/staging.h"
+
+struct fm_err;
+
+#define FM_FORMER_KEEP_NS UINT64_C(600000000000)	/* what stores.old_keep is if nobody says it */
+
+struct fm_former {
+	char holder[FM_STAGING_NAME_LEN + 1];
+	char name[256];			/* that it had; "": it is not there (any more) */
+	int64_t since_ns;		/* since 1970 */
+	uint64_t bytes;			/* that go with it: files that have no other name */
+};
+
+/* Until when what is put there now is kept; since 1970. */
+int64_t fm_former_until_ns(void);
+
+/* The directory `from` in `dir` goes into a holder beside it, as `name`; the holder's name is told. */
+int fm_former_keep(int dir, const char *from, const char *name, char holder[FM_STAGING_NAME_LEN + 1]);
+
+/*
+ * Remove those in parent that were put there older_ns ago or earlier. each: told of each that went; NULL: nobody asks.
+ * is_dry: told of each, and none goes. 0, or, after all that can go went, the error of one that could not.
+ */
+int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
+		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err);
+
+/* The oldest go, until so many bytes are free there, unless all of them would be too little. Best effort. */
+void fm_former_make_room(int parent, uint64_t bytes);
+
+#endif

@@ -1,0 +1,136 @@
+#!/bin/bash
+# Goal:   what `get -r` replaces in a directory of the caller's stays for a while, and nothing goes but that.
+# Method: gets that replace and update, looked at in the directory; that its time is over is a fault point, since
+#         no clock that counts can be set. Things of the same name that somebody else put there, links, another
+#         user's, root's under a name that another user gave it; what the user put in its place himself. A file
+#         system that has room for some of it.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+up 2
+
+holders() {
+	find "${1:-.}" -maxdepth 1 -name '.fmove.*.old' -type d -perm 700 | sort
+}
+
+count() {
+	holders "${1:-.}" | wc -l
+}
+
+src=$(store 2)/src
+mkdir -p "$src/sub" && echo 1 >"$src/version" && echo same >"$src/sub/same"
+
+# ---- kept, said, and had back ----
+
+ok fmove get -r n2:s/src t
+grep -q 'what was there' err && bad "nothing was replaced: $(cat err)"
+echo mine >t/mine
+chmod 555 t
+echo 2 >"$src/version"
+ok fmove get -r --replace --json n2:s/src t
+[ "$(count)" -eq 1 ] || bad "what was replaced is not kept: $(ls -lA)"
+holder=$(holders)
+[ "$(stat -c '%a %u' "$holder")" = "700 $(id -u)" ] || bad "others may enter what is kept: $(stat "$holder")"
+[ "$(cat "$holder/t/mine" "$holder/t/version" t/version)" = "mine
+1
+2" ] || bad "what is kept is not what was there: $(find . | head -n 20)"
+[ "$(stat -c %a "$holder/t")" = 555 ] || bad "its mode is another: $(stat "$holder/t")"
+grep -q "\"former\":{\"path\":\"${holder#./}/t\",\"until_ns\":[0-9]*}" out || bad "--json does not name it: $(cat out)"
+grep -Eq "what was there is ${holder#./}/t until [0-9:]{5}" err || bad "the last line does not name it: $(cat err)"
+grep -q 'at least; \|at least$' err || bad "the last line promises too much: $(cat err)"
+chmod 755 "$holder/t"
+mv "$holder/t" back && [ "$(cat back/mine)" = mine ] || bad "it cannot be had back"
+echo 3 >"$src/version"
+ok fmove get -r --update n2:s/src t
+[ "$(count)" -eq 2 ] && [ "$(cat t/version)" = 3 ] || bad "an update keeps nothing: $(ls -lA)"
+ok fmove get -r --update --json n2:s/src t
+grep -q '"former"' out && bad "where nothing differs nothing was replaced: $(cat out)"
+ok fmove get -r --update -n n2:s/src t
+[ "$(count)" -eq 2 ] || bad "a dry run changed what is kept: $(ls -lA)"
+
+# ---- purge: names what goes, and takes nothing else ----
+
+latest=$(holders | while read -r h; do [ ! -d "$h/t" ] || echo "$h"; done | head -n 1)
+mkdir .fmove.0123456789abcdef.old .fmove.00000000000000aa.new && echo mine >.fmove.0123456789abcdef.old/f
+mkdir other && echo mine >other/f && ln -s other .fmove.0123456789abcde0.old
+echo mine >.fmove.0123456789abcde1.old
+mkdir .fmove.0123456789abcde2.old && ln -s ../other/f .fmove.0123456789abcde2.old/.fmove.former
+mkdir -m 755 .fmove.0123456789abcde3.old && touch .fmove.0123456789abcde3.old/.fmove.former
+# Something else under the mark: what was had back, and put there instead of it.
+mkdir -m 700 .fmove.0123456789abcde4.old && mkdir .fmove.0123456789abcde4.old/t
+printf %016x "$(stat -c %i back)" >.fmove.0123456789abcde4.old/.fmove.former
+mkdir -m 700 .fmove.0123456789abcde5.old	# of one that died on its way
+planted() {
+	[ -d .fmove.0123456789abcde4.old/t ] || bad "$1: what the user put there went"
+	[ "$(cat .fmove.0123456789abcdef.old/f .fmove.0123456789abcde0.old/f .fmove.0123456789abcde1.old)" = "mine
+mine
+mine" ] && [ -L .fmove.0123456789abcde2.old/.fmove.former ] && [ -e .fmove.0123456789abcde3.old/.fmove.former ] || bad "$1: something else went: $(ls -lA)"
+}
+ok fmove purge -n .
+grep -q 'would remove 1 directory' out && [ "$(grep -c ' replaced ' out)" -eq 1 ] && grep -q ' t$' out || bad "purge -n: $(cat out)"
+[ -d "$holder" ] || bad "purge -n removed something"
+# What is in it goes, and not what a link in it leads to.
+ln -s "$PWD/other" "$latest/t/link"
+ok fmove purge --json ./
+grep -q '"path":"t"' out && grep -q '"exit":0}' out || bad "purge --json: $(cat out)"
+[ ! -e "$holder" ] && [ ! -e "$latest" ] && [ ! -e .fmove.0123456789abcde5.old ] || bad "purge left something: $(ls -lA)"
+[ "$(cat other/f)" = mine ] || bad "purge followed a link"
+planted purge
+ok fmove purge "$PWD"
+grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
+no 1 'nowhere' fmove purge ./nowhere
+no 2 'no directory here' fmove purge nowhere
+
+# ---- who may: nobody who is not its owner ----
+
+if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
+	mkdir -m 777 shared && chmod 755 "$dir" "$dir/w" "$dir/c" "$dir/c/n1" && chmod 666 "$dir/c/n1/fmoved.sock"
+	as_nobody mkdir shared/.fmove.0123456789abcdef.old && as_nobody chmod 700 shared/.fmove.0123456789abcdef.old
+	as_nobody mkdir shared/.fmove.0123456789abcdef.old/x
+	printf %016x "$(stat -c %i shared/.fmove.0123456789abcdef.old/x)" |
+		as_nobody tee shared/.fmove.0123456789abcdef.old/.fmove.former >mark
+	# Something of root's, which anybody may name as he likes there.
+	mkdir -m 700 shared/roots && echo roots >shared/roots/f
+	as_nobody mv shared/roots shared/.fmove.0123456789abcdee.old || bad 'the directory is not as shared as this test means it'
+	ok fmove purge shared
+	[ -d shared/.fmove.0123456789abcdef.old/x ] && [ -e shared/.fmove.0123456789abcdee.old/f ] || bad "purge took what is not its own: $(ls -lA shared)"
+	ok fmove get -r n2:s/src shared/t
+	ok fmove get -r --replace n2:s/src shared/t
+	ok as_nobody fmove purge shared
+	grep -q 'removed 1 directory' out || bad "nobody's own is not his: $(cat out)"
+	[ "$(count shared)" -eq 2 ] || bad "nobody's own is there still, or root's went: $(ls -lA shared)"
+	ok fmove purge shared
+	[ "$(count shared)" -eq 1 ] || bad "root's is there still: $(ls -lA shared)"
+fi
+
+# ---- the next get removes it when its time is over ----
+
+ok fmove get -r --replace n2:s/src t
+holder=$(holders | while read -r h; do [ "$h" -ef .fmove.0123456789abcde4.old ] || [ ! -d "$h/t" ] || echo "$h"; done)
+[ -n "$holder" ] || bad "what was replaced is not kept: $(ls -lA)"
+ok fmove get -r --update n2:s/src t
+[ -d "$holder" ] || bad "it went before its time"
+ok env FMOVE_FAULT=former.old:1 fmove get -r --update n2:s/src t
+[ ! -e "$holder" ] || bad "its time is over, and it is there still: $(ls -lA)"
+planted 'the next get'
+
+# ---- or when room is needed: the oldest, and no more than that takes ----
+
+if [ "$(id -u)" -eq 0 ] && mkdir little && mount -t tmpfs -o size=7m,mode=700 none little 2>/dev/null; then
+	trap 'umount -l little; down' EXIT
+	for i in 1 2 3; do
+		random 2000000 "$src/large"
+		ok fmove get -r --replace n2:s/src little/t
+		[ "$i" -ne 1 ] || first=$(stat -c %i little/t)
+	done
+	[ "$(count little)" -eq 2 ] || bad "they are not kept: $(ls -lA little)"
+	random 2000000 "$src/large"
+	ok fmove get -r --replace n2:s/src little/t
+	same "$src/large" little/t/large
+	[ "$(count little)" -eq 2 ] || bad "room was needed, for one: $(ls -lA little)"
+	[ -z "$(find little -mindepth 2 -maxdepth 2 -inum "$first")" ] || bad "the oldest is there still: $(ls -lAR little)"
+	random 9000000 "$src/large"
+	no 1 'no space for the directory: its files take 90[0-9]* bytes at least' fmove get -r --replace n2:s/src little/t
+	[ "$(count little)" -eq 2 ] || bad "it went, though all of it is too little: $(ls -lA little)"
+	umount little
+	trap down EXIT
+fi
