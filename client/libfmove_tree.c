@@ -19,6 +19,7 @@
 #include "mover/tree/channel.h"
 #include "mover/tree/measure.h"
 #include "mover/tree/names.h"
+#include "mover/tree/staging.h"
 #include "mover/tree/tree.h"
 
 #define LOOK_MS 10000	/* who asks for a job to be left alone does not wait longer to hear whether there is room */
@@ -117,7 +118,7 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 
 static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
 {
-	struct fm_tree_source_opts source = { .excludes = o ? o->excludes : NULL };
+	struct fm_tree_source_opts source = { .excludes = o ? o->excludes : NULL, .skips = fm_staging_is_ours };
 	struct stat st;
 
 	if (fstat(dir_fd, &st) < 0)
@@ -201,7 +202,8 @@ static bool take_free(void *ctx, const struct fmove_space *s)
  */
 static uint64_t announced(struct fmove *c, int dir_fd, const struct fm_lib_tree *t)
 {
-	uint64_t whole = fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, NULL, 0), free_bytes = UINT64_MAX;
+	const char *const *excludes = t->tree ? t->tree->excludes : NULL;
+	uint64_t whole = fm_measure(dir_fd, excludes, fm_staging_is_ours, 0), free_bytes = UINT64_MAX;
 	struct fmove_result result;
 	struct fmove_error err;
 	struct dry dry;

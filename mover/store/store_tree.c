@@ -47,7 +47,7 @@ static int wrap(const struct fm_who *who, struct fm_tree *tree, void (*closed)(v
 int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struct fm_who *who, const char *const *excludes,
 			 struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
-	struct fm_tree_source_opts opts = { .excludes = excludes, .skip_prefix = FM_PATH_RESERVED, .has_digests = true };
+	struct fm_tree_source_opts opts = { .excludes = excludes, .skips = fm_path_is_reserved, .has_digests = true };
 	struct fm_tree *tree;
 	struct stat st;
 	int fd = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err), ret;
@@ -60,7 +60,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		return fm_path_fail(err, ret, "look at", path);
 	}
 	fm_attr_from_stat(&st, -1, attr);
-	attr->size = fm_measure(fd, excludes, opts.skip_prefix, MEASURE_NS);
+	attr->size = fm_measure(fd, excludes, opts.skips, MEASURE_NS);
 	attr->dev = st.st_dev;
 	attr->ino = st.st_ino;
 	opts.root = fd;

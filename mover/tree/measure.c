@@ -70,10 +70,10 @@ static uint64_t sum(const struct fm_scan_opts *opts, uint64_t limit_ns)
 	return ret >= 0 && bytes <= INT64_MAX ? bytes : 0;
 }
 
-uint64_t fm_measure(int root, const char *const *excludes, const char *skip_prefix, uint64_t limit_ns)
+uint64_t fm_measure(int root, const char *const *excludes, bool (*skips)(const char *name), uint64_t limit_ns)
 {
 	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .skip_prefix = skip_prefix };
+	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .skips = skips };
 	struct fm_exclude exclude;
 	struct fm_err err;
 	uint64_t bytes = 0;

@@ -311,7 +311,7 @@ static bool is_skipped(const struct fm_scan *s, const char *name)
 {
 	if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))
 		return true;
-	return s->opts.skip_prefix && strncmp(name, s->opts.skip_prefix, strlen(s->opts.skip_prefix)) == 0;
+	return s->opts.skips && s->opts.skips(name);
 }
 
 /* Make s->path the path of name in the innermost directory. */

@@ -39,7 +39,7 @@ struct fm_scan_dir *fm_scan_dir_new(int fd, const char *path, size_t path_len);
 struct fm_scan_opts {
 	struct fm_scan_dir *root;		/* a reference is taken */
 	const struct fm_exclude *exclude;	/* outlives the scan */
-	const char *skip_prefix;		/* names that begin so are not met; outlives the scan; NULL: none */
+	bool (*skips)(const char *name);	/* names that are not met; NULL: none */
 	/*
 	 * Not of a source, but of the version that a sink has under the final name: special files are met too, a directory that
 	 * went is not, and the texts of errors say what to do there.

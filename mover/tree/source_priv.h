@@ -113,7 +113,6 @@ struct fm_source {
 	bool has_owners;
 	bool is_dry;
 	bool accepts_corrupt;
-	char *skip_prefix;
 	struct fm_exclude exclude;
 	struct fm_scan_dir *root;
 

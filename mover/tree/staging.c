@@ -17,6 +17,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/tree/manifest.h"
 #include "mover/tree/tsys.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
@@ -47,6 +48,17 @@ enum fm_staging_kind fm_staging_kind(const char *name)
 		if (strcmp(hex + HEX_LEN, suffixes[i].suffix) == 0)
 			return suffixes[i].kind;
 	return FM_STAGING_NONE;
+}
+
+bool fm_staging_is_reserved(const char *name)
+{
+	return strncmp(name, FM_STAGING_PREFIX, HEX_AT) == 0;
+}
+
+bool fm_staging_is_ours(const char *name)
+{
+	return fm_staging_kind(name) != FM_STAGING_NONE || fm_partial_parse(name, NULL) != FM_PARTIAL_NONE ||
+	       fm_manifest_is_name(name);
 }
 
 void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1])

@@ -39,6 +39,12 @@ enum fm_staging_kind {
 
 enum fm_staging_kind fm_staging_kind(const char *name);
 
+/* Whether a name begins as all of fmove's do. */
+bool fm_staging_is_reserved(const char *name);
+
+/* Whether fmove makes such a name: for what is unfinished, was replaced, or lists what came. */
+bool fm_staging_is_ours(const char *name);
+
 /* The name of that kind for a final name; for FM_STAGING_OLD and _KEPT a new one each time, whatever `final` is. */
 void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_STAGING_NAME_LEN + 1]);
 

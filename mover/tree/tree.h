@@ -185,7 +185,7 @@ struct fm_tree_source_opts {
 	bool is_dry;			/* offers only; nothing follows them */
 	bool has_digests;		/* files are compared with the digests kept with them: in a store, not at a user's */
 	const char *const *excludes;	/* fnmatch() patterns, NULL-terminated; with a '/' they match the path below the root, else any name; NULL: none */
-	const char *skip_prefix;	/* names that begin so are not sent (a store's own files); NULL: none */
+	bool (*skips)(const char *name);	/* names that are not sent (fmove's own); NULL: none */
 };
 
 int fm_tree_source_new(const struct fm_tree_source_opts *opts, struct fm_tree **out, struct fm_err *err);

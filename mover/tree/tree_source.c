@@ -330,7 +330,6 @@ static void source_close(struct fm_tree *t)
 	fm_scan_free(s->scan);
 	fm_scan_dir_put(s->root);
 	fm_exclude_free(&s->exclude);
-	free(s->skip_prefix);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->walk_lock);
@@ -394,11 +393,9 @@ static int source_open(struct fm_source *s, const struct fm_tree_source_opts *op
 
 	if (ret < 0)
 		return ret;
-	if (opts->skip_prefix)
-		s->skip_prefix = FM_FAULT("source.prefix_alloc") ? NULL : strdup(opts->skip_prefix);
-	scan.skip_prefix = s->skip_prefix;
+	scan.skips = opts->skips;
 	scan.root = s->root;
-	s->scan = opts->skip_prefix && !s->skip_prefix ? NULL : fm_scan_new(&scan);
+	s->scan = fm_scan_new(&scan);
 	return s->scan ? 0 : fm_err_set(err, -ENOMEM, "allocate the source");
 }
 

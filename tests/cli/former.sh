@@ -47,6 +47,16 @@ grep -q '"former"' out && bad "where nothing differs nothing was replaced: $(cat
 ok fmove get -r --update -n n2:s/src t
 [ "$(count)" -eq 2 ] || bad "a dry run changed what is kept: $(ls -lA)"
 
+# ---- the directory around it is sent without what is kept in it, and with what only looks like that ----
+
+mkdir around && ok fmove get -r n2:s/src around/t && ok fmove get -r --replace n2:s/src around/t
+ok fmove put -r around n2:s/around
+[ "$(count around)" -eq 1 ] && [ "$(ls -A "$(store 2)/around")" = t ] || bad "sent: $(ls -lA around "$(store 2)/around")"
+echo mine >around/.fmove.notes
+no 1 "those names are fmove's own" fmove put -r --update around n2:s/around
+ok fmove rm -r n2:s/around
+rm -r around
+
 # ---- purge: names what goes, and takes nothing else ----
 
 latest=$(holders | while read -r h; do [ ! -d "$h/t" ] || echo "$h"; done | head -n 1)

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "mover/tree/staging.h"
 #include "tests/unit/source_scene.h"
 
 /* ---- what is left out, what is refused ---- */
@@ -49,7 +50,7 @@ static void test_excludes(void)
 	begin(ON_DISK);
 	make_for_excludes();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		send_all((struct fm_tree_source_opts){ .excludes = cases[i].patterns, .skip_prefix = ".fmove." }, &plain);
+		send_all((struct fm_tree_source_opts){ .excludes = cases[i].patterns, .skips = fm_staging_is_reserved }, &plain);
 		for (size_t j = 0; j < 8 && cases[i].gone[j]; j++)
 			CU_ASSERT_PTR_NULL(got_find(cases[i].gone[j]));
 		if (far.names != cases[i].names)

@@ -7,6 +7,7 @@
  * without the fault: then every point has been tried.
  */
 #include "mover/base/fault.h"
+#include "mover/tree/staging.h"
 #include "tests/unit/source_scene.h"
 
 #define POINTS_MAX 2000
@@ -18,7 +19,7 @@ static const struct kind {
 	struct fm_tree_source_opts opts;
 	unsigned points_min;
 } kinds[] = {
-	{ "as it is", { .excludes = excludes, .skip_prefix = ".fmove." }, 100 },
+	{ "as it is", { .excludes = excludes, .skips = fm_staging_is_reserved }, 100 },
 	{ "with owners", { .has_owners = true }, 100 },
 	{ "offered", { .is_offering = true }, 80 },
 	{ "offered with everything", { .is_offering = true, .has_checksums = true, .has_owners = true }, 150 },
