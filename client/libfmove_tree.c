@@ -196,32 +196,65 @@ static bool take_free(void *ctx, const struct fmove_space *s)
 	return false;
 }
 
-/*
- * What will come at least, for the far end to refuse it before the first byte. How much an update sends only a dry run tells, which is
- * spared where there is room for the whole. Best effort: what is wrong the transfer itself says.
- */
-static uint64_t announced(struct fmove *c, int dir_fd, const struct fm_lib_tree *t)
+/* Whether the far store may have no room for the whole. */
+static bool is_short(struct fmove *c, const struct fm_lib_tree *t, uint64_t whole)
 {
-	const char *const *excludes = t->tree ? t->tree->excludes : NULL;
-	uint64_t whole = fm_measure(dir_fd, excludes, fm_staging_is_ours, 0), free_bytes = UINT64_MAX;
-	struct fmove_result result;
+	uint64_t free_bytes = UINT64_MAX;
 	struct fmove_error err;
+
+	return fmove_space(c, t->name, take_free, &free_bytes, &err) == 0 && whole > free_bytes;
+}
+
+/* t->bytes, of an update. What is wrong with it is an error. */
+static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
+		   struct fmove_error *err)
+{
 	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	ret = put_tree(c, dir_fd, &dry.t, result, err);
+	if (ret == 0)
+		t->bytes = wanted(result);
+	return ret;
+}
+
+/*
+ * What will come at least, for the far end to refuse it before the first byte. How much an update sends only a dry run
+ * tells, which is spared where there is room for the whole; a job that is listed is not to fail for want of one. -EPERM:
+ * something that only the target has cannot be kept. What else is wrong the transfer itself says.
+ */
+static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	uint64_t whole = fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
+	bool is_listed = t->opts && t->opts->is_attended;
 
 	if (!is_update(t->tree))
-		return whole;
-	if (fmove_space(c, t->name, take_free, &free_bytes, &err) < 0 || whole <= free_bytes)
-		return 0;
-	dry_init(&dry, t);
-	return put_tree(c, dir_fd, &dry.t, &result, &err) < 0 ? 0 : wanted(&result);
+		t->bytes = whole;
+	else if ((is_listed || is_short(c, t, whole)) && put_dry(c, dir_fd, t, result, err) == -EPERM)
+		return -EPERM;
+	return 0;
 }
 
 static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 			      struct fmove_error *err)
 {
+	int ret;
+
 	(void)as;
-	if (!t->tree || !t->tree->is_dry_run)
-		t->bytes = announced(c, dir_fd, t);
+	if (t->tree && t->tree->is_dry_run)
+		return put_tree(c, dir_fd, t, result, err);
+	ret = announce(c, dir_fd, t, result, err);
+	if (ret == 0)
+		ret = put_tree(c, dir_fd, t, result, err);
+	if (ret != -ENOSPC || !is_update(t->tree) || t->bytes > 0)
+		return ret;
+	/* The far end may be unable to keep what only it has, and wants to know. */
+	ret = put_dry(c, dir_fd, t, result, err);
+	if (ret < 0)
+		return ret;
+	t->turns = (struct fm_lib_turns){ .refused = 0 };
 	return put_tree(c, dir_fd, t, result, err);
 }
 
@@ -359,8 +392,9 @@ static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tr
 }
 
 /*
- * A job that is listed is not to fail for the whole of an update, so how much comes is found out before there is one. -ENOSPC: that has no
- * room. What else is wrong is seen later.
+ * A job that is listed is not to fail for the whole of an update, so how much comes is found out before there is
+ * one. -ENOSPC: that has no room. -EPERM: something that only the target has cannot be kept. What else is wrong is
+ * seen later.
  */
 static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_error *err)
 {
@@ -372,7 +406,7 @@ static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_
 		return 0;
 	dry_init(&dry, t);
 	if (get_tree(c, parent_fd, as, &dry.t, &result, err) < 0)
-		return 0;
+		return err->code == -EPERM ? -EPERM : 0;
 	t->bytes = wanted(&result);
 	return look(c, parent_fd, as, t, t->bytes, err) == -ENOSPC ? -ENOSPC : 0;
 }

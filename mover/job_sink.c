@@ -461,7 +461,12 @@ static void publish_run(struct fm_work *work)
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
 	fm_err_clear(&j->work_err);
-	j->work_ret = j->is_dry ? 0 : j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	if (!j->is_dry)
+		j->work_ret = j->file->ops->publish(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	else if (j->file->ops->prepare)		/* which says what the run itself would be refused for */
+		j->work_ret = j->file->ops->prepare(j->file, j->finish.size, &j->attr, j->is_durable, &j->work_err);
+	else
+		j->work_ret = 0;
 }
 
 /* A file that is published and that nobody asks any more is closed at once: the worker need not be woken for that again. */

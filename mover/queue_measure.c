@@ -7,6 +7,7 @@
  * spared where there is room for the whole. A put knows how large that is and asks the far store
  * for its room. A get learns it from the far end, and its own end refuses. Then: a dry run, and
  * after that the update itself, which says how much will come. It is refused if that has no room.
+ * An end that may be unable to keep what only it has wants a dry run, too (tree/sink_foreign.c).
  *
  * Failure: a far end that does not say how much room it has is not asked again, and the update
  * begins as it is. A dry run that fails is the end of this try.
@@ -52,6 +53,12 @@ bool fm_queue_asks_room(struct fm_queue_job *j)
 	return fm_request_start(j->queue->c.engine, &o, room_said, j, &err) == 0;
 }
 
+/* The far end of a put refuses what it may be unable to keep as if it had no room. */
+static bool is_far_unmeasured(const struct fm_queue_job *j, const struct fm_job_result *result)
+{
+	return j->o.job.is_put && result->code == -ENOSPC;
+}
+
 bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *result)
 {
 	bool was_measuring = j->is_measuring;
@@ -62,8 +69,10 @@ bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *resul
 	if (was_measuring && result->code == 0) {
 		j->is_measured = true;
 		j->will_come = result->tree.wanted_bytes;
+		if (j->o.job.is_put && j->will_come == 0)
+			j->will_come = 1;	/* 0 would be: not known */
 		return true;
 	}
-	j->is_measuring = !was_measuring && !j->is_measured && result->is_unmeasured;
+	j->is_measuring = !was_measuring && !j->is_measured && (result->is_unmeasured || is_far_unmeasured(j, result));
 	return j->is_measuring;
 }

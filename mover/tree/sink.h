@@ -69,6 +69,17 @@ struct fm_sink_look {
 	uint64_t first[FM_SINK_LOOK_PACKS_MAX];	/* of each pack a hash of its first name */
 };
 
+#define FM_SINK_FOREIGN_MAX 1024u
+
+/* What of the old version could not be kept; sink_foreign.c. */
+struct fm_sink_foreign {
+	uid_t uid;			/* ours */
+	bool may_link;			/* whatever it is */
+	bool may_give;			/* what is made to another user */
+	size_t count;
+	struct foreign *at[FM_SINK_FOREIGN_MAX];	/* sorted when the survey is over */
+};
+
 enum fm_sink_state { FM_SINK_OPEN, FM_SINK_PUBLISHED, FM_SINK_KEPT, FM_SINK_DISCARDED };
 
 struct fm_sink {
@@ -94,6 +105,7 @@ struct fm_sink {
 	bool is_surveyed;
 	atomic_uint_least64_t old_names;	/* of the old one, as far as that is known: while one walks it another asks */
 	struct fm_err survey_err;
+	struct fm_sink_foreign foreign;
 	bool is_moved;			/* data has the .new name now */
 	int was[FM_SINK_WAS_MAX];	/* what earlier tries made; the last is the youngest */
 	unsigned was_count;
@@ -355,6 +367,12 @@ int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, b
  * if all of it is to stay. Whoever calls it second waits for the first.
  */
 int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
+
+/* In a dry run: a name that came is in the old version, too. */
+void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len);
+
+/* Dry run, when all names came: -EPERM: something is only in the old version, and could not be kept. */
+int fm_sink_refuse_foreign(struct fm_sink *s, struct fm_err *err);
 
 /* Everything came: what only the old version has is taken over, or counted if it goes. */
 int fm_sink_merge(struct fm_sink_call *call);

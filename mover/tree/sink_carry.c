@@ -245,7 +245,7 @@ static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
 	int from = fm_tsys_open(p->met->dir->fd, p->met->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), to, ret;
 
 	if (from == -EACCES || from == -EPERM)
-		return refuse(w, p, "it is another user's, and may be neither linked nor read");
+		return refuse(w, p, FM_FOREIGN_FILE);
 	if (from < 0)
 		return from == -ENOENT ? 0 : fm_merge_fail(w, from, "read", p);
 	to = fm_tsys_open(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -278,7 +278,7 @@ static int copy_link(struct fm_merge *w, const struct fm_merge_at *p)
 		ret = fm_tsys_own_link(p->dir, p->name, st.st_uid, st.st_gid);
 	if (ret == -EPERM) {
 		unlinkat(p->dir, p->name, 0);
-		return refuse(w, p, "it is another user's, and may not be linked");
+		return refuse(w, p, FM_FOREIGN_LINK);
 	}
 	if (ret == 0)
 		ret = fm_tsys_set_link(p->dir, p->name, fm_tsys_mtime(&st));
@@ -293,7 +293,7 @@ static int carry_by_copy(struct fm_merge *w, const struct fm_merge_at *p)
 	case DT_LNK:
 		return copy_link(w, p);
 	default:
-		return refuse(w, p, "it is a special file, and may not be linked");
+		return refuse(w, p, FM_FOREIGN_SPECIAL);
 	}
 }
 
@@ -415,7 +415,7 @@ static int finish_dir(struct fm_merge *w, const struct fm_merge_at *p, int old_d
 		close(to);
 	close(from);
 	if (ret == -EPERM)
-		return refuse(w, p, "it is another user's directory, which only root can make anew for him");
+		return refuse(w, p, FM_FOREIGN_DIR);
 	return ret < 0 ? fm_merge_fail(w, ret, "set mode, owner and times of", p) : 0;
 }
 

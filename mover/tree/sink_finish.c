@@ -283,7 +283,9 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	struct fm_err ours = { 0 };
 	int ret;
 
-	assert(s->state == FM_SINK_OPEN && !s->opts.is_dry && !s->is_moved);
+	assert(s->state == FM_SINK_OPEN && !s->is_moved);
+	if (s->opts.is_dry)
+		return fm_sink_refuse_foreign(s, err);
 	ret = fm_sink_enter(s, &ours);	/* before the calls begin: they use what it makes */
 	if (ret == 0)
 		ret = fm_sink_settle_look(s, &ours);

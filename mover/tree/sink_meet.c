@@ -143,8 +143,10 @@ int fm_sink_meet_dry(struct fm_sink_call *call, const struct fm_pack_entry *e, b
 		return ret;
 	/* The root is no name of what is there, but what differs of it counts. */
 	call->tally.met += ret != FM_SINK_MET_NOTHING && e->path_len > 0;
-	if (ret != FM_SINK_MET_NOTHING && e->path_len > 0)
+	if (ret != FM_SINK_MET_NOTHING && e->path_len > 0) {
 		fm_sink_name_met(call->s, e->path, e->path_len);
+		fm_sink_foreign_met(call->s, e->path, e->path_len);
+	}
 	if (!is_same_file)
 		fm_sink_name_as(call->s, ret, e);
 	call->count.added += ret == FM_SINK_MET_NOTHING;

@@ -100,8 +100,14 @@ static int check_mount(struct fm_merge *w, const struct fm_scan_met *met)
 
 static int count_name(struct fm_merge *w, const struct fm_scan_met *met)
 {
+	struct fm_merge_at p;
+	int ret = check_mount(w, met);
+
 	atomic_fetch_add(&w->call->s->old_names, 1);
-	return check_mount(w, met);
+	if (ret < 0 || !w->call->s->is_merging)
+		return ret;
+	find_place(met, &p);
+	return fm_foreign_look(w, &p);
 }
 
 static void survey(struct fm_sink *s, struct fm_err *err)
@@ -111,11 +117,15 @@ static void survey(struct fm_sink *s, struct fm_err *err)
 	int ret;
 
 	fm_sink_begin(&call, s, err);
+	fm_foreign_begin(&s->foreign);
 	ret = walk(&w, count_name);
+	fm_foreign_end(&s->foreign);
 	fm_sink_end(&call);
 	/* What goes anyway need not be read. */
 	if (ret < 0 && ret != -ECANCELED && !s->is_merging && !w.has_mount)
 		fm_err_clear(err);
+	if (ret == 0)
+		(void)fm_foreign_ask(s, err);
 }
 
 int fm_sink_survey(struct fm_sink *s, struct fm_err *err)

@@ -33,6 +33,25 @@ struct fm_merge_at {
 	int dir;		/* in the new tree; the call's */
 };
 
+/* ---- sink_foreign.c: in the survey of a merge ---- */
+
+#define FM_FOREIGN_FILE "it is another user's, and may be neither linked nor read"
+#define FM_FOREIGN_LINK "it is another user's, and may not be linked"
+#define FM_FOREIGN_SPECIAL "it is a special file, and may not be linked"
+#define FM_FOREIGN_DIR "it is another user's directory, which only root can make anew for him"
+
+void fm_foreign_begin(struct fm_sink_foreign *f);
+void fm_foreign_end(struct fm_sink_foreign *f);
+void fm_foreign_free(struct fm_sink_foreign *f);
+
+/* Whether one name could be kept; if not it is noted. */
+int fm_foreign_look(struct fm_merge *w, const struct fm_merge_at *p);
+
+/* -ENOSPC, and is_unmeasured: only a dry run can tell whether something is lost. */
+int fm_foreign_ask(struct fm_sink *s, struct fm_err *err);
+
+/* ---- */
+
 /* Of a path that was set: its directory and its last component. */
 void fm_merge_split(struct fm_merge_at *p);
 

@@ -133,7 +133,8 @@ struct fm_tree_ops {
 	int (*log)(struct fm_tree *t, struct fm_err *err);
 	/*
 	 * Everything came: hard links, times of directories, one syncfs if is_durable. No other call runs or follows but
-	 * publish(), keep() or discard().
+	 * publish(), keep() or discard(). In a dry run: what the run itself would be refused for, of what all
+	 * names that came are needed to tell; nothing is made.
 	 */
 	int (*prepare)(struct fm_tree *t, bool is_durable, struct fm_err *err);
 	/* The final name, by one rename. The version it replaces is moved away and removed after its grace time. */
@@ -164,7 +165,8 @@ struct fm_tree {
 	bool is_partial;	/* sink: something of an earlier try is there: offers save sending it */
 	bool has_digests;	/* source: what is read is compared with the digests that were kept: digest.h */
 	atomic_bool has_corrupt; /* source: something did not match and was sent, since the far end accepts that */
-	bool is_unmeasured;	/* sink: begin() said -ENOSPC of the whole of an update, and a dry run can tell how much of that will come */
+	/* sink: -ENOSPC was said of the whole of an update, or of what may be lost: a dry run can tell what will come */
+	bool is_unmeasured;
 	bool has_owners;	/* sink: owners, extended attributes and ACLs are to be sent */
 	uint32_t pack_max;	/* sink: bytes of the longest pack it takes; 0: any */
 	const char *note;	/* NULL, or what is not as asked */

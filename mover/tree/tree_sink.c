@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "mover/base/show.h"
-#include "mover/tree/sink.h"
+#include "mover/tree/sink_merge.h"
 #include "mover/tree/tsys.h"
 
 /* ------------------------------------------------------------------------------------------------ messages */
@@ -156,6 +156,12 @@ static int sink_begin(struct fm_tree *t, const struct fm_tree_begin *how, struct
 
 	int ret = fm_sink_check_room(s, how->source.size, err);
 
+	if (ret == -ECANCELED && s->opts.is_look) {	/* there is room; whether all can be kept is looked at, too */
+		struct fm_err why = { 0 };
+
+		if (fm_sink_survey(s, &why) == -ENOSPC)
+			return fm_err_set(err, why.code, "%s", why.text);
+	}
 	if (ret < 0)
 		return ret;
 	if (!atomic_load(&s->is_begun))
@@ -310,6 +316,7 @@ static void sink_free(struct fm_sink *s)
 	if (s->has_manifest)
 		fm_manifest_close(&s->manifest);
 	fm_sink_names_close(s);
+	fm_foreign_free(&s->foreign);
 	close_if_open(s->look.fd);
 	pthread_mutex_destroy(&s->look.lock);
 	fm_journal_close(s->journal);

@@ -51,7 +51,7 @@ if [ "$(cat /proc/sys/fs/protected_hardlinks)" = 1 ]; then
 	no 6 'theirs/t/secret|t/secret.*another user' as_nobody fmove get -r --update n2:s/src theirs/t
 	looks theirs/t | diff looks.before - >diff.out || bad "a refused update changed something: $(cat diff.out)"
 fi
-ok as_nobody fmove get -r -n --json --update n2:s/src theirs/t
+ok as_nobody fmove get -r -n --json --update --delete n2:s/src theirs/t
 rm theirs/t/secret
 # A directory that cannot be read is refused before anything comes: nobody knows what is in it.
 mkdir -m 700 theirs/t/closed && echo secret >theirs/t/closed/secret
