@@ -218,15 +218,19 @@ static int get_own(struct fm_transfer *t, const struct fm_name *source, struct f
 	return fm_transfer_fail(one, one->source, &why);
 }
 
-/* With --update or --dry-run: a file that is not to be moved. */
-static bool is_spared(const struct fm_transfer *t, const struct fmove_entry *file, const char *path, struct fm_outcome *one)
+/* With --update or --dry-run: 1: a file that is not to be moved. A dry run is refused as the run itself would be. */
+static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path, struct fm_outcome *one)
 {
-	struct fmove_entry there = { .type = FMOVE_OTHER };
+	struct fmove_entry there;
 	struct stat st;
+	bool is_there = lstat(path, &st) == 0;
 
-	if (lstat(path, &st) == 0)
+	fm_transfer_set_kind(t, false);
+	if (t->dir.tree.is_dry_run && fm_part_check(path, t->opts.may_replace, &one->err) < 0)
+		return one->err.code;
+	if (is_there)
 		there = fm_dir_entry(&st);
-	return fm_dir_file(&t->dir, file, &there, one) > 0;
+	return fm_dir_file(&t->dir, file, is_there ? &there : NULL, one);
 }
 
 static int get_into(struct fm_transfer *t, const struct fm_name *source, const char *dst,
@@ -257,8 +261,9 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	if (ret < 0)
 		return ret;
 	one->target = path;
-	if (t->dir.is_recursive && is_spared(t, &entry, path, one))
-		return 0;
+	ret = t->dir.is_recursive ? is_spared(t, &entry, path, one) : 0;
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
 	if (ret == -EISDIR && !t->dir.is_recursive)
 		return fm_err_set(&one->err, ret, "%s is a directory; -r receives it with all that is in it", one->source);

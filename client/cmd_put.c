@@ -155,19 +155,59 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	return ret;
 }
 
-/* With --update or --dry-run: a file that is not to be sent. */
-static bool is_spared(struct fm_transfer *t, const struct source *s, const struct fm_name *target, struct fm_outcome *one)
+/*
+ * What is under the name that the file will get, which is another one in a directory. 1: there is something. A dry run
+ * hears of an error; what is wrong otherwise, sending it will say.
+ */
+static int look_there(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fmove_entry *there,
+		      struct fm_outcome *one)
 {
 	struct fmove_name parts = fm_name_parts(target);
-	struct fmove_entry file = fm_dir_entry(&s->st), there;
 	struct fmove_error why;
-	bool is_there;
+	int ret;
 
-	if (!t->dir.tree.is_update && !t->dir.tree.is_dry_run)
-		return false;
 	fmove_set_timeout(t->conn, t->opts.timeout_ms);
-	is_there = fmove_stat(t->conn, &parts, &there, &why) == 0;	/* whatever is wrong, sending it will say */
-	return fm_dir_file(&t->dir, &file, is_there ? &there : NULL, one) > 0;
+	ret = fmove_stat(t->conn, &parts, there, &why);
+	if (ret == 0 && there->type == FMOVE_DIRECTORY && target_in_dir(s->label, target, &one->err) == 0) {
+		parts = fm_name_parts(target);
+		ret = fmove_stat(t->conn, &parts, there, &why);
+	}
+	if (ret == 0)
+		return 1;
+	return ret == -ENOENT || !t->dir.tree.is_dry_run ? 0 : fm_transfer_fail(one, s->label, &why);
+}
+
+/* A dry run is refused as the run itself would be; that the store may allow it by itself only the run finds out. */
+static int check_there(const struct fm_transfer *t, const char *label, const struct fmove_entry *there, struct fm_err *err)
+{
+	if (!t->dir.tree.is_dry_run)
+		return 0;
+	if (there->type == FMOVE_DIRECTORY)
+		return fm_err_set(err, -EISDIR, "%s: a directory is there, which a file does not replace", label);
+	if (!t->opts.may_replace)
+		return fm_err_set(err, -EEXIST, "%s: a file is there; it is replaced only if asked for (--force), or if its "
+				  "store is configured so", label);
+	return 0;
+}
+
+/* With --update or --dry-run: 1: a file that is not to be sent. */
+static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fm_outcome *one)
+{
+	struct fmove_entry file = fm_dir_entry(&s->st), there;
+	struct fm_name at = *target;
+	int ret;
+
+	if (s->is_stdin || (!t->dir.tree.is_update && !t->dir.tree.is_dry_run))
+		return 0;
+	fm_transfer_set_kind(t, false);
+	ret = look_there(t, s, &at, &there, one);
+	if (ret > 0 && check_there(t, s->label, &there, &one->err) < 0)
+		return one->err.code;
+	if (ret >= 0)
+		ret = fm_dir_file(&t->dir, &file, ret > 0 ? &there : NULL, one);
+	if (ret > 0)
+		*target = at;
+	return ret;
 }
 
 static int put_source(struct fm_transfer *t, const char *src, struct fm_name *target,
@@ -184,9 +224,10 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 		source_close(&source);
 		return ret;
 	}
-	if (is_spared(t, &source, target, one)) {
+	ret = is_spared(t, &source, target, one);
+	if (ret != 0) {
 		source_close(&source);
-		return 0;
+		return ret < 0 ? ret : 0;
 	}
 	ret = send_source(t, &source, target, one);
 	/* Nothing has been read of it yet. Standard input has no name of its own to go on with. */

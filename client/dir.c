@@ -298,6 +298,8 @@ int fm_dir_file(const struct fm_dir_args *dir, const struct fmove_entry *file, c
 	} else {
 		one->result.wanted_files = 1;
 		one->result.wanted_bytes = file->size;
+		one->result.added = !there;
+		one->result.replaced = there != NULL;
 	}
 	return 1;
 }

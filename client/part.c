@@ -38,20 +38,33 @@ static int dir_open(const char *path, int *out, struct fm_err *err)
 }
 
 /* The final name must be free, or an ordinary file that may be replaced. */
-static int target_check(const struct fm_part *p, const char *path, struct fm_err *err)
+static int target_check(int dir, const char *last, const char *path, bool may_replace, struct fm_err *err)
 {
 	struct stat st;
 
-	if (fstatat(p->file.dir, p->last, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fm_err_sys(err, -errno, "%s", path);
 	if (S_ISDIR(st.st_mode))
 		return fm_err_set(err, -EISDIR, "%s is a directory", path);
 	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return fm_err_set(err, -EINVAL, "%s is not a regular file; - is standard output",
 				  path);
-	if (!p->may_replace)
+	if (!may_replace && S_ISLNK(st.st_mode))
+		return fm_err_set(err, -EEXIST, "%s is a symbolic link; --force replaces the link, not what it leads to", path);
+	if (!may_replace)
 		return fm_err_set(err, -EEXIST, "%s exists; --force replaces it", path);
 	return 0;
+}
+
+int fm_part_check(const char *path, bool may_replace, struct fm_err *err)
+{
+	int dir, ret = dir_open(path, &dir, err);
+
+	if (ret < 0)
+		return ret;
+	ret = target_check(dir, fm_name_last(path), path, may_replace, err);
+	(void)close(dir);	/* only read */
+	return ret;
 }
 
 /* Under a name that nobody guesses, when there is somebody else's under the one that can be found again. */
@@ -95,7 +108,7 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 	ret = dir_open(path, &out->file.dir, err);
 	if (ret < 0)
 		return ret;
-	ret = target_check(out, path, err);
+	ret = target_check(out->file.dir, out->last, path, out->may_replace, err);
 	if (ret == 0)
 		ret = files_open(out, path, opts->lock_wait_ms ? opts->lock_wait_ms : LOCK_WAIT_MS, err);
 	if (ret < 0)

@@ -40,6 +40,9 @@ struct fm_part_opts {
  */
 int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out, struct fm_err *err);
 
+/* Whether fm_part_open() would refuse it for what is under its name; nothing is made. */
+int fm_part_check(const char *path, bool may_replace, struct fm_err *err);
+
 /*
  * All of it is there: mode, time, final name. Afterwards nothing of it is left but the final file; after an error it is
  * there for the next try, or nothing is.
