@@ -510,8 +510,9 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	m->kept = c->kept;
 	if (j->file->note != j->note_said)
 		m->note = fm_wire_str(j->file->note ? j->file->note : "");
-	if (j->is_ours)
-		fm_job_set_note(j, m->note.at, m->note.len);
+	/* READY told it to the source, which is not who asked. */
+	if (j->is_ours && j->file->note && !strstr(j->result.note, j->file->note))
+		fm_job_set_note(j, j->file->note, strlen(j->file->note));
 }
 
 static void send_done(struct fm_job *j, unsigned flags)
