@@ -70,9 +70,7 @@ void fm_aside_free(struct fm_aside_index *index)
 
 static bool is_aside(int dir, const char *name)
 {
-	enum fm_staging_kind kind = fm_staging_kind(name);
-
-	return kind == FM_STAGING_OLD || (kind == FM_STAGING_NEW && fm_staging_is_replaced(dir, name));
+	return fm_staging_kind_at(dir, name) == FM_STAGING_OLD;
 }
 
 /* -ENOENT: there is no such thing (any more). The directory is the caller's. */

@@ -186,13 +186,13 @@ static bool may_go_replaced(const struct sweep *sw, int dir, const char *name, c
 static bool is_old_tree(const void *ctx, int dir, const char *name)
 {
 	const struct sweep *sw = ctx;
-	enum fm_staging_kind kind = fm_staging_kind(name);
+	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
 	char journal[FM_STAGING_NAME_LEN + sizeof("/journal")];
 	struct stat st;
 
 	if (!look(dir, name, &st))
 		return false;
-	if (kind == FM_STAGING_OLD || (kind == FM_STAGING_NEW && fm_staging_is_replaced(dir, name)))
+	if (kind == FM_STAGING_OLD)
 		return is_older(sw, &st, sw->sd->old_keep_ns) && may_go_replaced(sw, dir, name, &st);
 	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
 		return false;

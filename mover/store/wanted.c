@@ -14,7 +14,7 @@
 
 static enum fm_wanted look_at_dir(const struct fm_walk_at *at)
 {
-	enum fm_staging_kind kind = fm_staging_kind(at->name);
+	enum fm_staging_kind kind = fm_staging_kind_at(at->dir, at->name);
 	struct fm_staging_info info;
 
 	if (kind == FM_STAGING_KEPT)

@@ -218,6 +218,12 @@ void fm_sink_note(struct fm_sink *s, const char *text);
 /* -EPROTO '"TREE/PATH": why'. */
 int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err);
 
+/* Whether what only the version that is replaced has comes into the new one. */
+static inline bool fm_sink_keeps_old(const struct fm_sink *s)
+{
+	return s->opts.is_update && !s->opts.is_delete;
+}
+
 /* Who is told of files that go. */
 static inline struct fm_tree_freed fm_sink_freed(const struct fm_sink *s)
 {

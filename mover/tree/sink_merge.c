@@ -269,7 +269,7 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 	struct fm_merge w = { .call = &call, .is_late = true };
 	int ret;
 
-	if (!s->opts.is_update || s->opts.is_delete)
+	if (!fm_sink_keeps_old(s))
 		return 0;
 	w.old = fm_tsys_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
 	if (w.old < 0)

@@ -36,24 +36,37 @@ struct place {
 	struct fm_sink *s;
 	int dir;		/* of the final name; mostly the one that the tree was made in */
 	enum placed placed;
-	char old_name[FM_STAGING_NAME_LEN + 1];
+	char old_name[FM_STAGING_NAME_LEN + 1];	/* of the replaced version, in replaced_dir() */
 	bool is_kept;		/* something of the replaced version is nowhere else: */
 	struct fm_err late;	/* why */
 };
 
 /* ------------------------------------------------------------------------------------------------- names */
 
-static int move_to_old(struct place *p, int dir, const char *from)
+/* The old version gets a new name of that kind beside the new one. */
+static int move_away(struct place *p, enum fm_staging_kind kind, int dir, const char *from)
 {
-	fm_staging_name(FM_STAGING_OLD, "", p->old_name);
-	return fm_tsys_rename(dir, from, p->dir, p->old_name, 0);
+	char name[FM_STAGING_NAME_LEN + 1];
+	int ret;
+
+	fm_staging_name(kind, "", name);
+	ret = fm_tsys_rename(dir, from, p->dir, name, 0);
+	if (ret == 0)
+		memcpy(p->old_name, name, sizeof(p->old_name));
+	return ret;
 }
 
-/* Two renames. If the second fails the first is undone. */
+/* In what it is until it goes away. */
+static int replaced_dir(const struct place *p)
+{
+	return p->placed == PLACED_EXCHANGED ? p->s->opts.parent : p->dir;
+}
+
+/* Two renames. If the second fails the first is undone. No sweep takes away what has not been looked through. */
 static int place_twice(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int ret = move_to_old(p, p->dir, s->opts.name);
+	int ret = move_away(p, fm_sink_keeps_old(s) ? FM_STAGING_KEPT : FM_STAGING_OLD, p->dir, s->opts.name);
 
 	if (ret < 0)
 		return ret;
@@ -218,36 +231,19 @@ static void say_kept(const struct place *p)
 	s->tree.note = s->note;
 }
 
-/* Under a name that is not swept before what people left unfinished is. */
-static int keep_aside(struct place *p)
-{
-	bool is_exchanged = p->placed == PLACED_EXCHANGED;
-	const char *from = is_exchanged ? p->s->new_name : p->old_name;
-	char kept[FM_STAGING_NAME_LEN + 1];
-	int ret;
-
-	fm_staging_name(FM_STAGING_KEPT, "", kept);
-	ret = fm_tsys_rename(is_exchanged ? p->s->opts.parent : p->dir, from, p->dir, kept, 0);
-	memcpy(p->old_name, ret == 0 ? kept : from, strlen(ret == 0 ? kept : from) + 1);
-	return ret;
-}
-
 /* Whether others have it now. If they cannot take it, it stays, and nothing removes it. */
 static bool is_taken(struct place *p)
 {
 	struct fm_sink *s = p->s;
-	bool is_exchanged = p->placed == PLACED_EXCHANGED;
 	char text[128];
 	int ret;
 
 	if (!s->opts.take_old)
 		return false;
-	ret = s->opts.take_old(s->opts.ctx, is_exchanged ? s->opts.parent : p->dir,
-			       is_exchanged ? s->new_name : p->old_name);
+	ret = s->opts.take_old(s->opts.ctx, replaced_dir(p), p->old_name);
 	if (ret == 0)
 		return true;
-	if (is_exchanged && move_to_old(p, s->opts.parent, s->new_name) < 0)
-		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
+	(void)move_away(p, FM_STAGING_OLD, replaced_dir(p), p->old_name);	/* else it stays under the name it has */
 	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
 		 p->old_name, fm_err_name(ret));
 	fm_sink_note(s, text);
@@ -261,12 +257,10 @@ static void put_old_away(struct place *p)
 	struct fm_tree_freed freed = fm_sink_freed(s);
 	int ret = 0;
 
-	if (p->is_kept)
-		ret = keep_aside(p);
-	else if (is_taken(p))
+	if (!p->is_kept && is_taken(p))
 		return;
-	else if (p->placed == PLACED_EXCHANGED)
-		ret = move_to_old(p, s->opts.parent, s->new_name);
+	if (p->placed == PLACED_EXCHANGED || fm_sink_keeps_old(s))
+		ret = move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
 	if (p->is_kept)
 		say_kept(p);
 	else if (ret == 0 && s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
@@ -301,8 +295,7 @@ static void remove_staging(struct fm_sink *s)
 static void merge_late(struct place *p, bool is_durable)
 {
 	struct fm_sink *s = p->s;
-	bool is_exchanged = p->placed == PLACED_EXCHANGED;
-	int ret = fm_sink_merge_late(s, is_exchanged ? s->opts.parent : p->dir, is_exchanged ? s->new_name : p->old_name, &p->late);
+	int ret = fm_sink_merge_late(s, replaced_dir(p), p->old_name, &p->late);
 
 	if (ret > 0 && is_durable)
 		ret = fm_sink_sync(s, &p->late);
@@ -338,9 +331,11 @@ static void clear_up(struct place *p, bool is_durable)
 	struct fm_sink *s = p->s;
 
 	s->is_moved = s->is_manifest_placed = false;
+	if (p->placed == PLACED_EXCHANGED)
+		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
 	if (p->placed == PLACED_TWICE)
 		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
-	if (p->placed != PLACED_FREE && s->opts.is_update && !s->opts.is_delete)
+	if (p->placed != PLACED_FREE && fm_sink_keeps_old(s))
 		merge_late(p, is_durable);
 	if (p->placed != PLACED_FREE)
 		put_old_away(p);

@@ -60,7 +60,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 		return ret;
 	s->old = fm_tsys_open(s->opts.parent, s->opts.name, DIR_FLAGS, 0);
 	if (s->old >= 0) {
-		s->is_merging = s->opts.is_update && !s->opts.is_delete;
+		s->is_merging = fm_sink_keeps_old(s);
 		return 0;
 	}
 	ret = s->old;
@@ -72,20 +72,42 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 /* ------------------------------------------------------------------------------------------- earlier tries */
 
 /*
+ * The version that a try replaced before it died. After a merge nobody has looked through it for what was saved in it
+ * while the new one was made: it stays as long as what is unfinished does.
+ */
+static int put_replaced_aside(struct fm_sink *s, bool was_merging)
+{
+	char aside[FM_STAGING_NAME_LEN + 1], text[160];
+	int ret;
+
+	if (!was_merging && s->opts.take_old && s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name) == 0)
+		return 0;
+	fm_staging_name(was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD, "", aside);
+	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
+	if (ret == 0 && was_merging) {
+		snprintf(text, sizeof(text), "an earlier update ended before it took over what was saved in it meanwhile: the "
+			 "version that it replaced is %s beside it", aside);
+		fm_sink_note(s, text);
+	}
+	return ret;
+}
+
+/*
  * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into the staging
  * directory as `name`), or the version that a try replaced before it died. The inode tells. A tree whose entries have owners of their own
  * does not come back: they may have moved what is not theirs into it, and hold its directories open.
  */
 static int take_new_back(struct fm_sink *s, const char *name)
 {
-	char gone[FM_STAGING_NAME_LEN + 1];
-	uint64_t data_ino;
+	struct fm_staging_state state = { .data_ino = 0 };
+	bool is_known;
 	struct stat st;
 	int ret = fm_tsys_fstatat(s->opts.parent, s->new_name, &st);
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
-	if (!s->opts.has_owners && S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &data_ino) == 0 && data_ino == st.st_ino) {
+	is_known = S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &state) == 0;
+	if (!s->opts.has_owners && is_known && state.data_ino == st.st_ino) {
 		struct fm_manifest_key key;
 
 		if (fm_manifest_key_at(s->opts.parent, s->new_name, &key) == 0)
@@ -93,10 +115,7 @@ static int take_new_back(struct fm_sink *s, const char *name)
 		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
 		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
 	}
-	if (s->opts.take_old && s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name) == 0)
-		return 0;
-	fm_staging_name(FM_STAGING_OLD, "", gone);
-	return fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, gone, 0);
+	return put_replaced_aside(s, is_known && state.is_merging && state.data_ino != st.st_ino);
 }
 
 static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
@@ -208,13 +227,13 @@ static void note_afresh(struct fm_sink *s, const char *why)
 static bool has_last_data(const struct fm_sink *s, unsigned count)
 {
 	char name[WAS_NAME_MAX];
-	uint64_t ino;
+	struct fm_staging_state state;
 	struct stat st;
 
-	if (fm_staging_read(s->lock, &ino) < 0)
+	if (fm_staging_read(s->lock, &state) < 0)
 		return true;
 	for (unsigned i = count; i > 0; i--)
-		if (fstatat(s->stage, was_name(i - 1, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ino)
+		if (fstatat(s->stage, was_name(i - 1, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == state.data_ino)
 			return true;
 	return false;
 }
@@ -284,7 +303,7 @@ static int make_data(struct fm_sink *s)
 	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
 	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
 	if (ret == 0)
-		ret = fm_staging_write(s->lock, st.st_ino);
+		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ st.st_ino, fm_sink_keeps_old(s) });
 	if (ret < 0)
 		return ret;
 	s->umask = ask_umask();

@@ -2,7 +2,7 @@
 /*
  * staging - the directory in which a tree is made.
  *
- * The lock file has 16 hex digits: the inode of data.
+ * The lock file has 16 hex digits, the inode of data, and an m if what only the old version has comes into the new one.
  */
 #include "mover/tree/staging.h"
 
@@ -24,6 +24,7 @@
 #define LOCK_NAME "lock"
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
+#define STATE_LEN (HEX_LEN + 1)
 #define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
 
 /* ------------------------------------------------------------------------------------------------ names */
@@ -146,23 +147,24 @@ int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd
 	return ret;
 }
 
-int fm_staging_write(int lock_fd, uint64_t data_ino)
+int fm_staging_write(int lock_fd, const struct fm_staging_state *state)
 {
-	char state[HEX_LEN + 1];
+	char text[STATE_LEN + 1];
+	int len = snprintf(text, sizeof(text), "%016" PRIx64 "%s", state->data_ino, state->is_merging ? "m" : "");
+	int ret = fm_tsys_truncate(lock_fd, 0);		/* an earlier try may have said more */
 
-	snprintf(state, sizeof(state), "%016" PRIx64, data_ino);
-	return fm_tsys_write_all(lock_fd, state, HEX_LEN, 0);
+	return ret < 0 ? ret : fm_tsys_write_all(lock_fd, text, (size_t)len, 0);
 }
 
-int fm_staging_read(int lock_fd, uint64_t *data_ino)
+int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 {
-	char state[HEX_LEN + 1] = "";
+	char text[STATE_LEN + 1] = "";
 
-	if (pread(lock_fd, state, HEX_LEN, 0) < 0)
+	if (pread(lock_fd, text, STATE_LEN, 0) < 0)
 		return -errno;
-	if (strspn(state, "0123456789abcdef") != HEX_LEN)
+	if (strspn(text, "0123456789abcdef") != HEX_LEN)
 		return -EBADMSG;
-	*data_ino = strtoull(state, NULL, 16);
+	*state = (struct fm_staging_state){ strtoull(text, NULL, 16), text[HEX_LEN] == 'm' };
 	return 0;
 }
 
@@ -188,21 +190,24 @@ static void guard_of(const char *name, char tree[FM_STAGING_NAME_LEN + 1])
 	snprintf(tree, FM_STAGING_NAME_LEN + 1, "%.*s.tree", (int)(HEX_AT + HEX_LEN), name);
 }
 
-bool fm_staging_is_replaced(int parent, const char *new_name)
+enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
 {
+	enum fm_staging_kind kind = fm_staging_kind(name);
+	struct fm_staging_state state;
 	char tree[FM_STAGING_NAME_LEN + 1];
-	uint64_t data_ino;
 	struct stat st;
-	bool is_replaced;
 	int dir, lock;
 
-	guard_of(new_name, tree);
+	if (kind != FM_STAGING_NEW)
+		return kind;
+	guard_of(name, tree);
 	if (open_both(parent, tree, &dir, &lock, O_RDWR) < 0)
-		return false;
-	is_replaced = fm_staging_read(lock, &data_ino) == 0 && fm_tsys_fstatat(parent, new_name, &st) == 0 && st.st_ino != data_ino;
+		return kind;
+	if (fm_staging_read(lock, &state) == 0 && fm_tsys_fstatat(parent, name, &st) == 0 && st.st_ino != state.data_ino)
+		kind = state.is_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	close(lock);
 	close(dir);
-	return is_replaced;
+	return kind;
 }
 
 /* It is locked while what it guards is removed. */

@@ -9,6 +9,7 @@
  *                          The same digits.
  *   .fmove.<16 hex>.old    a version that was replaced, or anything that is being removed. Random digits. Its ctime
  *                          says since when.
+ *   .fmove.<16 hex>.kept   a version that was replaced, of which something may be nowhere else. Random digits.
  *
  * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree directory; it ends with
  * the process.
@@ -54,9 +55,17 @@ void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_S
  */
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
 
-/* What the lock file says: the inode of data/, by which a .new is told from a replaced version. -EBADMSG: nothing. */
-int fm_staging_write(int lock_fd, uint64_t data_ino);
-int fm_staging_read(int lock_fd, uint64_t *data_ino);
+/*
+ * What the lock file says: the inode of data/, by which a .new is told from a replaced version, and whether what only
+ * that version has comes into the new one. -EBADMSG: nothing.
+ */
+struct fm_staging_state {
+	uint64_t data_ino;
+	bool is_merging;
+};
+
+int fm_staging_write(int lock_fd, const struct fm_staging_state *state);
+int fm_staging_read(int lock_fd, struct fm_staging_state *state);
 
 /*
  * Remove a whole .tree, .new or .old of parent: it is renamed to a new .old first, so that it is gone from its name at
@@ -78,8 +87,11 @@ struct fm_staging_age {
  */
 int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed);
 
-/* Whether a .new is the version that was replaced, of a transfer that died before it could name it .old. */
-bool fm_staging_is_replaced(int parent, const char *new_name);
+/*
+ * As fm_staging_kind(). Of a .new that a transfer replaced before it died: FM_STAGING_OLD; after a merge FM_STAGING_KEPT,
+ * since nobody has looked through it for what was saved in it meanwhile.
+ */
+enum fm_staging_kind fm_staging_kind_at(int parent, const char *name);
 
 struct fm_staging_info {
 	bool is_busy;			/* a transfer works in it now */

@@ -90,6 +90,37 @@ grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
 no 1 'nowhere' fmove purge ./nowhere
 no 2 'no directory here' fmove purge nowhere
 
+# ---- a process that dies between the exchange and what follows: the next get puts aside what it left ----
+
+is_begun() {
+	[ -s "$(echo crash/.fmove.*.tree/lock)" ]
+}
+
+mkdir crash && random 5000000 "$src/large"
+for how in --replace --update; do
+	ok fmove get -r --replace n2:s/src crash/t
+	random 5000000 "$src/large"
+	env --default-signal=INT fmove get -r $how --quiet --limit 500kB/s n2:s/src crash/t 2>/dev/null &
+	get=$!
+	await is_begun
+	kill -KILL $get
+	wait $get 2>/dev/null
+	tree=$(echo crash/.fmove.*.tree)
+	mkdir "${tree%.tree}.new" && echo saved >"${tree%.tree}.new/saved"
+	ok fmove get -r $how n2:s/src crash/t
+	same "$src/large" crash/t/large
+	[ ! -e "${tree%.tree}.new" ] || bad "$how: it is there still: $(ls -lA crash)"
+	if [ $how = --replace ]; then
+		[ "$(cat crash/.fmove.*.old/t/saved)" = saved ] || bad "what was replaced is not kept: $(ls -lA crash)"
+	else
+		kept=$(echo crash/.fmove.*.kept)
+		[ "$(cat "$kept/saved")" = saved ] && grep -q "${kept#crash/}" err || bad "nobody hears of what was saved: $(cat err)"
+	fi
+	ok fmove purge crash
+done
+[ -e "$kept/saved" ] || bad "purge took what is nowhere else"
+rm -r crash "$src/large"
+
 # ---- who may: nobody who is not its owner ----
 
 if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then

@@ -1031,23 +1031,30 @@ static void test_streams_swept_at_boot(void)
 #endif
 }
 
-/* Goal: a .new is the version that was replaced, kept as long as those, unless the lock file says that it is the new one. */
+/*
+ * Goal: a .new is the version that was replaced, kept as long as those, unless the lock file says that it is the new one,
+ * or that it is of a merge: nobody has looked yet for what was saved in it.
+ */
 static void test_swept_replaced_tree(void)
 {
 	struct stat st;
 	int fd;
 
-	for (int is_replaced = 0; is_replaced < 2; is_replaced++) {
+	for (int how = 0; how < 3; how++) {
+		bool is_replaced = how > 0, is_merge = how == 2;
+
+
 		begin(ON_DISK, false);
 		CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.tree"), 0700), 0);
 		CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.new"), 0700), 0);
 		CU_ASSERT_EQUAL(stat(at(".fmove.0123456789abcdef.new"), &st), 0);
 		fd = open(at(".fmove.0123456789abcdef.tree/lock"), O_CREAT | O_RDWR, 0600);
-		dprintf(fd, "%016llx", (unsigned long long)st.st_ino + (unsigned)is_replaced);
+		dprintf(fd, "%016llx%s", (unsigned long long)st.st_ino + (unsigned)is_replaced, is_merge ? "m" : "");
 		close(fd);
 		sweep(UINT64_C(3600) * NS_PER_S);	/* replaced ones are not kept here */
-		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.new"), F_OK), is_replaced ? -1 : 0);
+		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.new"), F_OK), is_replaced && !is_merge ? -1 : 0);
 		sweep(1);
+		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.new"), F_OK), -1);
 		end();
 	}
 }

@@ -472,6 +472,47 @@ static void test_replaced_and_died(void)
 	scene_end();
 }
 
+/*
+ * Goal: what was saved in the version that a merge replaced, and that nobody looked through, is swept no sooner than what
+ * is unfinished, and who updates again hears of it.
+ */
+static void test_merged_and_died(void)
+{
+	struct fm_tree_sink_opts opts = options();
+	char command[1024], tree[256];
+	int parent;
+
+	scene_begin(IN_MEMORY);
+	make_old();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	save();
+	/* What the process leaves that dies right behind the exchange. */
+	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
+	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy' && cp -a '%s/tree' '%s/was'", dir, tree, dir, dir, dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	snprintf(command, sizeof(command), "cp -a '%s/%s' '%s/made'", dir, ours(FM_STAGING_NEW), dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	t->ops->discard(t);
+	t->ops->close(t);
+	snprintf(command, sizeof(command), "cd '%s' && mv copy %s && rm -rf tree && mv made tree && mv was %.23s.new", dir, tree, tree);
+	CU_ASSERT_EQUAL(system(command), 0);
+	parent = open(dir, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(fm_staging_kind_at(parent, ours(FM_STAGING_NEW)), FM_STAGING_KEPT);
+	close(parent);
+	opts = options();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	CU_ASSERT_TRUE(has_saved(ours(FM_STAGING_KEPT)) && ours(FM_STAGING_NEW)[0] == '\0' && ours(FM_STAGING_OLD)[0] == '\0');
+	CU_ASSERT_TRUE(t->note && strstr(t->note, ours(FM_STAGING_KEPT)));
+	t->ops->close(t);
+	scene_end();
+}
+
 /* ---- file systems that know no flags of rename ---- */
 
 static void test_no_exchange(void)
@@ -501,6 +542,7 @@ static const struct fm_test tests[] = {
 	{ "what appears in the version that is replaced is not lost", test_late },
 	{ "what is saved while a version gets its name is there, not what was before", test_saved },
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
+	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
 };
 
