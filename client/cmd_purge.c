@@ -39,12 +39,14 @@ struct purge {
 
 static void print_json(const struct purge *p, const struct fmove_aside *a)
 {
-	static char buf[FMOVE_PATH_MAX * 6 + 256];	/* one thread prints */
+	static char buf[FMOVE_PATH_MAX * 12 + 256];	/* one thread prints */
 	struct fm_json_writer w;
 
 	fm_jw_begin(&w, buf, sizeof(buf));
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "path", a->path, strlen(a->path));
+	if (a->name[0])
+		fm_jw_name(&w, "name", a->name, strlen(a->name));
 	fm_jw_u64(&w, "bytes", a->bytes);
 	fm_jw_i64(&w, "since_ns", a->since_ns);
 	fm_jw_object_end(&w);
@@ -54,13 +56,15 @@ static void print_json(const struct purge *p, const struct fmove_aside *a)
 
 static void print_text(const struct purge *p, const struct fmove_aside *a)
 {
-	static char shown[4 * FMOVE_PATH_MAX + 8];
+	static char name[4 * FMOVE_PATH_MAX + 8], path[4 * FMOVE_PATH_MAX + 8];
 	const struct fmove_entry when = { .mtime_ns = a->since_ns };
 	char bytes[FM_SHOW_MAX], time_text[32];
 
 	fm_ask_time_text(&when, time_text);
-	(void)printf("%10s replaced %s %s\n", fm_show_bytes(a->bytes, bytes), time_text,
-		     p->is_raw ? a->path : fm_show(a->path, strlen(a->path), shown, sizeof(shown)));
+	(void)printf("%10s replaced %s ", fm_show_bytes(a->bytes, bytes), time_text);
+	if (a->name[0])
+		(void)printf("%s (", p->is_raw ? a->name : fm_show(a->name, strlen(a->name), name, sizeof(name)));
+	(void)printf("%s%s\n", p->is_raw ? a->path : fm_show(a->path, strlen(a->path), path, sizeof(path)), a->name[0] ? ")" : "");
 }
 
 static void begin(struct purge *p)
@@ -104,7 +108,8 @@ static void print_former(void *ctx, const struct fm_former *f)
 {
 	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };
 
-	(void)snprintf(a.path, sizeof(a.path), "%s", f->name);
+	(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->holder, f->name);
+	(void)snprintf(a.name, sizeof(a.name), "%s", f->name);
 	print(ctx, &a);
 }
 

@@ -425,7 +425,8 @@ int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(voi
 struct fmove_aside {
 	uint64_t bytes;			/* that go with it */
 	int64_t since_ns;		/* when it was replaced, since 1970 */
-	char path[FMOVE_PATH_MAX + 1];	/* below the store */
+	char path[FMOVE_PATH_MAX + 1];	/* where it is, below the store */
+	char name[FMOVE_PATH_MAX + 1];	/* what it was, below the store; "": that is not known */
 };
 
 /*

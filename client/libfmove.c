@@ -26,6 +26,7 @@
 #include "mover/api_json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/tree/staging.h"
 
 /* two paths of 4095 bytes, each escaped as six, and the rest */
 #define REQUEST_MAX (60u << 10)
@@ -1409,6 +1410,25 @@ int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(voi
 	return ret;
 }
 
+/* path: DIRECTORY/.fmove.HASH.old, and behind it the name that it had there. */
+static void aside_split(struct fmove_aside *a)
+{
+	char *last = strrchr(a->path, '/'), *holder = last;
+	char part[FM_STAGING_NAME_LEN + 1];
+	size_t len;
+
+	while (holder && holder > a->path && holder[-1] != '/')
+		holder--;
+	if (!last || holder == last)
+		return;
+	len = (size_t)(last - holder);
+	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), holder);
+	if (fm_staging_kind(part) == FM_STAGING_NONE)
+		return;
+	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(holder - a->path), a->path, last + 1);	/* shorter */
+	*last = '\0';
+}
+
 /* The last path that was told stays in *last; *told counts them. Whether there are more. */
 static bool aside_show(const struct fm_json *done, struct fmove_aside *last, size_t *told, void (*each)(void *ctx, const struct fmove_aside *aside),
 		       void *ctx)
@@ -1424,6 +1444,7 @@ static bool aside_show(const struct fm_json *done, struct fmove_aside *last, siz
 		/* What is missing keeps its zero. */
 		(void)fm_json_i64(fm_json_get(at, "since_ns"), &last->since_ns);
 		(void)fm_json_name(fm_json_get(at, "path"), last->path, sizeof(last->path), &len);
+		aside_split(last);
 		each(ctx, last);
 	}
 	*told += count;

@@ -274,6 +274,31 @@ static bool next_path(struct fm_aside_index *index, const char *after, const dev
 
 /* ---- from outside ---- */
 
+/* Its path, and behind that, if it is known, the name that it had. */
+static void tell_path(const struct place *p, const char *path, struct fm_aside *out)
+{
+	char name[FM_STAGING_FINAL_MAX + 1];
+
+	if (!fm_staging_noted_name(p->dir, p->name, name) || strlen(path) + 1 + strlen(name) > FM_PATH_LEN_MAX)
+		name[0] = '\0';
+	(void)snprintf(out->path, sizeof(out->path), "%s%s%s", path, name[0] ? "/" : "", name);
+}
+
+/* The path without that name: what is beneath a replaced directory is never listed by itself. */
+static void untell_path(const char *told, char out[static FM_PATH_LEN_MAX + 1])
+{
+	char *last, *before;
+
+	(void)snprintf(out, FM_PATH_LEN_MAX + 1, "%s", told);
+	last = strrchr(out, '/');
+	if (!last)
+		return;
+	*last = '\0';
+	before = strrchr(out, '/');
+	if (fm_staging_kind(before ? before + 1 : out) == FM_STAGING_NONE)
+		*last = '/';
+}
+
 /* What went: 1; what was no more: 0; both are forgotten. */
 static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
@@ -283,6 +308,7 @@ static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_asi
 	if (ret == 0) {
 		out->bytes = bytes_in(&p);
 		out->since_ns = p.since_ns;
+		tell_path(&p, path, out);
 		ret = remove_at(dir, &p);
 		close(p.dir);
 		ret = ret == 0 ? 1 : ret == -ENOENT || ret == -EAGAIN ? 0 : ret;
@@ -450,6 +476,7 @@ static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *
 		return 0;
 	out->bytes = bytes_in(&p);
 	out->since_ns = p.since_ns;
+	tell_path(&p, path, out);
 	close(p.dir);
 	return 1;
 }
@@ -460,7 +487,7 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
 
-	(void)snprintf(behind, sizeof(behind), "%s", is_dry ? after : "");
+	untell_path(is_dry ? after : "", behind);
 	out->count = 0;
 	out->is_more = false;
 	pthread_mutex_lock(&dir->aside.removing);
@@ -475,7 +502,6 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);
 		if (ret < 0 || is_dry)
 			(void)snprintf(behind, sizeof(behind), "%s", path);	/* it is there still */
-		(void)snprintf(a->path, sizeof(a->path), "%s", path);
 		out->count += ret > 0;
 	}
 	pthread_mutex_unlock(&dir->aside.removing);

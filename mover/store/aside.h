@@ -61,7 +61,8 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
 
 /*
- * A page of them, the oldest first: those behind the path `after` ("": all), which stay (is_dry), or all, which go. Ends early after some seconds: is_more
+ * A page of them, the oldest first, each with its path and, as one more part of that, the name that it had, if that is
+ * known: those behind the path `after` ("": all), which stay (is_dry), or all, which go. Ends early after some seconds: is_more
  * then. An error if one cannot be removed and none went.
  */
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err);

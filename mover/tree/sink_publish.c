@@ -259,6 +259,7 @@ static void put_old_away(struct place *p)
 
 	if (!p->is_kept && is_taken(p))
 		return;
+	fm_staging_note_name(replaced_dir(p), p->old_name, s->opts.name);
 	if (p->placed == PLACED_EXCHANGED || fm_sink_keeps_old(s))
 		ret = move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
 	if (p->is_kept)

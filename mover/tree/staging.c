@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/tree/manifest.h"
@@ -22,6 +24,7 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define LOCK_NAME "lock"
+#define NAME_XATTR "user.fmove.was"
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
 #define STATE_LEN (HEX_LEN + 1)
@@ -166,6 +169,31 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 		return -EBADMSG;
 	*state = (struct fm_staging_state){ strtoull(text, NULL, 16), text[HEX_LEN] == 'm' };
 	return 0;
+}
+
+/* ------------------------------------------------------------------------------------- the name that it had */
+
+void fm_staging_note_name(int parent, const char *old, const char *name)
+{
+	int fd = fm_tsys_open(parent, old, DIR_FLAGS, 0);
+
+	if (fd < 0)
+		return;
+	(void)fm_tsys_set_xattr(fd, NAME_XATTR, name, strlen(name));	/* best effort */
+	close(fd);
+}
+
+bool fm_staging_noted_name(int parent, const char *old, char out[FM_STAGING_FINAL_MAX + 1])
+{
+	int fd = fm_tsys_open(parent, old, DIR_FLAGS, 0);
+	ssize_t len = fd < 0 ? -1 : fgetxattr(fd, NAME_XATTR, out, FM_STAGING_FINAL_MAX);
+
+	if (fd >= 0)
+		close(fd);
+	if (len <= 0)
+		return false;
+	out[len] = '\0';
+	return strlen(out) == (size_t)len && fm_is_component(out) && !fm_staging_is_reserved(out);
 }
 
 /* ---------------------------------------------------------------------------------------------- removal */

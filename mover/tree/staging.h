@@ -73,6 +73,13 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state);
  */
 int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed);
 
+/*
+ * The name that a replaced version had is kept with it, for people: nothing depends on it, and not all file systems can.
+ * Whoever may write to the directory can have put another one there. False: none is known.
+ */
+void fm_staging_note_name(int parent, const char *old, const char *name);
+bool fm_staging_noted_name(int parent, const char *old, char out[FM_STAGING_FINAL_MAX + 1]);
+
 /* ---- for a store's sweep and for lists of partial transfers ---- */
 
 /* Whether what has that name is old enough to go (ctime of an .old; of the journal in a .tree). */

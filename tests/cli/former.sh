@@ -76,12 +76,12 @@ mine
 mine" ] && [ -L .fmove.0123456789abcde2.old/.fmove.former ] && [ -e .fmove.0123456789abcde3.old/.fmove.former ] || bad "$1: something else went: $(ls -lA)"
 }
 ok fmove purge -n .
-grep -q 'would remove 1 directory' out && [ "$(grep -c ' replaced ' out)" -eq 1 ] && grep -q ' t$' out || bad "purge -n: $(cat out)"
+grep -q 'would remove 1 directory' out && [ "$(grep -c ' replaced ' out)" -eq 1 ] && grep -Eq ' t \(\.fmove\.[0-9a-f]*\.old/t\)$' out || bad "purge -n: $(cat out)"
 [ -d "$holder" ] || bad "purge -n removed something"
 # What is in it goes, and not what a link in it leads to.
 ln -s "$PWD/other" "$latest/t/link"
 ok fmove purge --json ./
-grep -q '"path":"t"' out && grep -q '"exit":0}' out || bad "purge --json: $(cat out)"
+grep -q '"path":"[^"]*.old/t","name":"t"' out && grep -q '"exit":0}' out || bad "purge --json: $(cat out)"
 [ ! -e "$holder" ] && [ ! -e "$latest" ] && [ ! -e .fmove.0123456789abcde5.old ] || bad "purge left something: $(ls -lA)"
 [ "$(cat other/f)" = mine ] || bad "purge followed a link"
 planted purge
