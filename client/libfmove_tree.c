@@ -108,10 +108,15 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 	int ret;
 
 	fm_tries_begin(&tries, what->opts ? what->opts : &none);
+	t.is_again = false;
 	do {
+		bool is_again = t.is_again;
+
 		t = *what;
 		t.opts = &tries.opts;
+		t.is_again = is_again;
 		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
+		t.is_again = true;
 	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, err));
 	return ret < 0 ? err->code : ret;
 }
@@ -171,6 +176,8 @@ struct dry {
 
 static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 {
+	static const struct fmove_tree_options none;
+
 	d->opts = t->opts ? *t->opts : (struct fmove_options){ .timeout_ms = 0 };
 	d->opts.is_attended = d->opts.is_readback = false;
 	d->opts.again = NULL;
@@ -178,7 +185,7 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 	d->opts.prepared = NULL;
 	d->opts.hold_fd = 0;
 	d->opts.progress_ms = 0;
-	d->tree = *t->tree;
+	d->tree = t->tree ? *t->tree : none;
 	d->tree.is_dry_run = true;
 	d->tree.named = NULL;
 	d->t = (struct fm_lib_tree){ .is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree };
@@ -237,6 +244,24 @@ static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 	return 0;
 }
 
+/*
+ * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to be in the way of
+ * itself. It is there if an update that removes the rest would change nothing. An error: the put itself says it.
+ */
+static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, struct fmove_result *result)
+{
+	struct fmove_error err;
+	struct dry dry;
+
+	dry_init(&dry, t);
+	dry.tree.is_update = dry.tree.is_delete = true;
+	if (put_tree(c, dir_fd, &dry.t, result, &err) < 0 ||
+	    result->added + result->replaced + result->removed + result->wanted_files > 0)
+		return false;
+	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had published it");
+	return true;
+}
+
 static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 			      struct fmove_error *err)
 {
@@ -245,6 +270,8 @@ static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struc
 	(void)as;
 	if (t->tree && t->tree->is_dry_run)
 		return put_tree(c, dir_fd, t, result, err);
+	if (t->is_again && !is_update(t->tree) && is_published(c, dir_fd, t, result))
+		return 0;
 	ret = announce(c, dir_fd, t, result, err);
 	if (ret == 0)
 		ret = put_tree(c, dir_fd, t, result, err);

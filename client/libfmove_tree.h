@@ -31,6 +31,7 @@ struct fm_lib_tree {
 	void (*passed)(void *ctx);		/* they were */
 	void *ctx;
 	struct fm_lib_turns turns;
+	bool is_again;				/* an earlier try may have published it, and its answer was lost */
 };
 
 /* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */

@@ -5,6 +5,7 @@
 #         tree was walked once more. Then one that stays away, one that refuses, a signal while it waits, and a daemon of ours that restarts.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_STORE='old_keep = "0s";'
 up 2
 
 crash() {
@@ -75,6 +76,34 @@ start n1
 wait $get || bad "get -r --retry, our daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g2
+
+# ---- the answer is lost: what the first try published is not replaced once more ----
+
+# lose_the_answer FILES: the daemon dies when the directory has its name, while it removes so many files of the old one.
+lose_the_answer() {
+	local t=$(store 2)/lost
+
+	rm -rf "$t" && mkdir "$t" && (cd "$t" && seq "$1" | xargs touch)
+	before=$(stat -c %i "$t")
+	fmove put -r --replace --retry 60s --json a n2:s/lost >put.out 2>put.err &
+	put=$!
+	while [ "$(stat -c %i "$t")" = "$before" ]; do kill -0 $put 2>/dev/null || break; done
+	crash n2
+	published=$(stat -c %i "$t")
+	start n2
+	wait $put || bad "put -r --replace, its answer lost: $? $(cat put.err)"
+	[ "$(stat -c %i "$t")" = "$published" ] || bad "what had been published was replaced: $(cat put.out)"
+	same_tree a "$t"
+}
+
+# If the answer came all the same, the removal is to take longer.
+files=20000
+lose_the_answer $files
+until grep -q 'an earlier try, of which no answer came, had published it' put.out || [ $files -gt 300000 ] || [ $fails -gt 0 ]; do
+	files=$((files * 2))
+	lose_the_answer $files
+done
+grep -q 'an earlier try' put.out || bad "the answer was never lost: $(cat put.out)"
 
 # ---- it does not ----
 
