@@ -60,7 +60,8 @@ static int each_name(int dir, name_fn fn, void *ctx)
 		errno = 0;
 		e = readdir(d);
 		ret = e ? 0 : -errno;
-	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || fn(ctx, dir, e->d_name)));
+	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		       fn(ctx, dir, e->d_name)));
 	(void)closedir(d);
 	return ret;
 }
@@ -111,8 +112,8 @@ static void drop_holder(int parent, const char *name, int holder)
 }
 
 /*
- * Open, with its mark. Others may write to the parent, and put something else under the name between two calls: only
- * an empty directory that nobody else may enter gets a mark.
+ * Open, with its mark. Others may write to the parent, and put something else under the name
+ * between two calls: only an empty directory that nobody else may enter gets a mark.
  */
 static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN + 1])
 {

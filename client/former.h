@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * former - what a get replaced in a directory of the caller's is kept for a while, as a store keeps what a put
- * replaced.
+ * former - what a get replaced in a directory of the caller's is kept for a while, as a store
+ * keeps what a put replaced.
  *
- * It lies beside what took its place, in a *holder*: a directory .fmove.<16 hex>.old of ours that nobody else may
- * enter, with a mark (.fmove.former: the inode of the former version) and the former version under the name that it
- * had. No daemon looks after it: a later get into the same directory removes what has been kept for long enough, one
- * for which there is no room the oldest, and `fmove purge DIR` all of it.
+ * It lies beside what took its place, in a *holder*: a directory .fmove.<16 hex>.old of ours
+ * that nobody else may enter, with a mark (.fmove.former: the inode of the former version) and
+ * the former version under the name that it had. No daemon looks after it: a later get into the
+ * same directory removes what has been kept for long enough, one for which there is no room the
+ * oldest, and `fmove purge DIR` all of it.
  *
- * Who else may write to that directory can give anything the name of a holder. So nothing goes but what the mark
- * names, in a directory that only we can have made and filled. Who puts something else into a holder keeps that.
+ * Who else may write to that directory can give anything the name of a holder. So nothing goes
+ * but what the mark names, in a directory that only we can have made and filled. Who puts
+ * something else into a holder keeps that.
  *
- * A process that dies on the way leaves the version where it was (.new, which the next get of that name takes from
- * there), or a holder without one, which goes like any other.
+ * A process that dies on the way leaves the version where it was (.new, which the next get of
+ * that name takes from there), or a holder without one, which goes like any other.
  */
 #ifndef FM_CLIENT_FORMER_H
 #define FM_CLIENT_FORMER_H
@@ -40,8 +42,9 @@ int64_t fm_former_until_ns(void);
 int fm_former_keep(int dir, const char *from, const char *name, char holder[FM_STAGING_NAME_LEN + 1]);
 
 /*
- * Remove those in parent that were put there older_ns ago or earlier. each: told of each that went; NULL: nobody asks.
- * is_dry: told of each, and none goes. 0, or, after all that can go went, the error of one that could not.
+ * Remove those in parent that were put there older_ns ago or earlier. each: told of each that
+ * went; NULL: nobody asks. is_dry: told of each, and none goes. 0, or, after all that can go
+ * went, the error of one that could not.
  */
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err);

@@ -3,10 +3,11 @@
  * sink_foreign - what an update could not keep: another user's files that may be neither linked nor read, and what of
  * others only root can make anew.
  *
- * The survey, before anything comes, finds the names. Whether one of them is only there, and so would have to be kept,
- * nobody knows before all names came; then bytes have come, too. So an update that meets such a name is refused for a
- * dry run, as one is for which there may be no room (is_unmeasured): the dry run refuses by name what it does not
- * meet, and the update that follows says how much will come, which tells that there was one.
+ * The survey, before anything comes, finds the names. Whether one of them is only there, and so
+ * would have to be kept, nobody knows before all names came; then bytes have come, too. So an
+ * update that meets such a name is refused for a dry run, as one is for which there may be no
+ * room (is_unmeasured): the dry run refuses by name what it does not meet, and the update that
+ * follows says how much will come, which tells that there was one.
  *
  * Of more than FM_SINK_FOREIGN_MAX the rest is refused when it is come to.
  */
