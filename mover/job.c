@@ -147,9 +147,11 @@ bool fm_job_goes_on(struct fm_job *j)
 
 	if (fm_job_is_over(j))
 		return false;
-	if (ret < 0)
-		fm_job_end(j, ret, "%s", j->work_err.text);
-	return ret >= 0;
+	if (ret >= 0)
+		return true;
+	j->work_err.code = ret;
+	fm_job_fail(j, &j->work_err);
+	return false;
 }
 
 /* Whether the next try will find something at the far end: a guess, since only the sink knows what its journal says. */
@@ -285,6 +287,13 @@ void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);	/* a cut text is still a text */
 	va_end(ap);
 	fm_job_end_kept(j, is_worth_keeping(code), code, text);
+}
+
+void fm_job_fail(struct fm_job *j, const struct fm_err *why)
+{
+	if (j->state != FM_JOB_ENDED)
+		j->result.err.is_full = why->is_full;
+	fm_job_end(j, why->code, "%s", why->text);
 }
 
 void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
@@ -490,8 +499,7 @@ int fm_job_make_xfer(struct fm_job *j)
 	ret = fm_xfer_new(&o, &j->x, &err);
 	if (ret < 0) {
 		j->x = NULL;
-		j->result.err.is_full = err.is_full;
-		fm_job_end(j, ret, "%s", err.text);
+		fm_job_fail(j, &err);
 		return ret;
 	}
 	ret = fm_xfer_set_have(j->x, &j->have);
@@ -692,9 +700,9 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	/* A user's share of them is the queue's affair. */
 	if (e->job_count - e->shares.peer_jobs.used >= FM_JOBS_LOCAL_MAX)
-		return fm_err_set(err, -EBUSY, "%u transfers are running, no more are allowed: try again later", FM_JOBS_LOCAL_MAX);
+		return fm_err_full(err, "%u transfers are running, no more are allowed", FM_JOBS_LOCAL_MAX);
 	if (o->file && o->file->tree && !fm_job_has_room_for_tree(e))
-		return fm_err_set(err, -EBUSY, "%u trees are being moved, no more are allowed: try again later", FM_TREES_LOCAL_MAX);
+		return fm_err_full(err, "%u directories are being moved, no more are allowed", FM_TREES_LOCAL_MAX);
 	return 0;
 }
 

@@ -156,6 +156,8 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 				   uint32_t uid, uint32_t gid, bool is_source);
 /* The first call counts. code 0: done. text: why not. What came stays for the next try if that could help. */
 void fm_job_end(struct fm_job *j, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same with all that why says: also that no place was free, and the same may be taken later. */
+void fm_job_fail(struct fm_job *j, const struct fm_err *why);
 /* Who has the descriptors of its end, or of its tree; NULL: they are ours. */
 struct fm_holder *fm_job_holder(const struct fm_job *j);
 void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work));

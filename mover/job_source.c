@@ -186,7 +186,7 @@ static int get_tree(struct fm_job *j, const struct fm_wire_get *m)
 		return -EBUSY;
 	ret = fm_job_set_excludes(j, m->exclude, m->count, &err);
 	if (ret < 0)
-		fm_job_end(j, ret, "%s", err.text);
+		fm_job_fail(j, &err);
 	return ret;
 }
 

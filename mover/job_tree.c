@@ -52,8 +52,7 @@ int fm_job_set_peers_tree(struct fm_job *j)
 	int ret = fm_share_take(&j->engine->shares.peer_trees, fm_share_name(j->peer_name), 1, &j->tree_place, &err);
 
 	if (ret < 0) {
-		j->result.err.is_full = err.is_full;
-		fm_job_end(j, ret, "%s", err.text);
+		fm_job_fail(j, &err);
 		return ret;
 	}
 	fm_job_set_tree(j);

@@ -405,12 +405,20 @@ static void open_run(struct fm_work *w)
 }
 
 /* Without a result of the engine's. */
+static void settle_err(struct fm_queue_job *j, int code, const struct fm_err *why)
+{
+	struct fm_job_result r = { .code = code, .err = *why };
+
+	r.err.code = code;
+	settle(j, &r);
+}
+
 static void settle_code(struct fm_queue_job *j, int code, const char *text)
 {
-	struct fm_job_result r = { .code = code, .err = { .code = code } };
+	struct fm_err why = { .code = code };
 
-	(void)snprintf(r.err.text, sizeof(r.err.text), "%s", text);	/* cut if it is too long */
-	settle(j, &r);
+	(void)snprintf(why.text, sizeof(why.text), "%s", text);	/* cut if it is too long */
+	settle_err(j, code, &why);
 }
 
 static void close_run(struct fm_work *w)
@@ -435,7 +443,7 @@ static void refused_done(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
 
-	settle_code(t->job, t->ret, t->err.text);
+	settle_err(t->job, t->ret, &t->err);
 }
 
 /* ---- ... and hand it to the engine ---- */
@@ -536,7 +544,7 @@ static void begin(struct fm_queue_job *j)
 	}
 	if (ret < 0) {
 		j->job = NULL;
-		settle_code(j, ret, t->err.text);
+		settle_err(j, ret, &t->err);
 	}
 }
 
@@ -570,7 +578,7 @@ static void look_done(struct fm_work *w)
 	if (t->ret == 0)
 		t->ret = fm_err_set(&t->err, -EEXIST, "what has the name already is of another size or time than the source: move it "
 				    "away, or receive it again with --force");
-	settle_code(j, t->ret, t->err.text);
+	settle_err(j, t->ret, &t->err);
 }
 
 /*
@@ -633,7 +641,7 @@ static void open_done(struct fm_work *w)
 	if (t->is_refused)
 		refuse(j);
 	else if (t->ret < 0)
-		settle_code(j, t->ret, t->err.text);
+		settle_err(j, t->ret, &t->err);
 	else if (j->end_code)
 		work(t, close_run, close_done);
 	else if (leaves && leave_place(j, &t->err) < 0)
@@ -697,7 +705,7 @@ static void start(struct fm_queue_job *j)
 	else
 		ret = take_store(t);
 	if (ret < 0)
-		settle_code(j, ret, t->err.text);
+		settle_err(j, ret, &t->err);
 	else if (j->is_found)
 		work(t, look_run, look_done);
 	else

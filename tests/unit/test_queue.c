@@ -120,6 +120,8 @@ static int store_open_source(struct fm_store *s, const char *path, const struct 
 	(void)who;
 	if (strcmp(path, "missing") == 0)
 		return fm_err_set(err, -ENOENT, "no such file");
+	if (strcmp(path, "full") == 0)
+		return fm_err_full(err, "all memory is taken");
 	if (fm_null_source(1000, out, attr, err) < 0)
 		return -ENOMEM;
 	*attr = own_attr;
@@ -1836,6 +1838,22 @@ static void test_what_an_earlier_try_left_survives_a_refusal(void)
 	scene_down();
 }
 
+/* ---- what is full ---- */
+
+/* Goal: who is refused since nothing is left for his end hears that it may pass, so that he waits. */
+static void test_a_full_end_may_pass(void)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct caller c;
+
+	scene_up(1);
+	o.own_path = "full";
+	o.own_path_len = strlen(o.own_path);
+	submitted(&o, &c);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -EBUSY && c.result.err.code == -EBUSY && c.result.err.is_full);
+	scene_down();
+}
+
 /* ---- one user does not get all ---- */
 
 static void test_one_user_does_not_get_all_the_pipes(void)
@@ -1999,6 +2017,7 @@ static const struct fm_test tests[] = {
 	{ "a job cannot be resumed with a pipe", test_a_job_cannot_be_resumed_with_a_pipe },
 	{ "what an earlier try left survives a refusal", test_what_an_earlier_try_left_survives_a_refusal },
 	{ "one user does not get all the pipes", test_one_user_does_not_get_all_the_pipes },
+	{ "who is refused since nothing is left for his end may wait", test_a_full_end_may_pass },
 	{ "one user does not get all the memory", test_one_user_does_not_get_all_the_memory },
 	{ "the n-th failure costs nothing but itself", test_the_nth_failure_costs_nothing_but_itself },
 };

@@ -561,12 +561,18 @@ static const struct fm_tree_ops tree_ops = {
 };
 static struct fm_tree tree = { .ops = &tree_ops };
 static struct fm_file *tree_file;
+static bool is_full;			/* no memory is left for another transfer there */
+
+static int own_full(struct fm_err *err)
+{
+	return fm_err_full(err, "all memory is taken");
+}
 
 static int own_create_tree(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
 			   struct fm_file **out, struct fm_err *err)
 {
 	const struct fm_tree_file_opts o = { .tree = &tree };
-	int ret = fm_tree_file_new(&o, &tree_file, err);
+	int ret = is_full ? own_full(err) : fm_tree_file_new(&o, &tree_file, err);
 
 	(void)s;
 	(void)path;
@@ -591,9 +597,26 @@ static int own_create(struct fm_store *s, const char *path, const struct fm_who 
 	(void)path;
 	(void)who;
 	(void)how;
-	(void)err;
 	*out = &own_file;
-	return 0;
+	return is_full ? own_full(err) : 0;
+}
+
+static int own_open_source(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out, struct fm_attr *attr,
+			   struct fm_err *err)
+{
+	(void)s;
+	(void)path;
+	(void)who;
+	(void)out;
+	(void)attr;
+	return own_full(err);
+}
+
+static int own_open_tree(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
+			 struct fm_attr *attr, struct fm_err *err)
+{
+	(void)excludes;
+	return own_open_source(s, path, who, out, attr, err);
 }
 
 /* Everything is corrupt, and has the longest of names. */
@@ -620,7 +643,8 @@ static void own_free(struct fm_store *s)
 	(void)s;
 }
 
-static const struct fm_store_ops own_ops = { .create = own_create, .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
+static const struct fm_store_ops own_ops = { .open_source = own_open_source, .open_tree = own_open_tree, .create = own_create,
+					     .create_tree = own_create_tree, .verify = own_verify, .free = own_free };
 static struct fm_store own_store = { .ops = &own_ops, .name = "own" };
 
 static void begin_with_own_store(void)
@@ -628,6 +652,35 @@ static void begin_with_own_store(void)
 	begin();
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, &own_store, NULL), 0);
+}
+
+/* Goal: a peer hears that it may ask again also where the store finds that nothing is left for it, of whatever it wants to move. */
+static void test_a_full_store(void)
+{
+	struct fm_wire_msg m[] = {
+		{ .type = FM_WIRE_PUT, .put = { .xfer = 2, .chunk = 4096, .size = 10 } },
+		{ .type = FM_WIRE_PUT, .put = { .xfer = 4, .chunk = 4096, .size = FM_WIRE_SIZE_UNKNOWN, .flags = FM_WIRE_PUT_TREE } },
+		{ .type = FM_WIRE_GET, .get = { .xfer = 6, .chunk = 4096, .flags = FM_WIRE_GET_TCP } },
+		{ .type = FM_WIRE_GET, .get = { .xfer = 8, .chunk = 4096, .flags = FM_WIRE_GET_TCP | FM_WIRE_GET_TREE } },
+	};
+
+	begin_with_own_store();
+	is_full = true;
+	for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++) {
+		if (m[i].type == FM_WIRE_PUT) {
+			m[i].put.store = fm_wire_str("own");
+			m[i].put.path = fm_wire_str("x");
+		} else {
+			m[i].get.store = fm_wire_str("own");
+			m[i].get.path = fm_wire_str("x");
+		}
+		last.type = 0;
+		say(&m[i]);
+		CU_ASSERT_TRUE(last.type == FM_WIRE_ABORT && last.abort.code == EBUSY && last.abort.flags & FM_WIRE_ABORT_FULL);
+	}
+	is_full = false;
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
 }
 
 static void on_written(struct fm_io *io)
@@ -924,6 +977,7 @@ static const struct fm_test tests[] = {
 	{ "a second HELLO ends the session", test_hello_twice },
 	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
 	{ "of a peer that is full is said that it may be asked again", test_a_full_peer },
+	{ "where a store has nothing left for a transfer its peer may ask again", test_a_full_store },
 	{ "half of everything is for other peers, also behind a reconnect", test_a_peers_share },
 	{ "what a peer gave up counts while it is still read", test_verifications_of_one_peer },
 	{ "a verification that a peer never answers ends", test_verifying_in_silence },
