@@ -622,6 +622,14 @@ static const struct fm_file_ops sink_ops = {
 	.close = tree_close,
 };
 
+/* What an earlier try left of a tree that is refused stays for the next one. */
+static void refuse(struct fm_tree *tree)
+{
+	if (!tree->is_source && tree->is_partial)
+		tree->ops->keep(tree);
+	tree->ops->close(tree);
+}
+
 int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out, struct fm_err *err)
 {
 	struct tree_file *f = FM_FAULT("tree_file.new") ? NULL : calloc(1, sizeof(*f));
@@ -634,14 +642,14 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 	has_threads = f && take_threads(f);
 	if (!has_threads) {
 		could = f && fm_budget_could_waiting(f->o.who, threads_bytes(f));
-		tree->ops->close(tree);
+		refuse(tree);
 		free(f);
 		return could ? fm_err_full(err, "all memory for directories is taken, or too much of it by others of yours") :
 			       fm_err_set(err, -ENOMEM, "no memory for a directory");
 	}
 	ret = fm_worker_new(opts->threads, &f->worker, err);
 	if (ret < 0) {
-		tree->ops->close(tree);
+		refuse(tree);
 		give_threads(f);
 		free(f);
 		return ret;

@@ -488,6 +488,33 @@ static void test_many(void)
 	end();
 }
 
+/*
+ * Goal: a tree for which others leave no memory now is refused as such, and what an earlier try has brought stays for the next one;
+ * what is new, or goes out, leaves nothing.
+ */
+static void test_full(void)
+{
+	const struct fm_tree_file_opts o = { .tree = &tree, .threads = 2, .who = fm_share_name("n1") };
+	const uint64_t most = 3 << 19;		/* of the 2 MiB that trees may have; 256 KiB are root's */
+	struct fm_share_held others = { 0 };
+	struct fm_err err;
+
+	fm_budget_set(4 << 20);
+	CU_ASSERT_TRUE_FATAL(fm_budget_take_waiting(fm_share_name("n2"), most, &others));
+	for (unsigned i = 0; i < 4; i++) {
+		const bool is_source = i & 1, is_partial = i & 2;
+
+		memset(&tree_is, 0, sizeof(tree_is));
+		tree = (struct fm_tree){ .ops = &tree_ops, .is_source = is_source, .is_partial = is_partial };
+		CU_ASSERT_EQUAL(fm_tree_file_new(&o, &file, &err), -EBUSY);
+		CU_ASSERT_TRUE(err.is_full);
+		CU_ASSERT_EQUAL(tree_is.keeps, is_partial && !is_source);
+		CU_ASSERT_EQUAL(tree_is.closes, 1);
+	}
+	fm_budget_give_waiting(most, &others);
+	fm_budget_set(UINT64_MAX);
+}
+
 #ifdef FM_FAULTS
 static void test_no_copy(void)
 {
@@ -541,6 +568,7 @@ static const struct fm_test tests[] = {
 	{ "a pack is a copy, whose CRC it is that counts", test_copy },
 	{ "without memory for another copy packs wait for one", test_copies_wait },
 	{ "no pack waits for a copy that nobody has", test_copies_do_not_wait_for_nobody },
+	{ "a tree that is refused for want of memory keeps what an earlier try brought", test_full },
 	{ "stop ends what waits and begins nothing more", test_stop },
 	{ "what was begun before a stop ends cancelled", test_stop_first },
 	{ "begin, log, prepare, publish and discard are the tree's", test_worker_calls },
