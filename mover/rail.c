@@ -21,6 +21,11 @@
 #define LINGERING_MAX 32		/* connections that are gone, whose I/O is not */
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)
 /*
+ * A machine under load may answer later than that, and always. So a pair that is likely to work gets twice the time after each dial that
+ * nobody answered in time, up to this: the peer gives up what it accepts after 10 s.
+ */
+#define DIAL_TIMEOUT_MAX_NS (9 * FM_NS_PER_S)
+/*
  * Pauses double, up to these. They are short for a pair that is likely to work: a dial that fails costs nothing but its ports'
  * time. They are long after a rail that broke young: each time it comes back in vain, transfers lose seconds.
  */
@@ -162,6 +167,7 @@ static void come_back(struct fm_rail *rail, uint64_t now_ns)
 		return;
 	rail->back_ns = rail->retry_ns = now_ns;
 	rail->dial_pause_ns = rail->break_pause_ns = PAUSE_MIN_NS;
+	rail->dial_timeout_ns = DIAL_TIMEOUT_NS;
 }
 
 static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_addr *local, const struct fm_addr *remote)
@@ -186,6 +192,7 @@ static void add_rail(struct fm_session *s, enum fm_kind kind, const struct fm_ad
 				  .kind = kind,
 				  .retry_ns = fm_engine_now(s->engine),
 				  .dial_pause_ns = PAUSE_MIN_NS,
+				  .dial_timeout_ns = DIAL_TIMEOUT_NS,
 				  .break_pause_ns = PAUSE_MIN_NS,
 				  .is_listed = true,
 				  .is_likely = is_same_subnet(local, remote) && !is_link_local(local) };
@@ -545,7 +552,7 @@ static uint64_t turn_ns(const struct fm_rail *rail)
 }
 
 /*
- * A dial to nowhere keeps both its ports for DIAL_TIMEOUT_NS, and there are more pairs that lead nowhere than cables. So the
+ * A dial to nowhere keeps both its ports for seconds, and there are more pairs that lead nowhere than cables. So the
  * ports of a pair that is due are left to it, also while one of them is still dialling with another.
  */
 static bool is_anothers_turn(const struct fm_rails *r, const struct fm_rail *rail, uint64_t now_ns)
@@ -572,6 +579,16 @@ static bool is_outdated(const struct dial *d, const struct fm_conn *conn)
 	return info->kind == FM_KIND_TCP && !info->is_loopback && d->renewals != d->session->rails.renewals;
 }
 
+static void dial_failed(struct fm_session *s, struct fm_rail *rail, int res)
+{
+	rail->has_worked = rail->up > 0;
+	rail->needs_tls |= res == -EOPNOTSUPP;
+	if (res == -ETIMEDOUT && rail->is_likely)
+		rail->dial_timeout_ns = longer(rail->dial_timeout_ns, DIAL_TIMEOUT_MAX_NS);
+	rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
+	rail->dial_pause_ns = longer(rail->dial_pause_ns, rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
+}
+
 static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err)
 {
 	struct dial *d = ctx;
@@ -595,10 +612,7 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 		fm_log_debug("%s: no %s connection over %s: %s", s->name, rail->kind == FM_KIND_RDMA ? "RDMA" : "TCP",
 			     rail->local.name, err->text);
 		(void)snprintf(r->last_error[rail->kind], sizeof(r->last_error[0]), "%s", err->text);
-		rail->has_worked = rail->up > 0;
-		rail->needs_tls |= res == -EOPNOTSUPP;
-		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
-		rail->dial_pause_ns = longer(rail->dial_pause_ns, rail->is_likely ? DIAL_PAUSE_MAX_NS : UNLIKELY_PAUSE_MAX_NS);
+		dial_failed(s, rail, res);
 	}
 	free(d);
 	if (!s->is_closed)
@@ -618,7 +632,7 @@ static void dial(struct fm_session *s, unsigned index)
 				  .is_plain_there = is_plain_there(r, rail),
 				  .needs_tls = rail->needs_tls,
 				  .domain = s->domain,
-				  .timeout_ns = DIAL_TIMEOUT_NS,
+				  .timeout_ns = rail->dial_timeout_ns,
 				  .done = dial_done,
 				  .ctx = d };
 

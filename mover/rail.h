@@ -32,6 +32,7 @@ struct fm_rail {
 	unsigned dialling;
 	uint64_t retry_ns;		/* not dialled before */
 	uint64_t dial_pause_ns;		/* after the next dial that fails */
+	uint64_t dial_timeout_ns;	/* of the next dial */
 	uint64_t break_pause_ns;	/* after the next connection that breaks young */
 	uint64_t up_ns;			/* since when it has a connection */
 	bool has_worked;

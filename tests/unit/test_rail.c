@@ -42,6 +42,7 @@ struct conn {
 
 struct dial {
 	struct fm_data_dial dial;
+	uint64_t since_ns;
 	uint64_t until_ns;
 };
 
@@ -59,6 +60,7 @@ static unsigned ports;
 static bool is_one_subnet;		/* all ports */
 static bool is_well;			/* the network: from port i to port i, frames arrive ... */
 static bool is_link_local_only;		/* ... of link-local addresses */
+static uint64_t answer_ns;		/* ... and so long does the peer take to answer a dial */
 static int silent_port;			/* nothing comes back over it; -1: none ... */
 static bool is_last_silent;		/* ... over the last connection of it; the others have sent nothing */
 static const struct conn *silent;	/* nothing comes back over that one; NULL: none ... */
@@ -68,6 +70,7 @@ static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
 static struct dial dials[DIALS_MAX];
 static unsigned dial_count, crosses_dialled, dialled;
+static uint64_t longest_cross_ns;	/* that a dial from one port to another was to last */
 static struct conn *up[PORTS];		/* the last one made */
 static unsigned conn_count[PORTS];
 /* What the nodes are like; begin() puts nothing of it back. */
@@ -251,8 +254,11 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 {
 	(void)net;
 	assert(dial_count < DIALS_MAX);
-	dials[dial_count++] = (struct dial){ *dial, clock_ns + dial->timeout_ns };
-	crosses_dialled += strcmp(dial->local.name, dial->remote.name) != 0;
+	dials[dial_count++] = (struct dial){ *dial, clock_ns, clock_ns + dial->timeout_ns };
+	if (strcmp(dial->local.name, dial->remote.name) != 0) {
+		crosses_dialled++;
+		longest_cross_ns = dial->timeout_ns > longest_cross_ns ? dial->timeout_ns : longest_cross_ns;
+	}
 	dialled++;
 }
 
@@ -262,14 +268,20 @@ static bool does_reach(const struct fm_data_dial *dial)
 	       (!is_link_local_only || dial->local.sa.ss_family == AF_INET6);
 }
 
+static bool is_answered(const struct dial *d)
+{
+	return does_reach(&d->dial) && clock_ns >= d->since_ns + answer_ns;
+}
+
 static void dial_end(struct dial *d)
 {
+	bool has_come = is_answered(d);
 	struct fm_data_dial dial = d->dial;
 	struct fm_err err = { 0 };
 	struct conn *c;
 
 	*d = dials[--dial_count];
-	if (!does_reach(&dial)) {
+	if (!has_come) {
 		(void)fm_err_set(&err, -ETIMEDOUT, "timed out");
 		dial.done(dial.ctx, -ETIMEDOUT, NULL, &err);
 		return;
@@ -359,7 +371,7 @@ static void pass(uint64_t ns)
 		if (is_asked)
 			answer_tokens();
 		for (unsigned i = dial_count; i-- > 0;) {
-			if (clock_ns >= dials[i].until_ns || does_reach(&dials[i].dial))
+			if (clock_ns >= dials[i].until_ns || is_answered(&dials[i]))
 				dial_end(&dials[i]);
 		}
 		spin();
@@ -409,6 +421,7 @@ static void begin(unsigned port_count)
 	ports = port_count;
 	is_one_subnet = ports > 2;
 	dial_count = crosses_dialled = 0;
+	answer_ns = longest_cross_ns = 0;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&lo, &loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &worker, NULL), 0);
 	env.loop = loop;
@@ -492,6 +505,29 @@ static void test_back_in_time(void)
 	printf("(at most %llu ms) ... ", (unsigned long long)(longest_ns / FM_NS_PER_MS));
 	CU_ASSERT_TRUE(longest_ns <= 8 * FM_NS_PER_S);
 	end();
+}
+
+/*
+ * Goal:   a peer that is slow to answer, and always is, gets its rails all the same; a pair that leads nowhere does not keep its
+ *         ports for any longer than before.
+ * Method: every dial is answered after 8 s, of RDMA and of TCP.
+ */
+static void test_slow_answers(void)
+{
+	for (unsigned of = 0; of < FM_KIND_COUNT; of++) {
+		kind = (enum fm_kind)of;
+		begin(2);
+		is_well = true;
+		answer_ns = 8 * FM_NS_PER_S;
+		(void)until_up();
+		CU_ASSERT_TRUE_FATAL(are_all_up());
+		conn_break(up[1]);
+		(void)until_up();
+		CU_ASSERT_TRUE(are_all_up());
+		CU_ASSERT_TRUE(longest_cross_ns <= 3 * FM_NS_PER_S);
+		end();
+	}
+	kind = FM_KIND_RDMA;
 }
 
 /* Goal: a rail that comes up and breaks, again and again, is left alone for longer and longer, but for half a minute at most. */
@@ -797,6 +833,7 @@ static const struct fm_test tests[] = {
 	{ "so they do where a connection itself says that its network is gone", test_cut_together },
 	{ "what was made since a cable is back is kept", test_back_before_all_are_found },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
+	{ "a peer that is always slow to answer gets its rails, too", test_slow_answers },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
 	{ "connections are spread over the lanes, also when some were made again", test_lanes },
