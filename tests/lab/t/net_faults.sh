@@ -99,7 +99,10 @@ again() {
 	else
 		is old new
 	fi
-	check node_wait $D rdma 2 1
+	node_wait $D rdma 2 1 || {
+		peer tail -n 60 $D/log		# what the accepting end says of it
+		fail "$where: the rails do not come back"
+	}
 	fmn put --force --quiet $D/new n2:s/x || fail "$where: run again"
 	is new
 	peer no_partial $D/s || fail "$where: something half-done"
