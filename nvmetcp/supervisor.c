@@ -857,8 +857,10 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 		ret = set_strings(sup, config);
 	if (ret == 0)
 		ret = fm_supervisor_take_left(sup, config);
-	if (ret == 0)
+	if (ret == 0) {
 		set_volumes(sup, config, fresh);
+		fm_supervisor_give_left(sup);
+	}
 	sup->is_published = false;
 	for (unsigned i = 0; fresh && i < config->count; i++) {
 		free(fresh[i].volume);

@@ -133,11 +133,39 @@ static bool has_any_device(const struct fm_supervised *v)
 	return false;
 }
 
+/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
+static void hold_mounted(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	const struct fm_mount *m = NULL;
+
+	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
+		(void)fm_supervised_hold(v, ns, !m->is_read_only);
+}
+
+/* Whatever the volume is taken for by now. */
+static void hold_left(struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+
+	for (unsigned i = 0; v->left_wwid[0] && i < inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &inv->namespaces[i];
+
+		if (ns->dev == 0 || strcmp(ns->wwid, v->left_wwid) != 0)
+			continue;
+		if (fm_mounts_of(&v->sup->mounts, ns->dev, NULL))
+			hold_mounted(v, ns);
+		else
+			(void)fm_supervised_hold(v, ns, v->is_left_written);
+	}
+	v->left_wwid[0] = '\0';
+}
+
 void fm_supervised_hold_found(struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
 	bool may_write = v->volume->mode != FM_VOLUME_READ_ONLY;
 
+	hold_left(v);
 	if (v->is_found || (!fm_supervised_ns(v) && has_any_device(v)))
 		return;
 	v->is_found = true;
@@ -151,15 +179,6 @@ void fm_supervised_hold_found(struct fm_supervised *v)
 	}
 	if (v->sup->was_begun_unknown)
 		fm_supervised_doubt_unit(v, may_write);
-}
-
-/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
-static void hold_mounted(struct fm_supervised *v, const struct fm_inv_namespace *ns)
-{
-	const struct fm_mount *m = NULL;
-
-	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
-		(void)fm_supervised_hold(v, ns, !m->is_read_only);
 }
 
 void fm_supervised_watch_held(struct fm_supervised *v)

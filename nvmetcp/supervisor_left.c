@@ -7,10 +7,13 @@
  * before they are told (held.json), with what it takes to find it again, and what of that is not
  * configured at the next start is taken down from there on.
  *
+ * What is configured is looked for by its wwid as well: which namespace a volume is may not be known
+ * then, because something else is at its mount point, or another namespace has come.
+ *
  * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes
  * no sense, what is configured is found by its device (supervisor_held.c), and of the rest what is
  * mounted: every namespace that came over the network and is mounted here, by whomever, is told by
- * its wwid, also if no volume here has it.
+ * its wwid, also if no volume here has it, or none is known to be it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +27,15 @@
 
 /* ---- the file ---- */
 
+/* What it has, which may be another namespace than the one that it is taken for by now. */
+static const char *wwid_of_held(const struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (v->held[i].wwid[0] && strcmp(v->held[i].wwid, v->word.wwid) != 0)
+			return v->held[i].wwid;
+	return v->word.wwid;
+}
+
 static json_t *write_one(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
@@ -31,7 +43,7 @@ static json_t *write_one(const struct fm_supervised *v)
 	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
 			 "subsystem", vol->subsystem, "nsid", (json_int_t)vol->nsid, "uuid",
 			 vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
-			 (int)vol->mode, "writer", vol->writer, "wwid", v->word.wwid, "read_write",
+			 (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v), "read_write",
 			 v->word.is_read_write);
 }
 
@@ -125,12 +137,16 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup)
 
 /* ---- what is mounted, and of no volume here ---- */
 
+/* What a volume was once is not enough: of what it is not known to be now its word says nothing. */
 static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
 {
-	fm_list_each(at, next, &sup->volumes)
-		if (strcmp(fm_supervised_wwid(fm_container_of(at, struct fm_supervised, link)),
-			   ns->wwid) == 0)
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_inv_namespace *its =
+			fm_supervised_ns(fm_container_of(at, struct fm_supervised, link));
+
+		if (its && strcmp(its->wwid, ns->wwid) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -157,11 +173,23 @@ static bool is_any_to_write(const struct fm_supervisor *sup, dev_t dev)
  * Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no
  * sense they would take nothing.
  */
-static json_t *say_stranger(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns)
+static json_t *say_stranger(const char *name, const char *wwid, bool is_read_write)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", ns->name, "subsystem",
-			 "-", "wwid", ns->wwid, "writer", "", "mounted", 1, "read_write",
-			 is_any_to_write(sup, ns->dev), "sealed", 0, "epoch", (json_int_t)0);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", name, "subsystem", "-",
+			 "wwid", wwid, "writer", "", "mounted", 1, "read_write", is_read_write,
+			 "sealed", 0, "epoch", (json_int_t)0);
+}
+
+/* It is taken for another namespace now, of which its word is. */
+static void say_former(const struct fm_supervised *v, json_t *all)
+{
+	for (unsigned i = 0; i < v->held_count; i++) {
+		const struct fm_held *h = &v->held[i];
+
+		if (h->wwid[0] && strcmp(h->wwid, fm_supervised_wwid(v)) != 0)
+			(void)json_array_append_new(
+				all, say_stranger(h->name, h->wwid, h->is_read_write));
+	}
 }
 
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
@@ -174,8 +202,11 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 
 		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) &&
 		    is_of_network(sup->inv, ns) && !is_anybodys(sup, ns))
-			(void)json_array_append_new(now, say_stranger(sup, ns));
+			(void)json_array_append_new(
+				now, say_stranger(ns->name, ns->wwid, is_any_to_write(sup, ns->dev)));
 	}
+	fm_list_each(at, next, &sup->volumes)
+		say_former(fm_container_of(at, struct fm_supervised, link), now);
 	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
 	json_decref(sup->strangers);
 	sup->strangers = now;
@@ -225,15 +256,25 @@ static bool is_named_by_now(const struct fm_volume *now, const struct fm_volume 
 	       strcmp(now->mount_point, was->mount_point) == 0;
 }
 
-/* Under whichever name: that one finds the device, and tells of it. */
+/* Under whichever name. */
+static bool is_it_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
+{
+	return fm_volume_is_same_thing(now, was) || is_named_by_now(now, was, wwid);
+}
+
 static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume,
 			  const char *wwid)
 {
 	for (unsigned i = 0; i < config->count; i++)
-		if (fm_volume_is_same_thing(&config->volumes[i], volume) ||
-		    is_named_by_now(&config->volumes[i], volume, wwid))
+		if (is_it_now(&config->volumes[i], volume, wwid))
 			return true;
 	return false;
+}
+
+static void note_left(struct fm_supervised *v, const char *wwid, bool is_read_write)
+{
+	(void)snprintf(v->left_wwid, sizeof(v->left_wwid), "%s", wwid);
+	v->is_left_written = is_read_write;
 }
 
 static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
@@ -245,6 +286,7 @@ static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, 
 		return -ENOMEM;
 	if (wwid[0])
 		(void)snprintf(v->last_wwid, sizeof(v->last_wwid), "%s", wwid);
+	note_left(v, wwid, is_read_write);
 	/* Mounted, as far as is known, until its device is found to be free. */
 	fm_supervised_doubt_unit(v, is_read_write);
 	fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran last: it "
@@ -255,19 +297,45 @@ static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, 
 
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
 {
-	while (json_array_size(sup->left) > 0) {
+	size_t i = 0;
+
+	while (i < json_array_size(sup->left)) {
 		struct fm_volume volume;
 		const char *wwid;
 		int is_read_write;
 
-		if (read_one(json_array_get(sup->left, 0), &volume, &wwid, &is_read_write) < 0)
+		if (read_one(json_array_get(sup->left, i), &volume, &wwid, &is_read_write) < 0) {
 			fm_log_warn("state: " FM_SUPERVISOR_HELD
 				    " makes no sense: something that was mounted here may not be "
 				    "known");
-		else if (!is_configured(config, &volume, wwid) &&
-			 take_down(sup, &volume, wwid, is_read_write) < 0)
+		} else if (is_configured(config, &volume, wwid)) {
+			i++;
+			continue;
+		} else if (take_down(sup, &volume, wwid, is_read_write) < 0) {
 			return -ENOMEM;
-		(void)json_array_remove(sup->left, 0);
+		}
+		(void)json_array_remove(sup->left, i);
 	}
 	return 0;
+}
+
+void fm_supervisor_give_left(struct fm_supervisor *sup)
+{
+	struct fm_volume volume;
+	const char *wwid;
+	int is_read_write;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(sup->left, i, one) {
+		if (read_one(one, &volume, &wwid, &is_read_write) < 0)
+			continue;
+		fm_list_each(at, next, &sup->volumes) {
+			struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+			if (!v->is_retired && is_it_now(v->volume, &volume, wwid))
+				note_left(v, wwid, is_read_write);
+		}
+	}
+	(void)json_array_clear(sup->left);
 }

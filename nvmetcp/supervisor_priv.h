@@ -202,7 +202,10 @@ struct fm_supervised {
 	struct fm_hold unused_hold;
 	char in_use_why[FM_SUPERVISED_WHY_MAX];	/* of the last try */
 
-	bool is_noted;			/* of supervisor_left.c: held.json has it */
+	/* Of supervisor_left.c: */
+	bool is_noted;			/* held.json has it */
+	char left_wwid[160];		/* what it had when fmove-nvmed ran last, until the first look finds that; "": nothing */
+	bool is_left_written;		/* ... to write to it */
 
 	/* Of supervisor_alarm.c: */
 	char second_writer[FM_PEER_NAME_MAX + 1];	/* a peer that has it read-write while this node has; "": none */
@@ -461,6 +464,8 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 void fm_supervisor_say_strangers(const struct fm_supervisor *sup, json_t *all);
 /* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called again. */
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+/* After that, when its volumes are there: they hold what they had. */
+void fm_supervisor_give_left(struct fm_supervisor *sup);
 
 /* ---- supervisor_alarm.c ---- */
 

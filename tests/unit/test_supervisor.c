@@ -119,6 +119,8 @@ static struct sim {
 	char *published;
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
+	bool is_covered;		/* something else is mounted over the first volume's mount point */
+	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
 	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
 	unsigned prepared_dev[VOLUMES];		/* minor of the device that was prepared for a mount */
@@ -293,6 +295,18 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
 }
 
+static void show_another(struct fm_inventory *inv)
+{
+	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count];
+
+	show_namespace(inv, 0);
+	strcpy(ns->name, "nvme0n2");
+	memset(ns->uuid, 'b', 8);
+	memset(ns->wwid + strlen("uuid."), 'b', 8);
+	ns->nsid = 2;
+	ns->dev = makedev(259, 99);
+}
+
 static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
 {
 	struct fm_inventory *inv = calloc(1, sizeof(*inv));
@@ -302,7 +316,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	kernel_tick();
 	inv->controllers = calloc(CONTROLLERS_MAX + 1, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
-	inv->namespaces = calloc(VOLUMES, sizeof(*inv->namespaces));
+	inv->namespaces = calloc(VOLUMES + 1, sizeof(*inv->namespaces));
 	inv->subsystem_count = VOLUMES;
 	for (unsigned v = 0; v < VOLUMES; v++)
 		strcpy(inv->subsystems[v].nqn, nqns[v]);
@@ -311,6 +325,8 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 			show_controller(inv, i);
 	if (sim.has_discovery)
 		show_discovery(inv);
+	if (sim.has_another && sim.dev[0])
+		show_another(inv);
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (sim.dev[v])
 			show_namespace(inv, v);
@@ -340,6 +356,9 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
 					m->dev, points[m->point], m->is_read_only ? "ro" : "rw", m->point);
 	}
+	if (sim.is_covered)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "99 %d 0:50 / %s rw - tmpfs tmpfs rw\n",
+				sim.mounted[0].is_there ? 10 : 1, points[0]);
 	return fm_mounts_parse(text, (size_t)len, out, err);
 }
 
@@ -3499,6 +3518,78 @@ static void test_removed_unknown(void)
 	end();
 }
 
+/* Whether peers hear of that namespace, under whichever name, that it is mounted to write. */
+static bool is_told_written(char letter)
+{
+	json_t *said = json_loads(sim.published, 0, NULL), *at;
+	bool is_told = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(said, "volumes"), i, at)
+		is_told = is_told || (json_string_value(json_object_get(at, "wwid"))[5] == letter &&
+				      json_is_true(json_object_get(at, "mounted")) && json_is_true(json_object_get(at, "read_write")));
+	json_decref(said);
+	return is_told;
+}
+
+/* Which namespace is the volume's nobody looks for while something else is at its mount point. What is beneath is mounted all the same. */
+static void test_covered(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.is_covered = true;
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	/* Also when it is out of the table, and not free; and without the file, as long as it is in the table. */
+	sim.is_covered = true;
+	unmount_by_hand(0, 60 * S);
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	run_for(60 * S);
+	CU_ASSERT_FALSE(is_told_written('a'));
+	sim.is_covered = false;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	kill_supervisor(false);
+	sim.is_covered = true;
+	lose_file(FM_SUPERVISOR_HELD);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	end();
+}
+
+/* Where nothing says which namespace it is, another one takes its place, and what the file system still has is told all the same. */
+static void test_another_came(void)
+{
+	begin(1);
+	sim.volume[0].uuid = "";
+	start_supervisor();
+	run_for(10 * S);
+	unmount_by_hand(0, 120 * S);
+	run_for(5 * S);
+	sim.has_another = sim.mood.is_written = true;
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	restart_without_volumes();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	sim.mood.is_written = false;
+	run_for(120 * S);
+	CU_ASSERT_FALSE(is_told_written('a'));
+	end();
+}
+
 /* What cannot be written down is not mounted; what is damaged is no reason not to start. */
 static void test_held_file(void)
 {
@@ -4118,6 +4209,8 @@ static const struct fm_test tests[] = {
 	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
 	{ "and may come back meanwhile", test_removed_and_back },
 	{ "without a file what is mounted is told by its wwid", test_removed_unknown },
+	{ "what is mounted beneath something else is told", test_covered },
+	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
