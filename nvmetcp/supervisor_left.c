@@ -150,11 +150,11 @@ static bool is_anybodys(const struct fm_supervisor *sup, const struct fm_inv_nam
 	return false;
 }
 
-static bool is_of_network(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
+/* This machine's own. One without a path may be the network's, and be written when a path is back. */
+static bool is_local(const struct fm_inventory *inv, const struct fm_inv_namespace *ns)
 {
-	for (unsigned i = 0; i < inv->controller_count; i++)
-		if (fm_inventory_is_path(ns, (int)i) &&
-		    strcmp(inv->controllers[i].transport, "pcie") != 0)
+	for (unsigned i = 0; i < ns->path_count; i++)
+		if (strcmp(inv->controllers[ns->path[i].controller].transport, "pcie") == 0)
 			return true;
 	return false;
 }
@@ -201,7 +201,7 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
 		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) &&
-		    is_of_network(sup->inv, ns) && !is_anybodys(sup, ns))
+		    !is_local(sup->inv, ns) && !is_anybodys(sup, ns))
 			(void)json_array_append_new(
 				now, say_stranger(ns->name, ns->wwid, is_any_to_write(sup, ns->dev)));
 	}

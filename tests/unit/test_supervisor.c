@@ -120,6 +120,7 @@ static struct sim {
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
+	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
 	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
 	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
 	unsigned read_only_dev[VOLUMES];	/* minor of the device that is set read-only; 0: none */
@@ -290,7 +291,7 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 	ns->is_read_only = is_device_read_only(volume);
 	ns->dev = makedev(259, sim.dev[volume]);
 	ns->subsystem = (int)volume;
-	for (unsigned i = 0; i < inv->controller_count; i++)
+	for (unsigned i = 0; i < inv->controller_count && !sim.is_pathless; i++)
 		if (inv->controllers[i].subsystem == (int)volume)
 			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
 }
@@ -3590,6 +3591,22 @@ static void test_another_came(void)
 	end();
 }
 
+/* The kernel may keep a device without a path, and write when one is back. */
+static void test_stranger_without_path(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+	sim.volume_count = 0;
+	sim.is_pathless = true;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	end();
+}
+
 /* What cannot be written down is not mounted; what is damaged is no reason not to start. */
 static void test_held_file(void)
 {
@@ -4211,6 +4228,7 @@ static const struct fm_test tests[] = {
 	{ "without a file what is mounted is told by its wwid", test_removed_unknown },
 	{ "what is mounted beneath something else is told", test_covered },
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
+	{ "what is mounted and has no path is told, too", test_stranger_without_path },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
