@@ -618,7 +618,7 @@ static void decide(struct fm_supervised *v, bool is_asked)
 	else if (is_asked)
 		begin_prepare(v, &how);
 	else if (fm_supervised_ask(v) < 0)
-		mount_failed(v, "the peers cannot be told that it is about to be mounted");
+		mount_failed(v, "that it is about to be mounted cannot be told to the peers, or not written down: see the log");
 }
 
 /* Between two calls of a mount: ended where it is wanted no more. */

@@ -234,6 +234,19 @@ static void ask(struct fm_supervisor *sup)
 	sup->world->ask_peers(sup->world->ctx);
 }
 
+/* Written down first, but told all the same if that fails: silence would let another node write beside what is mounted here. */
+static int note_and_tell(struct fm_supervisor *sup, const char *text, struct fm_err *err)
+{
+	int noted = fm_supervisor_note_held(sup, err);
+	int ret = sup->world->publish(sup->world->ctx, text, err);
+
+	if (ret < 0)
+		return ret;
+	if (fm_supervisor_answers_begin(sup))
+		ask(sup);
+	return noted;
+}
+
 int fm_supervisor_publish(struct fm_supervisor *sup)
 {
 	struct fm_err err = { 0 };
@@ -243,15 +256,11 @@ int fm_supervisor_publish(struct fm_supervisor *sup)
 	if (!is_news(sup))
 		return 0;
 	text = FM_FAULT("supervisor.publish") ? NULL : say_all(sup);
-	ret = text ? fm_supervisor_note_held(sup, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
-	if (ret == 0)
-		ret = sup->world->publish(sup->world->ctx, text, &err);
+	ret = text ? note_and_tell(sup, text, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
 	free(text);
 	if (ret < 0 && !sup->has_publish_error)
 		fm_log_warn("what peers are told of the volumes cannot be written: %s", err.text);
 	sup->is_published = ret == 0;
-	if (ret == 0 && fm_supervisor_answers_begin(sup))
-		ask(sup);
 	sup->has_publish_error = ret < 0;
 	return ret;
 }

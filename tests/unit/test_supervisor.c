@@ -3635,6 +3635,24 @@ static void test_held_file(void)
 	end();
 }
 
+/* What somebody else has mounted is there, whether that can be written down or not. */
+static void test_told_unnoted(void)
+{
+	begin(1);
+	sim.volume[0].writer = "n2";
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	sim.is_save_broken = true;
+	sim.mood.is_busy = true;
+	sim.mounted[0] = (struct mounted){ .is_there = true, .dev = sim.dev[0], .letter = RIGHT };
+	fm_supervisor_wake(sim.sup);
+	run_for(10 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	end();
+}
+
 /* No file says that it was mounted. */
 static void test_held_over_restart(void)
 {
@@ -4230,6 +4248,7 @@ static const struct fm_test tests[] = {
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
 	{ "what peers are told to be mounted is written down first", test_held_file },
+	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
 	{ "a reader looks again whether it is clean when nobody else can have it", test_dirty_since_the_probe },
