@@ -60,6 +60,12 @@ if command -v man >/dev/null; then
 	done
 fi
 
+# Of a line in alternating fonts no blank is left: text that stands there by mistake is one long word.
+for page in "$FM_SOURCE"/*/man/*.[1-8]; do
+	sed -nE '/^\.(BR|RB|BI|IB|IR|RI) /{s/"""[^"]*""",?//g; s/"[^"]*"//g; s/\.fmove\. HASH//; /[^ ][.,;] +[^ ]|( |^)[.,;] +[A-Za-z]/p}' "$page" |
+		grep . && bad "$page: text in a line of two fonts"
+done
+
 # The completion knows every verb and option, and a shell can read it.
 fmove completion bash >fmove.bash || bad "completion"
 bash -n fmove.bash || bad "bash cannot read its completion"
