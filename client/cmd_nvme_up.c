@@ -59,7 +59,7 @@ const struct fm_opt fm_opts_nvme_seal[] = {
 
 const struct fm_opt fm_opts_nvme_unseal[] = {
 	WAIT_ROW,
-	{ "force", 'f', OPT_FORCE, NULL, "even if a reader that had it mounted does not answer", NULL },
+	{ "force", 'f', OPT_FORCE, NULL, "even if nodes do not answer, and may have it mounted", NULL },
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -165,7 +165,7 @@ static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 	if (r.is_all)
 		return ask_all(verb, &r, is_json);
 	r.volume = args.operands[0];
-	if (r.is_forced && strcmp(r.op, "up") == 0)
+	if (r.is_forced && (strcmp(r.op, "up") == 0 || strcmp(r.op, "unseal") == 0))
 		warn_of_loss("a node that does not answer");
 	return fm_nvme_ask(verb, &r, r.timeout_ms + GRACE_MS, is_json, show_volume, NULL);
 }

@@ -100,7 +100,7 @@ const struct fm_cmd fm_cmds[] = {
 	  "with nothing of it left in memory. Until then readers have nothing mounted.",
 	  fm_opts_nvme_seal, false, fm_cmd_nvme_seal },
 	{ "nvme unseal", "VOLUME", "Make a shared volume writable again: the readers unmount it.",
-	  "At its writer. It is mounted read-write as soon as no reader that answers has it mounted any more.", fm_opts_nvme_unseal,
+	  "At its writer. It is mounted read-write as soon as each of its nodes has said that it has it not mounted.", fm_opts_nvme_unseal,
 	  false, fm_cmd_nvme_unseal },
 	{ "nvme forget", "NODE", "Do not wait for a node that is off for good.",
 	  "What it said keeps no volume of this node's away any more, until it speaks. If it is running all the same and writes, the "

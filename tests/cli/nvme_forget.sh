@@ -29,6 +29,8 @@ begin n1
 says 'n2 does not answer \(.*\), forgotten since'
 fmove nvme up data --force --wait 0 >out 2>err || bad "up --force: $(cat err)"
 grep -q 'warning: if a node that does not answer is running' err || bad "up --force does not warn: $(cat err)"
+fmove nvme unseal data --force --wait 0 2>err && bad "a volume that is not shared is unsealed"
+grep -q 'warning: if a node that does not answer is running' err || bad "unseal --force does not warn: $(cat err)"
 kill -CONT "$(cat c/n2/pid)"
 says 'n2: mounted read-write, names n2'
 kill -STOP "$(cat c/n2/pid)"
