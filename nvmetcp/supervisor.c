@@ -871,6 +871,14 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 	return ret < 0 ? fm_err_set(err, ret, "no memory for the volumes") : 0;
 }
 
+/* What is mounted as it is wanted needs none: it would lie in wait for a mount of some later day. */
+void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
+{
+	bool is_there = v->plan.is_mounted && v->plan.is_read_write == fm_supervised_is_writable(v);
+
+	v->is_mount_forced = is_forced && !is_there;
+}
+
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
@@ -881,7 +889,7 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
-	v->is_mount_forced = is_forced && want == FM_WANT_UP;
+	fm_supervised_force_mount(v, is_forced && want == FM_WANT_UP);
 	fm_supervised_refresh(v);
 	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
 	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);

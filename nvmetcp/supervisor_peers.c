@@ -715,13 +715,16 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	if (!v || v->is_retired)
 		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
 	ret = check_seal(v, is_sealed, is_forced, err);
-	if (ret == 0 && !is_sealed && is_forced) {
-		forgive_silent_readers(v);
-		v->is_mount_forced = true;
-	}
-	before = v->seal;
-	if (ret < 0 || is_sealed == (before != FM_SEAL_OPEN))
+	if (ret < 0)
 		return ret;
+	if (!is_sealed && is_forced)
+		forgive_silent_readers(v);
+	before = v->seal;
+	if (is_sealed == (before != FM_SEAL_OPEN)) {
+		if (!is_sealed && is_forced)
+			fm_supervised_force_mount(v, true);
+		return 0;
+	}
 	epoch_before = v->epoch;
 	v->seal = is_sealed ? FM_SEAL_WANTED : FM_SEAL_OPEN;
 	v->epoch = before == FM_SEAL_DONE ? next_number(v) : v->epoch;
@@ -738,6 +741,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		v->are_readers_lost = false;
 		fm_supervised_drop_answers(v);
 	}
+	fm_supervised_force_mount(v, is_forced && !is_sealed);
 	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
 	fm_supervised_refresh(v);
 	return 0;

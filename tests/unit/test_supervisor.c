@@ -3635,6 +3635,51 @@ static void test_held_file(void)
 	end();
 }
 
+/* Force is for the mount that a person waits for: where it is mounted there is none, and one of a later day was not meant. */
+static void test_force_is_no_store(void)
+{
+	begin(1);
+	sim.has_no_mmp = true;
+	sim.peer[0] = (struct peer_word){ "n1", false, false, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	wish(0, FM_WANT_UP, true);
+	run_for(10 * S);
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	unmount_by_hand(0, 10 * S);
+	run_for(30 * S);
+	is_state(0, "refused");
+	sim.is_silent = true;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+/* Nor does it go over from a mount of what is sealed to one that writes. */
+static void test_force_ends_with_unseal(void)
+{
+	struct fm_err err;
+
+	begin_shared("n1", "n1");
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"sealed\",\"epoch\":7}}");
+	n2_says(true, false, 7);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 7);
+	wish(0, FM_WANT_UP, true);
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_seal(sim.sup, names[0], false, false, &err), 0);
+	run_for(2 * S);
+	sim.is_silent = true;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
 /* What somebody else has mounted is there, whether that can be written down or not. */
 static void test_told_unnoted(void)
 {
@@ -4248,6 +4293,8 @@ static const struct fm_test tests[] = {
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
 	{ "what peers are told to be mounted is written down first", test_held_file },
+	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
+	{ "force ends with an unseal without it", test_force_ends_with_unseal },
 	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
