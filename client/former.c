@@ -137,33 +137,65 @@ static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN +
 	return ret;
 }
 
-/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
-static int move_in(int parent, const char *from, int holder, const char *name, mode_t mode)
+/* What is to be moved, for its mode only, whatever has its name by then. */
+static int open_version(int parent, const char *from, uint64_t ino, mode_t *mode)
 {
-	int ret = fm_tsys_rename(parent, from, holder, name, 0);
+	int fd = fm_tsys_open(parent, from, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+	int ret = fd < 0 ? fd : fm_tsys_fstat(fd, &st);
 
-	if (ret != -EACCES || fm_tsys_chmod_at(parent, from, 0700) < 0)
+	if (ret == 0 && st.st_ino != ino)
+		ret = -ESTALE;
+	if (ret < 0 && fd >= 0)
+		(void)close(fd);	/* only looked at */
+	*mode = ret < 0 ? 0 : st.st_mode & 07777;
+	return ret < 0 ? ret : fd;
+}
+
+/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
+static int rename_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
+{
+	int ret = fm_tsys_rename(parent, from, holder, name, 0), fd;
+	mode_t mode;
+
+	if (ret != -EACCES)
 		return ret;
-	ret = fm_tsys_rename(parent, from, holder, name, 0);
-	/* It was possible just now. */
-	(void)fm_tsys_chmod_at(ret == 0 ? holder : parent, ret == 0 ? name : from, mode & 07777);
+	fd = open_version(parent, from, ino, &mode);
+	if (fd < 0)
+		return fd;
+	ret = fm_tsys_chmod_opened(fd, 0700);
+	if (ret == 0) {
+		ret = fm_tsys_rename(parent, from, holder, name, 0);
+		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
+	}
+	(void)close(fd);	/* only looked at */
 	return ret;
 }
 
-int fm_former_keep(int dir, const char *from, const char *name, char holder[FM_STAGING_NAME_LEN + 1])
+static int move_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
 {
 	struct stat st;
+	int ret = rename_in(parent, from, ino, holder, name);
+
+	if (ret == 0)
+		ret = fm_tsys_fstatat(holder, name, &st);
+	if (ret < 0 || st.st_ino == ino)
+		return ret;
+	/* What was moved is somebody else's doing. If it cannot go back it stays: the mark does not name it. */
+	(void)fm_tsys_rename_free(holder, name, parent, from);
+	return -ESTALE;
+}
+
+int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1])
+{
 	int ret = -EEXIST, fd;
 
 	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
 	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
-		ret = fm_tsys_fstatat(dir, from, &st);
-		if (ret < 0)
-			return ret;
-		ret = fd = make_holder(dir, st.st_ino, holder);
+		ret = fd = make_holder(dir, ino, holder);
 		if (fd < 0)
 			continue;
-		ret = move_in(dir, from, fd, name, st.st_mode);
+		ret = move_in(dir, from, ino, fd, name);
 		if (ret == 0)
 			(void)close(fd);	/* only read */
 		else

@@ -11,10 +11,12 @@
  *
  * Who else may write to that directory can give anything the name of a holder. So nothing goes
  * but what the mark names, in a directory that only we can have made and filled. Who puts
- * something else into a holder keeps that.
+ * something else into a holder keeps that. The mark names what was replaced, as it was seen when
+ * it was, and not what has its name when it is moved.
  *
  * A process that dies on the way leaves the version where it was (.new, which the next get of
- * that name takes from there), or a holder without one, which goes like any other.
+ * that name takes from there if the lock file says that it is the one), or a holder without one,
+ * which goes like any other.
  */
 #ifndef FM_CLIENT_FORMER_H
 #define FM_CLIENT_FORMER_H
@@ -38,8 +40,11 @@ struct fm_former {
 /* Until when what is put there now is kept; since 1970. */
 int64_t fm_former_until_ns(void);
 
-/* The directory `from` in `dir` goes into a holder beside it, as `name`; the holder's name is told. */
-int fm_former_keep(int dir, const char *from, const char *name, char holder[FM_STAGING_NAME_LEN + 1]);
+/*
+ * The directory `from` in `dir`, with that inode, goes into a holder beside it, as `name`; the holder's name is told.
+ * -ESTALE: somebody has put something else under that name, which is left to him.
+ */
+int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1]);
 
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that

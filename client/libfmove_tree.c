@@ -301,10 +301,10 @@ struct aside {
 	char holder[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
 };
 
-static int take_old(void *ctx, int dir, const char *name)
+static int take_old(void *ctx, int dir, const char *name, uint64_t ino)
 {
 	struct aside *a = ctx;
-	int ret = fm_former_keep(dir, name, a->as, a->holder);
+	int ret = fm_former_keep(dir, name, ino, a->as, a->holder);
 
 	if (ret < 0)
 		a->holder[0] = '\0';

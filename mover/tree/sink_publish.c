@@ -36,6 +36,7 @@ struct place {
 	struct fm_sink *s;
 	int dir;		/* of the final name; mostly the one that the tree was made in */
 	enum placed placed;
+	uint64_t old_ino;	/* of the version that is replaced */
 	char old_name[FM_STAGING_NAME_LEN + 1];	/* of the replaced version, in replaced_dir() */
 	bool is_kept;		/* something of the replaced version is nowhere else: */
 	struct fm_err late;	/* why */
@@ -78,11 +79,24 @@ static int place_twice(struct place *p)
 	return ret;
 }
 
+/* For the next try, should this one end before the old version is away. Best effort: else that stays. */
+static void note_old(const struct place *p)
+{
+	struct fm_staging_state state;
+
+	if (fm_staging_read(p->s->lock, &state) < 0)
+		return;
+	state.old_ino = p->old_ino;
+	(void)fm_staging_write(p->s->lock, &state);
+}
+
 static int place_over(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int ret = fm_tsys_rename(s->opts.parent, s->new_name, p->dir, s->opts.name, RENAME_EXCHANGE);
+	int ret;
 
+	note_old(p);
+	ret = fm_tsys_rename(s->opts.parent, s->new_name, p->dir, s->opts.name, RENAME_EXCHANGE);
 	p->placed = PLACED_EXCHANGED;
 	return fm_tsys_is_unsupported(ret) ? place_twice(p) : ret;
 }
@@ -116,6 +130,7 @@ static int place_tree(struct place *p, struct fm_err *err)
 		if (is_taken && !s->opts.may_replace && !s->opts.is_update)
 			return fm_err_set(err, -EEXIST, "directory \"%s\" exists: somebody else made it meanwhile; --update merges into it, "
 					  "--replace puts this one in its place", shown.text);
+		p->old_ino = is_taken ? st.st_ino : 0;
 		ret = is_taken ? place_over(p) : place_free(p);
 		if (ret != (is_taken ? -ENOENT : -EEXIST))
 			break;
@@ -240,7 +255,7 @@ static bool is_taken(struct place *p)
 
 	if (!s->opts.take_old)
 		return false;
-	ret = s->opts.take_old(s->opts.ctx, replaced_dir(p), p->old_name);
+	ret = s->opts.take_old(s->opts.ctx, replaced_dir(p), p->old_name, p->old_ino);
 	if (ret == 0)
 		return true;
 	(void)move_away(p, FM_STAGING_OLD, replaced_dir(p), p->old_name);	/* else it stays under the name it has */

@@ -72,15 +72,17 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 /* ------------------------------------------------------------------------------------------- earlier tries */
 
 /*
- * The version that a try replaced before it died. After a merge nobody has looked through it for what was saved in it
- * while the new one was made: it stays as long as what is unfinished does.
+ * The version that a try replaced before it died, or (old_ino: which one that was) what somebody else put there. After a
+ * merge nobody has looked through it for what was saved in it while the new one was made: it stays as long as what is
+ * unfinished does.
  */
-static int put_replaced_aside(struct fm_sink *s, bool was_merging)
+static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino, bool was_merging)
 {
 	char aside[FM_STAGING_NAME_LEN + 1], text[160];
 	int ret;
 
-	if (!was_merging && s->opts.take_old && s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name) == 0)
+	if (!was_merging && ino == old_ino && s->opts.take_old &&
+	    s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name, ino) == 0)
 		return 0;
 	fm_staging_name(was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD, "", aside);
 	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
@@ -115,7 +117,7 @@ static int take_new_back(struct fm_sink *s, const char *name)
 		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
 		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
 	}
-	return put_replaced_aside(s, is_known && state.is_merging && state.data_ino != st.st_ino);
+	return put_replaced_aside(s, st.st_ino, state.old_ino, is_known && state.is_merging && state.data_ino != st.st_ino);
 }
 
 static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
@@ -303,7 +305,7 @@ static int make_data(struct fm_sink *s)
 	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
 	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
 	if (ret == 0)
-		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ st.st_ino, fm_sink_keeps_old(s) });
+		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ .data_ino = st.st_ino, .is_merging = fm_sink_keeps_old(s) });
 	if (ret < 0)
 		return ret;
 	s->umask = ask_umask();

@@ -2,7 +2,8 @@
 /*
  * staging - the directory in which a tree is made.
  *
- * The lock file has 16 hex digits, the inode of data, and an m if what only the old version has comes into the new one.
+ * The lock file has 16 hex digits, the inode of data; an m if what only the old version has comes into the new one, else a
+ * dash; and 16 more, the inode of the old version. Earlier versions wrote less of that.
  */
 #include "mover/tree/staging.h"
 
@@ -27,7 +28,7 @@
 #define NAME_XATTR "user.fmove.was"
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
-#define STATE_LEN (HEX_LEN + 1)
+#define STATE_LEN (HEX_LEN + 1 + HEX_LEN)
 #define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
 
 /* ------------------------------------------------------------------------------------------------ names */
@@ -153,10 +154,10 @@ int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd
 int fm_staging_write(int lock_fd, const struct fm_staging_state *state)
 {
 	char text[STATE_LEN + 1];
-	int len = snprintf(text, sizeof(text), "%016" PRIx64 "%s", state->data_ino, state->is_merging ? "m" : "");
-	int ret = fm_tsys_truncate(lock_fd, 0);		/* an earlier try may have said more */
 
-	return ret < 0 ? ret : fm_tsys_write_all(lock_fd, text, (size_t)len, 0);
+	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%c%016" PRIx64, state->data_ino, state->is_merging ? 'm' : '-',
+		       state->old_ino);
+	return fm_tsys_write_all(lock_fd, text, STATE_LEN, 0);
 }
 
 int fm_staging_read(int lock_fd, struct fm_staging_state *state)
@@ -167,7 +168,9 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 		return -errno;
 	if (strspn(text, "0123456789abcdef") != HEX_LEN)
 		return -EBADMSG;
-	*state = (struct fm_staging_state){ strtoull(text, NULL, 16), text[HEX_LEN] == 'm' };
+	*state = (struct fm_staging_state){ .data_ino = strtoull(text, NULL, 16), .is_merging = text[HEX_LEN] == 'm' };
+	if (text[HEX_LEN])
+		state->old_ino = strtoull(text + HEX_LEN + 1, NULL, 16);
 	return 0;
 }
 

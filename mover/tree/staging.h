@@ -56,11 +56,12 @@ void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_S
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
 
 /*
- * What the lock file says: the inode of data/, by which a .new is told from a replaced version, and whether what only
- * that version has comes into the new one. -EBADMSG: nothing.
+ * What the lock file says: the inode of data/, by which a .new is told from a replaced version, that of the version which
+ * is replaced (0: none yet), and whether what only that one has comes into the new one. -EBADMSG: nothing.
  */
 struct fm_staging_state {
 	uint64_t data_ino;
+	uint64_t old_ino;
 	bool is_merging;
 };
 

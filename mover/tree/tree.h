@@ -247,9 +247,10 @@ struct fm_tree_sink_opts {
 	void (*put_aside)(void *ctx, const char *path, const char *name);
 	/*
 	 * The replaced version goes into other hands: it is `name` in dir now, and has another name when this
-	 * returns 0. NULL: it is kept for grace_ns under a name beside the tree.
+	 * returns 0. ino: its inode; others may write to dir, and have put something else there.
+	 * NULL: it is kept for grace_ns under a name beside the tree.
 	 */
-	int (*take_old)(void *ctx, int dir, const char *name);
+	int (*take_old)(void *ctx, int dir, const char *name, uint64_t ino);
 	/* So many bytes are wanted in `parent`, and are not free there: what can go for them goes. NULL: nothing can. */
 	void (*make_room)(void *ctx, int parent, uint64_t bytes);
 	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */

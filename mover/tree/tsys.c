@@ -310,22 +310,28 @@ int fm_tsys_rename_free(int from_dir, const char *from, int dir, const char *nam
 	return fm_tsys_rename(from_dir, from, dir, name, 0);
 }
 
-int fm_tsys_chmod_at(int dir, const char *name, mode_t mode)
+int fm_tsys_chmod_opened(int fd, mode_t mode)
 {
 	char self[64];
 	struct stat st;
-	int fd = fm_tsys_open(dir, name, O_PATH, 0);
-	int ret;
+	int ret = fm_tsys_fstat(fd, &st);
 
-	if (fd < 0)
-		return fd;
-	ret = fm_tsys_fstat(fd, &st);
 	if (ret == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		ret = -ELOOP;
 	/* fchmod() refuses O_PATH; the name of the descriptor leads to what it refers to, whatever the name is now. */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (ret == 0)
 		ret = FM_FAULT("tree.chmod") ? -EIO : result(chmod(self, mode));
+	return ret;
+}
+
+int fm_tsys_chmod_at(int dir, const char *name, mode_t mode)
+{
+	int fd = fm_tsys_open(dir, name, O_PATH, 0), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_tsys_chmod_opened(fd, mode);
 	close(fd);
 	return ret;
 }

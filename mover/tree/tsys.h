@@ -82,4 +82,7 @@ int fm_tsys_rename_free(int from_dir, const char *from, int dir, const char *nam
  */
 int fm_tsys_chmod_at(int dir, const char *name, mode_t mode);
 
+/* The same of what fd, which may be one of O_PATH, refers to. */
+int fm_tsys_chmod_opened(int fd, mode_t mode);
+
 #endif

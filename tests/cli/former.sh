@@ -107,6 +107,8 @@ for how in --replace --update; do
 	wait $get 2>/dev/null
 	tree=$(echo crash/.fmove.*.tree)
 	mkdir "${tree%.tree}.new" && echo saved >"${tree%.tree}.new/saved"
+	# What it says of the version that it is about to replace.
+	printf %016x "$(stat -c %i "${tree%.tree}.new")" | dd of="$tree/lock" bs=1 seek=17 conv=notrunc status=none
 	ok fmove get -r $how n2:s/src crash/t
 	same "$src/large" crash/t/large
 	[ ! -e "${tree%.tree}.new" ] || bad "$how: it is there still: $(ls -lA crash)"

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_former - what a get replaced in a directory that others may write to as well: they change names there between
+ * two calls, and nothing goes for that but what was replaced. links: fm_client
+ */
+#include "client/former.h"
+
+#include <sys/wait.h>
+
+#include "mover/base/fault.h"
+#include "tests/unit/sink_scene.h"
+
+#define POINTS_MAX 40
+
+static char holder[FM_STAGING_NAME_LEN + 1];
+
+static int open_dir(void)
+{
+	return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static uint64_t number_of(const char *name)
+{
+	return ino_of(name);
+}
+
+static int take_old(void *ctx, int parent, const char *name, uint64_t ino)
+{
+	(void)ctx;
+	return fm_former_keep(parent, name, ino, "tree", holder);
+}
+
+static struct fm_tree_sink_opts getting(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.has_manifest = opts.has_digests = false;
+	opts.take_old = take_old;
+	return opts;
+}
+
+/* A directory of ours, of which nobody said that it may go. */
+static void make_precious(void)
+{
+	CU_ASSERT_EQUAL(mkdir(at("precious"), 0700), 0);
+	write_file("precious/file", 9, 77, 0600, A_TIME);
+}
+
+/* Wherever it is, whatever its name. */
+static bool has_precious(void)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "find '%s' -path '*/file' -size 77c | grep -q .", dir);
+	return system(command) == 0;
+}
+
+static void purge(void)
+{
+	int parent = open_dir();
+
+	OK(fm_former_remove(parent, 0, false, NULL, NULL, &err));
+	close(parent);
+}
+
+/* ---- */
+
+static void run_named_new(void)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+
+	make_precious();
+	fm_staging_name(FM_STAGING_NEW, "tree", name);
+	CU_ASSERT_EQUAL(rename(at("precious"), at(name)), 0);
+	put_version(getting(), 1);
+	put_version(getting(), 2);
+	purge();
+	CU_ASSERT_TRUE(is_version("tree", 2) && has_precious());
+}
+
+/* Goal: what somebody else gave the name of a replaced version stays. */
+static void test_named_new(void)
+{
+	each_base(run_named_new);
+}
+
+#ifdef FM_FAULTS
+
+struct swap {
+	unsigned calls;
+	unsigned turn;			/* in which one */
+	const char *now, *then;		/* in the next ones; NULL: nothing more */
+};
+
+static void exchange(const char *name)
+{
+	if (name)
+		(void)renameat2(AT_FDCWD, at(name), AT_FDCWD, at("from"), RENAME_EXCHANGE);
+}
+
+static void swap_names(void *ctx, const char *point)
+{
+	struct swap *s = ctx;
+
+	(void)point;
+	if (++s->calls == s->turn)
+		exchange(s->now);
+	else if (s->calls > s->turn && s->then) {
+		exchange(s->then);
+		s->then = NULL;
+	}
+}
+
+static int keep_swapped(struct swap *s)
+{
+	uint64_t ino = number_of("from");
+	int parent = open_dir(), ret;
+
+	fm_fault_watch(swap_names, s);
+	ret = fm_former_keep(parent, "from", ino, "tree", holder);
+	fm_fault_watch(NULL, NULL);
+	close(parent);
+	return ret;
+}
+
+static void run_swapped(void)
+{
+	struct swap s = { .turn = 0 };
+
+	do {
+		s = (struct swap){ .turn = s.turn + 1, .now = "precious" };
+		make_precious();
+		CU_ASSERT_EQUAL(mkdir(at("from"), 0755), 0);
+		(void)keep_swapped(&s);
+		purge();
+		CU_ASSERT_TRUE(has_precious());
+		remove_all(dir);
+		CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0755), 0);
+	} while (s.calls >= s.turn && s.turn < POINTS_MAX);
+	CU_ASSERT_TRUE(s.turn > 3 && s.turn < POINTS_MAX);
+}
+
+/* Goal: what takes the name of the replaced version on its way stays. */
+static void test_swapped(void)
+{
+	each_base(run_swapped);
+}
+
+/* A version that may not be written to, so that it needs another mode to be moved; "open" has the mode that would suit. */
+static bool has_kept_modes(unsigned turn, const char *first, const char *now, const char *then, bool *is_over)
+{
+	struct swap s = { .turn = turn, .now = now, .then = then };
+	struct stat st;
+	int victim;
+	bool is_private;
+
+	make_precious();
+	(void)mkdir(at("open"), 0700);
+	(void)chmod(at("open"), 0777);
+	(void)mkdir(at("closed"), 0555);
+	victim = open(at("precious"), O_PATH);
+	(void)rename(at(first), at("from"));
+	(void)keep_swapped(&s);
+	is_private = fstat(victim, &st) == 0 && (st.st_mode & 07777) == 0700;
+	close(victim);
+	*is_over = s.calls < turn;
+	remove_all(dir);
+	return is_private && mkdir(dir, 0755) == 0;
+}
+
+static int modes(void)
+{
+	bool is_over = false;
+	int failed = 0;
+
+	(void)snprintf(dir + strlen(dir), sizeof(dir) - strlen(dir), "/nobody");
+	(void)mkdir(dir, 0755);
+	for (unsigned turn = 1; turn < POINTS_MAX && !is_over; turn++) {
+		failed += !has_kept_modes(turn, "open", "closed", "precious", &is_over);
+		failed += !has_kept_modes(turn, "closed", "precious", NULL, &is_over);
+	}
+	(void)rmdir(dir);
+	return failed;
+}
+
+static void run_modes(void)
+{
+	int status;
+	pid_t child;
+
+	CU_ASSERT_EQUAL(chmod(dir, 0777), 0);
+	(void)fflush(stdout);
+	child = fork();
+	if (child == 0)		/* root needs no mode */
+		_exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 1 : modes() != 0);
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+/* Goal: nothing gets the mode of the replaced version but that. */
+static void test_modes(void)
+{
+	each_base(run_modes);
+}
+
+#endif
+
+static const struct fm_test tests[] = {
+	{ "what has the name of a replaced version stays", test_named_new },
+#ifdef FM_FAULTS
+	{ "what takes its name meanwhile stays", test_swapped },
+	{ "and keeps its mode", test_modes },
+#endif
+};
+
+FM_TEST_MAIN("former", tests)
