@@ -168,28 +168,57 @@ static int empty_top(struct removal *r)
 	return ret;
 }
 
-int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed)
+/* What r->top refers to, and its name. */
+static int remove_top(struct removal *r, int dir, const char *name)
 {
-	struct removal r = { .freed = freed };
 	struct fm_manifest_key key;
-	bool has_key;
+	bool has_key = fm_manifest_key(r->top, &key) == 0;
 	int ret = -ENOTEMPTY;
 
-	r.top = open_dir(dir, name);
+	for (int i = 0; i < EMPTIED_MAX && (ret == -ENOTEMPTY || ret == -EEXIST); i++) {
+		ret = empty_top(r);
+		if (ret == 0)
+			ret = fm_tsys_unlink(dir, name, AT_REMOVEDIR);
+	}
+	if (has_key && (ret == 0 || ret == -ENOENT))
+		fm_manifest_remove(dir, &key);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed)
+{
+	struct removal r = { .top = open_dir(dir, name), .freed = freed };
+	int ret;
+
 	if (r.top == -ENOENT)
 		return 0;
 	if (r.top == -ENOTDIR || r.top == -ELOOP)
 		return remove_file(&r, dir, name);
 	if (r.top < 0)
 		return r.top;
-	has_key = fm_manifest_key(r.top, &key) == 0;
-	for (int i = 0; i < EMPTIED_MAX && (ret == -ENOTEMPTY || ret == -EEXIST); i++) {
-		ret = empty_top(&r);
-		if (ret == 0)
-			ret = fm_tsys_unlink(dir, name, AT_REMOVEDIR);
-	}
+	ret = remove_top(&r, dir, name);
 	close(r.top);
-	if (has_key && (ret == 0 || ret == -ENOENT))
-		fm_manifest_remove(dir, &key);
-	return ret == -ENOENT ? 0 : ret;
+	return ret;
+}
+
+int fm_tree_remove_known(int dir, const char *name, uint64_t ino, const struct fm_tree_freed *freed)
+{
+	struct removal r = { .freed = freed };
+	struct stat st;
+	int ret = fm_tsys_fstatat(dir, name, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (st.st_ino != ino)	/* else its mode would be changed for it to be opened */
+		return -ESTALE;
+	r.top = open_dir(dir, name);
+	if (r.top < 0)
+		return r.top == -ENOENT ? 0 : r.top;
+	ret = fm_tsys_fstat(r.top, &st);
+	if (ret == 0 && st.st_ino != ino)
+		ret = -ESTALE;
+	if (ret == 0)
+		ret = remove_top(&r, dir, name);
+	close(r.top);
+	return ret;
 }

@@ -21,4 +21,7 @@ struct fm_tree_freed {
  */
 int fm_tree_remove(int dir, const char *name, const struct fm_tree_freed *freed);
 
+/* The same of a directory with that inode. -ESTALE: something else has the name, and nothing is removed. */
+int fm_tree_remove_known(int dir, const char *name, uint64_t ino, const struct fm_tree_freed *freed);
+
 #endif

@@ -280,28 +280,31 @@ static void put_old_away(struct place *p)
 	if (p->is_kept)
 		say_kept(p);
 	else if (ret == 0 && s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
-		ret = fm_tree_remove(p->dir, p->old_name, &freed);
+		ret = fm_tree_remove_known(p->dir, p->old_name, p->old_ino, &freed);
 	else if (ret == 0 && !p->is_kept && s->opts.put_aside)
 		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
 	warn_left(s, p->old_name, ret);
 }
 
-/* The staging directory and all that is in it. */
+/* What others are told of. */
+static void remove_data(void *ctx)
+{
+	fm_sink_remove_data(ctx);
+}
+
+/*
+ * The staging directory and all that is in it. Its lock file says first that it is over: what is half removed must not be
+ * gone on with, nor what somebody moved away before, and moves back later.
+ */
 static void remove_staging(struct fm_sink *s)
 {
-	char gone[FM_STAGING_NAME_LEN + 1];
-	int ret;
+	const struct fm_staging_state over = { .data_ino = 0 };
 
 	if (s->stage < 0)
 		return;
-	/* Away from its name at once: what is half removed must not be gone on with. */
-	fm_staging_name(FM_STAGING_OLD, "", gone);
-	ret = fm_tsys_rename(s->opts.parent, s->tree_name, s->opts.parent, gone, 0);
-	if (ret == 0) {
-		fm_sink_remove_data(s);
-		ret = fm_tree_remove(s->opts.parent, gone, NULL);
-	}
-	warn_left(s, s->tree_name, ret);
+	(void)fm_staging_write(s->lock, &over);
+	warn_left(s, s->tree_name,
+		  fm_staging_remove_opened(s->opts.parent, s->tree_name, s->stage, NULL, remove_data, s));
 }
 
 /*
@@ -404,6 +407,7 @@ void fm_sink_discard(struct fm_tree *t)
 	s->state = FM_SINK_DISCARDED;
 	fm_sink_drop_manifest(s);
 	if (s->is_moved)
-		warn_left(s, s->new_name, fm_staging_remove(s->opts.parent, s->new_name, &freed));
+		warn_left(s, s->new_name,
+			  fm_staging_remove_opened(s->opts.parent, s->new_name, s->data, &freed, NULL, NULL));
 	remove_staging(s);
 }

@@ -94,6 +94,30 @@ static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino,
 	return ret;
 }
 
+/* The .new that has that inode goes back into the staging directory; something else that takes its name meanwhile does not. */
+static int move_back(struct fm_sink *s, uint64_t ino, const char *name)
+{
+	int fd = fm_tsys_open(s->opts.parent, s->new_name, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+	int ret = fd < 0 ? fd : fm_tsys_fstat(fd, &st);
+
+	if (ret == 0 && st.st_ino != ino)
+		ret = -ESTALE;
+	if (ret == 0)
+		ret = fm_tsys_chmod_opened(fd, 0700);
+	if (ret == 0)
+		ret = fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
+	if (fd >= 0)
+		close(fd);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(s->stage, name, &st);
+	if (ret == 0 && st.st_ino != ino) {
+		(void)fm_tsys_rename_free(s->stage, name, s->opts.parent, s->new_name);
+		ret = -ESTALE;
+	}
+	return ret;
+}
+
 /*
  * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into the staging
  * directory as `name`), or the version that a try replaced before it died. The inode tells. A tree whose entries have owners of their own
@@ -114,8 +138,7 @@ static int take_new_back(struct fm_sink *s, const char *name)
 
 		if (fm_manifest_key_at(s->opts.parent, s->new_name, &key) == 0)
 			fm_manifest_remove(s->opts.parent, &key);
-		ret = fm_tsys_chmod_at(s->opts.parent, s->new_name, 0700);
-		return ret < 0 ? ret : fm_tsys_rename(s->opts.parent, s->new_name, s->stage, name, 0);
+		return move_back(s, st.st_ino, name);
 	}
 	return put_replaced_aside(s, st.st_ino, state.old_ino, is_known && state.is_merging && state.data_ino != st.st_ino);
 }
@@ -350,8 +373,8 @@ static int lock_staging(struct fm_sink *s, struct fm_err *err)
 		return fm_err_set(err, ret, "\"%s\": is being written by another transfer; wait for it, or cancel it",
 				  fm_path_show(s->opts.path, &shown));
 	if (ret == -EPERM)
-		return fm_err_set(err, ret, "\"%s\": %s beside it is another user's, or may not be made there; remove it, or "
-				  "look at owner and mode", fm_path_show(s->opts.path, &shown), s->tree_name);
+		return fm_err_set(err, ret, "\"%s\": %s beside it is another user's, or no staging directory, or may not be made "
+				  "there; move it away, or look at owner and mode", fm_path_show(s->opts.path, &shown), s->tree_name);
 	return fm_sink_fail(s, ret, "make a staging directory beside", NULL, 0, err);
 }
 

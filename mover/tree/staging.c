@@ -7,6 +7,7 @@
  */
 #include "mover/tree/staging.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -115,8 +116,36 @@ static int check_owner(int dir)
 	return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
 }
 
+/* But the lock. */
+static bool has_names(int dir)
+{
+	int fd = fm_tsys_open(dir, ".", DIR_FLAGS, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return true;	/* nobody can say */
+	}
+	do
+		e = readdir(d);
+	while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, LOCK_NAME) == 0));
+	closedir(d);
+	return e != NULL;
+}
+
+/* Another one may make the first things in it just now, the lock first. */
+static int make_lock(int dir)
+{
+	int ret = has_names(dir) ? fm_tsys_open(dir, LOCK_NAME, O_RDWR, 0)
+				 : fm_tsys_open(dir, LOCK_NAME, O_RDWR | O_CREAT, 0600);
+
+	return ret == -ENOENT ? -EPERM : ret;
+}
+
 /* The directory and its lock file, both open. */
-static int open_both(int parent, const char *name, int *dir, int *lock, int lock_flags)
+static int open_both(int parent, const char *name, int *dir, int *lock, bool makes_lock)
 {
 	int ret;
 
@@ -125,11 +154,26 @@ static int open_both(int parent, const char *name, int *dir, int *lock, int lock
 		return *dir;
 	ret = check_owner(*dir);
 	if (ret == 0)
-		ret = *lock = fm_tsys_open(*dir, LOCK_NAME, lock_flags, 0600);
+		ret = *lock = fm_tsys_open(*dir, LOCK_NAME, O_RDWR, 0);
+	if (ret == -ENOENT && makes_lock)
+		ret = *lock = make_lock(*dir);
 	if (ret >= 0)
 		return 0;
 	close(*dir);
 	return ret;
+}
+
+/* Locked. Any directory may have a file of that name: what is no staging directory yet must be empty. */
+static int take(int dir, int lock)
+{
+	struct fm_staging_state state;
+	int ret = fm_staging_read(lock, &state);
+
+	if (ret != -EBADMSG)
+		return ret;
+	if (has_names(dir))
+		return -EPERM;
+	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });
 }
 
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd)
@@ -139,10 +183,12 @@ int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd
 	for (int i = 0; i < LOCK_TRIES_MAX && (ret == -EAGAIN || ret == -ENOENT); i++) {
 		ret = fm_tsys_mkdir(parent, tree_name);
 		if (ret == 0 || ret == -EEXIST)
-			ret = open_both(parent, tree_name, dir_fd, lock_fd, O_RDWR | O_CREAT);
+			ret = open_both(parent, tree_name, dir_fd, lock_fd, true);
 		if (ret < 0)
 			continue;
 		ret = try_lock(parent, tree_name, *dir_fd, *lock_fd);
+		if (ret == 0)
+			ret = take(*dir_fd, *lock_fd);
 		if (ret == 0)
 			return 0;
 		close(*lock_fd);
@@ -215,6 +261,26 @@ int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *
 	return ret < 0 ? ret : fm_tree_remove(parent, gone, freed);
 }
 
+int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
+			     void (*first)(void *ctx), void *ctx)
+{
+	char gone[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+	int ret = fm_tsys_fstat(fd, &st);
+
+	fm_staging_name(FM_STAGING_OLD, "", gone);
+	if (ret == 0)
+		ret = fm_tsys_rename(parent, name, parent, gone, 0);
+	if (first)
+		first(ctx);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	ret = fm_tree_remove_known(parent, gone, st.st_ino, freed);
+	if (ret == -ESTALE)
+		(void)fm_tsys_rename_free(parent, gone, parent, name);	/* under either it stays */
+	return ret;
+}
+
 /* The name of the .tree that guards a .tree or .new. */
 static void guard_of(const char *name, char tree[FM_STAGING_NAME_LEN + 1])
 {
@@ -232,9 +298,10 @@ enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
 	if (kind != FM_STAGING_NEW)
 		return kind;
 	guard_of(name, tree);
-	if (open_both(parent, tree, &dir, &lock, O_RDWR) < 0)
+	if (open_both(parent, tree, &dir, &lock, false) < 0)
 		return kind;
-	if (fm_staging_read(lock, &state) == 0 && fm_tsys_fstatat(parent, name, &st) == 0 && st.st_ino != state.data_ino)
+	if (fm_staging_read(lock, &state) == 0 && state.data_ino != 0 && fm_tsys_fstatat(parent, name, &st) == 0 &&
+	    st.st_ino != state.data_ino)
 		kind = state.is_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	close(lock);
 	close(dir);
@@ -253,7 +320,7 @@ static int sweep_guarded(int parent, const char *name, const struct fm_staging_a
 		return ret;
 	ret = age->is_old(age->ctx, parent, name) ? fm_staging_remove(parent, name, freed) : -EAGAIN;
 	if (ret == 0)
-		ret = fm_staging_remove(parent, tree, freed);
+		ret = fm_staging_remove_opened(parent, tree, dir, freed, NULL, NULL);
 	close(lock);
 	close(dir);
 	return ret;
@@ -285,7 +352,7 @@ static bool is_locked(int lock)
 int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
 {
 	int dir, lock, journal;
-	int ret = open_both(parent, name, &dir, &lock, O_RDWR);
+	int ret = open_both(parent, name, &dir, &lock, false);
 
 	*out = (struct fm_staging_info){ .is_busy = false };
 	if (ret < 0)

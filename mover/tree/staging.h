@@ -12,7 +12,8 @@
  *   .fmove.<16 hex>.kept   a version that was replaced, of which something may be nowhere else. Random digits.
  *
  * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree directory; it ends with
- * the process.
+ * the process. Others may write to the directory around them: a .tree is used if it is ours alone, and empty or made for
+ * this (its lock says so), and nothing is removed for its name.
  */
 #ifndef FM_TREE_STAGING_H
 #define FM_TREE_STAGING_H
@@ -51,13 +52,15 @@ void fm_staging_name(enum fm_staging_kind kind, const char *final, char out[FM_S
 
 /*
  * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's; the lock goes with
- * lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who could change what is in it.
+ * lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who could change what is in it, or no staging
+ * directory at all, but something that was given the name of one.
  */
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
 
 /*
- * What the lock file says: the inode of data/, by which a .new is told from a replaced version, that of the version which
- * is replaced (0: none yet), and whether what only that one has comes into the new one. -EBADMSG: nothing.
+ * What the lock file says: the inode of data/ (0: there is none yet, or all is over), by which a .new is told from a
+ * replaced version, that of the version which is replaced (0: none yet), and whether what only that one has comes into
+ * the new one. -EBADMSG: nothing.
  */
 struct fm_staging_state {
 	uint64_t data_ino;
@@ -73,6 +76,13 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state);
  * once. The holder of a .tree's lock does it with this.
  */
 int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed);
+
+/*
+ * The same of what fd refers to. -ESTALE: something else has that name, and keeps it. first: called when it has its name no
+ * more, for what is removed otherwise; NULL: nothing is.
+ */
+int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
+			     void (*first)(void *ctx), void *ctx);
 
 /*
  * The name that a replaced version had is kept with it, for people: nothing depends on it, and not all file systems can.

@@ -84,6 +84,101 @@ static void test_named_new(void)
 	each_base(run_named_new);
 }
 
+/* ---- the staging directory ---- */
+
+/* A get that is through but for its name. */
+static int begin_get(unsigned salt)
+{
+	int ret = sink_new(getting());
+
+	if (ret < 0)
+		return ret;
+	pack_begin(0);
+	add_dir("", 0755);
+	add_dir("d", 0755);
+	add_file("f", salt, 5000);
+	add_file("d/g", salt, 300);
+	ret = apply();
+	if (ret < 0)
+		t->ops->close(t);
+	return ret;
+}
+
+static void give_name(const char *from, enum fm_staging_kind kind)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+
+	fm_staging_name(kind, "tree", name);
+	if (is_there(name))
+		CU_ASSERT_EQUAL(rename(at(name), at("taken")), 0);
+	CU_ASSERT_EQUAL(rename(at(from), at(name)), 0);
+}
+
+static void run_named_tree(void)
+{
+	make_precious();
+	give_name("precious", FM_STAGING_TREE);
+	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
+	CU_ASSERT_TRUE(has_precious());
+}
+
+/* Goal: nothing is made, nor removed, in what has the name of a staging directory and is none. */
+static void test_named_tree(void)
+{
+	each_base(run_named_tree);
+}
+
+static void run_tree_taken(void)
+{
+	make_precious();
+	MUST(begin_get(1));
+	give_name("precious", FM_STAGING_TREE);
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version("tree", 1) && has_precious());
+}
+
+static void run_new_taken(void)
+{
+	make_precious();
+	MUST(begin_get(1));
+	OK(t->ops->prepare(t, true, &err));
+	give_name("precious", FM_STAGING_NEW);
+	t->ops->discard(t);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_precious());
+}
+
+/* Goal: what takes the names of what is being made is not removed with that. */
+static void test_staging_taken(void)
+{
+	each_base(run_tree_taken);
+	each_base(run_new_taken);
+}
+
+static void run_staging_back(void)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+
+	MUST(begin_get(1));
+	fm_staging_name(FM_STAGING_TREE, "tree", name);
+	CU_ASSERT_EQUAL(rename(at(name), at("taken")), 0);
+	OK(finish());
+	t->ops->close(t);
+	write_file("tree/file", 9, 77, 0600, A_TIME);
+	CU_ASSERT_EQUAL(rename(at("taken"), at(name)), 0);
+	give_name("tree", FM_STAGING_NEW);
+	put_version(getting(), 2);
+	purge();
+	CU_ASSERT_TRUE(is_version("tree", 2) && has_precious());
+}
+
+/* Goal: what a staging directory says is over when its tree has its name, wherever somebody moved it meanwhile. */
+static void test_staging_back(void)
+{
+	each_base(run_staging_back);
+}
+
 #ifdef FM_FAULTS
 
 struct swap {
@@ -207,6 +302,9 @@ static void test_modes(void)
 
 static const struct fm_test tests[] = {
 	{ "what has the name of a replaced version stays", test_named_new },
+	{ "so does what has that of a staging directory", test_named_tree },
+	{ "and what takes those names meanwhile", test_staging_taken },
+	{ "what was published is nothing to go on with", test_staging_back },
 #ifdef FM_FAULTS
 	{ "what takes its name meanwhile stays", test_swapped },
 	{ "and keeps its mode", test_modes },

@@ -131,15 +131,20 @@ static void test_age_under_lock(void)
 {
 	struct asked asked = { .is_old = false };
 	const struct fm_staging_age age = { .is_old = is_old, .ctx = &asked };
-	char name[FM_STAGING_NAME_LEN + 1];
+	char name[FM_STAGING_NAME_LEN + 1], made[FM_STAGING_NAME_LEN + sizeof("/data")];
+	int tree_fd, lock_fd;
 
 	scene_begin(IN_MEMORY);
 	parent = open(dir, O_RDONLY | O_DIRECTORY);
 	fm_staging_name(FM_STAGING_TREE, "tree", name);
-	make_tree(name);
+	CU_ASSERT_EQUAL_FATAL(fm_staging_lock(parent, name, &tree_fd, &lock_fd), 0);
+	close(lock_fd);
+	close(tree_fd);
+	(void)snprintf(made, sizeof(made), "%s/data", name);
+	make_tree(made);
 	CU_ASSERT_EQUAL(fm_staging_sweep(parent, name, &age, NULL), -EAGAIN);
 	CU_ASSERT_TRUE(asked.times == 1 && asked.lock_ret == -EBUSY);
-	CU_ASSERT_EQUAL(names_in(at(name), "d"), 8);
+	CU_ASSERT_EQUAL(names_in(at(made), "d"), 8);
 	asked.is_old = true;
 	CU_ASSERT_EQUAL(fm_staging_sweep(parent, name, &age, NULL), 0);
 	CU_ASSERT_TRUE(asked.times == 2 && asked.lock_ret == -EBUSY);
