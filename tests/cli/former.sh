@@ -143,6 +143,15 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	[ "$(count shared)" -eq 2 ] || bad "nobody's own is there still, or root's went: $(ls -lA shared)"
 	ok fmove purge shared
 	[ "$(count shared)" -eq 1 ] || bad "root's is there still: $(ls -lA shared)"
+	# The names of what is made and replaced are no secret.
+	for kind in new tree; do
+		rm -rf shared/t && mkdir -m 700 "shared/$kind" && echo "$kind" >"shared/$kind/precious"
+		as_nobody mv "shared/$kind" "shared/$(basename "${tree%tree}$kind")"
+		fmove get -r n2:s/src shared/t >out 2>err || grep -q 'no staging directory' err || bad "$kind: $(cat err)"
+		ok fmove purge shared
+		[ "$(cat shared/.fmove.*/precious)" = "$kind" ] || bad "$kind: what another user gave that name went: $(ls -lA shared)"
+		rm -r shared/.fmove.*[0-9a-f].*
+	done
 fi
 
 # ---- the next get removes it when its time is over ----
