@@ -985,7 +985,8 @@ static void deadline_passed(struct fm_job *j)
 			   j->peer ? j->peer->last_error : "");
 		break;
 	case FM_JOB_OPENING:
-		fm_job_end(j, -ETIMEDOUT, "%s did not open the file in time", j->is_ours ? j->peer_name : j->engine->name);
+		fm_job_end(j, -ETIMEDOUT, "%s did not open the file in time",
+			   j->is_working ? j->engine->name : j->peer_name);
 		break;
 	case FM_JOB_COPYING:
 		fm_job_end(j, -ECONNRESET, "%s: no data connection is left, or it gave the transfer up", j->peer_name);

@@ -35,6 +35,7 @@ static struct fm_wire_msg last;
 static uint8_t last_bytes[FM_WIRE_MSG_MAX];
 static unsigned sent;
 static uint32_t aborted;		/* the code of the last ABORT */
+static char abort_text[FM_WIRE_TEXT_MAX + 1];
 static unsigned findings, verdicts;	/* in what was sent */
 static unsigned volumes_said;
 
@@ -61,8 +62,10 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	memcpy(last_bytes, msg, len);
 	CU_ASSERT_EQUAL(fm_wire_decode(last_bytes, len, &last), 0);
 	sent++;
-	if (last.type == FM_WIRE_ABORT)
+	if (last.type == FM_WIRE_ABORT) {
 		aborted = last.abort.code;
+		(void)snprintf(abort_text, sizeof(abort_text), "%.*s", (int)last.abort.text.len, last.abort.text.at);
+	}
 	if (last.type == FM_WIRE_VOLUMES)
 		volumes_said += last.volumes.count;
 	if (last.type == FM_WIRE_VERIFIED) {
@@ -607,9 +610,9 @@ static int own_open_source(struct fm_store *s, const char *path, const struct fm
 	(void)s;
 	(void)path;
 	(void)who;
-	(void)out;
-	(void)attr;
-	return own_full(err);
+	*attr = (struct fm_attr){ .type = FM_NODE_FILE, .size = 1 << 20 };
+	*out = &own_file;
+	return is_full ? own_full(err) : 0;
 }
 
 static int own_open_tree(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
@@ -760,6 +763,27 @@ static void test_file_of_which_nothing_comes(void)
 	for (unsigned i = 0; i < 20; i++)
 		live_on(NULL);
 	CU_ASSERT_EQUAL(aborted, ETIMEDOUT);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
+/* Goal: a sink that never says what is there and that it has room ends its get, and it is the one that is named. */
+static void test_get_that_is_never_ready(void)
+{
+	struct fm_wire_msg get = { .type = FM_WIRE_GET };
+
+	begin_with_own_store();
+	get.get = (struct fm_wire_get){ .xfer = 2,
+					.chunk = 4096,
+					.flags = FM_WIRE_GET_TCP | FM_WIRE_GET_RESUME,
+					.store = fm_wire_str("own"),
+					.path = fm_wire_str("x") };
+	say(&get);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_FOUND);
+	for (unsigned i = 0; i < 70; i++)
+		live_on(NULL);
+	CU_ASSERT_EQUAL(aborted, ETIMEDOUT);
+	CU_ASSERT_STRING_EQUAL(abort_text, "b did not open the file in time");
 	CU_ASSERT_FALSE(ctl.is_closed);
 	end();
 }
@@ -983,6 +1007,7 @@ static const struct fm_test tests[] = {
 	{ "a verification that a peer never answers ends", test_verifying_in_silence },
 	{ "a directory on a disk that hangs ends by itself", test_tree_on_a_disk_that_hangs },
 	{ "a file of which nothing comes ends", test_file_of_which_nothing_comes },
+	{ "a get whose sink is never ready ends", test_get_that_is_never_ready },
 	{ "many findings at once wait for room in the session", test_many_findings_at_once },
 };
 FM_TEST_MAIN("session", tests)
