@@ -475,7 +475,7 @@ int fm_job_make_xfer(struct fm_job *j)
 	struct fm_xfer_opts o = { .id = j->id,
 				  .is_source = j->is_source,
 				  .file = j->file,
-				  .size = j->is_source || !j->is_ours ? j->attr.size : FM_SIZE_UNKNOWN,
+				  .size = j->attr.size,
 				  .chunk_bytes = j->chunk,
 				  .is_ordered = j->is_ordered,
 				  .is_windowed = j->is_windowed,

@@ -27,17 +27,25 @@ static void begin_window(struct fm_job *j)
 		fm_job_sink_progressed(j);
 }
 
+/* Of a get: whether its file looks at what is there, and at the room, before the first chunk is asked for. */
+static bool is_begun_first(const struct fm_job *j)
+{
+	const struct fm_file_ops *ops = j->file->ops;
+
+	return j->is_tree || ((ops->begin || ops->make_room) && !j->engine->o.is_unchecked);
+}
+
 void fm_job_sink_start(struct fm_job *j)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_GET };
 	struct fm_wire_get *g = &m.get;
 
-	/* It must be there before the first chunk, which may overtake FOUND. A tree's packs wait for READY. */
 	j->is_durable = j->durability != FM_DURABILITY_MEMORY;
 	fm_job_limit_chunk(j);
-	if (!j->is_tree && fm_job_make_xfer(j) < 0)
+	/* It must be there before the first chunk, which may overtake FOUND but not READY. */
+	if (!is_begun_first(j) && fm_job_make_xfer(j) < 0)
 		return;
-	g->flags = (uint16_t)((j->file->has_partial && !j->engine->o.is_unchecked ? FM_WIRE_GET_RESUME : 0) |
+	g->flags = (uint16_t)((is_begun_first(j) && !j->is_tree ? FM_WIRE_GET_RESUME : 0) |
 			      (j->accepts_corrupt ? FM_WIRE_GET_ACCEPT_CORRUPT : 0) |
 			      (j->is_ordered ? FM_WIRE_GET_ORDERED : fm_job_is_beside(j) ? FM_WIRE_GET_WINDOW : 0) | (j->is_tree ? FM_WIRE_GET_TREE : 0) |
 			      (j->want != FM_WANT_RDMA ? FM_WIRE_GET_TCP : 0) | (j->want != FM_WANT_TCP ? FM_WIRE_GET_RDMA : 0));
@@ -60,16 +68,27 @@ void fm_job_sink_start(struct fm_job *j)
 
 /* ---- what is there from an earlier try ---- */
 
+/* What has holes takes less than its size, and how much nobody has said. */
+static bool is_room_asked(const struct fm_job *j, uint64_t size)
+{
+	return j->file->ops->make_room && !j->file->has_fixed_size && !j->work_attr.has_holes &&
+	       size != FM_SIZE_UNKNOWN;
+}
+
 static int begin(struct fm_job *j)
 {
+	const struct fm_file_ops *ops = j->file->ops;
 	struct fm_identity source;
+	int ret = 0;
 
-	if (!j->file->ops->begin)
-		return 0;
 	fm_job_identity(j, &source);
 	if (j->is_tree)
 		source.size = j->tree_bytes;
-	return j->file->ops->begin(j->file, &source, &j->have, &j->work_err);
+	if (ops->begin)
+		ret = ops->begin(j->file, &source, &j->have, &j->work_err);
+	if (ret == 0 && is_room_asked(j, source.size))
+		ret = ops->make_room(j->file, source.size, &j->work_err);
+	return ret;
 }
 
 /* One more; NULL: none. A cut note is still a note. */
@@ -124,48 +143,47 @@ static void begin_run(struct fm_work *work)
 	j->work_ret = begin(j);
 }
 
-/* A get of a tree: it can be written to from now on. */
-static void tree_begun(struct fm_job *j)
+/* The sink can be written to from now on. */
+static void go_ahead(struct fm_job *j)
 {
 	struct fm_session *s = j->session;
 
 	if (fm_job_make_xfer(j) < 0)
 		return;
-	j->has_begun = true;
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
 	send_ready(j);
 	begin_window(j);
 	wake_wanting(s);
+	fm_job_reread_kept(j);
 }
 
-/* A get: the transfer exists already, and the source may wait for what we have. */
+/* Without room nothing comes: what an earlier try left stays for one that has. */
+static bool is_refused_for_room(const struct fm_job *j)
+{
+	bool has_no_room = j->work_ret == -ENOSPC || j->work_ret == -EDQUOT;
+
+	return has_no_room && !j->is_tree && j->file->has_partial;
+}
+
+/* A get: the source waits for what we have. */
 static void begin_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	int ret = j->work_ret;
 
+	if (is_refused_for_room(j)) {
+		j->has_begun = true;	/* the caller hears it when it is known what stays */
+		if (!fm_job_is_over(j))
+			fm_job_end_kept(j, true, j->work_ret, j->work_err.text);
+		return;
+	}
 	if (!fm_job_goes_on(j))
 		return;
-	if (j->is_tree) {
-		tree_begun(j);
-		return;
-	}
-	if (j->file->resume_note)
+	if (!j->is_tree && j->file->resume_note)
 		fm_job_set_note(j, j->file->resume_note, strlen(j->file->resume_note));
-	j->has_begun = j->attr.ino != 0 || j->attr.ctime_ns != 0;	/* else nothing could tell the source later */
-	if (j->file->has_partial) {
-		pthread_mutex_lock(&j->session->link->lock);
-		ret = fm_xfer_set_have(j->x, &j->have);
-		pthread_mutex_unlock(&j->session->link->lock);
-	}
-	if (ret < 0)
-		fm_job_end(j, ret, "what is there of an earlier try does not fit the file");
-	else if (j->file->has_partial)
-		send_ready(j);
-	fm_job_reread_kept(j);
-	if (j->state == FM_JOB_DRAINING && j->is_drained)
-		fm_job_sink_drained(j);
+	/* Else nothing could tell the source later. */
+	j->has_begun = j->is_tree || j->attr.ino != 0 || j->attr.ctime_ns != 0;
+	go_ahead(j);
 }
 
 void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
@@ -188,8 +206,9 @@ void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
 	j->attr.ino = m->ino;
 	j->attr.ctime_ns = m->ctime_ns;
 	fm_job_set_note(j, m->note.at, m->note.len);
-	if (j->is_tree) {
-		j->deadline_ns = fm_engine_now(j->engine) + FM_JOB_OPEN_TREE_NS;
+	if (is_begun_first(j)) {
+		j->deadline_ns = fm_engine_now(j->engine);
+		j->deadline_ns += j->is_tree ? FM_JOB_OPEN_TREE_NS : FM_JOB_OPEN_NS;
 		fm_job_work(j, begin_run, begin_done);
 		return;
 	}
@@ -198,8 +217,6 @@ void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
 	pthread_mutex_unlock(&s->link->lock);
 	j->state = FM_JOB_COPYING;
 	j->deadline_ns = 0;
-	if (j->file->ops->begin && !j->engine->o.is_unchecked)
-		fm_job_work(j, begin_run, begin_done);
 }
 
 /* ---- asked for by the peer ---- */
@@ -223,22 +240,14 @@ static void create_run(struct fm_work *work)
 void fm_job_sink_created(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
-	struct fm_session *s = j->session;
 
 	if (!fm_job_goes_on(j))
 		return;
 	if (j->is_tree)
 		fm_job_tree_listen(j);
 	fm_job_limit_chunk(j);
-	if (fm_job_make_xfer(j) < 0)
-		return;
 	j->has_begun = j->create.is_resumable || j->is_tree;
-	j->state = FM_JOB_COPYING;
-	j->deadline_ns = 0;
-	send_ready(j);
-	begin_window(j);
-	wake_wanting(s);
-	fm_job_reread_kept(j);
+	go_ahead(j);
 }
 
 static int put_tree(struct fm_job *j, const struct fm_wire_put *m)

@@ -257,9 +257,7 @@ int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
 {
 	int ret;
 
-	assert(x->have.count == 0 && (!x->o.is_source || x->next_seq == 0));
-	if (x->chunks > 0)	/* a source sends none before it knows what is there; a hostile one may */
-		return -EPROTO;
+	assert(x->have.count == 0 && x->chunks == 0 && x->next_seq == 0);
 	/* A journal or a caller may say anything; READY says it to the peer. */
 	if (have->ranges.count > FM_WIRE_RANGES_MAX || (have->ranges.count == 0 && have->crc != 0))
 		return -EPROTO;

@@ -190,9 +190,8 @@ void fm_xfer_looked(struct fm_xfer *x, int ret, uint64_t from, uint64_t to);
 
 /*
  * What is there from an earlier try counts as done, until the sink, which reads it again, says otherwise: no transfer ends before it
- * has. Before the first chunk is claimed (source), before READY (sink).
- * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than READY can say; a CRC of nothing; chunks
- * came already.
+ * has. Before it is in a link, so before the first chunk.
+ * -ENOMEM; -EPROTO: it is not beginning and ending on blocks, or longer than the file, or more than READY can say; a CRC of nothing.
  */
 int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have);
 

@@ -246,6 +246,19 @@ static int caller_sink_begin(struct fm_file *file, const struct fm_identity *sou
 	return ret;
 }
 
+static int caller_sink_make_room(struct fm_file *file, uint64_t size, struct fm_err *err)
+{
+	int fd = sink_of(file)->io.fd;
+	uint64_t missing;
+	int ret = fm_space_missing(fd, size, &missing, err);
+
+	if (ret == 0)
+		ret = fm_space_check(fd, missing, err);
+	if (ret < 0)
+		fm_err_wrap(err, "the target");
+	return ret;
+}
+
 static int caller_sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
 {
 	return fm_reread(sink_of(file)->io.fd, offset, len, part);
@@ -311,6 +324,7 @@ static void caller_sink_close(struct fm_file *file)
 
 static const struct fm_file_ops caller_sink_ops = {
 	.write = caller_sink_write,
+	.make_room = caller_sink_make_room,
 	.publish = caller_sink_publish,
 	.discard = caller_sink_discard,
 	.close = caller_sink_close,
@@ -319,6 +333,7 @@ static const struct fm_file_ops caller_sink_ops = {
 static const struct fm_file_ops resumable_sink_ops = {
 	.write = caller_sink_write,
 	.begin = caller_sink_begin,
+	.make_room = caller_sink_make_room,
 	.reread = caller_sink_reread,
 	.log = caller_sink_log,
 	.publish = caller_sink_publish,

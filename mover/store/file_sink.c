@@ -32,6 +32,7 @@
 #include "mover/store/resume.h"
 #include "mover/store/seal.h"
 #include "mover/store/room.h"
+#include "mover/store/space.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 
@@ -142,6 +143,19 @@ static int sink_begin(struct fm_file *file, const struct fm_identity *source, st
 	if (ret == 0 && file->has_partial && s->is_dense)
 		ret = fm_room_reserve(s->dir, s->io.fd, s->size, err);
 	return ret < 0 ? sink_fail(s, ret, "go on with", err) : 0;
+}
+
+static int sink_make_room(struct fm_file *file, uint64_t size, struct fm_err *err)
+{
+	struct sink *s = sink_of(file);
+	uint64_t missing;
+	int ret = fm_space_missing(s->io.fd, size, &missing, err);
+
+	if (ret == 0 && missing > 0)
+		ret = fm_room_check(s->dir, s->parent.fd, missing, err);
+	if (ret == 0)
+		ret = fm_room_reserve(s->dir, s->io.fd, size, err);
+	return ret < 0 ? sink_fail(s, ret, "write", err) : 0;
 }
 
 static int sink_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
@@ -396,6 +410,7 @@ static const struct fm_file_ops sink_ops = {
 	.write = sink_write,
 	.write_now = sink_write_now,
 	.begin = sink_begin,
+	.make_room = sink_make_room,
 	.prepare = sink_prepare,
 	.publish = sink_publish,
 	.discard = sink_discard,
@@ -406,6 +421,7 @@ static const struct fm_file_ops resumable_ops = {
 	.read = sink_read,
 	.write = sink_write,
 	.begin = sink_begin,
+	.make_room = sink_make_room,
 	.reread = sink_reread,
 	.log = sink_log,
 	.prepare = sink_prepare,

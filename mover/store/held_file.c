@@ -236,6 +236,13 @@ static int held_begin(struct fm_file *file, const struct fm_identity *source, st
 	return said(h, h->inner->ops->begin(h->inner, source, have, err));
 }
 
+static int held_make_room(struct fm_file *file, uint64_t size, struct fm_err *err)
+{
+	struct held *h = held_of(file);
+
+	return said(h, h->inner->ops->make_room(h->inner, size, err));
+}
+
 static int held_reread(struct fm_file *file, uint64_t offset, uint64_t len, uint32_t *part)
 {
 	struct held *h = held_of(file);
@@ -297,6 +304,7 @@ static void fill_ops(struct fm_file_ops *out, const struct fm_file_ops *of)
 		.acked = of->acked ? held_acked : NULL,
 		.why = of->why ? held_why : NULL,
 		.begin = of->begin ? held_begin : NULL,
+		.make_room = of->make_room ? held_make_room : NULL,
 		.reread = of->reread ? held_reread : NULL,
 		.log = of->log ? held_log : NULL,
 		.prepare = of->prepare ? held_prepare : NULL,

@@ -2,7 +2,6 @@
 #include "mover/store/room.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "mover/base/err.h"
 #include "mover/store/space.h"
@@ -173,16 +172,6 @@ int fm_room_check(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_er
 	return ret == -ENOSPC ? refuse(bytes, &room, err) : ret;
 }
 
-/* So much of a file has no room yet: the file system cannot set any aside. */
-static int not_set_aside(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err)
-{
-	struct stat st;
-	int ret = fm_sys_fstat(fd, &st);
-
-	*bytes = ret == 0 ? less(size, (uint64_t)st.st_blocks * 512) : 0;
-	return ret < 0 ? fm_err_sys(err, ret, "look at the partial file") : 0;
-}
-
 int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_err *err)
 {
 	struct wish w = { .dir = dir, .fd = fd, .bytes = bytes };
@@ -196,7 +185,8 @@ int fm_room_reserve(struct fm_store_dir *dir, int fd, uint64_t bytes, struct fm_
 	/* Between the look and this a tree may have been promised what is gone now. */
 	if (ret < 0 || atomic_load(&dir->usage.trees) == 0)
 		return ret;
-	ret = not_set_aside(fd, bytes, &missing, err);
+	/* Where the file system cannot set any aside. */
+	ret = fm_space_missing(fd, bytes, &missing, err);
 	if (ret == 0)
 		ret = make_room_for(dir, fd, missing, &room, err);
 	if (ret != -ENOSPC)

@@ -5,6 +5,7 @@
 #include "mover/store/space.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "mover/base/err.h"
 #include "mover/store/fileio.h"
@@ -27,6 +28,16 @@ int fm_space_check(int fd, uint64_t size, struct fm_err *err)
 		return 0;
 	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free; make room there",
 			  (unsigned long long)size, (unsigned long long)(fs.f_bavail * block));
+}
+
+int fm_space_missing(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(fd, &st);
+	uint64_t there = ret == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+
+	*bytes = there < size ? size - there : 0;
+	return ret < 0 ? fm_err_sys(err, ret, "look at the partial file") : 0;
 }
 
 int fm_space_reserve(int fd, uint64_t size, struct fm_err *err)

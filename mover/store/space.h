@@ -12,6 +12,9 @@ struct fm_err;
 /* -ENOSPC and the numbers if size bytes do not fit on the file system of fd (a file or directory there). */
 int fm_space_check(int fd, uint64_t size, struct fm_err *err);
 
+/* *bytes: how much of a file of size bytes, without holes, has no room yet in fd, which may hold some. */
+int fm_space_missing(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err);
+
 /*
  * Reserve the room of an empty file of size bytes; its length becomes size rounded up to FM_STORE_BLOCK.
  * -ENOSPC, -EDQUOT, -EFBIG. 0 where the file system cannot reserve, and on those in memory, where reserving

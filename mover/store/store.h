@@ -123,10 +123,16 @@ struct fm_file_ops {
 	/*
 	 * Worker, sink only; once, before log(). The source is this one: what of it is there already goes to *have
 	 * (zeroed before; the caller's to free), and what is there of another source, or cannot be trusted, is dropped;
-	 * `resume_note` says why.
-	 * Writes of a file that had nothing (has_partial false) may run meanwhile. NULL: it cannot be gone on with.
+	 * `resume_note` says why. Nothing is written before it is through. NULL: it cannot be gone on with.
 	 */
 	int (*begin)(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err);
+
+	/*
+	 * Worker, sink only, once, behind begin() and before the first write: a file whose size was not known
+	 * when it was made will have so many bytes, and no holes. -ENOSPC, with the numbers, if what is missing
+	 * of them has no room. NULL: nobody could say.
+	 */
+	int (*make_room)(struct fm_file *file, uint64_t size, struct fm_err *err);
 
 	/*
 	 * Worker, sink only, beside writes and log(), not beside itself: read again what begin() said is there, from the disk and not

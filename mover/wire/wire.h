@@ -259,7 +259,7 @@ struct fm_wire_ready {
 #define FM_WIRE_GET_ORDERED 1u		/* flags of GET: the sink is a stream: chunks without holes, numbered in order */
 #define FM_WIRE_GET_TCP 2u		/* kinds of connection that may be used; both bits clear is refused (-EPROTO) */
 #define FM_WIRE_GET_RDMA 4u
-#define FM_WIRE_GET_RESUME 8u		/* wait for READY: something of it is there already */
+#define FM_WIRE_GET_RESUME 8u		/* wait for READY: what is there of it, and its room, are looked at first */
 #define FM_WIRE_GET_TREE 16u		/* a directory; wait for READY */
 #define FM_WIRE_GET_ACCEPT_CORRUPT 32u	/* also what is not what the digest kept with it says; else the source ends it (-EBADMSG) */
 #define FM_WIRE_GET_WINDOW 64u		/* WINDOW says how far the source may go: the sink may stand still. With ORDERED it always does */

@@ -253,7 +253,61 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ok fmove put -r most n2:s/most
 	same_tree most "$s/most"
 	ok fmove rm -r n2:s/most
-	# What is fetched, too: into a caller's directory, and into a store.
+	# What is fetched, too: into a caller's directory, and into a store. A file first.
+	mkdir little && mount -t tmpfs -o size=4m,mode=777 none little && mkdir "$(store 1)/little" &&
+		mount -t tmpfs -o size=4m,mode=777 none "$(store 1)/little" || bad "no further file systems"
+	trap 'umount -l "$s" little "$(store 1)/little"; down' EXIT
+	head -c 6000000 nine >"$s/six"
+	for to in little/six n1:s/little/six; do
+		no 1 'no space: [0-9]+ bytes are needed, [0-9]+ are free; make room there' fmove get n2:s/six $to
+	done
+	fmove get n2:s/six - 2>err | cmp - "$s/six" || bad "a pipe is not looked at for room: $(cat err)"
+	[ -z "$(ls -A little "$(store 1)/little" | grep -v :)" ] || bad "refused, but something is left: $(ls -lA little "$(store 1)/little")"
+	# Of one with holes what it holds counts, and of one that was begun what is missing; what is there stays where that has no room.
+	truncate -s 10M "$s/holes" && head -c 1000000 nine | dd of="$s/holes" bs=1M seek=5 conv=notrunc status=none
+	ok fmove get n2:s/holes little/holes
+	ok fmove get n2:s/holes n1:s/little/holes
+	rm little/holes "$(store 1)/little/holes"
+	head -c 3500000 nine >"$s/most"
+	for to in little n1:s/little; do
+		at=${to/n1:s/$(store 1)}
+		env --default-signal=INT fmove get --keep-partial --quiet --limit 500kB/s n2:s/most "$to/most" 2>/dev/null &
+		get=$!
+		journaled "$at"
+		kill -INT $get
+		wait $get
+		ended most
+		head -c 3000000 nine >"$at/other"
+		no 1 'no space: [0-9]+ bytes are needed, [0-9]+ are free' fmove get n2:s/most "$to/most"
+		rm "$at/other"
+		ok fmove get --json n2:s/most "$to/most"
+		[ "$(json resumed_bytes out)" -gt 0 ] || bad "what had come went when the rest had no room: $(cat out)"
+		same "$s/most" "$at/most"
+	done
+	umount little "$(store 1)/little"
+	trap 'umount -l "$s"; down' EXIT
+	# Into a store that keeps something aside: the oldest goes for it, and no more than that.
+	head -c 12000000 large/file >"$(store 1)/twelve"
+	ok fmove rm n2:s/six
+	ok fmove rm n2:s/most
+	replaced k 1
+	replaced k 2
+	replaced k 3
+	replaced k 4
+	kept=$(asides_there)
+	ok fmove df n2:s --json
+	head -c $(($(value free) + 1000000)) large/file >"$(store 1)/more"
+	use 2
+	no 1 'no space: 12000000 bytes are needed, [0-9]+ are free' fmove get n1:s/twelve n2:s/twelve
+	[ "$(asides_there)" -eq "$kept" ] || bad "of $kept that were kept aside $(asides_there) are left, for nothing"
+	ok fmove get n1:s/more n2:s/more
+	[ "$(asides_there)" -eq $((kept - 1)) ] || bad "of $kept that were kept aside $(asides_there) are left: one was enough"
+	same "$(store 1)/more" "$s/more"
+	use 1
+	ok fmove purge n2:s
+	ok fmove rm -r n2:s/k
+	ok fmove rm n2:s/more
+	ok fmove rm n2:s/holes
 	mkdir small && mount -t tmpfs -o size=4m,mode=700 none small || bad "no second file system"
 	trap 'umount -l "$s" small; down' EXIT
 	ok fmove put -r --exclude '[345]' whole n2:s/whole

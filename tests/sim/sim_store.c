@@ -79,6 +79,8 @@ struct sim_file {
 	struct sim_partial *partial;	/* sink that can be gone on with later */
 	bool is_synced;			/* what is logged is on the disk for good */
 	bool has_begun;
+	bool has_room;			/* asked for */
+	bool has_come;			/* something was written */
 	struct fm_ranges have;		/* was there from an earlier try, undamaged */
 	struct fm_ranges damaged;	/* was there, and has to come again */
 	bool may_resend;		/* a read of what was there failed */
@@ -322,6 +324,7 @@ static void file_write(struct fm_file *file, const struct fm_lane_io *lane, stru
 
 	if (!f->file.is_stream) {
 		assert(!f->file.has_fixed_size || io->offset + io->len <= f->size);
+		f->has_come = true;
 		if (fm_ranges_overlap(&f->have, io->offset, io->len) && !f->may_resend && !sim_is_suspect(f->path))
 			sim_fail(sim_of(f), "what was there of %s was sent again", f->path);
 		memset((uint8_t *)io->buf + io->len, 0, tail);	/* the padding that is the file's to write */
@@ -525,6 +528,27 @@ static int say_pieces(struct sim_file *f, const struct fm_ranges *logged, struct
 	return 0;
 }
 
+/* It is asked before anything comes: what came already would be counted once more. */
+static int file_make_room(struct fm_file *file, uint64_t size, struct fm_err *err)
+{
+	struct sim_file *f = file_of(file);
+	struct sim *s = sim_of(f);
+	uint64_t space = sim_faults(s)->space_bytes;
+
+	check_worker(f->node);
+	assert(!f->has_room && !f->is_published && !f->is_discarded && size != FM_SIZE_UNKNOWN);
+	if (f->has_come)
+		sim_fail(s, "the room for %s was looked at when some of it had come", f->path);
+	f->has_room = true;
+	if (f->is_dead)
+		return fm_err_set(err, -EIO, "its node died");
+	if (space == 0 || size <= space)
+		return 0;
+	sim_fired(s, SIM_FIRED_SPACE);
+	return fm_err_set(err, -ENOSPC, "no space: %llu bytes are needed, %llu are free", (unsigned long long)size,
+			  (unsigned long long)space);
+}
+
 static int file_begin(struct fm_file *file, const struct fm_identity *source, struct fm_have *have, struct fm_err *err)
 {
 	struct sim_file *f = file_of(file);
@@ -705,6 +729,7 @@ static const struct fm_file_ops plain_ops = {
 	.write_now = file_write_now,
 	.cancel = file_cancel,
 	.check_unchanged = file_check_unchanged,
+	.make_room = file_make_room,
 	.publish = file_publish,
 	.discard = file_discard,
 	.close = file_close,
@@ -714,6 +739,7 @@ static const struct fm_file_ops resumable_ops = {
 	.write = file_write,
 	.cancel = file_cancel,
 	.begin = file_begin,
+	.make_room = file_make_room,
 	.reread = file_reread,
 	.log = file_log,
 	.publish = file_publish,

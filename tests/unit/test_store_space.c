@@ -209,6 +209,80 @@ static void test_full(void)
 	}
 }
 
+/* A get's sink on the small file system, a caller's or the store's, that learns its size. */
+static int fetch(struct fm_file **file, bool is_callers, bool is_resumable, uint64_t size)
+{
+	const struct fm_create how = { .size = FM_SIZE_UNKNOWN, .is_resumable = is_resumable };
+	const struct fm_identity source = { .node = "n1", .ino = 5, .size = size, .ctime_ns = 6 };
+	struct fm_have have = { 0 };
+	int ret, journal = -1, fd;
+
+	if (is_callers && is_resumable)
+		journal = open(at("m/c.journal"), O_CREAT | O_RDWR | O_TRUNC, 0600);
+	if (is_callers) {
+		fd = open(at("m/c"), O_CREAT | O_RDWR | O_TRUNC, 0600);
+		ret = fm_caller_sink(fd, journal, &how, file, &err);
+	} else {
+		ret = s->ops->create(s, "m/f", &root_user, &how, file, &err);
+	}
+	CU_ASSERT_EQUAL_FATAL(ret, 0);
+	if ((*file)->ops->begin)
+		CU_ASSERT_EQUAL((*file)->ops->begin(*file, &source, &have, &err), 0);
+	return (*file)->ops->make_room(*file, size, &err);
+}
+
+static uint64_t free_bytes(void)
+{
+	struct statfs fs;
+
+	CU_ASSERT_EQUAL(statfs(at("m"), &fs), 0);
+	return fs.f_bavail * (uint64_t)fs.f_bsize;
+}
+
+/*
+ * Goal: a file whose size is known only when its source was found is refused then, with the numbers, and leaves the
+ * file system as it was; one that fits is not, and in a store its room is nobody else's from then on.
+ */
+static void check_fetched(bool is_disk)
+{
+	uint64_t before = free_bytes();
+	struct fm_file *file, *other;
+	char text[128];
+
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text), "no space: 67108864 bytes are needed, %llu are free; make room there",
+			 (unsigned long long)free_bytes());
+		CU_ASSERT_EQUAL(fetch(&file, i & 1, i & 2, 64 << 20), -ENOSPC);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, text));
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(fetch(&file, i & 1, i & 2, before / 2), 0);
+		file->ops->close(file);
+	}
+	CU_ASSERT_EQUAL(unlink(at("m/c")) | unlink(at("m/c.journal")), 0);
+	CU_ASSERT_EQUAL(dir_count(at("m"), PARTIALS), 0);
+	CU_ASSERT_EQUAL(free_bytes(), before);
+	CU_ASSERT_EQUAL(fetch(&file, false, true, before / 3 * 2), 0);
+	CU_ASSERT_EQUAL(fetch(&other, false, true, before / 3 * 2), is_disk ? -ENOSPC : 0);
+	other->ops->close(other);
+	file->ops->close(file);
+}
+
+static void test_fetched(void)
+{
+	if (!may_mount())
+		return;
+	for (int is_disk = 0; is_disk < 2; is_disk++) {
+		begin(ON_DISK, false);
+		if (mount_small("m", is_disk)) {
+			check_fetched(is_disk);
+			CU_ASSERT_EQUAL(umount(at("m")), 0);
+		} else {
+			printf("SKIP: cannot mount a small %s\n", is_disk ? "ext4 on a loop device" : "tmpfs");
+		}
+		end();
+	}
+}
+
 static void test_read_only(void)
 {
 	struct fm_attr attr;
@@ -300,6 +374,7 @@ static const struct fm_test tests[] = {
 	{ "a tree that cannot be counted has no quota", test_quota_too_deep },
 	{ "a size that cannot fit is refused at once", test_impossible_size },
 	{ "a full file system is left as it was", test_full },
+	{ "a file that is fetched is refused when its size is known", test_fetched },
 	{ "a read-only file system says so", test_read_only },
 	{ "file systems that can do less give the same results", test_fallbacks },
 	{ "without rename flags nothing is replaced by accident", test_fallback_race },

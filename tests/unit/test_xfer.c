@@ -1145,32 +1145,6 @@ static void test_twice_at_once(void)
 }
 
 /*
- * Goal: a peer that sends chunks before it was told what is there of an earlier try ends its transfer, not us; it does not matter how far
- * the file has taken them.
- */
-static void test_a_chunk_before_what_is_there_is_said(void)
-{
-	struct fm_lane lane = { .chunk_bytes = CHUNK };
-	struct fm_have have = { .crc = 0 };
-	struct world w;
-
-	for (unsigned i = 0; i < 2; i++) {
-		world_new(&w, false, 100 * CHUNK, &standing_ops);
-		lane.io.loop = w.loop;
-		CU_ASSERT_EQUAL(fm_ranges_add(&have.ranges, 0, CHUNK, 10), 0);
-		(void)fm_drain_open(w.x);
-		CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
-		if (i > 0)
-			take_standing(0);
-		CU_ASSERT_EQUAL(fm_xfer_set_have(w.x, &have), -EPROTO);
-		if (i == 0)
-			take_standing(0);
-		fm_ranges_free(&have.ranges);
-		world_free(&w);
-	}
-}
-
-/*
  * Goal: of a file that may stand still nothing is claimed but what was read, in whatever order that was, and no more is read than there is
  * memory for.
  */
@@ -1269,7 +1243,6 @@ static const struct fm_test tests[] = {
 	{ "a stream that breaks, or is given up, leaves no write under way", test_drain_ends },
 	{ "what comes for a file that stands still waits in its place, and no more comes", test_standing_sink },
 	{ "a chunk that comes twice at once is asked for again", test_twice_at_once },
-	{ "a chunk that comes before what is there was said fails the transfer", test_a_chunk_before_what_is_there_is_said },
 	{ "of a source that may stand still only what was read is claimed", test_standing_source },
 	{ "a stream is sent as far as it was asked for", test_window },
 	{ "of a short file no connection takes more than its share while there are others", test_share },
