@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/cores.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
@@ -30,6 +31,7 @@
 
 #define THREADS_MIN 4		/* on few cores they wait for the disk, not for each other */
 #define THREADS_MAX 16
+#define LIKE_IT 8		/* a directory leaves room for so many with as many threads, itself included */
 #define THREAD_BYTES (256u << 10)	/* of the budget: its stack, and the buffers of the call that it is in, but the copy */
 
 struct tree_file;
@@ -90,9 +92,10 @@ static const struct fm_tree_ops *ops_of(const struct tree_file *f)
 
 unsigned fm_tree_file_threads(void)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct fm_cores cores;
 
-	return cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : (unsigned)cores;
+	fm_cores_read(&cores);
+	return cores.usable < THREADS_MIN ? THREADS_MIN : cores.usable > THREADS_MAX ? THREADS_MAX : cores.usable;
 }
 
 /* ------------------------------------------------------------------------------------------ operations */
@@ -567,8 +570,11 @@ static uint64_t threads_bytes(const struct tree_file *f)
 	return f->o.threads * (uint64_t)THREAD_BYTES;
 }
 
+/* Fewer where memory is short: on a machine of many processors a few directories would have all of it. */
 static bool take_threads(struct tree_file *f)
 {
+	while (f->o.threads > THREADS_MIN && !fm_budget_may_waiting(f->o.who, LIKE_IT * threads_bytes(f)))
+		f->o.threads /= 2;
 	return f->o.threads == 0 || memory_take(f, threads_bytes(f));
 }
 
@@ -647,7 +653,7 @@ int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out,
 		return could ? fm_err_full(err, "all memory for directories is taken, or too much of it by others of yours") :
 			       fm_err_set(err, -ENOMEM, "no memory for a directory");
 	}
-	ret = fm_worker_new(opts->threads, &f->worker, err);
+	ret = fm_worker_new(f->o.threads, &f->worker, err);
 	if (ret < 0) {
 		refuse(tree);
 		give_threads(f);

@@ -37,7 +37,7 @@ struct fm_tree_file_opts {
 	void *ctx;
 };
 
-/* How many threads suit this machine. */
+/* How many threads suit this machine, while there is memory for them. */
 unsigned fm_tree_file_threads(void);
 
 int fm_tree_file_new(const struct fm_tree_file_opts *opts, struct fm_file **out, struct fm_err *err);

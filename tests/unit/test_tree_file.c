@@ -12,6 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
+#include "mover/engine.h"
 #include "mover/store/done_list.h"
 #include "mover/store/store.h"
 #include "mover/store/tree_file.h"
@@ -515,6 +516,31 @@ static void test_full(void)
 	fm_budget_set(UINT64_MAX);
 }
 
+/*
+ * Goal: as many directories as there are places for those of one peer can be had, on a machine of many processors too,
+ * with the memory that there is by default.
+ */
+static void test_places_have_memory(void)
+{
+	static struct fm_tree trees[FM_TREES_PEERS_MAX / 2];
+	const size_t count = sizeof(trees) / sizeof(trees[0]);
+	struct fm_file *files[sizeof(trees) / sizeof(trees[0])] = { NULL };
+	struct fm_tree_file_opts o = { .threads = 16, .who = fm_share_name("n1") };
+	struct fm_err err;
+
+	fm_budget_set(256u << 20);	/* what memory.total leaves beside the arena */
+	for (size_t i = 0; i < count; i++) {
+		trees[i] = (struct fm_tree){ .ops = &tree_ops };
+		o.tree = &trees[i];
+		CU_ASSERT_EQUAL(fm_tree_file_new(&o, &files[i], &err), 0);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (files[i])
+			files[i]->ops->close(files[i]);
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	fm_budget_set(UINT64_MAX);
+}
+
 #ifdef FM_FAULTS
 static void test_no_copy(void)
 {
@@ -573,6 +599,7 @@ static const struct fm_test tests[] = {
 	{ "what was begun before a stop ends cancelled", test_stop_first },
 	{ "begin, log, prepare, publish and discard are the tree's", test_worker_calls },
 	{ "many packs at once", test_many },
+	{ "places for directories of a peer have memory, with many processors too", test_places_have_memory },
 #ifdef FM_FAULTS
 	{ "without memory for a single copy the pack is an error", test_no_copy },
 	{ "a file that cannot be made closes the tree", test_no_memory },
