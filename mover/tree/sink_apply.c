@@ -133,6 +133,8 @@ static int apply_entry(struct fm_sink_call *call, const struct fm_pack_entry *e,
 		return e->type == FM_PACK_ATTR ? 0 : fm_sink_meet_dry(call, e, false);
 	switch (e->type) {
 	case FM_PACK_FILE:
+		if (!is_offer && call->s->opts.is_dry)
+			return fm_err_set(call->err, -EPROTO, "a file came in a dry run");
 		if (!is_offer)
 			return fm_sink_file(call, e);
 		ret = fm_sink_offer(call, e);
@@ -195,8 +197,6 @@ int fm_sink_make(struct fm_sink *s, const void *pack, size_t len, uint8_t *bits,
 	if (r.flags & FM_PACK_OFFER) {
 		*count = r.count;
 		memset(bits, 0, FM_TREE_OFFERS_MAX / 8);
-	} else if (s->opts.is_dry) {
-		return fm_err_set(err, -EPROTO, "files came in a dry run");
 	}
 	fm_sink_begin(&call, s, err);
 	ret = apply_all(&call, &r, bits);

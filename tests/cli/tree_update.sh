@@ -83,6 +83,16 @@ ok fmove put -r -n --json a n2:s/fresh
 [ -e "$(store 2)/fresh" ] && bad "a dry run made something"
 no_trees
 
+# One in which there is no file: nothing of it is offered.
+mkdir -p bare/empty && ln -s nowhere bare/link
+ok fmove put -r -n --json bare n2:s/bare
+[ "$(json added out)" -eq 3 ] && [ "$(json files out)" -eq 0 ] || bad "a dry run of directories and links: $(cat out)"
+ok fmove put -r bare n2:s/bare
+ok fmove put -r -n --update bare n2:s/bare
+ln -sfn elsewhere bare/link
+ok fmove get -r -n --update -v n2:s/bare bare
+[ "$(cat out)" = 'replaced bare/link' ] || bad "a dry get of directories and links: $(cat out)"
+
 # Files beside directories.
 ok fmove put -r a/f1 n2:s/one
 ok fmove put -r --update a/f1 n2:s/one

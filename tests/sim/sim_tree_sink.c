@@ -233,7 +233,7 @@ static int apply_entry(struct sink *s, const struct fm_pack_entry *e, bool is_of
 	if (e->type == FM_PACK_FILE && is_offer)
 		*is_needed = apply_offer(s, e);
 	else if (s->how.is_dry)
-		return is_offer ? 0 : fm_err_set(err, -EPROTO, "files came in a dry run");
+		return e->type != FM_PACK_FILE ? 0 : fm_err_set(err, -EPROTO, "a file came in a dry run");
 	else if (e->type == FM_PACK_FILE)
 		return apply_piece(s, e, err);
 	else
