@@ -244,19 +244,26 @@ static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct f
 	return 0;
 }
 
-/*
- * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to be in the way of
- * itself. It is there if an update that removes the rest would change nothing. An error: the put itself says it.
- */
-static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, struct fmove_result *result)
+/* Whether an update that removes the rest would change nothing. An error: the put itself says it. */
+static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums, struct fmove_result *result)
 {
 	struct fmove_error err;
 	struct dry dry;
 
 	dry_init(&dry, t);
 	dry.tree.is_update = dry.tree.is_delete = true;
-	if (put_tree(c, dir_fd, &dry.t, result, &err) < 0 ||
-	    result->added + result->replaced + result->removed + result->wanted_files > 0)
+	dry.tree.has_checksums = has_checksums;
+	return put_tree(c, dir_fd, &dry.t, result, &err) == 0 &&
+	       result->added + result->replaced + result->removed + result->wanted_files == 0;
+}
+
+/*
+ * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to be in the way of
+ * itself. Another version can have the same sizes and times, and be what was to be replaced: the content decides.
+ */
+static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, struct fmove_result *result)
+{
+	if (!is_there(c, dir_fd, t, false, result) || !is_there(c, dir_fd, t, true, result))
 		return false;
 	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had published it");
 	return true;

@@ -135,6 +135,20 @@ no 1 'is tried once' fmove get -r --retry 10min --detach n2:s/src x
 start n2
 reachable 2
 
+# ---- what is to be replaced, of the same sizes and times, is not taken for what an earlier try published ----
+
+mkdir other && random 4000000 other/f && ok fmove put -q -r other n2:s/twin
+random 4000000 twin.f && touch -r other/f twin.f && mv twin.f other/f
+fmove put -r --replace --retry 60s --limit $slow --json other n2:s/twin >put.out 2>put.err &
+put=$!
+moved twin 1000000
+crash n2
+await no_jobs || bad 'the try does not end'
+start n2
+wait $put || bad "put -r --replace --retry, the far daemon restarted: $? $(cat put.err)"
+same_tree other "$(store 2)/twin"
+reachable 2
+
 # ---- it moves the same again and again ----
 
 # As after a disk that lost what came: nothing is there from the try before.
