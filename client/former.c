@@ -288,11 +288,20 @@ static int each_former(int parent, bool (*fn)(void *ctx, struct place *p), void 
 	return each_name(parent, meet, &s);
 }
 
-static uint64_t bytes_of(const struct place *p)
+/* All that is in it. NULL: it cannot be read. */
+static struct fm_scan *scan_of(const struct place *p)
 {
 	int fd = p->is.name[0] ? fm_tsys_open_unmounted(p->holder, p->is.name, DIR_FLAGS) : -1;
 	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .is_target = true };
 	struct fm_scan *scan = opts.root ? fm_scan_new(&opts) : NULL;
+
+	fm_scan_dir_put(opts.root);
+	return scan;
+}
+
+static uint64_t bytes_of(const struct place *p)
+{
+	struct fm_scan *scan = scan_of(p);
 	struct fm_scan_met met;
 	uint64_t bytes = 0;
 	struct fm_err err;
@@ -302,8 +311,48 @@ static uint64_t bytes_of(const struct place *p)
 		if (met.type == DT_REG && fm_tsys_fstatat(met.dir->fd, met.name, &st) == 0 && st.st_nlink == 1)
 			bytes += (uint64_t)st.st_blocks * 512;
 	fm_scan_free(scan);
-	fm_scan_dir_put(opts.root);
 	return bytes;
+}
+
+/* What a directory that was met is called, in `dir`. */
+static bool is_dir_wanted(int dir, const char *name)
+{
+	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
+	struct fm_staging_info info;
+
+	return kind == FM_STAGING_KEPT ||
+	       (kind == FM_STAGING_TREE && fm_staging_peek(dir, name, &info) == 0 && info.is_busy);
+}
+
+static bool is_met_wanted(const struct fm_scan_met *met)
+{
+	const char *slash = strrchr(met->dir->path, '/'), *name = slash ? slash + 1 : met->dir->path;
+	bool is_wanted;
+	int dir;
+
+	if (met->type != DT_DIR)
+		return fm_partial_parse(met->name, NULL) != FM_PARTIAL_NONE && fm_partial_is_busy(met->dir->fd, met->name);
+	if (fm_staging_kind(name) == FM_STAGING_NONE)
+		return false;
+	dir = openat(met->dir->fd, "..", DIR_FLAGS | O_CLOEXEC);
+	is_wanted = dir < 0 || is_dir_wanted(dir, name);
+	if (dir >= 0)
+		(void)close(dir);	/* only read */
+	return is_wanted;
+}
+
+/* Something in it is nowhere else, or a transfer that began in it goes on there; as fm_wanted_in() of a store. */
+static bool is_wanted(const struct place *p)
+{
+	struct fm_scan *scan = scan_of(p);
+	struct fm_scan_met met;
+	bool found = false;
+	struct fm_err err;
+
+	while (scan && !found && fm_scan_next(scan, &met, &err) > 0)
+		found = is_met_wanted(&met);
+	fm_scan_free(scan);
+	return found;
 }
 
 /* ---- removing them ---- */
@@ -346,8 +395,10 @@ static bool remove_old(void *ctx, struct place *p)
 	if (!is_older(p, r->older_ns))
 		return true;
 	p->is.bytes = r->each ? bytes_of(p) : 0;
-	ret = r->is_dry ? 0 : remove_one(p);
-	if (ret < 0)
+	ret = is_wanted(p) ? -EBUSY : r->is_dry ? 0 : remove_one(p);
+	if (ret == -EBUSY)
+		r->failed = fm_err_set(r->err, ret, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
+	else if (ret < 0)
 		r->failed = fm_err_sys(r->err, ret, "remove \"%s\", which is kept aside", p->is.holder);
 	else if (r->each && p->is.name[0])
 		r->each(r->ctx, &p->is);
@@ -367,7 +418,7 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 
 static bool add_bytes(void *ctx, struct place *p)
 {
-	*(uint64_t *)ctx += bytes_of(p);
+	*(uint64_t *)ctx += is_wanted(p) ? 0 : bytes_of(p);
 	return true;
 }
 
@@ -375,7 +426,7 @@ static bool take_oldest(void *ctx, struct place *p)
 {
 	struct fm_former *oldest = ctx;
 
-	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns))
+	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns) && !is_wanted(p))
 		*oldest = p->is;
 	return true;
 }

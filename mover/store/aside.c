@@ -468,17 +468,20 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 	return add_up(&dir->aside, bytes, count) && is_complete;
 }
 
+/* As remove_path(), which would do it. */
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;
+	bool is_wanted;
 
 	if (place_of(dir, path, &p) < 0)
 		return 0;
-	out->bytes = bytes_in(&p);
+	is_wanted = fm_wanted_in(p.dir, p.name) != FM_WANTED_NOTHING;
+	out->bytes = is_wanted ? 0 : bytes_in(&p);
 	out->since_ns = p.since_ns;
 	tell_path(&p, path, out);
 	close(p.dir);
-	return 1;
+	return is_wanted ? -EBUSY : 1;
 }
 
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)
@@ -498,7 +501,9 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 		if (out->is_more)
 			break;
 		ret = is_dry ? look_at(dir, path, a) : remove_path(dir, path, a);
-		if (ret < 0)
+		if (ret == -EBUSY)
+			failed = fm_err_set(err, ret, "\"%s\" stays: " FM_STAGING_WANTED, path);
+		else if (ret < 0)
 			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);
 		if (ret < 0 || is_dry)
 			(void)snprintf(behind, sizeof(behind), "%s", path);	/* it is there still */

@@ -39,6 +39,9 @@ enum fm_staging_kind {
 	FM_STAGING_KEPT,	/* a replaced version of which something is nowhere else */
 };
 
+/* Why a version that was replaced is not removed. */
+#define FM_STAGING_WANTED "a transfer goes on in it, or something lies in it that is nowhere else (.fmove.HASH.kept)"
+
 enum fm_staging_kind fm_staging_kind(const char *name);
 
 /* Whether a name begins as all of fmove's do. */

@@ -90,6 +90,22 @@ grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
 no 1 'nowhere' fmove purge ./nowhere
 no 2 'no directory here' fmove purge nowhere
 
+# ---- what is nowhere else keeps the version that it lies in ----
+
+mkdir keep && ok fmove get -r n2:s/src keep/t
+lost=keep/t/sub/.fmove.0123456789abcdef.kept
+mkdir "$lost" && echo nowhere >"$lost/f"
+echo 4 >"$src/version"
+ok fmove get -r --update n2:s/src keep/t
+for how in '' -n; do
+	no 1 'stays: .* nowhere else' fmove purge $how keep
+	[ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "purge $how took what is nowhere else"
+done
+echo 5 >"$src/version"
+ok env FMOVE_FAULT=former.old:1 fmove get -r --update n2:s/src keep/t
+[ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "a later get took what is nowhere else"
+rm -r keep
+
 # ---- a process that dies between the exchange and what follows: the next get puts aside what it left ----
 
 is_begun() {

@@ -93,6 +93,16 @@ grep -q 'would remove 18 directories' out && [ "$(grep ' replaced ' out | sort -
 ok fmove purge n2:s
 grep -q ': removed 18 directories' out || bad "pages: $(cat out)"
 
+# ---- what a directory that is nowhere else lies in stays, and a dry run says so, too
+
+mkdir "$s/many/.fmove.0123456789abcdef.kept" && echo nowhere >"$s/many/.fmove.0123456789abcdef.kept/f"
+ok fmove put -r --replace v n2:s/many
+for how in -n ''; do
+	no 1 'stays: .* nowhere else' fmove purge $how n2:s
+	[ "$(asides_there)" -eq 1 ] || bad "purge $how took what is nowhere else"
+done
+rm -r "$s"/.fmove.*.old
+
 # ---- mistakes, and who may
 
 no 2 'leave out the path' fmove purge n2:s/b
