@@ -35,7 +35,7 @@ static void find_place(const struct fm_scan_met *met, struct fm_merge_at *p)
 
 static struct fm_scan *scan_of(int root, const struct fm_sink *s, struct fm_err *err)
 {
-	struct fm_scan_opts opts = { .skips = fm_staging_is_reserved, .is_target = true };
+	struct fm_scan_opts opts = { .skips = fm_staging_is_ours, .is_target = true };
 	int fd = fm_tsys_open(root, ".", O_RDONLY | O_DIRECTORY, 0);
 	struct fm_scan *scan;
 

@@ -90,13 +90,16 @@ grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
 no 1 'nowhere' fmove purge ./nowhere
 no 2 'no directory here' fmove purge nowhere
 
-# ---- what is nowhere else keeps the version that it lies in ----
+# ---- what only looks like fmove's own is the user's; what is nowhere else keeps the version that it lies in ----
 
 mkdir keep && ok fmove get -r n2:s/src keep/t
 lost=keep/t/sub/.fmove.0123456789abcdef.kept
-mkdir "$lost" && echo nowhere >"$lost/f"
+mkdir "$lost" && echo nowhere >"$lost/f" && echo mine >keep/t/.fmove.notes
 echo 4 >"$src/version"
+ok fmove get -r -n --update n2:s/src keep/t
+grep -q ' 1 only there kept' err || bad "a dry run does not tell of it: $(cat err)"
 ok fmove get -r --update n2:s/src keep/t
+[ "$(cat keep/t/.fmove.notes)" = mine ] || bad "an update removed a name of the user's: $(ls -lA keep/t)"
 for how in '' -n; do
 	no 1 'stays: .* nowhere else' fmove purge $how keep
 	[ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "purge $how took what is nowhere else"
