@@ -252,6 +252,16 @@ void fm_aside_complete(struct fm_store_dir *dir)
 	pthread_mutex_unlock(&dir->aside.lock);
 }
 
+static bool is_complete(struct fm_aside_index *index)
+{
+	bool is;
+
+	pthread_mutex_lock(&index->lock);
+	is = index->is_complete;
+	pthread_mutex_unlock(&index->lock);
+	return is;
+}
+
 /* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or false. None is behind one that is no more. */
 static bool next_path(struct fm_aside_index *index, const char *after, const dev_t *dev, char out[static FM_PATH_LEN_MAX + 1])
 {
@@ -452,12 +462,8 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 {
 	uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	char path[FM_PATH_LEN_MAX + 1];
-	bool is_complete;
+	bool is_known = is_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
 
-	/* Before they are counted: what is found meanwhile may be passed by. */
-	pthread_mutex_lock(&dir->aside.lock);
-	is_complete = dir->aside.is_complete;
-	pthread_mutex_unlock(&dir->aside.lock);
 	if (pthread_mutex_trylock(&dir->aside.looking) == 0) {
 		if (dir->aside.all_until_ns <= now_ns)
 			look_at_all(dir);
@@ -465,7 +471,7 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 			look_again(dir, path, NULL);
 		pthread_mutex_unlock(&dir->aside.looking);
 	}
-	return add_up(&dir->aside, bytes, count) && is_complete;
+	return add_up(&dir->aside, bytes, count) && is_known;
 }
 
 /* As remove_path(), which would do it. */
@@ -489,11 +495,13 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
 	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
+	bool is_known;
 
 	untell_path(is_dry ? after : "", behind);
 	out->count = 0;
 	out->is_more = false;
 	pthread_mutex_lock(&dir->aside.removing);
+	is_known = is_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
 	while (next_path(&dir->aside, behind, NULL, path)) {
 		struct fm_aside *a = &out->aside[out->count];
 
@@ -510,6 +518,9 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 		out->count += ret > 0;
 	}
 	pthread_mutex_unlock(&dir->aside.removing);
+	if (failed == 0 && !out->is_more && !is_known)
+		failed = fm_err_set(err, -EBUSY, "not all of it was looked through since the daemon was started, so more may be "
+				    "kept aside; run it again");
 	out->is_more = (out->is_more || failed < 0) && out->count > 0;	/* what failed is said by the page that has nothing else to say */
 	return out->count > 0 ? 0 : failed;
 }

@@ -269,6 +269,7 @@ static void prepare_aside(void)
 	CU_ASSERT_EQUAL(rename(at("d"), at(aside)), 0);
 	prepare_old();
 	fm_aside_add(store_dir(), aside);
+	fm_aside_complete(store_dir());
 }
 
 static int run_purge(void)

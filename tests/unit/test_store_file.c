@@ -728,14 +728,20 @@ static void ask_again(void *ctx, const char *name)
 	a->is_inside = false;
 }
 
+/* As a daemon that was started just now. */
+static void reopen_unseen(void)
+{
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
+								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
+}
+
 /* The store anew, one that keeps what was replaced: it knows what was there before at once. */
 static void reopen_keeping(void)
 {
 	atomic_bool is_over = false;
 
-	s->ops->free(s);
-	CU_ASSERT_EQUAL_FATAL(fm_store_open(&(struct fm_store_opts){ .name = "s", .directory = dir, .read = everybody, .write = everybody,
-								     .old_keep_ns = UINT64_MAX }, &s, &err), 0);
+	reopen_unseen();
 	s->ops->sweep(s, &is_over);
 }
 
@@ -815,6 +821,25 @@ static void test_aside_counts_shared_files(void)
 	end();
 }
 
+/* Goal: who purges a store that was not looked through yet hears that there may be more; that nothing is there nobody says. */
+static void test_purge_before_it_is_known(void)
+{
+	static struct fm_space_page page;
+	atomic_bool is_over = false;
+
+	begin(bases[0], false);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
+	reopen_unseen();
+	for (int is_dry = 0; is_dry < 2; is_dry++)
+		CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, is_dry, &page, &err), -EBUSY);
+	s->ops->sweep(s, &is_over);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+	CU_ASSERT_TRUE(page.count == 1 && !page.is_more);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+	CU_ASSERT_EQUAL(page.count, 0);
+	end();
+}
+
 /* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
 static void test_purge_goes_on(void)
 {
@@ -869,6 +894,7 @@ static const struct fm_test tests[] = {
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
 	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
+	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },
 	{ "files outlive their store", test_freed_early },
 };
 FM_TEST_MAIN("store file", tests)
