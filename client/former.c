@@ -454,3 +454,51 @@ void fm_former_make_room(int parent, uint64_t bytes)
 	while (is_free < bytes && remove_oldest(parent) && fm_tsys_free_bytes(parent, &is_free) == 0)
 		;
 }
+
+/* ---- where a path leads by now ---- */
+
+void fm_former_note_path(int dir, char path[PATH_MAX])
+{
+	char name[64];
+	ssize_t len;
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", dir);
+	len = readlink(name, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+}
+
+/* Whether one of its names is of what fmove puts aside. */
+static bool is_aside(const char *path)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		if (len < sizeof(name) && fm_staging_kind(name) != FM_STAGING_NONE)
+			return true;
+		path += len + (path[len] == '/');
+	}
+	return false;
+}
+
+int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err)
+{
+	char now[PATH_MAX];
+	struct stat was, is;
+	bool is_same;
+
+	fm_former_note_path(held, now);
+	if (!path[0] || !is_aside(now) || is_aside(path))
+		return 0;
+	*fd = open(path, DIR_FLAGS | O_CLOEXEC);
+	if (*fd < 0)
+		return fm_err_sys(err, -errno, "directory %s, of which another get put the version "
+				  "that was there aside", path);
+	is_same = fm_tsys_fstat(held, &was) < 0 || fm_tsys_fstat(*fd, &is) < 0 ||
+		  (was.st_ino == is.st_ino && was.st_dev == is.st_dev);
+	if (is_same)
+		(void)close(*fd);	/* only read */
+	return is_same ? 0 : 1;
+}

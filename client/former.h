@@ -21,6 +21,7 @@
 #ifndef FM_CLIENT_FORMER_H
 #define FM_CLIENT_FORMER_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,5 +57,18 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 
 /* The oldest go, until so many bytes are free there, unless all of them would be too little. Best effort. */
 void fm_former_make_room(int parent, uint64_t bytes);
+
+/*
+ * The directory that a get puts something into can be in a version that another get replaces
+ * meanwhile. Its path is noted when the first one begins ("": nobody can tell).
+ */
+void fm_former_note_path(int dir, char path[PATH_MAX]);
+
+/*
+ * Whether `held` has been put aside by a get, or is below something that was, and its noted path
+ * leads elsewhere: 1, and *fd is that, the receiver's. 0: it was not; whoever else moved a directory
+ * meant what is in it, too. An error: it leads nowhere.
+ */
+int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -306,6 +307,7 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, c
 struct aside {
 	const char *as;
 	char holder[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
+	char path[PATH_MAX];			/* of the directory that it is in */
 };
 
 static int take_old(void *ctx, int dir, const char *name, uint64_t ino)
@@ -326,6 +328,12 @@ static void tell_aside(const struct aside *a, struct fmove_result *result)
 	result->former_until_ns = fm_former_until_ns();
 }
 
+static int find_other(void *ctx, const char *as, int held, int *fd, struct fm_err *err)
+{
+	(void)as;
+	return fm_former_find_other(((const struct aside *)ctx)->path, held, fd, err);
+}
+
 static void make_room(void *ctx, int parent, uint64_t bytes)
 {
 	(void)ctx;
@@ -338,7 +346,9 @@ static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *a
 	const struct fmove_tree_options *o = t->tree;
 	struct fm_tree_sink_opts sink = { .name = aside->as, .path = aside->as };
 
+	fm_former_note_path(parent_fd, aside->path);
 	sink.take_old = take_old;
+	sink.find_other = find_other;
 	sink.make_room = make_room;
 	sink.ctx = aside;
 	sink.source.size = t->bytes;

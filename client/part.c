@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/former.h"
 #include "client/interrupt.h"
 #include "client/name.h"
 #include "mover/base/env.h"
@@ -18,6 +19,7 @@
 #include "mover/base/fault.h"
 
 #define NAME_TRIES_MAX 16
+#define FOLLOWED_MAX 4		/* directories, one in the place of the other */
 #define LOCK_WAIT_MS 3000	/* for the daemon to be through with a get that was killed just now */
 
 static int dir_open(const char *path, int *out, struct fm_err *err)
@@ -108,6 +110,7 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 	ret = dir_open(path, &out->file.dir, err);
 	if (ret < 0)
 		return ret;
+	fm_former_note_path(out->file.dir, out->path);
 	ret = target_check(out->file.dir, out->last, path, out->may_replace, err);
 	if (ret == 0)
 		ret = files_open(out, path, opts->lock_wait_ms ? opts->lock_wait_ms : LOCK_WAIT_MS, err);
@@ -118,25 +121,79 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 	return ret;
 }
 
-static int part_rename(const struct fm_part *p, struct fm_err *err)
+/* Whether that name in dir leads to the file. */
+static bool is_ours(const struct fm_part *p, int dir, const char *name)
 {
-	int dir = p->file.dir, ret;
+	struct stat by_name, by_fd;
+
+	return fstatat(dir, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstat(p->file.fd, &by_fd) == 0 && by_name.st_ino == by_fd.st_ino &&
+	       by_name.st_dev == by_fd.st_dev;
+}
+
+/* From that name, in the directory that it is in, to the final one in dir. */
+static int part_rename(const struct fm_part *p, const char *from, int dir, struct fm_err *err)
+{
+	int ret;
 
 	if (p->may_replace) {
-		ret = renameat(dir, p->file.name, dir, p->last);
+		ret = renameat(p->file.dir, from, dir, p->last);
 	} else {
-		ret = renameat2(dir, p->file.name, dir, p->last, RENAME_NOREPLACE);
+		ret = renameat2(p->file.dir, from, dir, p->last, RENAME_NOREPLACE);
 		/* a file system that cannot: a link never replaces */
 		if (ret < 0 && (errno == EINVAL || errno == ENOSYS)) {
-			ret = linkat(dir, p->file.name, dir, p->last, 0);
+			ret = linkat(p->file.dir, from, dir, p->last, 0);
 			if (ret == 0)
-				ret = unlinkat(dir, p->file.name, 0);
+				ret = unlinkat(p->file.dir, from, 0);
 		}
 	}
+	if (ret < 0 && errno == EEXIST && is_ours(p, dir, p->last))
+		return 0;	/* an update took it over */
 	if (ret < 0 && errno == EEXIST)
 		return fm_err_set(err, -EEXIST, "%s appeared meanwhile; --force replaces it",
 				  p->last);
 	return ret < 0 ? fm_err_sys(err, -errno, "give it the name %s", p->last) : 0;
+}
+
+/* The journal is in the directory that was replaced, too; alone it does no harm. */
+static void go_to(struct fm_part *p, int dir)
+{
+	if (p->file.journal_name[0])
+		(void)unlinkat(p->file.dir, p->file.journal_name, 0);
+	fm_interrupt_partial(-1, NULL, NULL);
+	(void)close(p->file.dir);	/* only read */
+	p->file.dir = dir;
+}
+
+/*
+ * Another get can have put aside the version that the directory is in. Looked at before, and again
+ * when the file has its name: a version that comes later finds it there.
+ */
+static int part_place(struct fm_part *p, struct fm_err *err)
+{
+	const char *from = p->file.name;
+	int dir = -1, ret = fm_former_find_other(p->path, p->file.dir, &dir, err);
+
+	for (int i = 0; ret >= 0 && i < FOLLOWED_MAX; i++) {
+		int to = ret > 0 ? dir : p->file.dir, placed = part_rename(p, from, to, err);
+
+		if (placed < 0 && ret > 0)
+			(void)close(dir);	/* only read */
+		if (placed < 0)
+			return placed;
+		if (ret > 0)
+			go_to(p, dir);
+		from = p->last;
+		ret = fm_former_find_other(p->path, p->file.dir, &dir, err);
+		if (ret == 0)
+			return 0;
+	}
+	if (ret > 0)
+		(void)close(dir);	/* only read */
+	if (ret < 0)
+		return ret;
+	return fm_err_set(err, -ESTALE, "%s: its directory is replaced again and again; "
+			  "run it again", p->last);
 }
 
 static int part_finish(const struct fm_part *p, const struct fm_part_attr *attr, struct fm_err *err)
@@ -184,7 +241,7 @@ int fm_part_publish(struct fm_part *part, const struct fm_part_attr *attr, struc
 		return ret;
 	}
 	if (ret == 0)
-		ret = part_rename(part, err);
+		ret = part_place(part, err);
 	if (ret < 0) {
 		(void)fm_part_leave(part);
 		return ret;

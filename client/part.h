@@ -9,6 +9,7 @@
 #ifndef FM_CLIENT_PART_H
 #define FM_CLIENT_PART_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct fm_err;
 struct fm_part {
 	struct fm_partial file;	/* fd: for reading and writing; journal: -1 if it cannot be gone on with */
 	char last[256];		/* the final name in that directory */
+	char path[PATH_MAX];	/* of that directory */
 	bool may_replace;
 };
 

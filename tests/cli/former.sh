@@ -109,6 +109,40 @@ ok env FMOVE_FAULT=former.old:1 fmove get -r --update n2:s/src keep/t
 [ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "a later get took what is nowhere else"
 rm -r keep
 
+# ---- a get into a directory around which another one puts a new version: it is in that when it is done ----
+
+is_coming() {
+	[ -n "$(find around/t/sub -name '.fmove.*' -size +0 | head -n 1)" ]
+}
+
+mkdir around "$(store 2)/late" && random 30000000 "$(store 2)/late/f"
+ok fmove get -r n2:s/src around/t
+for what in late/f late; do
+	slow 2
+	fmove get -r -q n2:s/$what around/t/sub/ 2>late.err &
+	get=$!
+	await is_coming || bad "nothing of $what comes"
+	echo "around $what" >"$src/version"
+	ok fmove get -r --update n2:s/src around/t
+	kill -0 $get || bad "$what came before the version around it was replaced"
+	no 1 'stays: a transfer goes on' fmove purge around
+	fast 2
+	wait $get || bad "a get of $what into what is replaced meanwhile: $(cat late.err)"
+	ok fmove purge around
+done
+same "$(store 2)/late/f" around/t/sub/f
+same "$(store 2)/late/f" around/t/sub/late/f
+# Where that has no such directory the get says so, and not that it is done.
+slow 2
+fmove get -q n2:s/late/f around/t/sub/late/g 2>late.err &
+get=$!
+await is_coming || bad 'nothing comes'
+ok fmove get -r --replace n2:s/src around/t
+fast 2
+wait $get && bad 'a get is done, of a directory that is no more'
+grep -q 'around/t/sub/late, of which another get put the version that was there aside' late.err || bad "its error: $(cat late.err)"
+rm -r around "$(store 2)/late"
+
 # ---- a process that dies between the exchange and what follows: the next get puts aside what it left ----
 
 is_begun() {
