@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# resume - a put that was cut off at half: what is left of it against the whole; and what journal and checks cost.
+# resume - a put that was cut off at half: what is left of it against the whole, and against fio
+# that reads and writes as much; and what journal and checks cost.
 # shellcheck shell=bash
 
 RESUME_PORT=17530
@@ -7,12 +8,16 @@ RESUME_PORT=17530
 bench_resume() {
 	local node_stores="{ name = \"disk\"; directory = \"$disk/store\"; },"
 
+	need fio
 	mkdir -p "$disk/store"
 	dd if=/dev/urandom of="$disk/source" bs=1M count=$((gib << 10)) oflag=direct status=none
 	node_pair "$memory/resume" $RESUME_PORT
 	node_wait "$memory/resume/n1" tcp 1 all
 	in_turn "$work/resume" resume_rest resume_whole
 	compare "put, disk to disk, $gib GiB, durable, the rest after SIGKILL of the command at 50 %" "$work/resume" 1 2 s "the whole" "<=" 0.7
+	in_turn "$work/least" resume_rest resume_fio
+	compare "the same rest" "$work/least" 1 2 s \
+		"fio's O_DIRECT: read half, read the other half, write half, at once" "<=" 1.1
 	node_stop "$memory/resume/n1"
 	node_stop "$memory/resume/n2"
 	node_pair "$memory/bare" $((RESUME_PORT + 5)) --measure-unchecked
@@ -71,4 +76,18 @@ resume_rest() {
 	resume_put resume
 	say "   resumed: $(json resumed_bytes < "$work/resume.json") bytes"
 	rm -f "$disk/store"/*
+}
+
+# What is left cannot be done in less: read what is there, and read and write what is not.
+resume_fio() {
+	local half=$((gib << 9))
+
+	rm -f "$disk/store"/.fmove.* "$disk/store"/*
+	fio --ioengine=io_uring --direct=1 --bs=1M --iodepth=16 --size="${half}M" --fallocate=native --output-format=terse \
+		--name=there --rw=read --filename="$disk/source" \
+		--name=read --rw=read --filename="$disk/source" --offset="${half}M" \
+		--name=write --rw=write --filename="$disk/store/fio" --end_fsync=1 > "$work/fio" || return 1
+	# Milliseconds: field 9 of a reader, field 50 of a writer.
+	awk -F';' '{ t = $9 + $50; if (t > most) most = t } END { printf "%.3f\n", most / 1000 }' "$work/fio"
+	rm -f "$disk/store/fio"
 }
