@@ -135,13 +135,15 @@ static bool has_names(int dir)
 	return e != NULL;
 }
 
-/* Another one may make the first things in it just now, the lock first. */
-static int make_lock(int dir)
+/* Another one may make the first things in it just now, the lock first; or have removed it. -EPERM: it is none. */
+static int make_lock(int parent, const char *name, int dir)
 {
-	int ret = has_names(dir) ? fm_tsys_open(dir, LOCK_NAME, O_RDWR, 0)
-				 : fm_tsys_open(dir, LOCK_NAME, O_RDWR | O_CREAT, 0600);
+	int flags = has_names(dir) ? O_RDWR : O_RDWR | O_CREAT;
+	int ret = fm_tsys_open(dir, LOCK_NAME, flags, 0600);
 
-	return ret == -ENOENT ? -EPERM : ret;
+	if (ret != -ENOENT)
+		return ret;
+	return is_still(parent, name, dir) ? -EPERM : -EAGAIN;
 }
 
 /* The directory and its lock file, both open. */
@@ -156,7 +158,7 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 	if (ret == 0)
 		ret = *lock = fm_tsys_open(*dir, LOCK_NAME, O_RDWR, 0);
 	if (ret == -ENOENT && makes_lock)
-		ret = *lock = make_lock(*dir);
+		ret = *lock = make_lock(parent, name, *dir);
 	if (ret >= 0)
 		return 0;
 	close(*dir);

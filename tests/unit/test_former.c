@@ -181,6 +181,50 @@ static void test_staging_back(void)
 
 #ifdef FM_FAULTS
 
+struct going {
+	char name[FM_STAGING_NAME_LEN + 1];
+	unsigned calls;
+	unsigned turn;			/* in which one it goes */
+};
+
+static void go_meanwhile(void *ctx, const char *point)
+{
+	struct going *g = ctx;
+
+	(void)point;
+	if (++g->calls == g->turn)
+		remove_all(at(g->name));
+}
+
+static void run_staging_goes(void)
+{
+	struct going g = { .turn = 0 };
+	int parent = open_dir(), stage, lock;
+
+	fm_staging_name(FM_STAGING_TREE, "tree", g.name);
+	do {
+		g.calls = 0;
+		g.turn++;
+		OK(fm_staging_lock(parent, g.name, &stage, &lock));
+		close(lock);
+		close(stage);
+		fm_fault_watch(go_meanwhile, &g);
+		OK(fm_staging_lock(parent, g.name, &stage, &lock));
+		fm_fault_watch(NULL, NULL);
+		close(lock);
+		close(stage);
+		remove_all(at(g.name));
+	} while (g.calls >= g.turn && g.turn < POINTS_MAX);
+	CU_ASSERT_TRUE(g.turn > 3 && g.turn < POINTS_MAX);
+	close(parent);
+}
+
+/* Goal: a transfer that ends just now, and removes its staging directory, is no reason to refuse the next one. */
+static void test_staging_goes(void)
+{
+	each_base(run_staging_goes);
+}
+
 struct swap {
 	unsigned calls;
 	unsigned turn;			/* in which one */
@@ -306,6 +350,7 @@ static const struct fm_test tests[] = {
 	{ "and what takes those names meanwhile", test_staging_taken },
 	{ "what was published is nothing to go on with", test_staging_back },
 #ifdef FM_FAULTS
+	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
 	{ "what takes its name meanwhile stays", test_swapped },
 	{ "and keeps its mode", test_modes },
 #endif
