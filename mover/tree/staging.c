@@ -135,6 +135,21 @@ static bool has_names(int dir)
 	return e != NULL;
 }
 
+/* It has one of ours, or one of which the disk has lost all. */
+static bool has_journal(int dir)
+{
+	int fd = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	struct fm_journal_opts journal;
+	uint64_t bytes;
+	struct stat st;
+	bool has = fd >= 0 && fm_tsys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		   (st.st_size == 0 || fm_journal_peek(fd, &journal, &bytes) == 0);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
 /* Another one may make the first things in it just now, the lock first; or have removed it. -EPERM: it is none. */
 static int make_lock(int parent, const char *name, int dir)
 {
@@ -165,7 +180,10 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 	return ret;
 }
 
-/* Locked. Any directory may have a file of that name: what is no staging directory yet must be empty. */
+/*
+ * Locked. Any directory may have a file of that name: what is no staging directory yet must be empty. But nobody waits for
+ * the disk to have what the lock says, and a power cut leaves an empty one, with the journal, which is made next.
+ */
 static int take(int dir, int lock)
 {
 	struct fm_staging_state state;
@@ -174,7 +192,7 @@ static int take(int dir, int lock)
 	if (ret != -EBADMSG)
 		return ret;
 	if (has_names(dir))
-		return -EPERM;
+		return has_journal(dir) ? 0 : -EPERM;
 	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });
 }
 

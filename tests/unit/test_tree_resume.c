@@ -125,6 +125,38 @@ static void run_resume_prepared(void)
 	run_resume_after(true);
 }
 
+static void empty(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", ours(FM_STAGING_TREE), name);
+	CU_ASSERT_EQUAL(truncate(at(path), 0), 0);
+}
+
+/* The power was cut: the disk has the names and what was synced, and not what the lock said. */
+static void run_resume_cut(void)
+{
+	die_half_way(options(), false);
+	empty("lock");
+	check_peek();
+	MUST(sink_new(options()));
+	CU_ASSERT_TRUE(t->is_partial);
+	offer_all(false);
+	send_rest();
+}
+
+/* Nothing had been synced: there is nothing to go on with, and that is no reason to refuse. */
+static void run_cut_early(void)
+{
+	die_half_way(options(), false);
+	empty("lock");
+	empty("journal");
+	MUST(sink_new(options()));
+	CU_ASSERT_FALSE(t->is_partial);
+	t->ops->close(t);	/* discards */
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+}
+
 /* Three tries; and a try without offers, where what is there is not written again. */
 static void run_resume_again(void)
 {
@@ -156,6 +188,8 @@ static void test_resume(void)
 {
 	each_base(run_resume);
 	each_base(run_resume_prepared);
+	each_base(run_resume_cut);
+	each_base(run_cut_early);
 	each_base(run_resume_again);
 }
 
