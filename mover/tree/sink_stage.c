@@ -78,7 +78,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
  */
 static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino, bool was_merging)
 {
-	char aside[FM_STAGING_NAME_LEN + 1], text[160];
+	char aside[FM_STAGING_NAME_LEN + 1], text[192];
 	int ret;
 
 	if (!was_merging && ino == old_ino && s->opts.take_old &&
@@ -86,11 +86,15 @@ static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino,
 		return 0;
 	fm_staging_name(was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD, "", aside);
 	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
-	if (ret == 0 && was_merging) {
+	if (ret < 0 || (!was_merging && !s->opts.take_old))
+		return ret;
+	if (was_merging)
 		snprintf(text, sizeof(text), "an earlier update ended before it took over what was saved in it meanwhile: the "
 			 "version that it replaced is %s beside it", aside);
-		fm_sink_note(s, text);
-	}
+	else
+		snprintf(text, sizeof(text), "what had the name of a version that was replaced is %s beside it now; nothing "
+			 "removes that", aside);
+	fm_sink_note(s, text);
 	return ret;
 }
 
@@ -239,10 +243,12 @@ static int empty_journal(struct fm_sink *s, struct fm_err *err)
 
 static void note_afresh(struct fm_sink *s, const char *why)
 {
+	char text[256];
+
 	if (!why)
 		return;
-	snprintf(s->note, sizeof(s->note), "an unfinished earlier transfer was removed and all is sent again: %s", why);
-	s->tree.note = s->note;
+	snprintf(text, sizeof(text), "an unfinished earlier transfer was removed and all is sent again: %s", why);
+	fm_sink_note(s, text);
 }
 
 /*

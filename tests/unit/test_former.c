@@ -114,6 +114,38 @@ static void give_name(const char *from, enum fm_staging_kind kind)
 	CU_ASSERT_EQUAL(rename(at(from), at(name)), 0);
 }
 
+/* An earlier one of another source is told of, too, and does not take the place of that. */
+static void leave_other_source(void)
+{
+	struct fm_tree_sink_opts opts = getting();
+
+	opts.source.ino = 9;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("f", 1, 5000);
+	OK(apply());
+	t->ops->keep(t);
+	t->ops->close(t);
+}
+
+static void run_named_new_told(void)
+{
+	make_precious();
+	leave_other_source();
+	give_name("precious", FM_STAGING_NEW);
+	MUST(begin_get(1));
+	printf("NOTE %s\n", t->note); 	CU_ASSERT_TRUE(t->note && strstr(t->note, "nothing removes that") && strstr(t->note, "all is sent again"));
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version("tree", 1) && has_precious());
+}
+
+/* Goal: nor does it stay unseen. */
+static void test_named_new_told(void)
+{
+	each_base(run_named_new_told);
+}
+
 static void run_named_tree(void)
 {
 	make_precious();
@@ -346,6 +378,7 @@ static void test_modes(void)
 
 static const struct fm_test tests[] = {
 	{ "what has the name of a replaced version stays", test_named_new },
+	{ "and is told of", test_named_new_told },
 	{ "so does what has that of a staging directory", test_named_tree },
 	{ "and what takes those names meanwhile", test_staging_taken },
 	{ "what was published is nothing to go on with", test_staging_back },
