@@ -155,11 +155,15 @@ static int part_rename(const struct fm_part *p, const char *from, int dir, struc
 	return ret < 0 ? fm_err_sys(err, -errno, "give it the name %s", p->last) : 0;
 }
 
-/* The journal is in the directory that was replaced, too; alone it does no harm. */
+/*
+ * The journal is in the directory that was replaced, too; alone it does no harm. In the other
+ * directory those names are another get's, which may have begun there.
+ */
 static void go_to(struct fm_part *p, int dir)
 {
 	if (p->file.journal_name[0])
 		(void)unlinkat(p->file.dir, p->file.journal_name, 0);
+	p->file.name[0] = p->file.journal_name[0] = '\0';
 	fm_interrupt_partial(-1, NULL, NULL);
 	(void)close(p->file.dir);	/* only read */
 	p->file.dir = dir;

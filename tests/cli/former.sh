@@ -126,8 +126,13 @@ for what in late/f late; do
 	ok fmove get -r --update n2:s/src around/t
 	kill -0 $get || bad "$what came before the version around it was replaced"
 	no 1 'stays: a transfer goes on' fmove purge around
+	# What another get of the same file has in the new version by now.
+	journal=$(find around/.fmove.*.old -name '.fmove.*.journal' -printf '%f\n')
+	[ -n "$journal" ] || [ "$what" = late ] || bad "a get has no journal: $(find around)"
+	[ -z "$journal" ] || echo another >"around/t/sub/$journal"
 	fast 2
 	wait $get || bad "a get of $what into what is replaced meanwhile: $(cat late.err)"
+	[ -z "$journal" ] || [ "$(cat "around/t/sub/$journal")" = another ] || bad "it removed the journal of another get"
 	ok fmove purge around
 done
 same "$(store 2)/late/f" around/t/sub/f
