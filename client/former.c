@@ -292,7 +292,8 @@ static int each_former(int parent, bool (*fn)(void *ctx, struct place *p), void 
 static struct fm_scan *scan_of(const struct place *p)
 {
 	int fd = p->is.name[0] ? fm_tsys_open_unmounted(p->holder, p->is.name, DIR_FLAGS) : -1;
-	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .is_target = true };
+	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .is_target = true,
+				    .passes_closed = true };
 	struct fm_scan *scan = opts.root ? fm_scan_new(&opts) : NULL;
 
 	fm_scan_dir_put(opts.root);
@@ -348,11 +349,12 @@ static bool is_wanted(const struct place *p)
 	struct fm_scan_met met;
 	bool found = false;
 	struct fm_err err;
+	int ret = 1;
 
-	while (scan && !found && fm_scan_next(scan, &met, &err) > 0)
+	while (scan && !found && (ret = fm_scan_next(scan, &met, &err)) > 0)
 		found = is_met_wanted(&met);
 	fm_scan_free(scan);
-	return found;
+	return found || ret < 0;	/* what has not been looked at may be */
 }
 
 /* ---- removing them ---- */

@@ -199,6 +199,18 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	ok as_nobody fmove purge shared
 	grep -q 'removed 1 directory' out || bad "nobody's own is not his: $(cat out)"
 	[ "$(count shared)" -eq 2 ] || bad "nobody's own is there still, or root's went: $(ls -lA shared)"
+	# A directory that he may not read himself hides nothing of what is beside it, whichever is met first.
+	ok as_nobody fmove get -r n2:s/src shared/closed
+	for i in 1 3; do
+		as_nobody mkdir -m 0 shared/closed/$i
+		as_nobody mkdir shared/closed/.fmove.000000000000000$i.kept
+	done
+	ok as_nobody fmove get -r --replace n2:s/src shared/closed
+	no 1 'stays: a transfer goes on' as_nobody fmove purge shared
+	[ -n "$(find shared -name '.fmove.*1.kept')" ] || bad "what is nowhere else went: $(find shared)"
+	rm -r shared/.fmove.*.old/closed/.fmove.*.kept
+	ok as_nobody fmove purge shared
+	grep -q 'removed 1 directory' out || bad "a directory with a closed one in it stays: $(cat out)"
 	ok fmove purge shared
 	[ "$(count shared)" -eq 1 ] || bad "root's is there still: $(ls -lA shared)"
 	# The names of what is made and replaced are no secret.
