@@ -540,18 +540,29 @@ bool fm_line_is_lost(const struct fm_session *s)
 	return l->is_nowhere || fm_engine_now(s->engine) > s->heard_ns + SILENT_NS;
 }
 
-void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone)
+static bool is_from(const struct fm_session *s, const struct fm_addr *addr)
 {
 	struct fm_ctl *ctl = s->lines.can_resume ? fm_line_ctl(s) : NULL;
 	struct fm_addr local, remote;
 
 	if (!ctl)
-		return;
+		return false;
 	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
-	if (fm_network_is_same(&local.sa, &gone->sa)) {
-		s->lines.is_gone = true;
-		fm_line_tick(s, fm_engine_now(s->engine));
-	}
+	return fm_network_is_same(&local.sa, &addr->sa);
+}
+
+void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone)
+{
+	if (!is_from(s, gone))
+		return;
+	s->lines.is_gone = true;
+	fm_line_tick(s, fm_engine_now(s->engine));
+}
+
+void fm_line_address_there(struct fm_session *s, const struct fm_addr *there)
+{
+	if (!s->is_dialler && is_from(s, there))
+		s->lines.is_gone = false;
 }
 
 void fm_line_tick(struct fm_session *s, uint64_t now_ns)

@@ -106,6 +106,11 @@ void fm_line_resume(struct fm_session *s, const struct fm_wire_resume *m);
 
 /* An address of ours is no more, or its link is down: if the line goes there, it is stuck. */
 void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone);
+/*
+ * This one we have, perhaps again. Who dials left it, or is about to; who does not stays with the
+ * line if the other end saw nothing of that.
+ */
+void fm_line_address_there(struct fm_session *s, const struct fm_addr *there);
 
 /* Twice a second, and once a second with the PING. */
 void fm_line_tick(struct fm_session *s, uint64_t now_ns);

@@ -387,6 +387,16 @@ static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *b
 	}
 }
 
+static void tell_line(struct fm_session *s, const struct fm_wire_addrs *now)
+{
+	struct fm_addr there;
+
+	for (unsigned i = 0; i < now->count; i++) {
+		from_wire(&now->addr[i], &there);
+		fm_line_address_there(s, &there);
+	}
+}
+
 void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
 			   const struct fm_addr *local, const struct fm_addr *remote)
 {
@@ -450,6 +460,7 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	fm_log_info("our addresses changed: %s is told", s->name);
 	cut_what_is_gone(s, &r->sent, &now, true);
+	tell_line(s, &now);
 	if (is_other_privacy(&r->sent, &now))
 		renew_tcp(s);
 	fm_rail_send_addrs(s);
