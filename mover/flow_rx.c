@@ -381,12 +381,11 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 		grant(f);
 	if (f->rx_lease.slab < 0)
 		return;
-	if (f->is_revoking) {
-		await_return(f, now_ns);
-		return;
-	}
-	if (fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving, f->rx_lease.used_ns, now_ns))
+	if (!f->is_revoking &&
+	    fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving, f->rx_lease.used_ns, now_ns))
 		revoke(f);
+	if (f->is_revoking)
+		await_return(f, now_ns);
 	else
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }

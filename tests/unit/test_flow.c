@@ -23,6 +23,17 @@
 #define SLAB 65536u
 #define CHUNK 16384u
 
+/* Time goes on only where a test says so. */
+static uint64_t moved_ns;
+
+static uint64_t clock_now(void *ctx)
+{
+	(void)ctx;
+	return FM_NS_PER_S + moved_ns;
+}
+
+static const struct fm_clock test_clock = { clock_now, NULL };
+
 /* ---- a connection ---- */
 
 static struct fm_conn conn;
@@ -135,6 +146,13 @@ static void spin(void)
 		;
 }
 
+static void pass(uint64_t ns)
+{
+	for (uint64_t end_ns = moved_ns + ns; moved_ns < end_ns; moved_ns += FM_NS_PER_S / 4)
+		spin();
+	spin();
+}
+
 static void on_notify(struct fm_task *task)
 {
 	(void)task;
@@ -172,6 +190,19 @@ static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 	return x;
 }
 
+static struct fm_xfer *sink(struct file *f, uint64_t id)
+{
+	struct fm_xfer_opts o = { .id = id, .file = &f->file, .size = 2 * CHUNK, .chunk_bytes = CHUNK,
+				  .kinds = 1u << FM_KIND_TCP, .control = w.loop, .progressed = on_notify,
+				  .drained = on_notify };
+	struct fm_xfer *x;
+
+	f->file = (struct fm_file){ .ops = &file_ops };
+	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, x), 0);
+	return x;
+}
+
 /* The peer says that. */
 static void say(const struct fm_data_msg *m)
 {
@@ -185,7 +216,7 @@ static void say(const struct fm_data_msg *m)
 /* A connection with two chunks of a file that are being read, and what a pipe gave. */
 static void begin(void)
 {
-	struct fm_loop_opts lo = { .is_simulated = true, .clock = &fm_clock_real };
+	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
 
 	memset(&w, 0, sizeof(w));
 	is_closing = false;
@@ -298,8 +329,38 @@ static void test_acked_and_removed(void)
 	end();
 }
 
+/*
+ * Goal: a peer that was asked for its slots and says nothing any more, on a lane where nothing else
+ * happens, loses its connection: else it kept that memory from everybody.
+ */
+static void test_slots_kept(void)
+{
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3);
+	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 3);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 2);
+	pass(20 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_closing);
+	pass(20 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(is_closing);
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	CU_ASSERT_EQUAL(fm_slabs_free_count(w.slabs), 4);
+	fm_link_remove(w.link, of_sink);
+	spin();
+	fm_xfer_free(of_sink);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "a disk that hangs holds none but its own chunks of a connection that is gone", test_hung_disk },
 	{ "what was acknowledged, or removed, does not come back when a connection ends", test_acked_and_removed },
+	{ "slots that are not given back end their connection, though nothing happens there", test_slots_kept },
 };
 FM_TEST_MAIN("flow", tests)
