@@ -574,7 +574,7 @@ static uint64_t threads_bytes(const struct tree_file *f)
 static bool take_threads(struct tree_file *f)
 {
 	while (f->o.threads > THREADS_MIN && !fm_budget_may_waiting(f->o.who, LIKE_IT * threads_bytes(f)))
-		f->o.threads /= 2;
+		f->o.threads = f->o.threads / 2 > THREADS_MIN ? f->o.threads / 2 : THREADS_MIN;
 	return f->o.threads == 0 || memory_take(f, threads_bytes(f));
 }
 
