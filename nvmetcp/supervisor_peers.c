@@ -28,6 +28,7 @@
 #include "nvmetcp/supervisor_priv.h"
 
 #define ASK_NS (5 * FM_NS_PER_S)
+#define RAISE_NS (60 * FM_NS_PER_S)	/* from the first higher number of a peer to the next */
 #define NO_NUMBER "the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it another name on every node"
 
 static bool is_shared(const struct fm_supervised *v)
@@ -384,10 +385,27 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	return number;
 }
 
+/* Whether this peer's higher number is to be followed now: the next one after twice the time. */
+static bool is_raise_due(struct fm_supervised *v, const char *node)
+{
+	const json_t *last = json_object_get(v->raised, node);
+	uint64_t now = fm_loop_now(v->sup->loop), wait = RAISE_NS;
+	json_t *next;
+
+	if (last) {
+		wait = 2 * (uint64_t)json_integer_value(json_object_get(last, "wait"));
+		if (now < (uint64_t)json_integer_value(json_object_get(last, "from")))
+			return false;
+	}
+	next = json_pack("{s:I, s:I}", "wait", (json_int_t)wait, "from", (json_int_t)(now + wait));
+	return json_object_set_new(v->raised, node, next) == 0;
+}
+
 /*
- * Whether a peer says a higher number for the first time since this node is the writer, or runs. Whoever does so again says one that nobody
- * gave it, and could have it sealed anew without end: he is not believed, and harms nobody but himself. Who names another writer reads
- * nothing of this one's: he takes numbers of his own, and counts from when he names this node.
+ * Whether a peer says a higher number that is to be followed. Nobody gave it that: it took itself for
+ * the writer, perhaps where this node did not hear of it, and waits for a higher one still. But a
+ * hostile one could have it sealed anew without end, so each is followed ever more rarely. Who names
+ * another writer reads nothing of this one's: he counts from when he names this node.
  */
 static bool may_be_raised(struct fm_supervised *v)
 {
@@ -398,10 +416,9 @@ static bool may_be_raised(struct fm_supervised *v)
 	for (unsigned i = 0; i < peers->volume_count; i++) {
 		const struct fm_peer_volume *p = &peers->volumes[i];
 
-		if (p->epoch <= v->epoch || !is_believable(p->epoch, v->epoch) || !fm_supervised_is_meant(v, p) ||
-		    strcmp(p->writer, v->sup->node) != 0 || json_object_get(v->raised, p->node))
-			continue;
-		may_be = json_object_set_new(v->raised, p->node, json_true()) == 0 || may_be;
+		if (p->epoch > v->epoch && is_believable(p->epoch, v->epoch) &&
+		    fm_supervised_is_meant(v, p) && strcmp(p->writer, v->sup->node) == 0)
+			may_be = is_raise_due(v, p->node) || may_be;
 	}
 	return may_be;
 }

@@ -183,7 +183,7 @@ struct fm_supervised {
 	bool is_written;
 	bool has_number;		/* ... with `epoch`, which is the writer's own; else it takes one */
 	uint64_t epoch;			/* the highest number of a seal or an unseal that this node made, or heard of its writer */
-	json_t *raised;			/* names of peers that had heard of a higher number; NULL: none */
+	json_t *raised;			/* by peer: from when a higher number is followed; NULL: none */
 	json_t *readers;		/* names of nodes that have it, or are silent and had it; NULL: none */
 	bool are_readers_lost;		/* any node that is silent may have it */
 	uint64_t mounting_epoch;	/* FM_CALL_PREPARE, FM_CALL_MOUNT */
