@@ -609,6 +609,14 @@ static bool is_forgettable(const struct fm_supervised *v)
 	       v->plan.step == FM_STEP_NONE;
 }
 
+/* What is mounted as it is wanted needs none: it would lie in wait for a mount of a later day. */
+static void end_force(struct fm_supervised *v)
+{
+	if (v->plan.is_mounted && v->plan.is_read_write == fm_supervised_is_writable(v) &&
+	    v->plan.step != FM_STEP_UNMOUNT && v->call != FM_CALL_UNMOUNT)
+		v->is_mount_forced = false;
+}
+
 static uint64_t look_at(struct fm_supervised *v)
 {
 	uint64_t where_ns = fm_supervised_where_ask(v);
@@ -616,6 +624,7 @@ static uint64_t look_at(struct fm_supervised *v)
 	fm_supervised_settle_word(v);
 	fm_supervised_settle_number(v);
 	make_plan(v);
+	end_force(v);
 	fm_supervised_hold_found(v);
 	fm_supervised_watch_held(v);
 	fm_supervised_note_live(v);
@@ -871,14 +880,6 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 	return ret < 0 ? fm_err_set(err, ret, "no memory for the volumes") : 0;
 }
 
-/* What is mounted as it is wanted needs none: it would lie in wait for a mount of some later day. */
-void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
-{
-	bool is_there = v->plan.is_mounted && v->plan.is_read_write == fm_supervised_is_writable(v);
-
-	v->is_mount_forced = is_forced && !is_there;
-}
-
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
@@ -889,7 +890,7 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
-	fm_supervised_force_mount(v, is_forced && want == FM_WANT_UP);
+	v->is_mount_forced = is_forced && want == FM_WANT_UP;
 	fm_supervised_refresh(v);
 	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
 	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);

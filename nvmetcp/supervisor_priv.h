@@ -289,9 +289,6 @@ struct fm_supervised *fm_supervisor_find(const struct fm_supervisor *sup, const 
 /* One that is configured no more: it is taken down, then forgotten. NULL: no memory. */
 struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const struct fm_volume *volume);
 
-/* By a person, or not any more: the next mount goes ahead without the words of who is silent. Once its wish is the new one. */
-void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced);
-
 /* Something else is wanted of it: nothing is held, and a look follows. */
 void fm_supervised_refresh(struct fm_supervised *v);
 

@@ -3678,6 +3678,51 @@ static void test_force_is_no_store(void)
 	end();
 }
 
+/* What is being unmounted is still there: the mount after that is the one that is waited for. */
+static void test_force_while_unmounting(void)
+{
+	begin(1);
+	sim.has_no_mmp = true;
+	sim.peer[0] = (struct peer_word){ "n1", false, false, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	run_for(10 * S);
+	sim.is_silent = true;
+	run_for(10 * S);
+	wish(0, FM_WANT_DOWN, false);
+	run_until("unmount");
+	CU_ASSERT_TRUE(is_under_way("unmount"));
+	wish(0, FM_WANT_UP, true);
+	run_for(30 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+/* Who waits for force, and mounts it by hand meanwhile, does not mean a later mount either. */
+static void test_force_ends_with_mount_by_hand(void)
+{
+	begin(1);
+	sim.has_no_mmp = true;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	run_for(10 * S);
+	is_state(0, "refused");
+	sim.mounted[0] = (struct mounted){ .is_there = true, .dev = sim.dev[0], .letter = RIGHT };
+	fm_supervisor_wake(sim.sup);
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	unmount_by_hand(0, 0);
+	sim.is_silent = true;
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	end();
+}
+
 /* Nor does it go over from a mount of what is sealed to one that writes. */
 static void test_force_ends_with_unseal(void)
 {
@@ -4314,6 +4359,8 @@ static const struct fm_test tests[] = {
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
+	{ "force said during an unmount is for the mount after it", test_force_while_unmounting },
+	{ "force ends with a mount by hand", test_force_ends_with_mount_by_hand },
 	{ "force ends with an unseal without it", test_force_ends_with_unseal },
 	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
