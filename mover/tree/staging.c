@@ -116,8 +116,24 @@ static int check_owner(int dir)
 	return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
 }
 
-/* But the lock. */
-static bool has_names(int dir)
+static bool is_lock(const char *name)
+{
+	return strcmp(name, LOCK_NAME) == 0;
+}
+
+/* A name that is made in there. */
+static bool is_of_staging(const char *name)
+{
+	static const char *const names[] = { LOCK_NAME, "journal", "data", "spool", "manifest" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, "was.", 4) == 0;
+}
+
+/* Whether it has names but those. */
+static bool has_names_but(int dir, bool (*is_one)(const char *name))
 {
 	int fd = fm_tsys_open(dir, ".", DIR_FLAGS, 0);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -130,9 +146,16 @@ static bool has_names(int dir)
 	}
 	do
 		e = readdir(d);
-	while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, LOCK_NAME) == 0));
+	while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_one(e->d_name)));
 	closedir(d);
 	return e != NULL;
+}
+
+static bool is_empty_file(int fd)
+{
+	struct stat st;
+
+	return fm_tsys_fstat(fd, &st) == 0 && st.st_size == 0;
 }
 
 /* It has one of ours, or one of which the disk has lost all. */
@@ -153,7 +176,7 @@ static bool has_journal(int dir)
 /* Another one may make the first things in it just now, the lock first; or have removed it. -EPERM: it is none. */
 static int make_lock(int parent, const char *name, int dir)
 {
-	int flags = has_names(dir) ? O_RDWR : O_RDWR | O_CREAT;
+	int flags = has_names_but(dir, is_lock) ? O_RDWR : O_RDWR | O_CREAT;
 	int ret = fm_tsys_open(dir, LOCK_NAME, flags, 0600);
 
 	if (ret != -ENOENT)
@@ -182,7 +205,8 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 
 /*
  * Locked. Any directory may have a file of that name: what is no staging directory yet must be empty. But nobody waits for
- * the disk to have what the lock says, and a power cut leaves an empty one, with the journal, which is made next.
+ * the disk to have what the lock says, and a power cut leaves an empty one, with the journal, which is made next. Such a
+ * directory has no names but ours.
  */
 static int take(int dir, int lock)
 {
@@ -191,8 +215,8 @@ static int take(int dir, int lock)
 
 	if (ret != -EBADMSG)
 		return ret;
-	if (has_names(dir))
-		return has_journal(dir) ? 0 : -EPERM;
+	if (has_names_but(dir, is_lock))
+		return is_empty_file(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging) ? 0 : -EPERM;
 	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });
 }
 

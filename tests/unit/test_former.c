@@ -134,7 +134,8 @@ static void run_named_new_told(void)
 	leave_other_source();
 	give_name("precious", FM_STAGING_NEW);
 	MUST(begin_get(1));
-	printf("NOTE %s\n", t->note); 	CU_ASSERT_TRUE(t->note && strstr(t->note, "nothing removes that") && strstr(t->note, "all is sent again"));
+	CU_ASSERT_TRUE(t->note && strstr(t->note, "nothing removes that") &&
+		       strstr(t->note, "all is sent again"));
 	OK(finish());
 	t->ops->close(t);
 	CU_ASSERT_TRUE(is_version("tree", 1) && has_precious());
@@ -158,6 +159,38 @@ static void run_named_tree(void)
 static void test_named_tree(void)
 {
 	each_base(run_named_tree);
+}
+
+static const char *lock_text;
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *f = fopen(at(name), "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_TRUE(fputs(text, f) >= 0);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+}
+
+static void run_named_like_tree(void)
+{
+	make_precious();
+	write_text("precious/lock", lock_text);
+	write_text("precious/journal", "");
+	give_name("precious", FM_STAGING_TREE);
+	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
+	CU_ASSERT_TRUE(has_precious());
+}
+
+/* Goal: nor in what has a lock and a journal of somebody else's. */
+static void test_named_like_tree(void)
+{
+	static const char *const texts[] = { "", "1234\n" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		lock_text = texts[i];
+		each_base(run_named_like_tree);
+	}
 }
 
 static void run_tree_taken(void)
@@ -380,6 +413,7 @@ static const struct fm_test tests[] = {
 	{ "what has the name of a replaced version stays", test_named_new },
 	{ "and is told of", test_named_new_told },
 	{ "so does what has that of a staging directory", test_named_tree },
+	{ "a directory with a lock and a journal of its own is no staging directory", test_named_like_tree },
 	{ "and what takes those names meanwhile", test_staging_taken },
 	{ "what was published is nothing to go on with", test_staging_back },
 #ifdef FM_FAULTS
