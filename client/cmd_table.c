@@ -62,7 +62,7 @@ const struct fm_cmd fm_cmds[] = {
 	{ "purge", "NODE:STORE|DIR", "Remove what was replaced and is kept aside.",
 	  "A directory of a store that --replace, --update or --delete replaced is kept for a while (old_keep), so that who "
 	  "reads it can read on. It goes by itself when room is needed. So is what get replaced in a directory of yours, DIR, "
-	  "for ten minutes at least. Nothing else is removed: nothing that is unfinished, nothing of yours.",
+	  "for ten minutes, or until a later get there needs the room. Nothing else is removed: nothing that is unfinished, nothing of yours.",
 	  fm_opts_purge, true, fm_cmd_purge },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },
