@@ -3654,8 +3654,8 @@ static void test_held_file(void)
 	end();
 }
 
-/* Force is for the mount that a person waits for: where it is mounted there is none, and one of a later day was not meant. */
-static void test_force_is_no_store(void)
+/* Without mmp: what the other node says is all that keeps it from writing, too. Mounted read-write here. */
+static void begin_as_writer(void)
 {
 	begin(1);
 	sim.has_no_mmp = true;
@@ -3663,6 +3663,12 @@ static void test_force_is_no_store(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(true, 0);
+}
+
+/* Force is for the mount that a person waits for: where it is mounted there is none, and one of a later day was not meant. */
+static void test_force_is_no_store(void)
+{
+	begin_as_writer();
 	wish(0, FM_WANT_UP, true);
 	run_for(10 * S);
 	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
@@ -3681,12 +3687,7 @@ static void test_force_is_no_store(void)
 /* What is being unmounted is still there: the mount after that is the one that is waited for. */
 static void test_force_while_unmounting(void)
 {
-	begin(1);
-	sim.has_no_mmp = true;
-	sim.peer[0] = (struct peer_word){ "n1", false, false, false, 0 };
-	start_supervisor();
-	run_for(20 * S);
-	is_mounted_as(true, 0);
+	begin_as_writer();
 	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
 	run_for(10 * S);
 	sim.is_silent = true;
