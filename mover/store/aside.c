@@ -13,6 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/store/all_names.h"
 #include "mover/store/store_dir.h"
@@ -22,6 +23,7 @@
 #include "mover/tree/staging.h"
 
 #define PAGE_NS_MAX (10 * FM_NS_PER_S)
+#define AWAIT_S_MAX 5			/* that the first look through the store is waited for */
 #define KNOWN_NS_MIN FM_NS_PER_S
 #define KNOWN_TIMES 60u
 
@@ -46,7 +48,12 @@ struct place {
 void fm_aside_init(struct fm_aside_index *index)
 {
 	struct timespec now;
+	pthread_condattr_t attr;
 
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&index->completed, &attr);
+	pthread_condattr_destroy(&attr);
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	index->opened_ns = (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
 	pthread_mutex_init(&index->lock, NULL);
@@ -64,6 +71,7 @@ void fm_aside_free(struct fm_aside_index *index)
 	pthread_mutex_destroy(&index->lock);
 	pthread_mutex_destroy(&index->removing);
 	pthread_mutex_destroy(&index->looking);
+	pthread_cond_destroy(&index->completed);
 }
 
 /* ---- one of them ---- */
@@ -249,6 +257,7 @@ void fm_aside_complete(struct fm_store_dir *dir)
 {
 	pthread_mutex_lock(&dir->aside.lock);
 	dir->aside.is_complete = true;
+	pthread_cond_broadcast(&dir->aside.completed);
 	pthread_mutex_unlock(&dir->aside.lock);
 }
 
@@ -260,6 +269,26 @@ static bool is_complete(struct fm_aside_index *index)
 	is = index->is_complete;
 	pthread_mutex_unlock(&index->lock);
 	return is;
+}
+
+/*
+ * A daemon looks through its stores as soon as it runs. Who asks just then waits for that, so that he need not ask twice; not for long,
+ * since he has a worker meanwhile.
+ */
+static bool await_complete(struct fm_aside_index *index)
+{
+	struct timespec end;
+	int ret = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += AWAIT_S_MAX;
+	while (!is_complete(index) && ret == 0 && !FM_FAULT("aside.await")) {
+		pthread_mutex_lock(&index->lock);
+		if (!index->is_complete)
+			ret = pthread_cond_timedwait(&index->completed, &index->lock, &end);
+		pthread_mutex_unlock(&index->lock);
+	}
+	return is_complete(index);
 }
 
 /* The path of the first entry behind `after` ("": of all) on that file system (NULL: on any), or false. None is behind one that is no more. */
@@ -492,16 +521,15 @@ static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *
 
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)
 {
-	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
 	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
-	bool is_known;
+	bool is_known = await_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
+	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
 
 	untell_path(is_dry ? after : "", behind);
 	out->count = 0;
 	out->is_more = false;
 	pthread_mutex_lock(&dir->aside.removing);
-	is_known = is_complete(&dir->aside);	/* before: what is found meanwhile may be passed by */
 	while (next_path(&dir->aside, behind, NULL, path)) {
 		struct fm_aside *a = &out->aside[out->count];
 

@@ -30,6 +30,7 @@ struct fm_aside_index {
 	struct fm_list entries;		/* the oldest first */
 	unsigned count;
 	bool is_complete;		/* the store was looked through once */
+	pthread_cond_t completed;	/* it is now */
 	int64_t opened_ns;		/* since 1970: what was put aside before is in nobody's use here */
 	pthread_mutex_t looking;	/* held by who adds up, and of: */
 	uint64_t all_until_ns;		/* so long counts what was seen when all of them were looked at */
@@ -63,7 +64,8 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
 /*
  * A page of them, the oldest first, each with its path and, as one more part of that, the name that it had, if that is
  * known: those behind the path `after` ("": all), which stay (is_dry), or all, which go. Ends early after some seconds: is_more
- * then. An error if one cannot be removed and none went.
+ * then. An error if one cannot be removed and none went. Before the store was looked through once it waits for that for some seconds.
+ * -EBUSY: it still was not, and there is no more that is known.
  */
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err);
 

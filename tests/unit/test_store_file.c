@@ -821,6 +821,30 @@ static void test_aside_counts_shared_files(void)
 	end();
 }
 
+static void sweep_meanwhile(void *ctx, const char *name)
+{
+	atomic_bool is_over = false;
+
+	(void)ctx;
+	if (strcmp(name, "aside.await") == 0)
+		s->ops->sweep(s, &is_over);
+}
+
+/* Goal: who purges a store while it is looked through for the first time waits for that, and hears what was found. */
+static void test_purge_awaits_the_first_look(void)
+{
+	static struct fm_space_page page;
+
+	begin(bases[0], false);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
+	reopen_unseen();
+	fm_fault_watch(sweep_meanwhile, NULL);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(page.count == 1 && !page.is_more);
+	end();
+}
+
 /* Goal: who purges a store that was not looked through yet hears that there may be more; that nothing is there nobody says. */
 static void test_purge_before_it_is_known(void)
 {
@@ -830,8 +854,11 @@ static void test_purge_before_it_is_known(void)
 	begin(bases[0], false);
 	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
 	reopen_unseen();
-	for (int is_dry = 0; is_dry < 2; is_dry++)
+	for (int is_dry = 0; is_dry < 2; is_dry++) {
+		fm_fault_arm("aside.await", 1);		/* it waited for that in vain */
 		CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, is_dry, &page, &err), -EBUSY);
+	}
+	fm_fault_arm(NULL, 0);
 	s->ops->sweep(s, &is_over);
 	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
 	CU_ASSERT_TRUE(page.count == 1 && !page.is_more);
@@ -894,6 +921,7 @@ static const struct fm_test tests[] = {
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
 	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
+	{ "a purge awaits the first look", test_purge_awaits_the_first_look },
 	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },
 	{ "files outlive their store", test_freed_early },
 };
