@@ -10,7 +10,7 @@
 #include "client/interrupt.h"
 #include "client/show.h"
 #include "client/turn.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "mover/api_exit.h"
+#include "mover/base/exit_code.h"
 
 struct fm_err;
 

@@ -10,7 +10,7 @@
 #include "client/ask.h"
 #include "client/show.h"
 #include "config/value.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 #define JSON_MAX 4096

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

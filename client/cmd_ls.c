@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL };

@@ -8,7 +8,7 @@
 #include "client/discovered.h"
 #include "client/fields.h"
 #include "config/value.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 
 enum { OPT_HOST_ADDRESS = FM_NVME_KEY, OPT_INTERFACE };
 

@@ -9,7 +9,7 @@
 
 #include "client/fields.h"
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 
 enum { OPT_QUIET = FM_NVME_KEY, OPT_CHECK };
 

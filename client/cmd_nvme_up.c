@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/fields.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 
 enum { OPT_WAIT = FM_NVME_KEY, OPT_FORCE, OPT_ALL, OPT_FORCE_AFTER, OPT_FOR_UNIT };
 

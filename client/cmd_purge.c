@@ -15,7 +15,7 @@
 
 #include "client/former.h"
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_DRY };

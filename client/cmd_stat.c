@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 const struct fm_opt fm_opts_stat[] = {

@@ -17,7 +17,7 @@
 #include "client/df.h"
 #include "client/fields.h"
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

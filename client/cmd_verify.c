@@ -14,7 +14,7 @@
 #include "client/interrupt.h"
 #include "client/progress.h"
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

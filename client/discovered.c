@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "config/options.h"
 #include "config/value.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 
 #define DISCOVERY_NQN "nqn.2014-08.org.nvmexpress.discovery"
 #define NAME_ROOM (FM_VALUE_NAME_MAX + 1)

@@ -2,7 +2,7 @@
 /* fields - see fields.h. */
 #include "client/fields.h"
 
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 
 const char *fm_field_text(const struct fm_json *json, const char *key)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/api_exit.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/err.h"
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };

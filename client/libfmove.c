@@ -22,8 +22,8 @@
 
 #include "client/libfmove_tree.h"
 #include "mover/api.h"
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/tree/staging.h"

@@ -15,7 +15,7 @@
 
 #include "client/former.h"
 #include "client/tries.h"
-#include "mover/api_exit.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/err.h"
 #include "mover/tree/channel.h"
 #include "mover/tree/measure.h"

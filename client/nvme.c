@@ -7,7 +7,7 @@
 
 #include "client/show.h"
 #include "config/value.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

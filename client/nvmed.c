@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "client/fields.h"
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

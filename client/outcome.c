@@ -10,7 +10,7 @@
 
 #include "client/cmd.h"
 #include "client/show.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 
 static const char *const changes[] = { [FMOVE_ADDED] = "added", [FMOVE_REPLACED] = "replaced", [FMOVE_REMOVED] = "removed" };

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "mover/api_exit.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 

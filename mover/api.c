@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "mover/api_event.h"
-#include "mover/api_exit.h"
+#include "mover/base/exit_code.h"
 #include "mover/api_request.h"
 #include "mover/api_task.h"
 #include "mover/base/env.h"

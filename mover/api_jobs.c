@@ -5,8 +5,8 @@
 
 #include "mover/api.h"
 #include "mover/api_event.h"
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/queue.h"

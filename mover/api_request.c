@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 static const char *const op_names[] = {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "mover/api.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/engine.h"
 

@@ -4,7 +4,7 @@
 
 #include "mover/api.h"
 #include "mover/api_event.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/store/verify.h"
 
 /* The longest path of a finding: 4095 bytes twice, each escaped as six. */

@@ -2,8 +2,8 @@
 /* api_volumes - what one peer says of shared volumes, for the local API. See api_event.h. */
 #include "mover/api.h"
 #include "mover/api_event.h"
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "mover/engine.h"
 #include "mover/wire/wire.h"

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/wire/wire.h"
 
 #define VERSION 1

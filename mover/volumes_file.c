@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/fault.h"
 
 #define FILE_NAME "volumes.json"	/* fmove-nvmed(8) */

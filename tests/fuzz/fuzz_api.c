@@ -14,7 +14,7 @@
 
 #include "mover/api.h"
 #include "mover/api_event.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/api_request.h"
 #include "mover/base/err.h"
 

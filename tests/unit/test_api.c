@@ -13,7 +13,7 @@
 
 #include "mover/api.h"
 #include "mover/api_event.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
 #include "mover/queue.h"

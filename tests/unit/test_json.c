@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "mover/api_exit.h"
-#include "mover/api_json.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
 

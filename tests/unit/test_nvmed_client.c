@@ -21,7 +21,7 @@
 #include "client/discovered.h"
 #include "client/nvmed.h"
 #include "config/config.h"
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/api_json.h"
+#include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/plain.h"

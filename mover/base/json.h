@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_json - JSON for the local API, for the daemon and its clients: a reader (on jansson; nothing
+ * json - JSON for the local API, for the daemon and its clients: a reader (on jansson; nothing
  * else includes it) and a writer.
  *
  * The writer fills a buffer of its caller: no allocation, and one check at the end. Texts and names
  * are bytes of unknown origin: fm_jw_text() mends what is not UTF-8, fm_jw_name() keeps it exactly,
  * as {"bytes": BASE64}. The reader refuses duplicate keys and NUL in any string. Any thread.
  */
-#ifndef FM_API_JSON_H
-#define FM_API_JSON_H
+#ifndef FM_JSON_H
+#define FM_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* api_json - see api_json.h. */
-#include "mover/api_json.h"
+/* json - see json.h. */
+#include "mover/base/json.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_exit - what an errno means to a script: the exit status of fmove, and "exit" in the errors of
+ * exit_code - what an errno means to a script: the exit status of fmove, and "exit" in the errors of
  * the local API.
  *
  * The one place that decides it, for the daemon and for the client. Any thread.
  */
-#ifndef FM_API_EXIT_H
-#define FM_API_EXIT_H
+#ifndef FM_EXIT_CODE_H
+#define FM_EXIT_CODE_H
 
 enum fm_exit {
 	FM_EXIT_DONE = 0,

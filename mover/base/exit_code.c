@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* api_exit - see api_exit.h. */
-#include "mover/api_exit.h"
+/* exit_code - see exit_code.h. */
+#include "mover/base/exit_code.h"
 
 #include <errno.h>
 #include <limits.h>
