@@ -160,11 +160,6 @@ void fm_engine_networks_changed(struct fm_engine *engine);
 
 /* ---- transfers ---- */
 
-/* Chunks that a transfer sends before the next one has its turn. */
-#define FM_WEIGHT_LOW 1u
-#define FM_WEIGHT_NORMAL 2u
-#define FM_WEIGHT_HIGH 8u
-
 enum fm_transport_want { FM_WANT_AUTO, FM_WANT_RDMA, FM_WANT_TCP };
 enum fm_durability { FM_DURABILITY_DEFAULT, FM_DURABILITY_DISK, FM_DURABILITY_MEMORY };
 
@@ -185,7 +180,7 @@ struct fm_job_opts {
 	bool is_buffered;		/* put of a caller's: through the page cache, since others read it at the same time */
 	bool accepts_corrupt;		/* also what is not what the digest kept with it says; else that is -EBADMSG */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
-	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL */
+	unsigned weight;		/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL (link.h) */
 	uint64_t timeout_ns;		/* for the whole transfer; 0: none */
 	void *gone_ctx;			/* for gone() */
 	/* A tree (file->tree is set): */

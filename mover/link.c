@@ -8,9 +8,9 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/engine.h"
 #include "mover/rate.h"
 #include "mover/store/held_file.h"
+#include "mover/store/store.h"
 #include "mover/xfer.h"
 
 /* A slab stays leased this long after its last use, so that the next transfer finds it registered... */

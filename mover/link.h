@@ -28,6 +28,11 @@ struct fm_xfer;
 
 #define FM_LINK_BUCKETS 64
 
+/* Chunks that a transfer sends before the next one has its turn. */
+#define FM_WEIGHT_LOW 1u
+#define FM_WEIGHT_NORMAL 2u
+#define FM_WEIGHT_HIGH 8u
+
 /* The rate limit of the whole node, shared by all links. */
 struct fm_shared_rate {
 	pthread_mutex_t lock;
