@@ -10,7 +10,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 #include "mover/job.h"
 #include "mover/node.h"
 #include "mover/request.h"

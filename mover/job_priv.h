@@ -9,7 +9,7 @@
 #include "mover/base/env.h"
 #include "mover/job.h"
 #include "mover/session.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 #define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
 #define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */

@@ -13,7 +13,7 @@
 #include "mover/base/log.h"
 #include "mover/base/network.h"
 #include "mover/base/plain.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 #include "mover/job.h"
 #include "mover/session.h"
 #include "mover/tuning.h"

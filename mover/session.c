@@ -12,7 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 #include "mover/job.h"
 #include "mover/request.h"
 #include "mover/verification.h"

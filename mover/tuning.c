@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mover/engine.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -11,14 +11,14 @@
 
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
-#include "mover/flow.h"
-#include "mover/lane.h"
-#include "mover/link.h"
-#include "mover/rate.h"
-#include "mover/slab.h"
+#include "mover/data/flow.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
+#include "mover/data/rate.h"
+#include "mover/data/slab.h"
 #include "mover/store/store.h"
 #include "mover/wire/wire.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 #define SLAB 65536u
 #define CHUNK 16384u

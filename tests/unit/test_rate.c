@@ -3,7 +3,7 @@
 #include "tests/fm_test.h"
 
 #include "mover/base/env.h"
-#include "mover/rate.h"
+#include "mover/data/rate.h"
 
 static void test_no_limit(void)
 {

@@ -8,7 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/slab.h"
+#include "mover/data/slab.h"
 
 #define SLAB 65536u
 static char memory[24 * SLAB];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "mover/engine.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 #include "mover/tuning.h"
 
 #define KIB UINT64_C(1024)

@@ -15,13 +15,13 @@
 #include "mover/base/loop.h"
 #include "mover/engine.h"
 #include "mover/job_priv.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 #include "mover/queue.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 #define SLAB 65536u
 #define CHUNK 4096u * 4

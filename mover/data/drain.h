@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "mover/base/share.h"
-#include "mover/beside.h"
+#include "mover/data/beside.h"
 
 struct fm_chunk;
 struct fm_err;

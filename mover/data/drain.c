@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/drain.h"
+#include "mover/data/drain.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,10 +7,10 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 #include "mover/store/store.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 static unsigned index_of(const struct fm_xfer *x, uint64_t seq)
 {

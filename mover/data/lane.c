@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/lane.h"
+#include "mover/data/lane.h"
 
 #include <assert.h>
 
 #include "mover/base/env.h"
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 
 static void pump(struct fm_lane *lane)
 {

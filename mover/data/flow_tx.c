@@ -6,9 +6,9 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
-#include "mover/flow.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/flow.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 
 /* Chunks of a file in memory that wait for the network card. */
 #define INSTANT_QUEUE_MAX 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/rate.h"
+#include "mover/data/rate.h"
 
 #include "mover/base/env.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/link.h"
+#include "mover/data/link.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/rate.h"
+#include "mover/data/rate.h"
 #include "mover/store/held_file.h"
 #include "mover/store/store.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 /* A slab stays leased this long after its last use, so that the next transfer finds it registered... */
 #define IDLE_NS (2 * FM_NS_PER_S)

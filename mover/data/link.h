@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
-#include "mover/slab.h"
+#include "mover/data/slab.h"
 #include "mover/transport/transport.h"
 
 struct fm_beside_place;

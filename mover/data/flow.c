@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/flow.h"
+#include "mover/data/flow.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 
 /* A network that is well answers every second. */
 #define SILENT_NS (1200 * FM_NS_PER_MS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/beside.h"
+#include "mover/data/beside.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 #include "mover/store/store.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 /*
  * At most an eighth of what this user may still have: with many of them each goes slower, and the

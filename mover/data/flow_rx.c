@@ -9,9 +9,9 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/flow.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/flow.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 #include "mover/store/store.h"
 
 /* Leases are looked at this often while they are idle. */

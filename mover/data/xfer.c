@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/link.h"
+#include "mover/data/link.h"
 #include "mover/store/may_stand.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"

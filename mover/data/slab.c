@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/slab.h"
+#include "mover/data/slab.h"
 
 #include <assert.h>
 #include <errno.h>

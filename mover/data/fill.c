@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/fill.h"
+#include "mover/data/fill.h"
 
-#include "mover/beside.h"
-#include "mover/lane.h"
-#include "mover/link.h"
+#include "mover/data/beside.h"
+#include "mover/data/lane.h"
+#include "mover/data/link.h"
 #include "mover/store/store.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 /*
  * Whoever carries it finds it now. Nobody may, for the moment, or anybody: then the control thread

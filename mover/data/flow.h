@@ -30,7 +30,7 @@
 #include "mover/base/ring.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
-#include "mover/xfer.h"
+#include "mover/data/xfer.h"
 
 struct fm_lane;
 struct fm_link;
