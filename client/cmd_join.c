@@ -21,7 +21,7 @@
 #include "config/invite.h"
 #include "config/value.h"
 #include "mover/base/err.h"
-#include "mover/join_addrs.h"
+#include "mover/join/join_addrs.h"
 
 const struct fm_opt fm_opts_join[] = {
 	FM_SETUP_OPTS,

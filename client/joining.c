@@ -11,7 +11,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
-#include "mover/join_addrs.h"
+#include "mover/join/join_addrs.h"
 #include "mover/transport/net.h"
 
 #define DIAL_NS (10 * FM_NS_PER_S)

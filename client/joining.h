@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mover/join_msg.h"
+#include "mover/join/join_msg.h"
 #include "mover/transport/transport.h"
 
 struct fm_err;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "client/libfmove_tree.h"
-#include "mover/api.h"
+#include "mover/api/api.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"

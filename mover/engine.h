@@ -32,7 +32,7 @@ struct fm_worker;
  * What there may be of each at once: what local callers asked for and what all peers together did, so that neither takes
  * the other's places. What one user or peer may have of it base/share.h says; of what is local, some is for root.
  */
-#define FM_JOBS_LOCAL_MAX 160u		/* transfers; the queue divides them (queue.h) */
+#define FM_JOBS_LOCAL_MAX 160u		/* transfers; the queue divides them (queue/queue.h) */
 #define FM_JOBS_PEERS_MAX 864u
 #define FM_TREES_LOCAL_MAX 32u		/* of these transfers those of trees: each has threads of its own; the queue divides them */
 #define FM_TREES_PEERS_MAX 48u

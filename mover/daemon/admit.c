@@ -15,7 +15,7 @@
 #include "config/invite.h"
 #include "config/value.h"
 #include "mover/base/err.h"
-#include "mover/join_addrs.h"
+#include "mover/join/join_addrs.h"
 
 #define SAY_ANOTHER "give the new one another (--node NAME)"
 

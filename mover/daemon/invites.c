@@ -26,7 +26,7 @@
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/join.h"
+#include "mover/join/join.h"
 
 #define AGAIN_NS FM_NS_PER_S
 #define EVENTS (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR)

@@ -9,10 +9,10 @@
 
 #include "config/check.h"
 #include "config/value.h"
-#include "mover/api.h"
-#include "mover/api_task.h"
+#include "mover/api/api.h"
+#include "mover/api/api_task.h"
 #include "mover/base/log.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 
 /* The rest is for sessions, transfers and libraries. */
 _Static_assert(FM_QUEUE_BYTES_MAX + FM_API_QUEUE_TOTAL_MAX + FM_API_TASKS_MAX * FM_API_TASK_BYTES_MAX + FM_API_MSG_MAX +

@@ -17,8 +17,8 @@
 #include "mover/base/worker.h"
 #include "mover/daemon/service.h"
 #include "mover/engine.h"
-#include "mover/join.h"
-#include "mover/queue.h"
+#include "mover/join/join.h"
+#include "mover/queue/queue.h"
 
 struct fm_reload {
 	struct fm_service *service;

@@ -5,17 +5,17 @@
  *
  * The answer is written and read again, so that the writer meets every text the reader can make.
  *
- * links: fm_engine
+ * links: fm_api
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/json.h"
-#include "mover/api_request.h"
+#include "mover/api/api_request.h"
 #include "mover/base/err.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,14 +3,14 @@
  * fuzz_queue - any bytes as the file of a detached job: a job within its limits that is the same when it is written down
  * and read again, or refused with a line.
  *
- * links: fm_engine fm_transport fm_store
+ * links: fm_queue fm_transport fm_store
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine fm_transport fm_store */
+/* links: fm_api fm_transport fm_store */
 /*
  * test_api - the local API against the clients it must expect: right ones, wrong ones, hostile
  * ones. The engine behind it is the real one, with a store and without peers; transfers between
@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <sys/un.h>
 
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "mover/store/store.h"
 #include "tests/unit/net_test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_budget - the limit on what grows with what is asked. links: fm_engine fm_store */
+/* test_budget - the limit on what grows with what is asked. links: fm_store */
 #include "tests/fm_test.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A data connection that ends, over a connection of the test: what becomes of the chunks that it had.
- * links: fm_engine
+ * links: fm_data
  */
 #include "tests/fm_test.h"
 

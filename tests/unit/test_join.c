@@ -3,7 +3,7 @@
  * join: the messages, byte for byte; both sides of the protocol over a real connection on this machine; what is
  * admitted.
  *
- * links: fm_client fm_engine fm_transport fm_config
+ * links: fm_client fm_join fm_transport fm_config
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 /* The daemon is no library. */
 #include "mover/daemon/admit.c"
 /* Whose connection it is, and when joins end, nobody else sees. */
-#include "mover/join.c"
+#include "mover/join/join.c"
 
 #include "client/joining.h"
 #include "config/keys.h"
@@ -23,7 +23,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
-#include "mover/join.h"
+#include "mover/join/join.h"
 #include "mover/transport/net.h"
 #include "tests/fm_test.h"
 

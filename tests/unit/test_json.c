@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine */
 /*
  * test_json - the JSON of the local API: what is written can be read, names are bytes, hostile text
  * is refused.

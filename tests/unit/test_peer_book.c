@@ -2,7 +2,7 @@
 /*
  * peer_book: what peers said of their addresses comes back after a restart, and of a file that a stranger wrote comes nothing.
  *
- * links: fm_config fm_engine
+ * links: fm_config
  */
 #include "mover/daemon/peer_book.c"	/* of the daemon, which is no library */
 

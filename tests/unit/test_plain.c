@@ -2,7 +2,7 @@
 /*
  * Goal:   whatever somebody else said, nothing that a terminal obeys gets into a line for people, a log, an error, or
  * JSON. Method: escape sequences, OSC, CR, C1 and direction marks through each of them; what they write is looked at
- * byte by byte. links: fm_engine
+ * byte by byte.
  */
 #include <errno.h>
 #include <stdint.h>

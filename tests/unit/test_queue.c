@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine fm_store */
+/* links: fm_queue fm_store */
 /*
  * test_queue - the queue of jobs over an engine that is made up here: it starts what it is told to and ends it when the
  * test says so. (The linker takes these functions instead of the library's.) Time stands still unless it is moved.
@@ -18,7 +18,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine */
+/* links: fm_data */
 #include "tests/fm_test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine fm_config */
+/* links: fm_queue fm_config */
 #include "tests/fm_test.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "mover/job_priv.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"

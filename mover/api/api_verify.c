@@ -2,8 +2,8 @@
 /* api_verify - the events of a verification, and of a put that is held, for the local API. See api_event.h. */
 #include <string.h>
 
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/json.h"
 #include "mover/store/verify.h"
 

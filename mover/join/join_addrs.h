@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mover/join_msg.h"
+#include "mover/join/join_msg.h"
 
 struct fm_addr;
 

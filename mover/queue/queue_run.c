@@ -12,7 +12,7 @@
  *
  * Told to end: at once while no worker and no engine has it, else when they are through.
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * Only this daemon's user may write there (0700), and only one daemon at a time uses it (a lock). What is read back
  * may still be torn or of another version: such a file is said, renamed to ID.json.bad and left there.
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <assert.h>
 #include <dirent.h>

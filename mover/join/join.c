@@ -8,7 +8,7 @@
  *              that says so. The connection lost while ADMIT runs: the peer stays admitted, since its file may be
  *              written; it can join again.
  */
-#include "mover/join.h"
+#include "mover/join/join.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -26,7 +26,7 @@
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/engine.h"
-#include "mover/join_addrs.h"
+#include "mover/join/join_addrs.h"
 #include "mover/transport/net.h"
 
 enum conn_state { CONN_WAIT, CONN_QUEUED, CONN_ADMIT };

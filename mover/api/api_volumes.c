@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* api_volumes - what one peer says of shared volumes, for the local API. See api_event.h. */
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* join_msg - see join_msg.h. */
-#include "mover/join_msg.h"
+#include "mover/join/join_msg.h"
 
 #include <assert.h>
 #include <errno.h>

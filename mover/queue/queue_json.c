@@ -7,7 +7,7 @@
  * checked again. A key that is not known is ignored: a later version of this format that must be understood has
  * another "version".
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>

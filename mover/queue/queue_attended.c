@@ -9,7 +9,7 @@
  * The caller goes away: PAUSED (fm_queue_abandon()). When the same is asked for again, the paused job takes over the
  * new descriptors or directory, and is what was submitted.
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* join_addrs - see join_addrs.h. */
-#include "mover/join_addrs.h"
+#include "mover/join/join_addrs.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * api_request - see api_request.h. One table says which keys there are, of which type, and for
  * which operations.
  */
-#include "mover/api_request.h"
+#include "mover/api/api_request.h"
 
 #include <errno.h>
 #include <inttypes.h>

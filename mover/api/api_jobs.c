@@ -3,13 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 
 /* The largest: two paths, every byte escaped as six, a text escaped as well, and the rest. */
 #define JOB_TEXT_MAX (2 * 4096 * 6 + FM_ERR_TEXT_MAX * 6 + 2048)

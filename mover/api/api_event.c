@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* api_event - see api_event.h. Status, which is longer, is in api_status.c. */
-#include "mover/api_event.h"
+#include "mover/api/api_event.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/api.h"
+#include "mover/api/api.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "mover/tree/names.h"
 
 static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,

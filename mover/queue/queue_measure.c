@@ -12,7 +12,7 @@
  * Failure: a far end that does not say how much room it has is not asked again, and the update
  * begins as it is. A dry run that fails is the end of this try.
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <errno.h>
 

@@ -6,12 +6,12 @@
  * fit one message is counted in "left_out" instead: the writer is set back to where the last whole
  * item ended. The connections of one rail to one peer that are encrypted alike are shown as one.
  */
-#include "mover/api_event.h"
+#include "mover/api/api_event.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/api.h"
+#include "mover/api/api.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/engine.h"

@@ -5,7 +5,7 @@
  * packet_listener lets clients in, packet_conn moves messages, api_request reads one, api_task carries it out, api_event and api_status
  * write the answers.
  */
-#include "mover/api.h"
+#include "mover/api/api.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mover/api_event.h"
+#include "mover/api/api_event.h"
 #include "mover/base/exit_code.h"
-#include "mover/api_request.h"
-#include "mover/api_task.h"
+#include "mover/api/api_request.h"
+#include "mover/api/api_task.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -29,7 +29,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/packet_conn.h"
 #include "mover/base/packet_listener.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "mover/tree/channel.h"
 
 static const struct fm_packet_limits limits = {

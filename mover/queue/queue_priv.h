@@ -11,7 +11,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 
 struct fm_store_ref;
 

@@ -3,7 +3,7 @@
  * queue - see queue.h. Here: limits, who may, by id, looking. queue_run.c takes a job from its place to its end,
  * queue_dir.c and queue_json.c keep it on disk.
  */
-#include "mover/queue_priv.h"
+#include "mover/queue/queue_priv.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-#include "mover/api.h"
-#include "mover/api_request.h"
+#include "mover/api/api.h"
+#include "mover/api/api_request.h"
 #include "mover/base/list.h"
 #include "mover/base/share.h"
 

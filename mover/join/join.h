@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "mover/join_msg.h"
+#include "mover/join/join_msg.h"
 #include "mover/transport/transport.h"
 
 struct fm_engine;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "mover/engine.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 
 #define FM_API_NODE_MAX 64		/* bytes of a node's or store's name */
 #define FM_API_CODE_MAX 24		/* bytes of an errno's name */

@@ -14,7 +14,7 @@
  * Abandoned: a transfer is ended in the queue, which no longer tells us; a request or verification ends in its own
  * time, detached and unanswered.
  */
-#include "mover/api_task.h"
+#include "mover/api/api_task.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,15 +22,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/api.h"
-#include "mover/api_event.h"
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/queue.h"
+#include "mover/queue/queue.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 #include "mover/tree/channel.h"
