@@ -31,7 +31,7 @@
 /* two paths of 4095 bytes, each escaped as six, and the rest */
 #define REQUEST_MAX (60u << 10)
 #define REQUEST_WAIT_MS 60000		/* longer than the daemon itself waits for a peer */
-/* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/job.c). */
+/* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal (KEEP_NS in mover/services/transfer/job.c). */
 #define REMOVE_MS (3600u * 1000)	/* to remove directories: millions of files may be in one */
 #define CANCEL_WAIT_MS 8000
 _Static_assert(FMOVE_TEXT_MAX == FM_ERR_TEXT_MAX, "errors of the daemon fit those of the library");

@@ -11,12 +11,12 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
-#include "mover/job.h"
+#include "mover/services/transfer/job.h"
 #include "mover/node.h"
-#include "mover/request.h"
+#include "mover/services/request.h"
 #include "mover/session.h"
-#include "mover/verification.h"
-#include "mover/volumes.h"
+#include "mover/services/verification.h"
+#include "mover/services/volumes.h"
 
 #define TICK_NS (500 * FM_NS_PER_MS)
 

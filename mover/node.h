@@ -15,7 +15,7 @@
 #include "mover/data/link.h"
 #include "mover/data/rate.h"
 #include "mover/reach.h"
-#include "mover/upkeep.h"
+#include "mover/services/upkeep.h"
 #include "mover/wire/wire.h"
 
 struct fm_session;

@@ -14,10 +14,10 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/job.h"
-#include "mover/request.h"
+#include "mover/services/transfer/job.h"
+#include "mover/services/request.h"
 #include "mover/session.h"
-#include "mover/verification.h"
+#include "mover/services/verification.h"
 
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)

@@ -14,7 +14,7 @@
 #include "mover/base/network.h"
 #include "mover/base/plain.h"
 #include "mover/data/flow.h"
-#include "mover/job.h"
+#include "mover/services/transfer/job.h"
 #include "mover/session.h"
 #include "mover/tuning.h"
 

@@ -13,10 +13,10 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/data/flow.h"
-#include "mover/job.h"
-#include "mover/request.h"
-#include "mover/verification.h"
-#include "mover/volumes.h"
+#include "mover/services/transfer/job.h"
+#include "mover/services/request.h"
+#include "mover/services/verification.h"
+#include "mover/services/volumes.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)

@@ -12,7 +12,7 @@
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
 #include "mover/daemon/tune.h"
-#include "mover/volumes_file.h"
+#include "mover/services/volumes_file.h"
 
 struct fm_api;
 struct fm_engine;

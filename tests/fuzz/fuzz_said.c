@@ -3,14 +3,14 @@
  * fuzz_said - any bytes as what fmove-nvmed keeps for fmoved, and as what fmoved tells fmove-nvmed of a peer: understood
  * within limits, or refused whole.
  *
- * links: fm_engine fm_nvmetcp
+ * links: fm_services fm_nvmetcp
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover/volumes_file.h"
+#include "mover/services/volumes_file.h"
 #include "nvmetcp/peers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rails over a clock and a network of the test: what is dialled when, and how long it takes until all is back. links: fm_engine
+ * Rails over a clock and a network of the test: what is dialled when, and how long it takes until all is back. links: fm_services
  */
 #include "tests/fm_test.h"
 

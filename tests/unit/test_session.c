@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions against a peer that speaks the protocol by hand: a network of one control connection whose far end is the
- * test. links: fm_engine fm_store
+ * test. links: fm_services fm_store
  */
 #include "tests/fm_test.h"
 

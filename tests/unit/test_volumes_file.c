@@ -2,7 +2,7 @@
 /*
  * volumes_file: what fmove-nvmed keeps for fmoved: read anew when it is another one, refused whole when it is none.
  *
- * links: fm_engine
+ * links: fm_services
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/volumes_file.h"
+#include "mover/services/volumes_file.h"
 #include "tests/fm_test.h"
 
 #define ONE "{\"name\":\"data\",\"subsystem\":\"disk1\",\"wwid\":\"uuid.a\",\"writer\":\"n1\",\"mounted\":true,\"read_write\":false," \

@@ -21,7 +21,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/show.h"
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 #include "mover/store/held_file.h"
 #include "mover/store/large_file.h"
 #include "mover/store/tree_file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/upkeep.h"
+#include "mover/services/upkeep.h"
 
 #include "mover/base/env.h"
 #include "mover/node.h"

@@ -9,7 +9,7 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 #include "mover/store/held_file.h"
 #include "mover/store/small_sink.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/request.h"
+#include "mover/services/request.h"
 
 #include <assert.h>
 #include <errno.h>

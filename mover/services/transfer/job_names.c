@@ -13,7 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 #include "mover/tree/names.h"
 
 #define WAIT_NS (30 * FM_NS_PER_S)

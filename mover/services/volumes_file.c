@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* volumes_file - see volumes_file.h. */
-#include "mover/volumes_file.h"
+#include "mover/services/volumes_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/verification.h"
+#include "mover/services/verification.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/show.h"
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 
 /*
  * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and from the socket to

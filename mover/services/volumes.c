@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/volumes.h"
+#include "mover/services/volumes.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define FM_JOB_PRIV_H
 
 #include "mover/base/env.h"
-#include "mover/job.h"
+#include "mover/services/transfer/job.h"
 #include "mover/session.h"
 #include "mover/data/xfer.h"
 

@@ -16,7 +16,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/show.h"
-#include "mover/job_priv.h"
+#include "mover/services/transfer/job_priv.h"
 
 #define SLICE_BYTES (16u << 20)		/* that a worker reads at once: others wait for it too */
 #define SAY_NS FM_NS_PER_S
