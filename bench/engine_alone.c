@@ -19,7 +19,7 @@
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 #define SLAB_BYTES (16u << 20)
 #define ARENA_BYTES (8u * SLAB_BYTES)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/queue/queue.h"
 
 #define FM_API_NODE_MAX 64		/* bytes of a node's or store's name */

@@ -14,7 +14,7 @@
 #include "mover/api/api.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 #define RAILS_SHOWN_MAX 64	/* of one peer */
 #define TAIL_ROOM 256		/* kept free of items, for closing everything and "left_out" */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "mover/daemon/arena.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 struct fm_err;
 struct fm_lanes;

@@ -11,7 +11,7 @@
 #ifndef FM_DAEMON_PEER_BOOK_H
 #define FM_DAEMON_PEER_BOOK_H
 
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 struct fm_loop;
 struct fm_peer_book;

@@ -16,7 +16,7 @@
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/service.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 

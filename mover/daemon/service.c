@@ -44,7 +44,7 @@
 #include "mover/daemon/limits.h"
 #include "mover/daemon/peer_book.h"
 #include "mover/daemon/reload.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"

@@ -25,7 +25,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/join/join_addrs.h"
 #include "mover/transport/net.h"
 

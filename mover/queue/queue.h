@@ -30,7 +30,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/retry.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 struct fm_err;
 struct fm_holder;

@@ -26,7 +26,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/data/link.h"
-#include "mover/node.h"
+#include "mover/node/node.h"
 #include "mover/store/held_file.h"
 #include "mover/store/sys.h"
 

@@ -10,7 +10,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message");
 

@@ -6,7 +6,7 @@
 #ifndef FM_REQUEST_H
 #define FM_REQUEST_H
 
-#include "mover/node.h"
+#include "mover/node/node.h"
 
 struct fm_session;
 

@@ -2,7 +2,7 @@
 #include "mover/services/upkeep.h"
 
 #include "mover/base/env.h"
-#include "mover/node.h"
+#include "mover/node/node.h"
 
 #define SWEEP_NS (3600 * FM_NS_PER_S)
 

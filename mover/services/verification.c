@@ -9,7 +9,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 /* What is found is called the same on the wire. */
 _Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT && (int)FM_FINDING_UNREADABLE == (int)FM_WIRE_UNREADABLE &&

@@ -6,7 +6,7 @@
 #ifndef FM_VERIFICATION_H
 #define FM_VERIFICATION_H
 
-#include "mover/node.h"
+#include "mover/node/node.h"
 
 struct fm_session;
 

@@ -8,7 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 /* Who asks wants to mount: a peer that takes longer counts as one that does not answer. */
 #define TIMEOUT_NS (2 * FM_NS_PER_S)

@@ -6,7 +6,7 @@
 #ifndef FM_VOLUMES_H
 #define FM_VOLUMES_H
 
-#include "mover/node.h"
+#include "mover/node/node.h"
 
 struct fm_session;
 

@@ -21,7 +21,7 @@
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 

@@ -15,7 +15,7 @@
 #include "mover/api/api_event.h"
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
 #include "tests/unit/net_test.h"

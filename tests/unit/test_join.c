@@ -22,7 +22,7 @@
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/transport/net.h"
 #include "tests/fm_test.h"

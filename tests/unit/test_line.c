@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session whose connection is replaced, against a peer that speaks the protocol by hand: a network of control connections whose far
- * ends are the test. links: fm_engine
+ * ends are the test. links: fm_node
  */
 #include "tests/fm_test.h"
 
@@ -12,7 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 #define CTLS_MAX 16
 #define SENT_MAX 32

@@ -17,7 +17,7 @@
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/node.h"
+#include "mover/node/node.h"
 #include "mover/queue/queue.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"

@@ -14,7 +14,7 @@
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/wire/wire.h"
 
 #define SLAB (64u << 10)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_engine */
-#include "mover/reach.h"
+/* links: fm_node */
+#include "mover/node/reach.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/store/tree_file.h"
 #include "mover/wire/wire.h"
 

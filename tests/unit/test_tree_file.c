@@ -12,7 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/store/done_list.h"
 #include "mover/store/store.h"
 #include "mover/store/tree_file.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is chosen for which machine: a table of machines, and what must hold for all of them. links: fm_engine */
+/* What is chosen for which machine: a table of machines, and what must hold for all of them. links: fm_node */
 #include "tests/fm_test.h"
 
 #include <string.h>
 
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/data/flow.h"
-#include "mover/tuning.h"
+#include "mover/node/tuning.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)

@@ -13,7 +13,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/services/transfer/job_priv.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"

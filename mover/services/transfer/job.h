@@ -12,8 +12,8 @@
 #ifndef FM_JOB_H
 #define FM_JOB_H
 
-#include "mover/engine.h"
-#include "mover/node.h"
+#include "mover/node/engine.h"
+#include "mover/node/node.h"
 #include "mover/wire/wire.h"
 
 struct fm_session;

@@ -8,7 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/services/transfer/job.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 #include "mover/data/xfer.h"
 
 #define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */

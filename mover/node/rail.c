@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/rail.h"
+#include "mover/node/rail.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -15,8 +15,8 @@
 #include "mover/base/plain.h"
 #include "mover/data/flow.h"
 #include "mover/services/transfer/job.h"
-#include "mover/session.h"
-#include "mover/tuning.h"
+#include "mover/node/session.h"
+#include "mover/node/tuning.h"
 
 #define LINGERING_MAX 32		/* connections that are gone, whose I/O is not */
 #define DIAL_TIMEOUT_NS (3 * FM_NS_PER_S)

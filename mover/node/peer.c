@@ -16,7 +16,7 @@
 #include "mover/base/log.h"
 #include "mover/services/transfer/job.h"
 #include "mover/services/request.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 #include "mover/services/verification.h"
 
 #define BACKOFF_MIN_NS FM_NS_PER_S

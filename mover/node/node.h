@@ -10,11 +10,11 @@
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
 #include "mover/data/rate.h"
-#include "mover/reach.h"
+#include "mover/node/reach.h"
 #include "mover/services/upkeep.h"
 #include "mover/wire/wire.h"
 

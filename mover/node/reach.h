@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/wire/wire.h"
 
 struct fm_way {

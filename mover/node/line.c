@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/line.h"
+#include "mover/node/line.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/network.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
 #include "mover/services/transfer/job.h"
-#include "mover/node.h"
+#include "mover/node/node.h"
 #include "mover/services/request.h"
-#include "mover/session.h"
+#include "mover/node/session.h"
 #include "mover/services/verification.h"
 #include "mover/services/volumes.h"
 

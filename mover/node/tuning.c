@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tuning - see tuning.h. */
-#include "mover/tuning.h"
+#include "mover/node/tuning.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/data/flow.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -26,7 +26,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/share.h"
-#include "mover/engine.h"
+#include "mover/node/engine.h"
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 

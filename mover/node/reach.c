@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/reach.h"
+#include "mover/node/reach.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

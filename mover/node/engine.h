@@ -108,7 +108,7 @@ struct fm_engine_opts {
 	uint32_t slab_bytes;			/* multiple of chunk_bytes, at most 64 chunks */
 	unsigned rdma_conns;			/* queue pairs per rail, 1 .. 8; if the peer has fewer, so many */
 	unsigned tcp_conns;			/* connections per rail, 1 .. 16; the same */
-	bool is_link_counted;			/* fewer TCP connections over a slow link (mover/tuning.h) */
+	bool is_link_counted;			/* fewer TCP connections over a slow link (mover/node/tuning.h) */
 	const char *chosen;			/* for status: how all of these came about, one line; outlives the engine; NULL: nothing is said */
 	uint64_t rate_bytes;			/* a second, over all transfers this node sends; 0: no limit */
 	uint64_t stall_ns;			/* a peer silent for this long is lost; default 10 s */

@@ -11,9 +11,9 @@
 #ifndef FM_SESSION_H
 #define FM_SESSION_H
 
-#include "mover/line.h"
-#include "mover/node.h"
-#include "mover/rail.h"
+#include "mover/node/line.h"
+#include "mover/node/node.h"
+#include "mover/node/rail.h"
 
 #define FM_SESSION_TOKENS_MAX 64
 #define FM_PEER_FLOWS_MAX 256		/* connections that a peer can make, those of its sessions that have ended included */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/session.h"
+#include "mover/node/session.h"
 
 #include <assert.h>
 #include <errno.h>
