@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/fmove.h"
+#include "client/lib/fmove.h"
 
 #define WARM_BYTES_MAX (UINT64_C(4) << 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_client */
+/* links: fm_cli */
 /*
  * test_client - the parts of fmove that need no daemon: names, arguments, what people read, the
  * part file.
@@ -12,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cmd.h"
-#include "client/interrupt.h"
-#include "client/name.h"
-#include "client/outcome.h"
-#include "client/part.h"
-#include "client/progress.h"
-#include "client/show.h"
-#include "client/tries.h"
+#include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/name.h"
+#include "client/cli/outcome.h"
+#include "client/cli/part.h"
+#include "client/cli/progress.h"
+#include "client/cli/show.h"
+#include "client/lib/tries.h"
 #include "mover/journal/format.h"
 #include "mover/base/err.h"
 #include "tests/fm_test.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_former - what a get replaced in a directory that others may write to as well: they change names there between
- * two calls, and nothing goes for that but what was replaced. links: fm_client
+ * two calls, and nothing goes for that but what was replaced. links: fm_cli
  */
-#include "client/former.h"
+#include "client/lib/former.h"
 
 #include <sys/wait.h>
 

@@ -3,7 +3,7 @@
  * join: the messages, byte for byte; both sides of the protocol over a real connection on this machine; what is
  * admitted.
  *
- * links: fm_client fm_join fm_transport fm_config
+ * links: fm_cli fm_join fm_transport fm_config
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 /* Whose connection it is, and when joins end, nobody else sees. */
 #include "mover/join/join.c"
 
-#include "client/joining.h"
+#include "client/cli/joining.h"
 #include "config/keys.h"
 #include "mover/base/env.h"
 #include "mover/base/log.h"

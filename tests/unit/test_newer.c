@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_client */
+/* links: fm_cli */
 /*
  * Goal:   what a newer daemon says in words that this library does not know is not taken for what it does know.
  *         Nor does one that lies keep it asking for ever.
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/fmove.h"
+#include "client/lib/fmove.h"
 #include "tests/fm_test.h"
 
 static char path[64];

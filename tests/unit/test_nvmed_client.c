@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_client */
+/* links: fm_cli */
 /*
  * test_nvmed_client - fmove nvme against a server of this file: a real socket and messages as fmove-nvmed's API has them.
  *
@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cmd.h"
-#include "client/discovered.h"
-#include "client/nvmed.h"
+#include "client/cli/cmd.h"
+#include "client/cli/discovered.h"
+#include "client/cli/nvmed.h"
 #include "config/config.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_client */
+/* links: fm_cli */
 /*
  * Goal:   a program that the daemon refuses hears why, in the daemon's words, whenever it asks; and is asked whether to ask again
  *         if, and only if, a place was missing.
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/fmove.h"
+#include "client/lib/fmove.h"
 #include "tests/fm_test.h"
 
 static const char refusal[] =

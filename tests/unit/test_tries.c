@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_tries - what the client tries again, and what it does not. links: fm_client */
-#include "client/tries.h"
+/* test_tries - what the client tries again, and what it does not. links: fm_cli */
+#include "client/lib/tries.h"
 
 #include <errno.h>
 #include <stdio.h>

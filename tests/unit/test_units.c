@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_client fm_nvmed */
+/* links: fm_cli fm_nvmed */
 /*
  * test_units - names as systemd escapes them, mount options as the guard decides them, and files of somebody else's that
  * stay as they are.
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/unit_files.h"
-#include "client/units.h"
+#include "client/cli/unit_files.h"
+#include "client/cli/units.h"
 #include "config/config.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"

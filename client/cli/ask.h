@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ask - what ls, stat, rm, mkdir, cancel and resume have in common: one connection, names or jobs, --json.
+ */
+#ifndef FM_CLIENT_ASK_H
+#define FM_CLIENT_ASK_H
+
+#include "client/cli/cmd.h"
+#include "client/lib/fmove.h"
+#include "client/cli/name.h"
+
+struct fm_json_writer;
+
+#define FM_ASK_JSON { "json", 0, 1, NULL, "the answer as one JSON object on standard output", NULL }
+#define FM_ASK_JSON_KEY 1
+
+#define FM_ASK_NAME_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
+
+/* Say the error of the library, "fmove: VERB: NAME: ...", and return the exit status. */
+int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *why);
+
+/* Connect, or say why not: -1 and *status. Once in a process. */
+int fm_ask_open(const char *verb, bool is_quiet, struct fmove **out, int *status);
+
+/*
+ * do_one() for each operand, going on after failures. With --json {"names": [{"name": .., "exit": n}, ..], "exit": n};
+ * is_json was taken out of the options by the verb. Returns the exit status: 3 if only some failed.
+ */
+int fm_ask_each_name(const struct fm_args *args, bool is_json,
+		     int (*do_one)(struct fmove *c, const struct fmove_name *name, void *ctx, struct fmove_error *why),
+		     void *ctx);
+
+/* The same for jobs: {"jobs": [{"job": .., "exit": n}, ..], "exit": n}. */
+int fm_ask_each_job(const struct fm_args *args, bool is_json,
+		    int (*do_one)(struct fmove *c, const char *job, void *ctx, struct fmove_error *why), void *ctx);
+
+/* "type", "size", "mode", "mtime_ns" of an entry. */
+void fm_ask_entry_json(struct fm_json_writer *w, const struct fmove_entry *e);
+
+/* "-rw-r--r--" and "2025-01-31 12:34:56" */
+void fm_ask_mode_text(const struct fmove_entry *e, char out[static 11]);
+void fm_ask_time_text(const struct fmove_entry *e, char out[static 32]);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_config - fmove config: check a configuration, print an example, list the options. */
+#include "client/cli/cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/options.h"
+#include "mover/base/err.h"
+
+const struct fm_opt fm_opts_config[] = {
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+static int check(const char *file)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+
+	if (fm_config_load(file, &cfg, &err) < 0)
+		return fm_fail("config check", &err);
+	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name, cfg->store_count,
+	       cfg->store_count == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s", cfg->volume_count,
+	       cfg->volume_count == 1 ? "" : "s");
+	fm_config_free(cfg);
+	return FM_EXIT_DONE;
+}
+
+static const struct printer {
+	const char *word;
+	void (*print)(FILE *to);
+} printers[] = {
+	{ "options", fm_options_print_help },
+	{ "example", fm_options_print_example },
+	{ "man", fm_options_print_man },
+};
+
+int fm_cmd_config(int argc, char **argv)
+{
+	struct fm_args args;
+
+	fm_args_begin(&args, "config", argc, argv);
+	while (fm_args_next(&args) > 0)
+		;
+	if (fm_args_end(&args, 1, 2) < 0)
+		return args.status;
+	if (strcmp(args.operands[0], "check") == 0)
+		return fm_stdout_end("config",
+				     check(args.count == 2 ? args.operands[1] : FM_CONFIG_DIR "/" FM_CONFIG_FILE));
+	for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
+		if (strcmp(args.operands[0], printers[i].word) != 0)
+			continue;
+		if (args.count > 1)
+			return fm_usage(&args, "%s takes nothing more", printers[i].word);
+		printers[i].print(stdout);
+		return fm_stdout_end("config", FM_EXIT_DONE);
+	}
+	return fm_usage(&args, "%s: must be check, options or example", args.operands[0]);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_df - fmove df [NODE[:STORE]]: what stores have room for. See df.h. */
+#include "client/cli/df.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/ask.h"
+#include "client/cli/show.h"
+#include "config/value.h"
+#include "mover/base/json.h"
+#include "mover/base/err.h"
+
+#define JSON_MAX 4096
+
+const struct fm_opt fm_opts_df[] = {
+	FM_ASK_JSON,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+static void bytes_json(struct fm_json_writer *w, const char *key, uint64_t bytes)
+{
+	if (bytes == UINT64_MAX)
+		fm_jw_null(w, key);
+	else
+		fm_jw_u64(w, key, bytes);
+}
+
+static void print_json(const struct fm_df *df, const struct fmove_space *s)
+{
+	char buf[JSON_MAX];
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_text(&w, "store", s->store);
+	bytes_json(&w, "size", s->size);
+	bytes_json(&w, "free", s->free);
+	bytes_json(&w, "used", s->used);
+	bytes_json(&w, "quota", s->quota);
+	bytes_json(&w, "promised", s->promised);
+	bytes_json(&w, "aside", s->aside);
+	bytes_json(&w, "aside_trees", s->trees);
+	fm_jw_bool(&w, "counting", s->is_counting);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		(void)printf("%s%s", df->count > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
+}
+
+static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
+{
+	return bytes == UINT64_MAX ? "-" : fm_show_bytes(bytes, out);
+}
+
+static void print_text(const struct fm_df *df, const struct fmove_space *s)
+{
+	char free[FM_SHOW_MAX], used[FM_SHOW_MAX], of[FM_SHOW_MAX], promised[FM_SHOW_MAX], aside[FM_SHOW_MAX];
+
+	if (df->count == 0)
+		(void)printf("%-16s %10s %10s %10s %10s %12s\n", "store", "free", "used", "of", "promised", "kept aside");
+	(void)printf("%-16s %10s %10s %10s %10s %12s%s", s->store, bytes_text(s->free, free), bytes_text(s->used, used),
+		     bytes_text(s->quota < s->size ? s->quota : s->size, of), bytes_text(s->promised, promised), bytes_text(s->aside, aside),
+		     s->is_counting ? " or more" : "");
+	if (s->trees > 0)
+		(void)printf(" in %" PRIu64 " %s", s->trees, fm_show_directories(s->trees));
+	(void)printf("\n");
+}
+
+bool fm_df_print(void *ctx, const struct fmove_space *space)
+{
+	struct fm_df *df = ctx;
+
+	if (df->is_json)
+		print_json(df, space);
+	else
+		print_text(df, space);
+	df->count++;
+	return !ferror(stdout);
+}
+
+/* "", "NODE", "NODE:" or "NODE:STORE". */
+static int parse(const char *text, struct fm_name *out, struct fm_err *err)
+{
+	size_t node_len = strcspn(text, ":");
+
+	*out = (struct fm_name){ .node = "" };
+	if (text[node_len] == ':' && text[node_len + 1])
+		return fm_name_parse(text, out, err);
+	if (node_len > FM_NAME_PART_MAX)
+		return fm_err_set(err, -EINVAL, "\"%.200s\" is no name of a node", text);
+	memcpy(out->node, text, node_len);
+	out->node[node_len] = '\0';
+	return fm_value_is_name(out->node) ? 0 : fm_err_set(err, -EINVAL, "\"%.200s\" is not of the form NODE or NODE:STORE", text);
+}
+
+static int df(const struct fm_name *name, const char *text, struct fm_df *how)
+{
+	const struct fmove_name parts = { name->node[0] ? name->node : NULL, name->store, "" };
+	int ret, status = FM_EXIT_DONE;
+	struct fmove_error why;
+	struct fmove *c;
+
+	if (fm_ask_open("df", false, &c, &status) < 0)
+		return status;
+	if (how->is_json)
+		(void)printf("{\"stores\":[");
+	ret = fmove_space(c, &parts, fm_df_print, how, &why);
+	fmove_close(c);
+	if (ret < 0)
+		status = fm_ask_fail("df", text, &why);
+	if (how->is_json)
+		(void)printf("],\"exit\":%d}\n", status);
+	else if (ret == 0 && how->count == 0)
+		fm_say("df: no store there that you may read");
+	return fm_stdout_end("df", status);
+}
+
+int fm_cmd_df(int argc, char **argv)
+{
+	struct fm_df how = { .count = 0 };
+	struct fm_name name = { .node = "" };
+	struct fm_args args;
+	struct fm_err err;
+
+	fm_args_begin(&args, "df", argc, argv);
+	while (fm_args_next(&args) > 0)
+		how.is_json = true;
+	if (fm_args_end(&args, 0, 1) < 0)
+		return args.status;
+	if (args.count > 0 && parse(args.operands[0], &name, &err) < 0)
+		return fm_usage(&args, "%s", err.text);
+	if (name.path[0])
+		return fm_usage(&args, "\"%.200s\": room is a store's; leave out the path", args.operands[0]);
+	return df(&name, args.count > 0 ? args.operands[0] : NULL, &how);
+}

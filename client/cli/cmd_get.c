@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_get - fmove get NODE:STORE/PATH DST. The target is made here, with the caller's rights, and
+ * filled by the daemon.
+ */
+#include "client/cli/transfer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/background.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/name.h"
+#include "client/cli/part.h"
+#include "client/cli/pump.h"
+#include "mover/base/err.h"
+
+const struct fm_opt fm_opts_get[] = {
+	FM_TRANSFER_OPTS,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+#define SOURCE_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
+#define DST_MAX (2 * FMOVE_PATH_MAX + 2)
+
+static int receive(struct fm_transfer *t, int fd, const struct fm_name *source,
+		   struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(source);
+	struct fmove_error why;
+	int ret;
+
+	fm_transfer_begin(t, source->path);
+	ret = fmove_get(t->conn, fd, &parts, &t->opts, &one->result, &why);
+	fm_transfer_end(t);
+	if (ret == 0)
+		return 0;
+	return fm_transfer_fail(one, one->source, &why);
+}
+
+/* ---- standard output ---- */
+
+/*
+ * A pipe may go to the daemon as it is; a file, a device or a terminal is written by us, as whoever
+ * opened it meant it to be.
+ */
+static bool can_hand_over(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+static int get_pumped(struct fm_transfer *t, const struct fm_name *source, struct fm_outcome *one)
+{
+	struct fm_pump *pump;
+	int fd, ret, written = 0;
+
+	ret = fm_pump_to(STDOUT_FILENO, &pump, &fd, &one->err);
+	if (ret < 0)
+		return ret;
+	ret = receive(t, fd, source, one);
+	(void)close(fd);	/* our end of a pipe */
+	if (ret == 0)
+		written = fm_pump_finish(pump);
+	else
+		written = fm_pump_error(pump);	/* the daemon saw a broken pipe only */
+	return written < 0 ? fm_err_sys(&one->err, written, "standard output") : ret;
+}
+
+static int get_stdout(struct fm_transfer *t, const struct fm_name *source, struct fm_outcome *one)
+{
+	int ret;
+
+	t->turn.is_off = true;
+	if (can_hand_over(STDOUT_FILENO))
+		ret = receive(t, STDOUT_FILENO, source, one);
+	else
+		ret = get_pumped(t, source, one);
+	one->result.is_durable = false;		/* nobody synced what is behind it */
+	one->is_kept = false;
+	return ret;
+}
+
+/* ---- a file ---- */
+
+/* A directory means: under the name it has there. */
+static int dst_resolve(const char *dst, const struct fm_name *source, char out[static DST_MAX],
+		       struct fm_err *err)
+{
+	size_t len = strlen(dst);
+	bool is_dir = len > 0 && dst[len - 1] == '/';
+	struct stat st;
+
+	if (len == 0)
+		return fm_err_set(err, -ENOENT, "the name of the target is empty");
+	if (len > FMOVE_PATH_MAX)
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "the target's path of %zu bytes is longer than %d", len,
+				  FMOVE_PATH_MAX);
+	if (!is_dir)
+		is_dir = stat(dst, &st) == 0 && S_ISDIR(st.st_mode);
+	(void)snprintf(out, DST_MAX, "%s%s%s", dst, is_dir && dst[len - 1] != '/' ? "/" : "",
+		       is_dir ? fm_name_last(source->path) : ""); /* fits: twice the longest path */
+	return 0;
+}
+
+/*
+ * Whether a file that was not received whole may be gone on with. The daemon empties the journal of one that may not; this
+ * only says it without waiting for that.
+ */
+static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcome *one)
+{
+	switch (one->err.code) {
+	case -ECANCELED:
+		return fm_is_interrupted() ? t->opts.keep_partial : one->is_kept;
+	case -EBADMSG:
+	case -ESTALE:
+	case -EPROTO:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+		return one->is_kept;
+	default:
+		return true;
+	}
+}
+
+static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,
+		    struct fm_outcome *one)
+{
+	struct fm_part_opts opts = { .may_replace = t->opts.may_replace, .is_kept = t->opts.keep_partial };
+	struct fm_part part;
+	bool is_published;
+	int ret;
+
+	ret = fm_part_open(dst, &opts, &part, &one->err);
+	if (ret < 0)
+		return ret;
+	t->opts.journal_fd = part.file.journal > 0 ? part.file.journal : 0;
+	fm_background_part(t, &part);
+	ret = receive(t, part.file.fd, source, one);
+	t->opts.journal_fd = 0;
+	if (fm_background_is_over(t, &is_published))
+		return is_published && ret != -ECONNRESET ? 0 : ret;	/* else the daemon did not hear that it has its name */
+	if (ret < 0) {
+		if (is_worth_keeping(t, one))
+			one->is_kept = fm_part_leave(&part);
+		else
+			fm_part_discard(&part);
+		return ret;
+	}
+	return fm_part_publish(&part,
+			       &(struct fm_part_attr){ one->result.mode, one->result.mtime_ns,
+						       one->result.is_durable },
+			       &one->err);
+}
+
+struct file_get {
+	const struct fm_name *source;
+	const char *path;
+};
+
+static int get_in_background(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
+{
+	const struct file_get *get = ctx;
+
+	return get_file(t, get->source, get->path, one);
+}
+
+int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, const char *path, struct fm_outcome *one)
+{
+	struct file_get get = { source, path };
+
+	if (!t->is_detached)
+		return get_file(t, source, path, one);
+	return fm_background_run(t, path, true, get_in_background, &get, one);
+}
+
+/* ---- a store of this node ---- */
+
+/* The daemon makes it and gives it its name. */
+static int get_own(struct fm_transfer *t, const struct fm_name *source, struct fm_name *own,
+		   struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(source), own_parts;
+	const char *last = fm_name_last(source->path);
+	struct fmove_error why;
+	int ret = 0;
+
+	if (own->is_dir && !*last)
+		ret = fm_err_set(&one->err, -EISDIR, "a whole store has no name of its own: say which directory to make of it");
+	else if (own->is_dir)
+		ret = fm_name_append(own, last, &one->err);
+	if (ret == 0)
+		ret = fm_transfer_is_tree(t, source, one);
+	if (ret < 0)
+		return ret;
+	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, ret > 0);
+	own_parts = fm_name_parts(own);
+	fm_transfer_begin(t, source->path);
+	if (t->opts.tree)
+		fm_dir_name(t, one);
+	if (t->is_detached)
+		ret = fmove_get_store_detached(t->conn, &parts, &own_parts, &t->opts, one->job, &why);
+	else
+		ret = fmove_get_store(t->conn, &parts, &own_parts, &t->opts, &one->result, &why);
+	fm_transfer_end(t);
+	one->is_handed_over = t->is_detached;
+	if (t->opts.tree && !one->is_handed_over)
+		fm_dir_outcome(&t->dir, one);
+	if (ret == 0)
+		return 0;
+	return fm_transfer_fail(one, one->source, &why);
+}
+
+/* With --update or --dry-run: 1: a file that is not to be moved. A dry run is refused as the run itself would be. */
+static int is_spared(struct fm_transfer *t, const struct fmove_entry *file, const char *path, struct fm_outcome *one)
+{
+	struct fmove_entry there;
+	struct stat st;
+	bool is_there = lstat(path, &st) == 0;
+
+	fm_transfer_set_kind(t, false);
+	if (t->dir.tree.is_dry_run && fm_part_check(path, t->opts.may_replace, &one->err) < 0)
+		return one->err.code;
+	if (is_there)
+		there = fm_dir_entry(&st);
+	return fm_dir_file(&t->dir, file, is_there ? &there : NULL, one);
+}
+
+static int get_into(struct fm_transfer *t, const struct fm_name *source, const char *dst,
+		    struct fm_outcome *one)
+{
+	static char path[DST_MAX];	/* one->target stays */
+	struct fmove_entry entry;
+	struct fm_name own;
+	int ret = fm_transfer_is_own(t, dst, &own, &one->err);
+
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		return get_own(t, source, &own, one);
+	if (t->dir.is_recursive) {
+		/* The peer, who knows whether it is one, may be away. */
+		ret = fm_dir_check_background(t, &one->err);
+		if (ret == 0)
+			ret = fm_dir_is_source(t, source, &entry, one);
+		if (ret != 0)
+			return ret < 0 ? ret : fm_dir_get(t, source, dst, path, one);
+	}
+	if (strcmp(dst, "-") == 0 && t->is_detached)
+		return fm_err_set(&one->err, -EINVAL, "standard output ends with this command: leave out --detach, or say a file");
+	if (strcmp(dst, "-") == 0)
+		return get_stdout(t, source, one);
+	ret = dst_resolve(dst, source, path, &one->err);
+	if (ret < 0)
+		return ret;
+	one->target = path;
+	ret = t->dir.is_recursive ? is_spared(t, &entry, path, one) : 0;
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	ret = fm_transfer_get_file(t, source, path, one);
+	if (ret == -EISDIR && !t->dir.is_recursive)
+		return fm_err_set(&one->err, ret, "%s is a directory; -r receives it with all that is in it", one->source);
+	return ret;
+}
+
+/* Nothing has that name: it may have been meant as a pattern, which no shell expands, and neither does this. */
+static void name_pattern(const struct fm_name *source, struct fm_err *err)
+{
+	struct fm_err why = *err;
+
+	if (why.code == -ENOENT && source->path[strcspn(source->path, "*?[")])
+		(void)fm_err_set(err, why.code, "%s; if that is a pattern: get takes one name, which fmove ls shows, or with -r a directory "
+				 "without what --exclude names", why.text);
+}
+
+static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
+{
+	char text[SOURCE_TEXT_MAX];
+	struct fm_outcome one = { .source = text, .target = dst };
+	int ret;
+
+	(void)fm_name_text(source, text, sizeof(text));
+	ret = fm_transfer_open(t, &one.err);
+	fm_outcomes_begin(&t->outcomes);
+	if (ret == 0)
+		(void)get_into(t, source, dst, &one);	/* one.err has it */
+	name_pattern(source, &one.err);
+	fm_outcomes_add(&t->outcomes, &one);
+	fm_transfer_close(t);
+	return fm_outcomes_end(&t->outcomes);
+}
+
+static int no_source(const struct fm_args *args, const struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err other;
+
+	if (fm_name_parse(args->operands[1], &name, &other) == 0)
+		return fm_usage(args, "%s; to send a file there: fmove put", err->text);
+	return fm_usage(args, "%s", err->text);
+}
+
+int fm_cmd_get(int argc, char **argv)
+{
+	struct fm_transfer t;
+	struct fm_args args;
+	struct fm_name source;
+	struct fm_err err;
+
+	fm_transfer_init(&t, "get");
+	fm_args_begin(&args, "get", argc, argv);
+	if (fm_transfer_args(&t, &args, 2, 2) < 0)
+		return args.status;
+	if (fm_name_parse(args.operands[0], &source, &err) < 0)
+		return no_source(&args, &err);
+	if (!t.dir.is_recursive && (source.path[0] == '\0' || source.is_dir))
+		return fm_usage(&args, "\"%s\" is a directory; -r receives it with all that is in it",
+				args.operands[0]);
+	if (t.outcomes.is_json && strcmp(args.operands[1], "-") == 0)
+		return fm_usage(&args, "--json and - both want standard output");
+	return get(&t, &source, args.operands[1]);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_invite - fmove invite: the line that lets one more node join this one. */
+#include "client/cli/cmd.h"
+
+#include <stdio.h>
+
+#include "client/cli/invitation.h"
+#include "config/config.h"
+#include "mover/base/err.h"
+
+enum { OPT_DIR = 1 };
+
+const struct fm_opt fm_opts_invite[] = {
+	{ "dir", 0, OPT_DIR, "DIR", "where this node's configuration is (" FM_CONFIG_DIR ")", "FILE" },
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+int fm_cmd_invite(int argc, char **argv)
+{
+	const char *dir = FM_CONFIG_DIR;
+	struct fm_err err = { 0 };
+	struct fm_args args;
+	int ret;
+
+	fm_args_begin(&args, "invite", argc, argv);
+	while (fm_args_next(&args) > 0)
+		dir = args.value;
+	if (fm_args_end(&args, 0, 0) < 0)
+		return args.status;
+	ret = fm_invitation_print(dir, &err);
+	if (ret < 0)
+		return fm_fail("invite", &err);
+	return fm_stdout_end("invite", FM_EXIT_DONE);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_ls - fmove ls NODE:STORE[/PATH]: entries are printed as the pages come, so a directory may be
+ * of any size.
+ */
+#include "client/cli/ask.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/show.h"
+#include "mover/base/json.h"
+#include "mover/base/err.h"
+
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_LONG, OPT_AFTER, OPT_MAX, OPT_PARTIAL };
+
+const struct fm_opt fm_opts_ls[] = {
+	{ "long", 'l', OPT_LONG, NULL, "mode, size and time before each name", NULL },
+	{ "after", 0, OPT_AFTER, "NAME",
+	  "only names that come after this one in the order of their bytes", NULL },
+	{ "max", 0, OPT_MAX, "COUNT", "at most this many names; with --after page by page", NULL },
+	{ "partial", 0, OPT_PARTIAL, NULL,
+	  "unfinished transfers into the directory: what is there of each, of how much, since when; the same put again "
+	  "goes on from there", NULL },
+	FM_ASK_JSON,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+struct listing {
+	bool is_json;
+	bool is_long;
+	bool is_partial;
+	bool is_raw;		/* names as they are: nobody looks at them on a terminal */
+	const char *after;
+	uint64_t max;		/* 0: all */
+	uint64_t count;
+};
+
+static void print_json(struct listing *l, const struct fmove_entry *e)
+{
+	char buf[FMOVE_NAME_MAX * 6 + 256];
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "name", e->name, strlen(e->name));
+	fm_ask_entry_json(&w, e);
+	if (l->is_partial && e->whole == UINT64_MAX)
+		fm_jw_null(&w, "whole");
+	else if (l->is_partial)
+		fm_jw_u64(&w, "whole", e->whole);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		/* fm_stdout_end() looks for errors */
+		(void)printf("%s%s", l->count > 0 ? ",\n" : "", buf);
+}
+
+static void print_text(const struct listing *l, const struct fmove_entry *e)
+{
+	char shown[4 * FMOVE_NAME_MAX + 8], mode[11], time_text[32];
+	const char *slash = e->type == FMOVE_DIRECTORY ? "/" : "";
+	const char *name =
+		l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
+
+	if (!l->is_long) {
+		(void)printf("%s%s\n", name, slash);	/* fm_stdout_end() looks for errors */
+		return;
+	}
+	fm_ask_mode_text(e, mode);
+	fm_ask_time_text(e, time_text);
+	(void)printf("%s %15" PRIu64 " %s %s%s\n", mode, e->size, time_text, name, slash);
+}
+
+/* "  1500000000 of   3000000000   50 % 2026-03-01 12:00:00 NAME" */
+static void print_partial(const struct listing *l, const struct fmove_entry *e)
+{
+	char shown[4 * FMOVE_NAME_MAX + 8], time_text[32], whole[24] = "?", part[8] = "    -";
+	const char *name = l->is_raw ? e->name : fm_show(e->name, strlen(e->name), shown, sizeof(shown));
+
+	if (e->whole > 0 && e->whole < UINT64_MAX) {
+		(void)snprintf(whole, sizeof(whole), "%" PRIu64, e->whole);	/* fits, as the next */
+		(void)snprintf(part, sizeof(part), "%3.0f %%", 100.0 * (double)e->size / (double)e->whole);
+	}
+	fm_ask_time_text(e, time_text);
+	(void)printf("%15" PRIu64 " of %15s %s %s %s%s\n", e->size, whole, part, time_text, name,
+		     e->type == FMOVE_DIRECTORY ? "/" : "");
+}
+
+static bool print_entry(void *ctx, const struct fmove_entry *e)
+{
+	struct listing *l = ctx;
+
+	if (l->is_json)
+		print_json(l, e);
+	else if (l->is_partial)
+		print_partial(l, e);
+	else
+		print_text(l, e);
+	l->count++;
+	return !ferror(stdout) && (l->max == 0 || l->count < l->max);
+}
+
+/* What is no directory is listed by itself, as ls does. */
+static int list_file(struct fmove *c, const struct fm_name *name, struct listing *l,
+		     struct fmove_error *why)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	struct fmove_entry entry;
+	int ret;
+
+	ret = fmove_stat(c, &parts, &entry, why);
+	if (ret < 0)
+		return ret;
+	(void)snprintf(entry.name, sizeof(entry.name), "%s", fm_name_last(name->path));
+	(void)print_entry(l, &entry);
+	return 0;
+}
+
+static int list(const struct fm_name *name, const char *text, struct listing *l)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	int ret, status = FM_EXIT_DONE;
+	struct fmove_error why;
+	struct fmove *c;
+
+	if (fm_ask_open("ls", false, &c, &status) < 0)
+		return status;
+	if (l->is_json)
+		(void)printf("{\"entries\":[");
+	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l, &why);
+	if (ret == -ENOTDIR && !l->is_partial)
+		ret = list_file(c, name, l, &why);
+	fmove_close(c);
+	if (ret < 0)
+		status = fm_ask_fail("ls", text, &why);
+	if (l->is_json)
+		(void)printf("],\"exit\":%d}\n", status);
+	return fm_stdout_end("ls", status);
+}
+
+static int take_max(struct fm_args *args, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(args->value, &end, 10);
+	if (errno != 0 || *end || end == args->value || args->value[0] == '-' || *out == 0)
+		return fm_usage(args, "--max %s: must be a number from 1 on", args->value);
+	return 0;
+}
+
+int fm_cmd_ls(int argc, char **argv)
+{
+	struct listing l = { .after = "", .is_raw = !isatty(STDOUT_FILENO) };
+	struct fm_args args;
+	struct fm_name name;
+	struct fm_err err;
+	int key;
+
+	if (l.is_raw)
+		fm_stdout_raw();
+	fm_args_begin(&args, "ls", argc, argv);
+	while ((key = fm_args_next(&args)) > 0) {
+		switch (key) {
+		case OPT_JSON:
+			l.is_json = true;
+			break;
+		case OPT_LONG:
+			l.is_long = true;
+			break;
+		case OPT_AFTER:
+			l.after = args.value;
+			break;
+		case OPT_PARTIAL:
+			l.is_partial = true;
+			break;
+		case OPT_MAX:
+			if (take_max(&args, &l.max) != 0)
+				return FM_EXIT_USAGE;
+			break;
+		}
+	}
+	if (fm_args_end(&args, 1, 1) < 0)
+		return args.status;
+	if (fm_name_parse(args.operands[0], &name, &err) < 0)
+		return fm_usage(&args, "%s", err.text);
+	return list(&name, args.operands[0], &l);
+}

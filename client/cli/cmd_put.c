@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_put - fmove put SRC... NODE:STORE/PATH... Sources are opened here, with the caller's rights,
+ * and handed to the daemon.
+ */
+#include "client/cli/transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/interrupt.h"
+#include "client/cli/name.h"
+#include "client/cli/pump.h"
+#include "client/cli/several.h"
+#include "mover/base/err.h"
+
+const struct fm_opt fm_opts_put[] = {
+	{ "verify", 0, FM_TRANSFER_VERIFY, "readback",
+	  "each chunk is read back from the far disk as soon as it is written, and compared", "readback" },
+	FM_TRANSFER_OPTS,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+#define DETACHED_LOOK_MS 3000
+#define TARGET_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
+
+struct source {
+	const char *label;
+	int fd;
+	struct stat st;
+	bool is_stdin;
+	struct fm_pump *pump;	/* NULL: fd goes to the daemon as it is */
+};
+
+static bool is_stdin(const char *src)
+{
+	return strcmp(src, "-") == 0;
+}
+
+/*
+ * Whether the daemon may read it in place: a file from its start, or a pipe. Terminals and devices
+ * stay here.
+ */
+static bool can_hand_over(int fd, const struct stat *st)
+{
+	if (S_ISREG(st->st_mode))
+		return lseek(fd, 0, SEEK_CUR) == 0;
+	return S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
+}
+
+static void source_close(struct source *s)
+{
+	if (!s->is_stdin || s->pump)
+		(void)close(s->fd);	/* only read */
+}
+
+static int source_prepare(struct source *s, bool is_recursive, struct fm_err *err)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st) < 0)
+		return fm_err_sys(err, -errno, "%s", s->label);
+	s->st = st;
+	if (S_ISDIR(st.st_mode))
+		return is_recursive ? 0 :
+				      fm_err_set(err, -EISDIR, "%s is a directory; -r sends it with all that is in it", s->label);
+	if (can_hand_over(s->fd, &st))
+		return 0;
+	/* which reads the device as long as this process lives */
+	return fm_pump_from(s->fd, &s->pump, &s->fd, err);
+}
+
+static int source_open(const char *src, bool is_recursive, struct source *s, struct fm_err *err)
+{
+	int ret;
+
+	*s = (struct source){ .label = src, .fd = STDIN_FILENO, .is_stdin = is_stdin(src) };
+	if (s->is_stdin)
+		s->label = "standard input";
+	else
+		s->fd = open(src, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (s->fd < 0)
+		return fm_err_sys(err, errno == EINTR && fm_is_interrupted() ? -ECANCELED : -errno,
+				  "%s", src);
+	ret = source_prepare(s, is_recursive, err);
+	if (ret < 0)
+		source_close(s);
+	return ret;
+}
+
+/* The name that src gets in a directory. */
+static int target_in_dir(const char *src, struct fm_name *target, struct fm_err *err)
+{
+	size_t len = strlen(src);
+	char path[FMOVE_PATH_MAX + 1];
+	const char *last;
+
+	if (is_stdin(src))
+		return fm_err_set(
+			err, -EISDIR,
+			"standard input has no name of its own: say NODE:STORE/PATH/NAME");
+	while (len > 1 && src[len - 1] == '/')
+		len--;
+	if (len > FMOVE_PATH_MAX)
+		return fm_err_set(err, -ENAMETOOLONG, "the path of %zu bytes is longer than %d",
+				  len, FMOVE_PATH_MAX);
+	memcpy(path, src, len);
+	path[len] = '\0';
+	last = fm_name_last(path);
+	if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
+		return fm_err_set(err, -EINVAL, "%s has no name of its own: say NODE:STORE/PATH/NAME", src);
+	return fm_name_append(target, last, err);
+}
+
+/* Where it is, for who looks at the job later; "" if that cannot be said. */
+static void source_path(const struct source *s, char out[static PATH_MAX])
+{
+	if (s->is_stdin || !realpath(s->label, out))
+		out[0] = '\0';
+}
+
+static int send_source(struct fm_transfer *t, const struct source *s, const struct fm_name *target,
+		       struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(target);
+	struct fmove_error why;
+	char path[PATH_MAX];
+	int ret;
+
+	source_path(s, path);
+	t->opts.file = path[0] ? path : NULL;
+	fm_transfer_set_kind(t, false);
+	fm_transfer_begin(t, s->label);
+	t->turn.is_off = s->pump || !S_ISREG(s->st.st_mode);
+	if (t->is_detached)
+		ret = fmove_put_detached(t->conn, s->fd, &parts, &t->opts, one->job, &why);
+	else
+		ret = fmove_put(t->conn, s->fd, &parts, &t->opts, &one->result, &why);
+	t->turn.is_off = false;
+	fm_transfer_end(t);
+	t->opts.file = NULL;
+	one->is_handed_over = t->is_detached;
+	if (ret == 0)
+		return 0;
+	if (s->pump && fm_pump_error(s->pump) < 0)
+		return fm_err_sys(&one->err, fm_pump_error(s->pump), "%s", s->label);
+	ret = fm_transfer_fail(one, s->label, &why);
+	one->is_kept &= !s->is_stdin;
+	return ret;
+}
+
+/*
+ * What is under the name that the file will get, which is another one in a directory. 1: there is something. A dry run
+ * hears of an error; what is wrong otherwise, sending it will say.
+ */
+static int look_there(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fmove_entry *there,
+		      struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(target);
+	struct fmove_error why;
+	int ret;
+
+	fmove_set_timeout(t->conn, t->opts.timeout_ms);
+	ret = fmove_stat(t->conn, &parts, there, &why);
+	if (ret == 0 && there->type == FMOVE_DIRECTORY && target_in_dir(s->label, target, &one->err) == 0) {
+		parts = fm_name_parts(target);
+		ret = fmove_stat(t->conn, &parts, there, &why);
+	}
+	if (ret == 0)
+		return 1;
+	return ret == -ENOENT || !t->dir.tree.is_dry_run ? 0 : fm_transfer_fail(one, s->label, &why);
+}
+
+/* A dry run is refused as the run itself would be; that the store may allow it by itself only the run finds out. */
+static int check_there(const struct fm_transfer *t, const char *label, const struct fmove_entry *there, struct fm_err *err)
+{
+	if (!t->dir.tree.is_dry_run)
+		return 0;
+	if (there->type == FMOVE_DIRECTORY)
+		return fm_err_set(err, -EISDIR, "%s: a directory is there, which a file does not replace", label);
+	if (!t->opts.may_replace)
+		return fm_err_set(err, -EEXIST, "%s: a file is there; it is replaced only if asked for (--force), or if its "
+				  "store is configured so", label);
+	return 0;
+}
+
+/* With --update or --dry-run: 1: a file that is not to be sent. */
+static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target, struct fm_outcome *one)
+{
+	struct fmove_entry file = fm_dir_entry(&s->st), there;
+	struct fm_name at = *target;
+	int ret;
+
+	if (s->is_stdin || (!t->dir.tree.is_update && !t->dir.tree.is_dry_run))
+		return 0;
+	fm_transfer_set_kind(t, false);
+	ret = look_there(t, s, &at, &there, one);
+	if (ret > 0 && check_there(t, s->label, &there, &one->err) < 0)
+		return one->err.code;
+	if (ret >= 0)
+		ret = fm_dir_file(&t->dir, &file, ret > 0 ? &there : NULL, one);
+	if (ret > 0)
+		*target = at;
+	return ret;
+}
+
+static int put_source(struct fm_transfer *t, const char *src, struct fm_name *target,
+		      struct fm_outcome *one)
+{
+	struct source source;
+	int ret;
+
+	ret = source_open(src, t->dir.is_recursive, &source, &one->err);
+	if (ret < 0)
+		return ret;
+	if (S_ISDIR(source.st.st_mode)) {
+		ret = fm_dir_put(t, source.fd, source.label, target, one);
+		source_close(&source);
+		return ret;
+	}
+	ret = is_spared(t, &source, target, one);
+	if (ret != 0) {
+		source_close(&source);
+		return ret < 0 ? ret : 0;
+	}
+	ret = send_source(t, &source, target, one);
+	/* Nothing has been read of it yet. Standard input has no name of its own to go on with. */
+	if (ret == -EISDIR && !source.is_stdin && target_in_dir(src, target, &one->err) == 0) {
+		fm_err_clear(&one->err);
+		ret = send_source(t, &source, target, one);
+	}
+	source_close(&source);
+	return ret;
+}
+
+/* From a store of this node: the daemon opens it. */
+static int put_own(struct fm_transfer *t, const struct fm_name *own, const struct fm_name *target,
+		   struct fm_outcome *one)
+{
+	struct fmove_name parts = fm_name_parts(target), own_parts = fm_name_parts(own);
+	struct fmove_error why;
+	int ret = fm_transfer_is_tree(t, own, one);
+
+	if (ret < 0)
+		return ret;
+	t->opts.tree = ret > 0 ? &t->dir.tree : NULL;
+	fm_transfer_set_kind(t, ret > 0);
+	fm_transfer_begin(t, one->source);
+	if (t->opts.tree)
+		fm_dir_name(t, one);
+	if (t->is_detached)
+		ret = fmove_put_store_detached(t->conn, &own_parts, &parts, &t->opts, one->job, &why);
+	else
+		ret = fmove_put_store(t->conn, &own_parts, &parts, &t->opts, &one->result, &why);
+	fm_transfer_end(t);
+	one->is_handed_over = t->is_detached;
+	if (t->opts.tree && !one->is_handed_over)
+		fm_dir_outcome(&t->dir, one);
+	if (ret == 0)
+		return 0;
+	return fm_transfer_fail(one, one->source, &why);
+}
+
+/* What is no file here may be meant as a name of another node. */
+static int explain(const struct fm_transfer *t, const char *src, struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err why;
+
+	if (err->code == -ENOENT && t->node[0] && fm_name_parse(src, &name, &why) == 0)
+		return fm_err_set(err, -ENOENT,
+				  "%s: there is no such file, and %s is another node (this is %s): put it from there, "
+				  "or get it first", src, name.node, t->node);
+	return err->code;
+}
+
+/* Returns the exit status that this file would have by itself. */
+static int put_one(struct fm_transfer *t, const char *src, const struct fm_name *dest)
+{
+	char text[TARGET_TEXT_MAX];
+	struct fm_outcome one = { .source = src, .target = text };
+	struct fm_name target = *dest, own;
+	int is_own = fm_transfer_is_own(t, src, &own, &one.err);
+	int ret = is_own < 0 ? is_own : 0;
+
+	if (ret == 0 && dest->is_dir)
+		ret = target_in_dir(is_own ? own.path : src, &target, &one.err);
+	(void)fm_name_text(&target, text, sizeof(text));
+	if (ret == 0 && is_own)
+		ret = put_own(t, &own, &target, &one);
+	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
+		ret = explain(t, src, &one.err);
+	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
+	fm_outcomes_add(&t->outcomes, &one);
+	return (int)fm_api_exit(ret);
+}
+
+/*
+ * Several sources need a directory; if the spelling does not say that it is one, ask. One source
+ * just tries.
+ */
+static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_err *err)
+{
+	struct fmove_name parts = fm_name_parts(dest);
+	struct fmove_entry entry;
+	struct fmove_error why;
+	int ret;
+
+	/* A detached one cannot try again under another name; its peer may be away. */
+	if (dest->is_dir || (!t->outcomes.is_many && (!t->is_detached || t->dir.is_recursive)))
+		return 0;
+	fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
+	if (t->is_detached)
+		ret = fmove_stat(t->conn, &parts, &entry, &why);
+	else
+		ret = fm_transfer_stat(t, dest, &entry, &why);
+	if (ret == 0)
+		dest->is_dir = entry.type == FMOVE_DIRECTORY;
+	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) || fm_is_interrupted())
+		return fm_transfer_error(err, &why);
+	/* Whatever else is wrong with it, it is no directory that could be seen. */
+	return 0;
+}
+
+/* What keeps every source from being sent is said once, with the first. */
+static void put_none(struct fm_transfer *t, struct fm_args *args, const struct fm_err *err)
+{
+	struct fm_outcome one = { .source = args->operands[0],
+				  .target = args->operands[args->count - 1],
+				  .err = *err };
+
+	fm_outcomes_add(&t->outcomes, &one);
+	t->outcomes.failed += (unsigned)(args->count - 2);
+}
+
+static void put_all(struct fm_transfer *t, struct fm_args *args, const struct fm_name *dest)
+{
+	int sources = args->count - 1;
+
+	for (int i = 0; i < sources; i++) {
+		int status = put_one(t, args->operands[i], dest);
+
+		if (status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE)
+			continue;
+		/* The others would fare no better. */
+		if (i + 1 < sources)
+			fm_say("put: %d more not tried", sources - i - 1);
+		t->outcomes.failed += (unsigned)(sources - i - 1);
+		return;
+	}
+}
+
+/* ---- several destinations ---- */
+
+/* How many: those last operands that name something at other nodes, but not the first operand. */
+static int count_dests(struct fm_transfer *t, const struct fm_args *args, struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err why;
+	int count = 1;
+
+	for (int i = args->count - 2; i > 0 && fm_name_parse(args->operands[i], &name, &why) == 0; i--) {
+		int is_own = fm_transfer_is_own(t, args->operands[i], &name, err);
+
+		if (is_own != 0)
+			return is_own < 0 ? is_own : count;
+		count++;
+	}
+	return count;
+}
+
+static int put_one_to_several(struct fm_transfer *t, const char *src, const struct fm_name *dests, struct fm_name *targets,
+			      unsigned count)
+{
+	struct fm_name own;
+	struct fm_err err;
+	int is_own = fm_transfer_is_own(t, src, &own, &err);
+	int ret = is_own < 0 ? is_own : 0;
+
+	memcpy(targets, dests, count * sizeof(*dests));
+	for (unsigned i = 0; i < count && ret == 0; i++)
+		if (dests[i].is_dir)
+			ret = target_in_dir(is_own ? own.path : src, &targets[i], &err);
+	if (ret < 0)
+		return fm_several_none(t, src, targets, count, &err);
+	return fm_several_put(t, src, is_own ? &own : NULL, targets, count);
+}
+
+static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args, struct fm_name *dests, unsigned count)
+{
+	int sources = args->count - (int)count;
+	struct fm_err err;
+	int ret = 0;
+
+	for (unsigned i = 0; i < count && ret == 0; i++) {
+		/* A directory becomes the target itself, there already or not. */
+		if (sources > 1 || !t->dir.is_recursive)
+			ret = dest_resolve(t, &dests[i], &err);
+		if (ret == 0 && sources > 1 && !dests[i].is_dir)
+			ret = fm_err_set(&err, -ENOTDIR, "several sources go into a directory: \"%.200s\" is none; end it with / to make it one",
+					 args->operands[sources + (int)i]);
+	}
+	for (int i = 0; i < sources; i++) {
+		int status = ret < 0 ? fm_several_none(t, args->operands[i], dests, count, &err) :
+				       put_one_to_several(t, args->operands[i], dests, dests + count, count);
+
+		if (i + 1 == sources || (ret == 0 && status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE))
+			continue;
+		/* The others would fare no better. */
+		fm_say("put: %d more not tried", sources - i - 1);
+		t->outcomes.failed += (unsigned)(sources - i - 1) * count;
+		return;
+	}
+}
+
+static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned count)
+{
+	const char *const *names = (const char *const *)args->operands + args->count - count;
+	struct fm_name *dests;
+	struct fm_err err;
+
+	if (t->is_detached)
+		return fm_usage(args, "--detach takes one destination: \"%s\" is another node's too", names[0]);
+	if (count > FM_SEVERAL_MAX)
+		return fm_usage(args, "%u destinations: no more than %d at once", count, FM_SEVERAL_MAX);
+	dests = calloc(2 * (size_t)count, sizeof(*dests));	/* as asked for; as they are for one source */
+	if (!dests)
+		return fm_usage(args, "no memory for %u destinations", count);
+	for (unsigned i = 0; i < count; i++)
+		(void)fm_name_parse(names[i], &dests[i], &err);		/* it could be parsed before */
+	fm_outcomes_begin(&t->outcomes);
+	put_all_to_several(t, args, dests, count);
+	free(dests);
+	return fm_outcomes_end(&t->outcomes);
+}
+
+/* ---- all of it ---- */
+
+static int put(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest)
+{
+	struct fm_err err;
+	int ret, dests = 1;
+
+	ret = fm_transfer_open(t, &err);
+	if (ret == 0)
+		ret = dests = count_dests(t, args, &err);
+	if (dests > 1) {
+		ret = put_to_several(t, args, (unsigned)dests);
+		fm_transfer_close(t);
+		return ret;
+	}
+	if (ret > 0)
+		ret = dest_resolve(t, dest, &err);
+	if (ret == 0 && t->outcomes.is_many && !dest->is_dir) {
+		fm_transfer_close(t);
+		return fm_usage(args,
+				"several sources go into a directory: \"%s\" is none; end it with "
+				"/ to make it one",
+				args->operands[args->count - 1]);
+	}
+	fm_outcomes_begin(&t->outcomes);
+	if (ret == 0)
+		put_all(t, args, dest);
+	else
+		put_none(t, args, &err);
+	fm_transfer_close(t);
+	return fm_outcomes_end(&t->outcomes);
+}
+
+static int no_destination(const struct fm_args *args, const struct fm_err *err)
+{
+	struct fm_name name;
+	struct fm_err other;
+
+	if (args->count == 2 && fm_name_parse(args->operands[0], &name, &other) == 0)
+		return fm_usage(args, "%s; to receive a file from there: fmove get", err->text);
+	return fm_usage(args, "%s", err->text);
+}
+
+int fm_cmd_put(int argc, char **argv)
+{
+	struct fm_transfer t;
+	struct fm_args args;
+	struct fm_name dest;
+	struct fm_err err;
+
+	fm_transfer_init(&t, "put");
+	fm_args_begin(&args, "put", argc, argv);
+	if (fm_transfer_args(&t, &args, 2, -1) < 0)
+		return args.status;
+	if (fm_name_parse(args.operands[args.count - 1], &dest, &err) < 0)
+		return no_destination(&args, &err);
+	t.outcomes.is_many = args.count > 2;
+	return put(&t, &args, &dest);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_status - fmove status: this node, its peers and rails, memory, transfers.
+ *
+ * The daemon counts bytes; a rate is the difference between two looks at it. With --json one look
+ * is printed as it came.
+ */
+#include "client/cli/ask.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/cli/df.h"
+#include "client/cli/fields.h"
+#include "client/cli/show.h"
+#include "mover/base/json.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+const struct fm_opt fm_opts_status[] = {
+	FM_ASK_JSON,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+#define LOOK_MS 400	/* between the two looks */
+#define SPACE_MS 5000	/* for each store to say what it has room for */
+
+struct look {
+	struct fm_json *json;
+	uint64_t at_ns;
+};
+
+/* The element of an array whose texts under both keys are these, or NULL. */
+static const struct fm_json *find(const struct fm_json *array, const char *key_a, const char *a,
+				  const char *key_b, const char *b)
+{
+	for (size_t i = 0; i < fm_json_count(array); i++) {
+		const struct fm_json *at = fm_json_at(array, i);
+
+		if (strcmp(fm_field_text(at, key_a), a) == 0 && strcmp(fm_field_text(at, key_b), b) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+/* ---- printing; fm_stdout_end() looks for errors ---- */
+
+static void print_node(const struct fm_json *s)
+{
+	const struct fm_json *lanes = fm_json_get(s, "lanes");
+	const struct fm_json *stores = fm_json_get(s, "stores");
+	char up[FM_SHOW_MAX], arena[FM_SHOW_MAX];
+	const char *io = "";
+
+	(void)fm_json_text(fm_json_at(lanes, 0), &io);	/* "" if there is no lane */
+	(void)printf("node    %s, fmove %s, up %s\n", fm_field_text(s, "node"), fm_field_text(s, "version"),
+		     fm_show_time(fm_field_u64(s, "uptime_ms") / 1000, up));
+	(void)printf("lanes   %zu, %s\n", fm_json_count(lanes), io);
+	if (*fm_field_text(s, "chosen"))	/* an older daemon does not say */
+		(void)printf("chosen  %s\n", fm_field_text(s, "chosen"));
+	(void)printf("memory  %s, %" PRIu64 " of %" PRIu64 " slabs free\n",
+		     fm_show_bytes(fm_field_u64(s, "arena_bytes"), arena), fm_field_u64(s, "slabs_free"),
+		     fm_field_u64(s, "slabs"));
+	(void)printf("RDMA    %s\n", fm_field_text(s, "rdma"));
+	(void)printf("TCP     %s\n", fm_field_text(s, "tcp"));
+	(void)printf("stores ");
+	for (size_t i = 0; i < fm_json_count(stores); i++)
+		(void)printf("%s %s%s", i > 0 ? "," : "", fm_field_text(fm_json_at(stores, i), "name"),
+			     fm_field_is(fm_json_at(stores, i), "durable") ? "" : " (memory)");
+	(void)printf("%s\n", fm_json_count(stores) == 0 ? " none" : "");
+}
+
+/* What cannot be asked for (a disk that hangs) is said, and the rest is shown all the same. */
+static void print_space(struct fmove *c, bool is_json)
+{
+	const struct fmove_name own = { NULL, "", "" };
+	struct fm_df df = { .is_json = is_json };
+	struct fmove_error why;
+
+	fmove_set_timeout(c, SPACE_MS);
+	if (fmove_space(c, &own, fm_df_print, &df, &why) < 0)
+		fm_say("status: room of the stores: %s", why.text);
+}
+
+static double rate(const struct fm_json *now, const struct fm_json *before, const char *key,
+		   double seconds)
+{
+	uint64_t a = fm_field_u64(before, key), b = fm_field_u64(now, key);
+
+	return before && b > a && seconds > 0 ? (double)(b - a) / seconds : 0;
+}
+
+static void print_rail(const struct fm_json *rail, const struct fm_json *before, double seconds)
+{
+	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX], since[FM_SHOW_MAX];
+
+	(void)printf("    %-4s %s %s -> %s, ", fm_field_text(rail, "kind"), fm_field_text(rail, "device"), fm_field_text(rail, "local"),
+		     fm_field_text(rail, "remote"));
+	if (*fm_field_text(rail, "error")) {
+		(void)printf("down for %s: %s\n", fm_show_time(fm_field_u64(rail, "down_ms") / 1000, since), fm_field_text(rail, "error"));
+		return;
+	}
+	(void)printf("%s, %" PRIu64 " connection%s, %s", fm_field_is(rail, "up") ? "up" : "down", fm_field_u64(rail, "connections"),
+		     fm_field_u64(rail, "connections") == 1 ? "" : "s", fm_field_text(rail, "encryption"));
+	if (fm_field_u64(rail, "speed_mbps") > 0)
+		(void)printf(", %" PRIu64 " Mb/s", fm_field_u64(rail, "speed_mbps"));
+	if (fm_field_u64(rail, "mtu") > 0)
+		(void)printf(", MTU %" PRIu64, fm_field_u64(rail, "mtu"));
+	(void)printf("\n         out %s, in %s; sent %s, received %s\n",
+		     fm_show_rate(rate(rail, before, "sent_bytes", seconds), out),
+		     fm_show_rate(rate(rail, before, "received_bytes", seconds), in),
+		     fm_show_bytes(fm_field_u64(rail, "sent_bytes"), sent),
+		     fm_show_bytes(fm_field_u64(rail, "received_bytes"), received));
+}
+
+/* It may be on its way from one cable to another. */
+static void print_session(const struct fm_json *session)
+{
+	if (*fm_field_text(session, "local"))
+		(void)printf("    session %s %s -> %s\n", fm_field_text(session, "device"), fm_field_text(session, "local"),
+			     fm_field_text(session, "remote"));
+	else
+		(void)printf("    session without a connection just now\n");
+}
+
+static void print_peer(const struct fm_json *peer, const struct fm_json *before, double seconds)
+{
+	const struct fm_json *rails = fm_json_get(peer, "rails");
+	const char *error = fm_field_text(peer, "error");
+	char since[FM_SHOW_MAX];
+
+	(void)printf("  %s", fm_field_text(peer, "name"));
+	if (*fm_field_text(peer, "address"))
+		(void)printf(" at %s", fm_field_text(peer, "address"));
+	(void)printf(
+		": %s for %s%s%s\n", fm_field_is(peer, "connected") ? "connected" : "not connected",
+		fm_show_time(fm_field_u64(peer, "since_ms") / 1000, since), *error ? "; " : "", error);
+	if (fm_field_is(peer, "connected"))
+		print_session(fm_json_get(peer, "session"));
+	for (size_t i = 0; i < fm_json_count(rails); i++) {
+		const struct fm_json *rail = fm_json_at(rails, i);
+
+		print_rail(rail,
+			   find(fm_json_get(before, "rails"), "local", fm_field_text(rail, "local"),
+				"remote", fm_field_text(rail, "remote")),
+			   seconds);
+	}
+}
+
+static void print_job(const struct fm_json *job)
+{
+	char shown[1024], bytes[FM_SHOW_MAX], size[FM_SHOW_MAX], path[FMOVE_PATH_MAX + 1] = "";
+	uint64_t total;
+	size_t len = 0;
+
+	/* "" if it is missing */
+	(void)fm_json_name(fm_json_get(job, "path"), path, sizeof(path), &len);
+	(void)printf("  %s %s:%s/%s%s, %s, %s", fm_field_text(job, "op"), fm_field_text(job, "peer"),
+		     fm_field_text(job, "store"), fm_show(path, len, shown, sizeof(shown)),
+		     fm_field_is(job, "ours") ? "" : " (for the peer)", fm_field_text(job, "state"),
+		     fm_show_bytes(fm_field_u64(job, "bytes"), bytes));
+	if (fm_json_u64(fm_json_get(job, "size"), &total) == 0)
+		(void)printf(" of %s", fm_show_bytes(total, size));
+	(void)printf(", %" PRIu64 " rail%s\n", fm_field_u64(job, "rails"),
+		     fm_field_u64(job, "rails") == 1 ? "" : "s");
+}
+
+static void print_all(struct fmove *c, const struct look *now, const struct look *before)
+{
+	const struct fm_json *peers = fm_json_get(now->json, "peers"),
+			     *jobs = fm_json_get(now->json, "jobs");
+	double seconds = (double)(now->at_ns - before->at_ns) / (double)FM_NS_PER_S;
+
+	print_node(now->json);
+	print_space(c, false);
+	(void)printf("peers%s\n", fm_json_count(peers) == 0 ? "   none" : "");
+	for (size_t i = 0; i < fm_json_count(peers); i++) {
+		const struct fm_json *peer = fm_json_at(peers, i);
+
+		print_peer(peer,
+			   find(fm_json_get(before->json, "peers"), "name", fm_field_text(peer, "name"),
+				"address", fm_field_text(peer, "address")),
+			   seconds);
+	}
+	(void)printf("transfers%s\n", fm_json_count(jobs) == 0 ? "  none" : "");
+	for (size_t i = 0; i < fm_json_count(jobs); i++)
+		print_job(fm_json_at(jobs, i));
+	if (fm_field_u64(now->json, "left_out") > 0)
+		(void)printf("(and %" PRIu64 " more things than fit one answer)\n",
+			     fm_field_u64(now->json, "left_out"));
+}
+
+/* ---- asking ---- */
+
+static int look(struct fmove *c, struct look *out, char **text, struct fmove_error *why)
+{
+	struct fm_err err;
+	int ret;
+
+	ret = fmove_status(c, text, why);
+	if (ret < 0)
+		return ret;
+	out->at_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	ret = fm_json_parse(*text, strlen(*text), &out->json, &err);
+	if (ret < 0) {
+		free(*text);
+		*why = (struct fmove_error){ .code = ret, .exit = FM_EXIT_FAILED };
+		(void)snprintf(why->text, sizeof(why->text), "%s", err.text);
+	}
+	return ret;
+}
+
+static int show(struct fmove *c, struct fmove_error *why)
+{
+	const struct timespec pause = { 0, LOOK_MS * 1000000L };
+	struct look before, now;
+	char *text;
+	int ret;
+
+	ret = look(c, &before, &text, why);
+	if (ret < 0)
+		return ret;
+	free(text);
+	if (fm_json_count(fm_json_get(before.json, "peers")) > 0)
+		/* a shorter one makes a coarser rate, no wrong one */
+		(void)nanosleep(&pause, NULL);
+	ret = look(c, &now, &text, why);
+	if (ret == 0) {
+		free(text);
+		print_all(c, &now, &before);
+		fm_json_free(now.json);
+	}
+	fm_json_free(before.json);
+	return ret;
+}
+
+static int show_json(struct fmove *c, struct fmove_error *why)
+{
+	char *text;
+	int ret;
+
+	ret = fmove_status(c, &text, why);
+	if (ret < 0)
+		return ret;
+	/* Its last byte is a brace. fm_stdout_end() looks for errors. */
+	(void)printf("%.*s,\"space\":[", (int)strlen(text) - 1, text);
+	print_space(c, true);
+	(void)printf("]}\n");
+	free(text);
+	return 0;
+}
+
+int fm_cmd_status(int argc, char **argv)
+{
+	struct fmove_error why;
+	struct fm_args args;
+	bool is_json = false;
+	struct fmove *c;
+	int ret, status;
+
+	fm_args_begin(&args, "status", argc, argv);
+	while (fm_args_next(&args) > 0)
+		is_json = true;
+	if (fm_args_end(&args, 0, 0) < 0)
+		return args.status;
+	if (fm_ask_open("status", false, &c, &status) < 0)
+		return status;
+	ret = is_json ? show_json(c, &why) : show(c, &why);
+	fmove_close(c);
+	if (ret < 0)
+		return fm_ask_fail("status", NULL, &why);
+	return fm_stdout_end("status", FM_EXIT_DONE);
+}

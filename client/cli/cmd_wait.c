@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_wait - fmove wait JOB...: until each has ended, shown as its put or get would have been, with the same exit status.
+ *
+ * Ctrl-C ends the waiting; the jobs go on.
+ */
+#include "client/cli/transfer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/interrupt.h"
+#include "mover/base/err.h"
+
+enum { OPT_QUIET = 1, OPT_JSON };
+
+const struct fm_opt fm_opts_wait[] = {
+	{ "quiet", 'q', OPT_QUIET, NULL, "no progress and no line at the end; errors are still said", NULL },
+	{ "json", 0, OPT_JSON, NULL, "the result as one JSON object on standard output", NULL },
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+#define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
+
+/* What put or get would have called them. */
+static void name_ends(const struct fmove_job *j, char near[static END_MAX], char far[static END_MAX])
+{
+	(void)snprintf(far, END_MAX, "%s:%s/%s", j->node, j->store, j->path);		/* fits */
+	if (j->local_store[0])
+		(void)snprintf(near, END_MAX, "%s:%s/%s", j->local_node, j->local_store, j->local_path);
+	else
+		(void)snprintf(near, END_MAX, "%s", j->local_path[0] ? j->local_path : "-");
+}
+
+static int wait_one(struct fm_transfer *t, const char *id)
+{
+	char near[END_MAX] = "", far[END_MAX] = "";
+	struct fm_outcome one = { .source = id, .target = "" };
+	struct fmove_error why;
+	struct fmove_job job;
+	int ret = fmove_find_job(t->conn, id, &job, &why);
+
+	(void)snprintf(one.job, sizeof(one.job), "%.*s", (int)sizeof(one.job) - 1, id);	/* an id has less */
+	if (ret == 0) {
+		name_ends(&job, near, far);
+		one.source = job.is_put ? near : far;
+		one.target = job.is_put ? far : near;
+		fm_transfer_begin(t, one.source);
+		ret = fmove_wait(t->conn, id, &t->opts, &one.result, &why);
+		fm_transfer_end(t);
+	}
+	if (ret < 0 && fm_is_interrupted())
+		(void)fm_err_set(&one.err, -ECANCELED, "%s: no longer waited for; the job itself was not cancelled (fmove cancel does that)", id);
+	else if (ret < 0)
+		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
+	fm_outcomes_add(&t->outcomes, &one);
+	return ret;
+}
+
+int fm_cmd_wait(int argc, char **argv)
+{
+	struct fm_transfer t;
+	struct fm_args args;
+	struct fm_err err;
+	int key, ret = 0;
+
+	fm_transfer_init(&t, "wait");
+	fm_args_begin(&args, "wait", argc, argv);
+	while ((key = fm_args_next(&args)) > 0) {
+		t.outcomes.is_quiet |= key == OPT_QUIET;
+		t.outcomes.is_json |= key == OPT_JSON;
+	}
+	if (fm_args_end(&args, 1, -1) < 0)
+		return args.status;
+	t.outcomes.is_many = args.count > 1;
+	if (fm_transfer_open(&t, &err) < 0)
+		return fm_fail("wait", &err);
+	fm_outcomes_begin(&t.outcomes);
+	for (int i = 0; i < args.count && !fm_is_interrupted(); i++) {
+		ret = wait_one(&t, args.operands[i]);
+		if (ret == -ECONNRESET)		/* the daemon is gone */
+			break;
+	}
+	fm_transfer_close(&t);
+	return fm_outcomes_end(&t.outcomes);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* df - the table of what stores have room for, as df and status print it. */
+#ifndef FM_CLIENT_DF_H
+#define FM_CLIENT_DF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/lib/fmove.h"
+
+struct fm_df {
+	bool is_json;			/* members of an array */
+	size_t count;			/* printed so far */
+};
+
+/* One line, or object; ctx: a struct fm_df. false: standard output cannot be written. */
+bool fm_df_print(void *ctx, const struct fmove_space *space);
+
+#endif

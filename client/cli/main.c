@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main - fmove: find the verb, let it do the rest.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/cmd.h"
+#include "mover/base/fault.h"
+
+/* Options before the verb. The index of the verb, or -1 and *status. */
+static int global_options(int argc, char **argv, int *status)
+{
+	int at = 1;
+
+	*status = FM_EXIT_DONE;
+	for (; at < argc && argv[at][0] == '-'; at++) {
+		if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
+			fm_help_all();
+			return -1;
+		}
+		if (strcmp(argv[at], "--version") == 0) {
+			(void)printf("fmove %s\n", FM_VERSION);
+			return -1;
+		}
+		if (strcmp(argv[at], "--socket") == 0 && at + 1 < argc) {
+			fm_socket_set(argv[++at]);
+		} else if (strncmp(argv[at], "--socket=", 9) == 0) {
+			fm_socket_set(argv[at] + 9);
+		} else {
+			if (strcmp(argv[at], "--socket") == 0)
+				fm_say("--socket needs a value: PATH");
+			else
+				fm_say("unknown option %s (fmove --help)", argv[at]);
+			*status = FM_EXIT_USAGE;
+			return -1;
+		}
+	}
+	return at;
+}
+
+/*
+ * Who starts us with a standard descriptor closed would see another file under its number: what is
+ * said would go into that.
+ */
+static void standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			/*
+			 * Takes the lowest number. Whoever uses it gets an error, as it should be.
+			 */
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int main(int argc, char **argv)
+{
+	int at, status;
+
+	standard_fds();
+	fm_fault_arm_from_env();
+	fm_stdout_begin();
+	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
+	at = global_options(argc, argv, &status);
+	if (at < 0)
+		return fm_stdout_end("help", status);
+	if (at == argc) {
+		fm_say("a command is missing (fmove --help)");
+		return FM_EXIT_USAGE;
+	}
+	return fm_dispatch("", argc - at, argv + at);
+}

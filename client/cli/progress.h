@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * progress - the one line on a terminal that says how far a transfer is: bytes, share, rate, time
+ * left, rails. Into a file: nothing.
+ */
+#ifndef FM_CLIENT_PROGRESS_H
+#define FM_CLIENT_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/lib/fmove.h"
+
+struct fm_progress {
+	bool is_on;
+	bool is_shown;		/* a line stands on the terminal */
+	char label[128];	/* what is moved, fit to be shown */
+	uint64_t bytes_before;	/* at the report before this one, for the rate */
+	uint64_t at_ns;
+	double rate;		/* bytes a second, smoothed */
+};
+
+/* For one transfer. Off if is_quiet, or if standard error is no terminal. */
+void fm_progress_begin(struct fm_progress *p, const char *label, bool is_quiet);
+
+/* struct fmove_options.progress, with a struct fm_progress as its ctx. */
+void fm_progress_show(void *ctx, const struct fmove_progress *now);
+
+/* Wipe the line. */
+void fm_progress_end(struct fm_progress *p);
+
+/* The line itself, at most width columns if the label is ASCII, for a transfer at `rate`. */
+void fm_progress_line(const char *label, const struct fmove_progress *now, double rate, int width,
+		      char *out, size_t cap);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pump - see pump.h. A pump is never freed: its thread may wait for a terminal until the process
+ * ends, and there are one or two.
+ */
+#include "client/cli/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/cli/interrupt.h"
+#include "mover/base/err.h"
+
+#define STEP (1u << 20)
+#define PIPE_BYTES (1 << 20)
+
+struct fm_pump {
+	pthread_t thread;
+	int from;
+	int to;
+	bool is_input;		/* from the outside into our pipe */
+	atomic_int code;
+	struct fm_pump *next;
+	char buf[STEP];
+};
+
+static struct fm_pump *pumps;
+
+static ssize_t pump_read(struct fm_pump *p)
+{
+	ssize_t n;
+
+	do {
+		n = read(p->from, p->buf, sizeof(p->buf));
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+static int pump_write(struct fm_pump *p, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t n = write(p->to, p->buf + at, len - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += (size_t)n;
+	}
+	return 0;
+}
+
+/* 0 at the end of the input, 1 if there is more, or an error of the side that is not our pipe. */
+static int pump_step(struct fm_pump *p)
+{
+	ssize_t n = pump_read(p);
+	int ret;
+
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return 0;
+	ret = pump_write(p, (size_t)n);
+	if (ret == -EPIPE && p->is_input)	/* the daemon gave up, and says why by itself */
+		return 0;
+	return ret < 0 ? ret : 1;
+}
+
+static void *pump_run(void *arg)
+{
+	struct fm_pump *p = arg;
+	int ret;
+
+	do {
+		ret = pump_step(p);
+	} while (ret > 0);
+	atomic_store(&p->code, ret);
+	if (p->is_input && ret < 0)
+		/* and the pipe stays open: an end here would look like the end of the data */
+		fm_interrupt_raise();
+	else
+		(void)close(p->is_input ? p->to : p->from);
+	return NULL;
+}
+
+static int pump_new(int from, int to, bool is_input, struct fm_pump **out, struct fm_err *err)
+{
+	sigset_t all, before;
+	struct fm_pump *p;
+	int ret;
+
+	p = malloc(sizeof(*p));
+	if (!p)
+		return fm_err_set(err, -ENOMEM, "no memory for a pipe");
+	p->from = from;
+	p->to = to;
+	p->is_input = is_input;
+	atomic_init(&p->code, 0);
+	(void)sigfillset(&all);
+	/* signals are for the main thread, which they wake */
+	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
+	ret = pthread_create(&p->thread, NULL, pump_run, p);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret != 0) {
+		free(p);
+		return fm_err_sys(err, -ret, "start a thread");
+	}
+	p->next = pumps;
+	pumps = p;
+	*out = p;
+	return 0;
+}
+
+static int pipe_open(int fds[2], struct fm_err *err)
+{
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return fm_err_sys(err, -errno, "make a pipe");
+	/* a larger one is faster, the usual one will do */
+	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES);
+	return 0;
+}
+
+static void pipe_close(const int fds[2])
+{
+	(void)close(fds[0]);	/* nothing was written */
+	(void)close(fds[1]);
+}
+
+int fm_pump_from(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err)
+{
+	int fds[2];
+	int ret;
+
+	ret = pipe_open(fds, err);
+	if (ret < 0)
+		return ret;
+	ret = pump_new(fd, fds[1], true, out_pump, err);
+	if (ret < 0)
+		pipe_close(fds);
+	else
+		*out = fds[0];
+	return ret;
+}
+
+int fm_pump_to(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err)
+{
+	int fds[2];
+	int ret;
+
+	ret = pipe_open(fds, err);
+	if (ret < 0)
+		return ret;
+	ret = pump_new(fds[0], fd, false, out_pump, err);
+	if (ret < 0)
+		pipe_close(fds);
+	else
+		*out = fds[1];
+	return ret;
+}
+
+int fm_pump_error(struct fm_pump *pump)
+{
+	return atomic_load(&pump->code);
+}
+
+int fm_pump_finish(struct fm_pump *pump)
+{
+	(void)pthread_join(pump->thread, NULL);	/* it is joinable, and nobody else joins it */
+	return atomic_load(&pump->code);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * say - what fmove says to people: one line each on standard error, nothing in it that could move a
+ * terminal's cursor. See cmd.h.
+ */
+#include "client/cli/cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/show.h"
+#include "mover/base/err.h"
+#include "mover/base/plain.h"
+
+#define LINE_MAX_BYTES 8192
+
+void fm_say(const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES / 4], line[LINE_MAX_BYTES];
+	va_list list;
+
+	va_start(list, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, list);	/* cut if it is too long */
+	va_end(list);
+	fm_show(text, strlen(text), line, sizeof(line));
+	/* if even that fails there is nobody to tell */
+	(void)fprintf(stderr, "fmove: %s\n", line);
+}
+
+int fm_fail(const char *verb, const struct fm_err *err)
+{
+	fm_say("%s: %s", verb, err->text);
+	return (int)fm_api_exit(err->code);
+}
+
+/* ---- standard output ---- */
+
+static bool is_stdout_raw;
+static char half[4];		/* of a character whose rest comes with the next write */
+static size_t half_len;
+
+static bool write_all(const char *at, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(STDOUT_FILENO, at, len);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+/* Lines and columns are ours; all else that is not plain came from somebody. */
+static bool write_plain(const char *at, const char *end)
+{
+	char out[1024];
+	size_t n = 0;
+
+	while (at < end) {
+		if (*at == '\n' || *at == '\t')
+			out[n++] = *at++;
+		else
+			n += fm_plain_next(&at, end, out + n);
+		if (n + FM_PLAIN_MAX > sizeof(out)) {
+			if (!write_all(out, n))
+				return false;
+			n = 0;
+		}
+	}
+	return write_all(out, n);
+}
+
+/* Bytes at the end that may be the beginning of a character. */
+static size_t half_at_end(const char *text, size_t len)
+{
+	for (size_t n = 1; n < sizeof(half) && n <= len; n++) {
+		uint8_t byte = (uint8_t)text[len - n];
+
+		if (byte >= 0xc0)
+			return byte >= (n == 1 ? 0xc0 : n == 2 ? 0xe0 : 0xf0) ? n : 0;
+		if (byte < 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+static ssize_t stdout_write(void *cookie, const char *text, size_t len)
+{
+	char first[2 * sizeof(half)];
+	size_t took = 0, rest;
+
+	(void)cookie;
+	if (is_stdout_raw)
+		return write_all(text, len) ? (ssize_t)len : 0;
+	if (half_len > 0) {
+		memcpy(first, half, half_len);
+		while (took < len && half_len + took < sizeof(half) && ((uint8_t)text[took] & 0xc0) == 0x80)
+			took++;
+		memcpy(first + half_len, text, took);
+		if (!write_plain(first, first + half_len + took))
+			return 0;
+	}
+	rest = half_at_end(text + took, len - took);
+	half_len = rest;
+	memcpy(half, text + len - rest, rest);
+	return write_plain(text + took, text + len - rest) ? (ssize_t)len : 0;
+}
+
+void fm_stdout_begin(void)
+{
+	static char room[64u << 10];
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = stdout_write });
+
+	if (!f)
+		return;
+	(void)setvbuf(f, room, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof(room));
+	stdout = f;
+}
+
+void fm_stdout_raw(void)
+{
+	is_stdout_raw = true;
+}
+
+int fm_stdout_end(const char *verb, int status)
+{
+	struct fm_err err;
+
+	if (!ferror(stdout) && fflush(stdout) == 0 && write_plain(half, half + half_len))
+		return status;
+	/* Who reads no further, as `| head` does, knows it: no line for that. */
+	if (errno == EPIPE)
+		return status != FM_EXIT_DONE ? status : FM_EXIT_FAILED;
+	(void)fm_err_sys(&err, errno ? -errno : -EIO, "standard output");
+	(void)fm_fail(verb, &err);
+	return status != FM_EXIT_DONE ? status : FM_EXIT_FAILED;
+}
+
+static const char *socket_path;
+
+const char *fm_socket_path(void)
+{
+	return socket_path;
+}
+
+void fm_socket_set(const char *path)
+{
+	socket_path = path;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* setup - see setup.h. */
+#include "client/cli/setup.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/cables.h"
+#include "client/cli/cmd.h"
+#include "config/files.h"
+#include "config/keys.h"
+#include "config/value.h"
+#include "mover/base/err.h"
+
+#define STORE_DIR "/var/lib/fmove/data"
+#define TEXT_MAX FM_CONFIG_BYTES_MAX
+
+static const char *dir_of(const struct fm_setup *setup)
+{
+	return setup->dir ? setup->dir : FM_CONFIG_DIR;
+}
+
+/* The place that the packages use; anywhere else everything stays beside the configuration. */
+static bool is_system(const char *dir)
+{
+	return strcmp(dir, FM_CONFIG_DIR) == 0;
+}
+
+int fm_setup_file(const struct fm_setup *setup, char path[static PATH_MAX], struct fm_err *err)
+{
+	return fm_path_join(dir_of(setup), FM_CONFIG_FILE, path, err);
+}
+
+static int add_store_option(struct fm_setup *setup, struct fm_args *args)
+{
+	const char *equals = strchr(args->value, '=');
+
+	if (!equals || equals == args->value || equals[1] != '/')
+		args->status =
+			fm_usage(args, "--store %s: must be NAME=DIRECTORY, the directory absolute", args->value);
+	else if (setup->store_count == FM_CONFIG_STORES_MAX)
+		args->status = fm_usage(args, "more than %d stores", FM_CONFIG_STORES_MAX);
+	else
+		setup->stores[setup->store_count++] = args->value;
+	return args->status;
+}
+
+int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int max)
+{
+	int key;
+
+	while ((key = fm_args_next(args)) > 0) {
+		switch (key) {
+		case FM_SETUP_NODE:
+			setup->node = args->value;
+			break;
+		case FM_SETUP_ADDRESS:
+			setup->address = args->value;
+			break;
+		case FM_SETUP_DIR:
+			setup->dir = args->value;
+			break;
+		case FM_SETUP_USER_NAME:
+			setup->user = args->value;
+			break;
+		case FM_SETUP_TOKEN_FILE:
+			setup->token_file = args->value;
+			break;
+		case FM_SETUP_STORE:
+			if (add_store_option(setup, args) != 0)
+				return -1;
+			break;
+		}
+	}
+	return fm_args_end(args, min, max);
+}
+
+/* The first label of the machine's name, with what a name may not hold made '-'. */
+static int own_name(char *out, size_t max, struct fm_err *err)
+{
+	if (gethostname(out, max) < 0)
+		return fm_err_sys(err, -errno, "the machine's name");
+	out[max - 1] = '\0';
+	out[strcspn(out, ".")] = '\0';
+	for (char *c = out; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
+			*c = '-';
+	if (!fm_value_is_name(out))
+		return fm_err_set(err, -EINVAL, "the machine's name makes no node name: say --node NAME");
+	return 0;
+}
+
+/* ---- the text ---- */
+
+struct text {
+	char *at;
+	size_t left;
+	bool is_full;
+};
+
+static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *fmt, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(t->at, t->left, fmt, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= t->left) {
+		t->is_full = true;
+		return;
+	}
+	t->at += len;
+	t->left -= (size_t)len;
+}
+
+/* A string as libconfig reads it. */
+static void add_string(struct text *t, const char *name, const char *value)
+{
+	add(t, "\t%s = \"", name);
+	for (; *value; value++)
+		add(t, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	add(t, "\";\n");
+}
+
+static void print_store(struct text *t, const char *name, const char *directory)
+{
+	add_string(t, "name", name);
+	add_string(t, "directory", directory);
+	add(t, "\tread = [ \"*\" ];\n\twrite = [ \"*\" ];\n");
+}
+
+/* "NAME=DIR" of the i-th store; without any, the default one. dir is a real path by now. */
+static void store_at(const struct fm_setup *setup, const char *dir, unsigned i, char name[static FM_VALUE_NAME_MAX + 2],
+		     char directory[static PATH_MAX])
+{
+	const char *equals;
+
+	if (setup->store_count == 0) {
+		strcpy(name, "data");
+		if (is_system(dir))
+			strcpy(directory, STORE_DIR);
+		else
+			(void)fm_path_join(dir, "data", directory, NULL);	/* fm_setup_write() saw that it fits */
+		return;
+	}
+	equals = strchr(setup->stores[i], '=');
+	snprintf(name, FM_VALUE_NAME_MAX + 2, "%.*s", (int)(equals - setup->stores[i]), setup->stores[i]);
+	snprintf(directory, PATH_MAX, "%s", equals + 1);
+}
+
+static unsigned store_count(const struct fm_setup *setup)
+{
+	return setup->store_count ? setup->store_count : 1;
+}
+
+static void print_stores(struct text *t, const struct fm_setup *setup, const char *dir)
+{
+	char name[FM_VALUE_NAME_MAX + 2], directory[PATH_MAX];
+
+	add(t, "\nstores = (");
+	for (unsigned i = 0; i < store_count(setup); i++) {
+		store_at(setup, dir, i, name, directory);
+		add(t, "%s {\n", i ? "," : "");
+		print_store(t, name, directory);
+		add(t, "}");
+	}
+	add(t, " );\n");
+}
+
+/* A proposal: the networks are private only if their owner says so, at both ends. */
+static void print_cables(struct text *t)
+{
+	struct fm_networks cables;
+	char network[FM_NETWORK_TEXT_MAX];
+
+	fm_cables_find(&cables);
+	if (cables.count == 0)
+		return;
+	add(t, "\n# TCP is encrypted. Over the cables of this machine's RDMA ports it need not be if nobody else can reach them: take away the\n"
+	       "# '#' below, on both nodes. See ENCRYPTION in fmove.conf(5).\n#mover = { private_networks = [");
+	for (unsigned i = 0; i < cables.count; i++) {
+		fm_network_print(&cables.network[i], network);
+		add(t, "%s \"%s\"", i ? "," : "", network);
+	}
+	add(t, " ]; };\n");
+}
+
+static int compose(const struct fm_setup *setup, const char *node, const char *dir, char *out)
+{
+	struct text t = { out, TEXT_MAX, false };
+	char host[FM_VALUE_HOST_MAX], path[PATH_MAX];
+	uint16_t port = FM_SETUP_PORT;
+
+	if (setup->address)
+		(void)fm_value_address(setup->address, false, host, sizeof(host), &port); /* loading it complains */
+	add(&t, "# What else can be said: fmove.conf(5), fmove config example.\nnode = {\n");
+	add_string(&t, "name", node);
+	add(&t, "\tlisten = \"[::]:%u\";\n", port);
+	if (setup->address)
+		add_string(&t, "address", setup->address);
+	if (!is_system(dir)) {
+		(void)fm_path_join(dir, "fmoved.sock", path, NULL);	/* as above */
+		add_string(&t, "socket", path);
+		(void)fm_path_join(dir, "state", path, NULL);
+		add_string(&t, "state_directory", path);
+	}
+	add(&t, "};\n");
+	print_cables(&t);
+	print_stores(&t, setup, dir);
+	return t.is_full ? -E2BIG : 0;
+}
+
+/* ---- files and directories ---- */
+
+struct owner {
+	uid_t uid;
+	gid_t gid;
+};
+
+static int find_owner(const struct fm_setup *setup, struct owner *owner, struct fm_err *err)
+{
+	const char *user = setup->user ? setup->user : FM_SETUP_USER;
+	const struct passwd *pw;
+
+	*owner = (struct owner){ geteuid(), getegid() };
+	if (!setup->user && geteuid() != 0)
+		return 0;
+	pw = getpwnam(user);
+	if (!pw && setup->user)
+		return fm_err_set(err, -ENOENT, "--user %s: no such user", user);
+	if (pw)
+		*owner = (struct owner){ pw->pw_uid, pw->pw_gid };
+	return 0;
+}
+
+/*
+ * What was made just now. The directory around it may be the daemon's user's, who can put another thing under its name: so it is
+ * opened, looked at, and given by its descriptor.
+ */
+static int give(const char *path, const struct owner *owner, struct fm_err *err)
+{
+	struct stat st;
+	int fd, ret = 0;
+
+	if (owner->uid == geteuid() && owner->gid == getegid())
+		return 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		ret = fm_err_sys(err, -errno, "look at %s", path);
+	else if (st.st_uid != geteuid() || (S_ISREG(st.st_mode) && st.st_nlink != 1))
+		ret = fm_err_set(err, -EPERM, "%s is not what was made there just now", path);
+	else if (fchown(fd, owner->uid, owner->gid) < 0)
+		ret = fm_err_sys(err, -errno, "chown %s", path);
+	close(fd);
+	return ret;
+}
+
+/* A directory of the daemon's; one that is there stays as it is. */
+static int make_dir(const char *path, mode_t mode, const struct owner *owner, struct fm_err *err)
+{
+	struct stat st;
+	bool is_there = stat(path, &st) == 0;
+	int ret = fm_dir_make(path, mode, err);
+
+	return ret < 0 || is_there ? ret : give(path, owner, err);
+}
+
+/* A store's directory that was there before keeps its owner, and who names it may not think of the user that fmoved runs as. */
+static void warn_of_rights(const char *path, const struct owner *owner)
+{
+	struct stat st;
+
+	if (owner->uid == 0 || stat(path, &st) < 0 || st.st_uid == owner->uid || st.st_mode & S_IWOTH ||
+	    (st.st_gid == owner->gid && st.st_mode & S_IWGRP))
+		return;
+	fm_say("warning: %s was there before, and fmoved may not be able to write to it as user %u: chown it, or use setfacl", path,
+	       (unsigned)owner->uid);
+}
+
+static int make_dirs(const struct fm_setup *setup, const char *dir, const struct owner *owner, struct fm_err *err)
+{
+	char name[FM_VALUE_NAME_MAX + 2], path[PATH_MAX];
+	int ret;
+
+	ret = fm_path_join(dir, FM_CONFIG_PEERS_DIR, path, err);
+	if (ret == 0)
+		ret = make_dir(path, 0755, owner, err);
+	if (ret == 0)
+		ret = fm_path_join(dir, FM_CONFIG_INVITES_DIR, path, err);
+	if (ret == 0)
+		ret = make_dir(path, 0700, owner, err);
+	for (unsigned i = 0; ret == 0 && i < store_count(setup); i++) {
+		store_at(setup, dir, i, name, path);
+		ret = make_dir(path, 0755, owner, err);
+		if (ret == 0)
+			warn_of_rights(path, owner);
+	}
+	return ret;
+}
+
+static int refuse_existing(const char *dir, struct fm_err *err)
+{
+	static const char *const names[] = { FM_CONFIG_FILE, "node.key" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int ret = fm_path_join(dir, names[i], path, err);
+
+		if (ret < 0)
+			return ret;
+		if (access(path, F_OK) == 0)
+			return fm_err_set(err, -EEXIST,
+					  "%s is there already, and nothing is overwritten; "
+					  "\"fmove invite\" and \"fmove join\" work with it, --dir makes another",
+					  path);
+	}
+	return 0;
+}
+
+static int write_node(const struct fm_setup *setup, const char *dir, const char *text,
+		      uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+{
+	char path[PATH_MAX], key_path[PATH_MAX];
+	struct fm_file_write how = { .path = path, .mode = 0644 };
+	struct owner owner;
+	int ret = find_owner(setup, &owner, err);
+
+	if (ret == 0)
+		ret = make_dirs(setup, dir, &owner, err);
+	if (ret == 0)
+		ret = fm_path_join(dir, FM_CONFIG_FILE, path, err);
+	if (ret == 0)
+		ret = fm_path_join(dir, "node.key", key_path, err);
+	if (ret == 0)
+		ret = fm_key_generate(key_path, key, err);
+	if (ret < 0)
+		return ret;
+	ret = give(key_path, &owner, err);
+	if (ret == 0)
+		ret = fm_file_write(&how, text, err);
+	if (ret < 0)
+		(void)unlink(key_path);		/* made a moment ago, known to nobody */
+	return ret;
+}
+
+/* Everything is checked as the daemon would check it, before anything is written. */
+static int check_text(const char *file, const char *text, struct fm_err *err)
+{
+	struct fm_config *cfg;
+	int ret = fm_config_load_string(text, strlen(text), file, &cfg, err);
+
+	if (ret == 0)
+		fm_config_free(cfg);
+	return ret;
+}
+
+static int write_checked(const struct fm_setup *setup, const char *node, const char *dir,
+			 uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+{
+	char *text = malloc(TEXT_MAX);
+	int ret;
+
+	if (!text)
+		return fm_err_set(err, -ENOMEM, "out of memory");
+	ret = compose(setup, node, dir, text);
+	if (ret < 0)
+		fm_err_sys(err, ret, "the configuration");
+	else
+		ret = check_text(FM_CONFIG_FILE, text, err);
+	if (ret == 0)
+		ret = write_node(setup, dir, text, key, err);
+	free(text);
+	return ret;
+}
+
+int fm_setup_write(const struct fm_setup *setup, struct fm_config **cfg, uint8_t key[static FM_CONFIG_KEY_LEN],
+		   struct fm_err *err)
+{
+	char node[FM_VALUE_NAME_MAX + 1], dir[PATH_MAX], path[PATH_MAX];
+	int ret = refuse_existing(dir_of(setup), err);
+
+	if (ret == 0 && !setup->node)
+		ret = own_name(node, sizeof(node), err);
+	if (ret == 0)
+		ret = fm_dir_make(dir_of(setup), 0755, err);
+	if (ret < 0)
+		return ret;
+	if (!realpath(dir_of(setup), dir))
+		return fm_err_sys(err, -errno, "%s", dir_of(setup));
+	ret = fm_path_join(dir, "fmoved.sock", path, err);	/* the longest of the names that follow */
+	if (ret == 0)
+		ret = write_checked(setup, setup->node ? setup->node : node, dir, key, err);
+	if (ret == 0)
+		ret = fm_path_join(dir, FM_CONFIG_FILE, path, err);
+	return ret < 0 ? ret : fm_config_load(path, cfg, err);
+}
+
+void fm_setup_start_line(const struct fm_config *cfg, char *out, size_t max)
+{
+	if (is_system(cfg->dir))
+		snprintf(out, max, "systemctl enable --now fmoved");
+	else
+		snprintf(out, max, "fmoved --config %s", cfg->file);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* transfer - see transfer.h. */
+#include "client/cli/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/cli/interrupt.h"
+#include "client/lib/tries.h"
+#include "config/value.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+#define PROGRESS_MS 200
+#define LIMIT_MIN 1000		/* bytes a second */
+
+void fm_transfer_init(struct fm_transfer *t, const char *verb)
+{
+	*t = (struct fm_transfer){ .outcomes = { .verb = verb } };
+}
+
+/* The place of value among words, or -1. */
+static int choice(const char *value, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], value) == 0)
+			return i;
+	return -1;
+}
+
+static int take_choice(struct fm_args *args, const char *option, const char *const *words,
+		       const char *list, int *out)
+{
+	*out = choice(args->value, words);
+	return *out < 0 ? fm_usage(args, "--%s %s: must be %s", option, args->value, list) : 0;
+}
+
+static int take_limit(struct fm_transfer *t, struct fm_args *args)
+{
+	/* "500MB" says as much as "500MB/s". */
+	if (fm_value_rate(args->value, &t->opts.rate_bytes) < 0 &&
+	    fm_value_size(args->value, &t->opts.rate_bytes) < 0)
+		return fm_usage(args, "--limit %s: must be " FM_VALUE_RATE_FORM, args->value);
+	/* A bare number is bytes: who says 5 means another unit. */
+	if (t->opts.rate_bytes > 0 && t->opts.rate_bytes < LIMIT_MIN)
+		return fm_usage(args, "--limit %s: less than 1kB/s is not taken; say the unit, for example 500MB/s", args->value);
+	return 0;
+}
+
+static int take_timeout(struct fm_transfer *t, struct fm_args *args)
+{
+	uint64_t ns;
+
+	if (fm_value_time(args->value, &ns) < 0 || ns < FM_NS_PER_MS ||
+	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
+		return fm_usage(args,
+				"--timeout %s: must be " FM_VALUE_TIME_FORM ", 1 ms to a year",
+				args->value);
+	t->opts.timeout_ms = ns / FM_NS_PER_MS;
+	return 0;
+}
+
+static int take_retry(struct fm_transfer *t, struct fm_args *args)
+{
+	uint64_t ns;
+
+	if (fm_value_time(args->value, &ns) < 0 || (ns > 0 && ns < FM_NS_PER_MS) ||
+	    ns / FM_NS_PER_MS > UINT64_C(366) * 24 * 3600 * 1000)
+		return fm_usage(args, "--retry %s: must be " FM_VALUE_TIME_FORM ", up to a year", args->value);
+	t->opts.retry_ms = ns / FM_NS_PER_MS;
+	return 0;
+}
+
+/* 0, or an exit status. */
+static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
+{
+	static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
+	static const char *const durabilities[] = { "default", "disk", "memory", NULL };
+	static const char *const priorities[] = { "normal", "low", "high", NULL };
+	int place, ret = 0;
+
+	switch ((enum fm_transfer_key)key) {
+	case FM_TRANSFER_TRANSPORT:
+		ret = take_choice(args, "transport", transports, "auto, rdma or tcp", &place);
+		t->opts.transport = ret == 0 ? (enum fmove_transport)place : FMOVE_AUTO;
+		break;
+	case FM_TRANSFER_DURABILITY:
+		ret = take_choice(args, "durability", durabilities, "disk or memory", &place);
+		t->opts.durability = ret == 0 ? (enum fmove_durability)place : FMOVE_DEFAULT;
+		break;
+	case FM_TRANSFER_LIMIT:
+		return take_limit(t, args);
+	case FM_TRANSFER_TIMEOUT:
+		return take_timeout(t, args);
+	case FM_TRANSFER_RETRY:
+		return take_retry(t, args);
+	case FM_TRANSFER_PRIORITY:
+		ret = take_choice(args, "priority", priorities, "low, normal or high", &place);
+		t->opts.priority = ret == 0 ? (enum fmove_priority)place : FMOVE_NORMAL;
+		break;
+	case FM_TRANSFER_DETACH:
+		t->is_detached = true;
+		break;
+	case FM_TRANSFER_FORCE:
+		t->is_forced = true;
+		break;
+	case FM_TRANSFER_KEEP:
+		t->opts.keep_partial = true;
+		break;
+	case FM_TRANSFER_VERIFY:
+		if (strcmp(args->value, "readback") != 0)
+			return fm_usage(args, "--verify %s: must be readback", args->value);
+		t->opts.is_readback = true;
+		break;
+	case FM_TRANSFER_CORRUPT:
+		t->opts.accepts_corrupt = true;
+		break;
+	case FM_TRANSFER_QUIET:
+		t->outcomes.is_quiet = true;
+		break;
+	case FM_TRANSFER_JSON:
+		t->outcomes.is_json = true;
+		break;
+	}
+	return ret;
+}
+
+void fm_transfer_set_kind(struct fm_transfer *t, bool is_tree)
+{
+	if (is_tree)
+		t->opts.may_replace = t->dir.tree.is_update ? t->is_forced : t->dir.replaces;
+	else
+		t->opts.may_replace = t->is_forced || t->dir.tree.is_update;
+}
+
+int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int max)
+{
+	int key;
+
+	while ((key = fm_args_next(args)) > 0) {
+		args->status = key >= FM_DIR_RECURSIVE ? fm_dir_option(&t->dir, args, key) : take_option(t, args, key);
+		if (args->status != 0)
+			return -1;
+	}
+	if (fm_args_end(args, min, max) < 0)
+		return -1;
+	args->status = fm_dir_check(&t->dir, args);
+	if (args->status == 0 && t->is_detached && t->dir.tree.is_dry_run)
+		args->status = fm_usage(args, "--dry-run says at once what would be done: leave out --detach");
+	if (args->status == 0 && t->is_detached && t->dir.is_verbose)
+		args->status = fm_usage(args, "--verbose names what changes when it has: leave out --detach");
+	fm_transfer_set_kind(t, false);
+	return args->status != 0 ? -1 : 0;
+}
+
+int fm_transfer_open(struct fm_transfer *t, struct fm_err *err)
+{
+	struct fmove_error why;
+	int ret;
+
+	ret = fm_interrupt_start(err);
+	if (ret < 0)
+		return ret;
+	t->opts.cancel_fd = fm_interrupt_fd();
+	t->opts.progress = fm_progress_show;
+	t->opts.ctx = &t->progress;
+	fm_turn_init(&t->turn, t->outcomes.verb, t->outcomes.is_quiet);
+	ret = fm_turn_connect(&t->turn, &t->conn, &why);
+	return ret < 0 ? fm_transfer_error(err, &why) : 0;
+}
+
+void fm_transfer_close(struct fm_transfer *t)
+{
+	fmove_close(t->conn);
+}
+
+int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *out, struct fm_err *err)
+{
+	struct fmove_error why;
+	struct fm_err other;
+
+	if (fm_name_parse(text, out, &other) < 0)
+		return 0;
+	if (!t->node[0] && fmove_node(t->conn, t->node, sizeof(t->node), &why) < 0)
+		return fm_transfer_error(err, &why);
+	return strcmp(out->node, t->node) == 0;
+}
+
+int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
+		     struct fmove_error *why)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	struct fm_tries tries;
+	int ret;
+
+	fm_tries_begin(&tries, &t->opts);
+	tries.opts.progress_ms = 0;	/* no line has been begun */
+	do {
+		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
+		ret = fmove_stat(t->conn, &parts, out, why);
+	} while (ret < 0 && fm_tries_again(&tries, t->conn, why));
+	return ret;
+}
+
+int fm_transfer_is_tree(struct fm_transfer *t, const struct fm_name *name, struct fm_outcome *one)
+{
+	struct fmove_entry entry;
+
+	return t->dir.is_recursive ? fm_dir_is_source(t, name, &entry, one) : 0;
+}
+
+void fm_transfer_begin(struct fm_transfer *t, const char *label)
+{
+	fm_progress_begin(&t->progress, label, t->outcomes.is_quiet);
+	t->opts.progress_ms = t->progress.is_on ? PROGRESS_MS : 0;
+}
+
+void fm_transfer_end(struct fm_transfer *t)
+{
+	fm_progress_end(&t->progress);
+}
+
+int fm_transfer_error(struct fm_err *err, const struct fmove_error *from)
+{
+	if (fm_is_interrupted())
+		return fm_err_set(err, -ECANCELED, "cancelled");
+	return fm_err_set(err, from->code, "%s", from->text);
+}
+
+int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmove_error *why)
+{
+	one->is_kept = why->is_kept;
+	(void)fm_transfer_error(&one->err, why);
+	return fm_err_wrap(&one->err, "%s", label);
+}

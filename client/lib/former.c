@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/* former - see former.h. */
+#include "client/lib/former.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/tree/remove.h"
+#include "mover/tree/scan.h"
+#include "mover/tree/tsys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+#define MARK ".fmove.former"
+#define MARK_LEN 16	/* hex digits */
+#define TRIES_MAX 16
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);	/* it exists */
+	return (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+}
+
+int64_t fm_former_until_ns(void)
+{
+	return now_ns() + (int64_t)FM_FORMER_KEEP_NS;
+}
+
+/* ---- a directory, name by name ---- */
+
+typedef bool (*name_fn)(void *ctx, int dir, const char *name);
+
+/* fn for each name, until it says false. */
+static int each_name(int dir, name_fn fn, void *ctx)
+{
+	int fd = fm_tsys_open(dir, ".", DIR_FLAGS, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	int ret;
+
+	if (!d) {
+		ret = fd < 0 ? fd : -errno;
+		if (fd >= 0)
+			(void)close(fd);	/* only read */
+		return ret;
+	}
+	do {
+		errno = 0;
+		e = readdir(d);
+		ret = e ? 0 : -errno;
+	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		       fn(ctx, dir, e->d_name)));
+	(void)closedir(d);
+	return ret;
+}
+
+static bool note_any(void *ctx, int dir, const char *name)
+{
+	(void)dir;
+	(void)name;
+	*(bool *)ctx = true;
+	return false;
+}
+
+static bool is_empty(int dir)
+{
+	bool has_any = false;
+
+	return each_name(dir, note_any, &has_any) == 0 && !has_any;
+}
+
+/* Nobody but us can have put anything there. */
+static bool is_private(int dir)
+{
+	struct stat st;
+
+	return fm_tsys_fstat(dir, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0077) == 0;
+}
+
+/* ---- putting one there ---- */
+
+static int write_mark(int holder, uint64_t ino)
+{
+	int fd = fm_tsys_open(holder, MARK, O_WRONLY | O_CREAT | O_EXCL, 0600), ret, closed;
+	char text[MARK_LEN + 1];
+
+	if (fd < 0)
+		return fd;
+	(void)snprintf(text, sizeof(text), "%016" PRIx64, ino);
+	ret = fm_tsys_write_all(fd, text, MARK_LEN, 0);
+	closed = fm_tsys_close(fd);
+	return ret < 0 ? ret : closed;
+}
+
+static void drop_holder(int parent, const char *name, int holder)
+{
+	(void)unlinkat(holder, MARK, 0);	/* what is left does no harm, and goes later */
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	(void)close(holder);	/* only read */
+}
+
+/*
+ * Open, with its mark. Others may write to the parent, and put something else under the name
+ * between two calls: only an empty directory that nobody else may enter gets a mark.
+ */
+static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN + 1])
+{
+	int ret, fd;
+
+	fm_staging_name(FM_STAGING_OLD, "", name);
+	ret = fm_tsys_mkdir(parent, name);
+	if (ret < 0)
+		return ret;
+	fd = fm_tsys_open(parent, name, DIR_FLAGS, 0);
+	if (fd < 0)
+		return fd;
+	if (!is_private(fd) || !is_empty(fd)) {
+		(void)close(fd);	/* only read */
+		return -EPERM;
+	}
+	ret = write_mark(fd, ino);
+	if (ret == 0)
+		return fd;
+	drop_holder(parent, name, fd);
+	return ret;
+}
+
+/* What is to be moved, for its mode only, whatever has its name by then. */
+static int open_version(int parent, const char *from, uint64_t ino, mode_t *mode)
+{
+	int fd = fm_tsys_open(parent, from, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+	int ret = fd < 0 ? fd : fm_tsys_fstat(fd, &st);
+
+	if (ret == 0 && st.st_ino != ino)
+		ret = -ESTALE;
+	if (ret < 0 && fd >= 0)
+		(void)close(fd);	/* only looked at */
+	*mode = ret < 0 ? 0 : st.st_mode & 07777;
+	return ret < 0 ? ret : fd;
+}
+
+/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
+static int rename_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
+{
+	int ret = fm_tsys_rename(parent, from, holder, name, 0), fd;
+	mode_t mode;
+
+	if (ret != -EACCES)
+		return ret;
+	fd = open_version(parent, from, ino, &mode);
+	if (fd < 0)
+		return fd;
+	ret = fm_tsys_chmod_opened(fd, 0700);
+	if (ret == 0) {
+		ret = fm_tsys_rename(parent, from, holder, name, 0);
+		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
+	}
+	(void)close(fd);	/* only looked at */
+	return ret;
+}
+
+static int move_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
+{
+	struct stat st;
+	int ret = rename_in(parent, from, ino, holder, name);
+
+	if (ret == 0)
+		ret = fm_tsys_fstatat(holder, name, &st);
+	if (ret < 0 || st.st_ino == ino)
+		return ret;
+	/* What was moved is somebody else's doing. If it cannot go back it stays: the mark does not name it. */
+	(void)fm_tsys_rename_free(holder, name, parent, from);
+	return -ESTALE;
+}
+
+int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1])
+{
+	int ret = -EEXIST, fd;
+
+	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
+	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
+		ret = fd = make_holder(dir, ino, holder);
+		if (fd < 0)
+			continue;
+		ret = move_in(dir, from, ino, fd, name);
+		if (ret == 0)
+			(void)close(fd);	/* only read */
+		else
+			drop_holder(dir, holder, fd);
+	}
+	return ret;
+}
+
+/* ---- finding them ---- */
+
+/* A holder, open. */
+struct place {
+	int parent;
+	int holder;
+	uint64_t ino;			/* of what is in it */
+	bool has_mark;
+	struct fm_former is;
+};
+
+static bool read_mark(struct place *p)
+{
+	char text[MARK_LEN + 1] = "";
+	int fd = fm_tsys_open(p->holder, MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	p->has_mark = fm_tsys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		      pread(fd, text, MARK_LEN, 0) == MARK_LEN && strspn(text, "0123456789abcdef") == MARK_LEN;
+	(void)close(fd);	/* only read */
+	if (p->has_mark)
+		p->ino = strtoull(text, NULL, 16);
+	return p->has_mark;
+}
+
+static bool take_name(void *ctx, int dir, const char *name)
+{
+	struct place *p = ctx;
+	struct stat st;
+
+	if (fm_tsys_fstatat(dir, name, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_ino != p->ino)
+		return true;
+	(void)snprintf(p->is.name, sizeof(p->is.name), "%s", name);	/* a name has 255 bytes at most */
+	return false;
+}
+
+/* Whether it is one. Then p->holder is the caller's. */
+static bool find(int parent, const char *name, struct place *p)
+{
+	struct stat st;
+
+	*p = (struct place){ .parent = parent, .holder = -1 };
+	if (fm_staging_kind(name) == FM_STAGING_OLD)
+		p->holder = fm_tsys_open_unmounted(parent, name, DIR_FLAGS);
+	if (p->holder < 0)
+		return false;
+	if (is_private(p->holder) && fm_tsys_fstat(p->holder, &st) == 0 &&
+	    (read_mark(p) ? each_name(p->holder, take_name, p) == 0 : is_empty(p->holder))) {
+		memcpy(p->is.holder, name, strlen(name) + 1);	/* of that kind, so of that length */
+		p->is.since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+		return true;
+	}
+	(void)close(p->holder);	/* only read */
+	return false;
+}
+
+/* fn: false ends it. */
+struct search {
+	bool (*fn)(void *ctx, struct place *p);
+	void *ctx;
+};
+
+static bool meet(void *ctx, int dir, const char *name)
+{
+	const struct search *s = ctx;
+	struct place p;
+	bool goes_on = true;
+
+	if (find(dir, name, &p)) {
+		goes_on = s->fn(s->ctx, &p);
+		(void)close(p.holder);	/* only read */
+	}
+	return goes_on;
+}
+
+static int each_former(int parent, bool (*fn)(void *ctx, struct place *p), void *ctx)
+{
+	struct search s = { .fn = fn, .ctx = ctx };
+
+	return each_name(parent, meet, &s);
+}
+
+/* All that is in it. NULL: it cannot be read. */
+static struct fm_scan *scan_of(const struct place *p)
+{
+	int fd = p->is.name[0] ? fm_tsys_open_unmounted(p->holder, p->is.name, DIR_FLAGS) : -1;
+	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .is_target = true,
+				    .passes_closed = true };
+	struct fm_scan *scan = opts.root ? fm_scan_new(&opts) : NULL;
+
+	fm_scan_dir_put(opts.root);
+	return scan;
+}
+
+static uint64_t bytes_of(const struct place *p)
+{
+	struct fm_scan *scan = scan_of(p);
+	struct fm_scan_met met;
+	uint64_t bytes = 0;
+	struct fm_err err;
+	struct stat st;
+
+	while (scan && fm_scan_next(scan, &met, &err) > 0)
+		if (met.type == DT_REG && fm_tsys_fstatat(met.dir->fd, met.name, &st) == 0 && st.st_nlink == 1)
+			bytes += (uint64_t)st.st_blocks * 512;
+	fm_scan_free(scan);
+	return bytes;
+}
+
+/* What a directory that was met is called, in `dir`. */
+static bool is_dir_wanted(int dir, const char *name)
+{
+	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
+	struct fm_staging_info info;
+
+	return kind == FM_STAGING_KEPT ||
+	       (kind == FM_STAGING_TREE && fm_staging_peek(dir, name, &info) == 0 && info.is_busy);
+}
+
+static bool is_met_wanted(const struct fm_scan_met *met)
+{
+	const char *slash = strrchr(met->dir->path, '/'), *name = slash ? slash + 1 : met->dir->path;
+	bool is_wanted;
+	int dir;
+
+	if (met->type != DT_DIR)
+		return fm_partial_parse(met->name, NULL) != FM_PARTIAL_NONE && fm_partial_is_busy(met->dir->fd, met->name);
+	if (fm_staging_kind(name) == FM_STAGING_NONE)
+		return false;
+	dir = openat(met->dir->fd, "..", DIR_FLAGS | O_CLOEXEC);
+	is_wanted = dir < 0 || is_dir_wanted(dir, name);
+	if (dir >= 0)
+		(void)close(dir);	/* only read */
+	return is_wanted;
+}
+
+/* Something in it is nowhere else, or a transfer that began in it goes on there; as fm_wanted_in() of a store. */
+static bool is_wanted(const struct place *p)
+{
+	struct fm_scan *scan = scan_of(p);
+	struct fm_scan_met met;
+	bool found = false;
+	struct fm_err err;
+	int ret = 1;
+
+	while (scan && !found && (ret = fm_scan_next(scan, &met, &err)) > 0)
+		found = is_met_wanted(&met);
+	fm_scan_free(scan);
+	return found || ret < 0;	/* what has not been looked at may be */
+}
+
+/* ---- removing them ---- */
+
+/* What else somebody put into the holder stays, and the holder with it. */
+static int remove_one(const struct place *p)
+{
+	int ret = p->is.name[0] ? fm_tree_remove(p->holder, p->is.name, NULL) : 0;
+
+	if (ret == 0 && p->has_mark)
+		ret = fm_tsys_unlink(p->holder, MARK, 0);
+	if (ret == 0)
+		ret = fm_tsys_unlink(p->parent, p->is.holder, AT_REMOVEDIR);
+	return ret == -ENOENT || ret == -ENOTEMPTY ? 0 : ret;	/* -ENOENT: somebody else did the same */
+}
+
+struct removal {
+	uint64_t older_ns;
+	bool is_dry;
+	void (*each)(void *ctx, const struct fm_former *f);
+	void *ctx;
+	struct fm_err *err;
+	int failed;
+};
+
+static bool is_older(const struct place *p, uint64_t older_ns)
+{
+	int64_t at_ns = now_ns();
+
+	if (FM_FAULT("former.old"))	/* its ctime nobody can set */
+		return true;
+	return older_ns == 0 || (at_ns > p->is.since_ns && (uint64_t)(at_ns - p->is.since_ns) >= older_ns);
+}
+
+static bool remove_old(void *ctx, struct place *p)
+{
+	struct removal *r = ctx;
+	int ret;
+
+	if (!is_older(p, r->older_ns))
+		return true;
+	p->is.bytes = r->each ? bytes_of(p) : 0;
+	ret = is_wanted(p) ? -EBUSY : r->is_dry ? 0 : remove_one(p);
+	if (ret == -EBUSY)
+		r->failed = fm_err_set(r->err, ret, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
+	else if (ret < 0)
+		r->failed = fm_err_sys(r->err, ret, "remove \"%s\", which is kept aside", p->is.holder);
+	else if (r->each && p->is.name[0])
+		r->each(r->ctx, &p->is);
+	return true;
+}
+
+int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
+		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err)
+{
+	struct removal r = { older_ns, is_dry, each, ctx, err, 0 };
+	int ret = each_former(parent, remove_old, &r);
+
+	return ret < 0 ? fm_err_sys(err, ret, "read the directory") : r.failed;
+}
+
+/* ---- room ---- */
+
+static bool add_bytes(void *ctx, struct place *p)
+{
+	*(uint64_t *)ctx += is_wanted(p) ? 0 : bytes_of(p);
+	return true;
+}
+
+static bool take_oldest(void *ctx, struct place *p)
+{
+	struct fm_former *oldest = ctx;
+
+	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns) && !is_wanted(p))
+		*oldest = p->is;
+	return true;
+}
+
+static bool remove_oldest(int parent)
+{
+	struct fm_former oldest = { .since_ns = 0 };
+	struct place p;
+	int ret;
+
+	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.holder[0] || !find(parent, oldest.holder, &p))
+		return false;
+	ret = remove_one(&p);
+	(void)close(p.holder);	/* only read */
+	return ret == 0;
+}
+
+void fm_former_make_room(int parent, uint64_t bytes)
+{
+	uint64_t kept = 0, is_free;
+
+	if (each_former(parent, add_bytes, &kept) < 0 || fm_tsys_free_bytes(parent, &is_free) < 0 ||
+	    (is_free < bytes && bytes - is_free > kept))
+		return;
+	while (is_free < bytes && remove_oldest(parent) && fm_tsys_free_bytes(parent, &is_free) == 0)
+		;
+}
+
+/* ---- where a path leads by now ---- */
+
+void fm_former_note_path(int dir, char path[PATH_MAX])
+{
+	char name[64];
+	ssize_t len;
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", dir);
+	len = readlink(name, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+}
+
+/* Whether one of its names is of what fmove puts aside. */
+static bool is_aside(const char *path)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		if (len < sizeof(name) && fm_staging_kind(name) != FM_STAGING_NONE)
+			return true;
+		path += len + (path[len] == '/');
+	}
+	return false;
+}
+
+int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err)
+{
+	char now[PATH_MAX];
+	struct stat was, is;
+	bool is_same;
+
+	fm_former_note_path(held, now);
+	if (!path[0] || !is_aside(now) || is_aside(path))
+		return 0;
+	*fd = open(path, DIR_FLAGS | O_CLOEXEC);
+	if (*fd < 0)
+		return fm_err_sys(err, -errno, "directory %s, of which another get put the version "
+				  "that was there aside", path);
+	is_same = fm_tsys_fstat(held, &was) < 0 || fm_tsys_fstat(*fd, &is) < 0 ||
+		  (was.st_ino == is.st_ino && was.st_dev == is.st_dev);
+	if (is_same)
+		(void)close(*fd);	/* only read */
+	return is_same ? 0 : 1;
+}

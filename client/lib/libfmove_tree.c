@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libfmove_tree - trees in libfmove: the directory is read or written in this process, by threads that live as long as the call,
+ * for the daemon, which asks over a channel (mover/tree/channel.h).
+ */
+#include "client/lib/libfmove_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/lib/former.h"
+#include "client/lib/tries.h"
+#include "mover/base/exit_code.h"
+#include "mover/base/err.h"
+#include "mover/tree/channel.h"
+#include "mover/tree/measure.h"
+#include "mover/tree/names.h"
+#include "mover/tree/staging.h"
+#include "mover/tree/tree.h"
+
+#define LOOK_MS 10000	/* who asks for a job to be left alone does not wait longer to hear whether there is room */
+
+static int fail_as(struct fmove_error *err, const struct fm_err *why)
+{
+	err->code = why->code;
+	err->exit = (int)fm_api_exit(why->code);
+	err->is_kept = err->is_full = false;
+	err->bytes = 0;
+	(void)snprintf(err->text, sizeof(err->text), "%s", why->text);	/* as long at most */
+	return why->code;
+}
+
+/* The caller's descriptor stays the caller's. */
+static int dup_dir(int fd, struct fm_err *err)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return copy < 0 ? fm_err_sys(err, -errno, "the descriptor of the directory") : copy;
+}
+
+static void passed(void *ctx)
+{
+	fm_channel_passed(ctx);
+}
+
+/* What our sink kept; of what it could not, its note speaks. */
+static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o, struct fmove_result *result)
+{
+	char path[FMOVE_PATH_MAX + 1];
+	struct fm_tree_names page;
+	struct fm_tree_name name;
+	struct fm_err why;
+	uint64_t at = 0;
+
+	while (tree->ops->names(tree, &at, &page, &why) == 0 && page.len > 0) {
+		size_t pos = 0;
+
+		while (fm_tree_names_next(page.at, page.len, &pos, &name) > 0) {
+			memcpy(path, name.path, name.len);
+			path[name.len] = '\0';
+			o->named(o->ctx, (enum fmove_change)name.change, path);
+		}
+	}
+	if (tree->note)
+		(void)snprintf(result->note, sizeof(result->note), "%s", tree->note);	/* cut if it is too long */
+}
+
+/* Serve the tree until the daemon says how it ended. */
+static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree, struct fmove_result *result, struct fm_channel_end *end,
+		 struct fmove_error *err)
+{
+	struct fm_channel *channel;
+	struct fm_err why;
+	int ret;
+
+	*end = (struct fm_channel_end){ .is_begun = false };
+	if (fm_channel_new(tree, &channel, &why) < 0)
+		return fail_as(err, &why);
+	t->fds = fm_channel_to_pass(channel, &t->fds_count);
+	t->passed = passed;
+	t->ctx = channel;
+	ret = fm_lib_tree_do(c, t, result, err);
+	if (ret == 0 && !t->is_put && t->tree && t->tree->named && !(t->opts && t->opts->is_attended))
+		tell_names(tree, t->tree, result);	/* before the tree is stopped */
+	*end = fm_channel_free(channel);
+	return ret;
+}
+
+/* ---- as often as it takes ---- */
+
+struct kind {
+	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+	int dir_fd;
+	const char *as;
+};
+
+/* Each try looks at all of it anew; what is there from the one before stays there. */
+static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_lib_tree *what, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	static const struct fmove_options none;
+	struct fm_tries tries;
+	struct fm_lib_tree t;
+	int ret;
+
+	fm_tries_begin(&tries, what->opts ? what->opts : &none);
+	t.is_again = false;
+	do {
+		bool is_again = t.is_again;
+
+		t = *what;
+		t.opts = &tries.opts;
+		t.is_again = is_again;
+		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
+		t.is_again = true;
+	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, err));
+	return ret < 0 ? err->code : ret;
+}
+
+static int open_source(int dir_fd, const struct fmove_tree_options *o, struct fm_lib_tree *t, struct fm_tree **out, struct fm_err *err)
+{
+	struct fm_tree_source_opts source = { .excludes = o ? o->excludes : NULL, .skips = fm_staging_is_ours };
+	struct stat st;
+
+	if (fstat(dir_fd, &st) < 0)
+		return fm_err_sys(err, -errno, "the directory");
+	if (!S_ISDIR(st.st_mode))
+		return fm_err_set(err, -ENOTDIR, "it is no directory");
+	/* Numbers of the API are below 2^63; what is left of them tells one directory from another as well. */
+	t->dev = st.st_dev & (uint64_t)INT64_MAX;
+	t->ino = st.st_ino & (uint64_t)INT64_MAX;
+	source.root = dup_dir(dir_fd, err);
+	return source.root < 0 ? source.root : fm_tree_source_new(&source, out, err);
+}
+
+static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+{
+	struct fm_tree *tree;
+	struct fm_err why;
+	struct fm_channel_end end;
+	int ret;
+
+	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
+		return fail_as(err, &why);
+	ret = serve(c, t, tree, result, &end, err);
+	tree->ops->close(tree);
+	return ret;
+}
+
+/* What was passed to the daemon it has closed when it refuses: each try has a tree and sockets of its own. */
+static int put_tree(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err)
+{
+	int ret;
+
+	do {
+		ret = put_tree_once(c, dir_fd, t, result, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
+	return ret < 0 ? err->code : ret;
+}
+
+static bool is_update(const struct fmove_tree_options *o)
+{
+	return o && (o->is_update || o->has_checksums);
+}
+
+/* The same as a dry run, of which nobody is told. */
+struct dry {
+	struct fmove_options opts;
+	struct fmove_tree_options tree;
+	struct fm_lib_tree t;
+};
+
+static void dry_init(struct dry *d, const struct fm_lib_tree *t)
+{
+	static const struct fmove_tree_options none;
+
+	d->opts = t->opts ? *t->opts : (struct fmove_options){ .timeout_ms = 0 };
+	d->opts.is_attended = d->opts.is_readback = false;
+	d->opts.again = NULL;
+	d->opts.accepted = NULL;
+	d->opts.prepared = NULL;
+	d->opts.hold_fd = 0;
+	d->opts.progress_ms = 0;
+	d->tree = t->tree ? *t->tree : none;
+	d->tree.is_dry_run = true;
+	d->tree.named = NULL;
+	d->t = (struct fm_lib_tree){ .is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree };
+}
+
+/* 0 would be: not known. */
+static uint64_t wanted(const struct fmove_result *r)
+{
+	return r->wanted_bytes > 0 ? r->wanted_bytes : 1;
+}
+
+static bool take_free(void *ctx, const struct fmove_space *s)
+{
+	*(uint64_t *)ctx = s->free > s->promised ? s->free - s->promised : 0;
+	return false;
+}
+
+/* Whether the far store may have no room for the whole. */
+static bool is_short(struct fmove *c, const struct fm_lib_tree *t, uint64_t whole)
+{
+	uint64_t free_bytes = UINT64_MAX;
+	struct fmove_error err;
+
+	return fmove_space(c, t->name, take_free, &free_bytes, &err) == 0 && whole > free_bytes;
+}
+
+/* t->bytes, of an update. What is wrong with it is an error. */
+static int put_dry(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
+		   struct fmove_error *err)
+{
+	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	ret = put_tree(c, dir_fd, &dry.t, result, err);
+	if (ret == 0)
+		t->bytes = wanted(result);
+	return ret;
+}
+
+/*
+ * What will come at least, for the far end to refuse it before the first byte. How much an update sends only a dry run
+ * tells, which is spared where there is room for the whole; a job that is listed is not to fail for want of one. -EPERM:
+ * something that only the target has cannot be kept. What else is wrong the transfer itself says.
+ */
+static int announce(struct fmove *c, int dir_fd, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	uint64_t whole = fm_measure(dir_fd, t->tree ? t->tree->excludes : NULL, fm_staging_is_ours, 0);
+	bool is_listed = t->opts && t->opts->is_attended;
+
+	if (!is_update(t->tree))
+		t->bytes = whole;
+	else if ((is_listed || is_short(c, t, whole)) && put_dry(c, dir_fd, t, result, err) == -EPERM)
+		return -EPERM;
+	return 0;
+}
+
+/* Whether an update that removes the rest would change nothing. An error: the put itself says it. */
+static bool is_there(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, bool has_checksums, struct fmove_result *result)
+{
+	struct fmove_error err;
+	struct dry dry;
+
+	dry_init(&dry, t);
+	dry.tree.is_update = dry.tree.is_delete = true;
+	dry.tree.has_checksums = has_checksums;
+	return put_tree(c, dir_fd, &dry.t, result, &err) == 0 &&
+	       result->added + result->replaced + result->removed + result->wanted_files == 0;
+}
+
+/*
+ * The answer to an earlier try was lost: what it published is not to be replaced once more, nor to be in the way of
+ * itself. Another version can have the same sizes and times, and be what was to be replaced: the content decides.
+ */
+static bool is_published(struct fmove *c, int dir_fd, const struct fm_lib_tree *t, struct fmove_result *result)
+{
+	if (!is_there(c, dir_fd, t, false, result) || !is_there(c, dir_fd, t, true, result))
+		return false;
+	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had published it");
+	return true;
+}
+
+static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			      struct fmove_error *err)
+{
+	int ret;
+
+	(void)as;
+	if (t->tree && t->tree->is_dry_run)
+		return put_tree(c, dir_fd, t, result, err);
+	if (t->is_again && !is_update(t->tree) && is_published(c, dir_fd, t, result))
+		return 0;
+	ret = announce(c, dir_fd, t, result, err);
+	if (ret == 0)
+		ret = put_tree(c, dir_fd, t, result, err);
+	if (ret != -ENOSPC || !is_update(t->tree) || t->bytes > 0)
+		return ret;
+	/* The far end may be unable to keep what only it has, and wants to know. */
+	ret = put_dry(c, dir_fd, t, result, err);
+	if (ret < 0)
+		return ret;
+	t->turns = (struct fm_lib_turns){ .refused = 0 };
+	return put_tree(c, dir_fd, t, result, err);
+}
+
+int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, const struct fmove_options *opts,
+		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+{
+	const struct fm_lib_tree t = { .is_put = true, .name = name, .opts = opts, .tree = tree };
+	const struct kind put = { put_tree_announced, dir_fd, NULL };
+	struct fmove_error own;
+
+	return try_tree(c, &put, &t, result, err ? err : &own);
+}
+
+/* The version that was replaced. */
+struct aside {
+	const char *as;
+	char holder[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
+	char path[PATH_MAX];			/* of the directory that it is in */
+};
+
+static int take_old(void *ctx, int dir, const char *name, uint64_t ino)
+{
+	struct aside *a = ctx;
+	int ret = fm_former_keep(dir, name, ino, a->as, a->holder);
+
+	if (ret < 0)
+		a->holder[0] = '\0';
+	return ret;
+}
+
+static void tell_aside(const struct aside *a, struct fmove_result *result)
+{
+	if (!a->holder[0])
+		return;
+	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->holder, a->as);	/* fits */
+	result->former_until_ns = fm_former_until_ns();
+}
+
+static int find_other(void *ctx, const char *as, int held, int *fd, struct fm_err *err)
+{
+	(void)as;
+	return fm_former_find_other(((const struct aside *)ctx)->path, held, fd, err);
+}
+
+static void make_room(void *ctx, int parent, uint64_t bytes)
+{
+	(void)ctx;
+	fm_former_make_room(parent, bytes);
+}
+
+static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *aside, struct fm_tree **out,
+		     struct fm_err *err)
+{
+	const struct fmove_tree_options *o = t->tree;
+	struct fm_tree_sink_opts sink = { .name = aside->as, .path = aside->as };
+
+	fm_former_note_path(parent_fd, aside->path);
+	sink.take_old = take_old;
+	sink.find_other = find_other;
+	sink.make_room = make_room;
+	sink.ctx = aside;
+	sink.source.size = t->bytes;
+	sink.is_update = is_update(o);
+	sink.has_checksums = o && o->has_checksums;
+	sink.is_dry = o && o->is_dry_run;
+	sink.is_look = t->is_look;
+	sink.is_delete = o && o->is_delete;
+	sink.has_names = o && o->named;
+	sink.may_replace = t->opts && t->opts->may_replace;
+	sink.has_owners = geteuid() == 0;
+	sink.is_synced = !t->opts || t->opts->durability != FMOVE_MEMORY;
+	sink.parent = dup_dir(parent_fd, err);
+	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
+}
+
+static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			 struct fmove_error *err)
+{
+	struct fm_tree *tree;
+	struct fm_err why;
+	struct fm_channel_end end;
+	struct aside aside = { .as = as };
+	int ret;
+
+	if (open_sink(parent_fd, t, &aside, &tree, &why) < 0)
+		return fail_as(err, &why);
+	ret = serve(c, t, tree, result, &end, err);
+	if (ret == 0)
+		tell_aside(&aside, result);
+	else
+		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
+	if (end.is_published)
+		t->turns.is_over = true;	/* what is saved there from now on nobody may replace once more */
+	if (ret < 0 && err->is_kept)
+		tree->ops->keep(tree);
+	t->is_unmeasured = tree->is_unmeasured;
+	tree->ops->close(tree);		/* discards what is neither published nor kept */
+	return ret;
+}
+
+static int get_tree(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+		    struct fmove_error *err)
+{
+	int ret;
+
+	do {
+		ret = get_tree_once(c, parent_fd, as, t, result, err);
+	} while (ret < 0 && fm_lib_asks_again(c, &t->turns, err));
+	return ret < 0 ? err->code : ret;
+}
+
+/* How much an update brings only a dry run tells. If that fails, so does this. */
+static int get_measured(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+			struct fmove_error *err)
+{
+	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	ret = get_tree(c, parent_fd, as, &dry.t, result, err);
+	if (ret < 0)
+		return ret;
+	t->bytes = wanted(result);
+	t->turns = (struct fm_lib_turns){ .refused = 0 };
+	return get_tree(c, parent_fd, as, t, result, err);
+}
+
+/* Whether what comes is refused, without a job that is listed: nothing is moved. bytes: that will come at least; 0: the whole. */
+static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, uint64_t bytes, struct fmove_error *err)
+{
+	struct fmove_result result;
+	struct dry dry;
+	int ret;
+
+	dry_init(&dry, t);
+	dry.opts.timeout_ms = LOOK_MS;
+	dry.tree.is_dry_run = false;
+	dry.t.bytes = bytes;
+	dry.t.is_look = true;
+	dry.t.turns.is_over = true;
+	ret = get_tree(c, parent_fd, as, &dry.t, &result, err);
+	t->is_unmeasured = dry.t.is_unmeasured;
+	return ret;
+}
+
+/*
+ * A job that is listed is not to fail for the whole of an update, so how much comes is found out before there is
+ * one. -ENOSPC: that has no room. -EPERM: something that only the target has cannot be kept. What else is wrong is
+ * seen later.
+ */
+static int look_first(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_error *err)
+{
+	struct fmove_result result;
+	struct dry dry;
+
+	t->bytes = 1;
+	if (look(c, parent_fd, as, t, 0, err) != -ENOSPC || !t->is_unmeasured)
+		return 0;
+	dry_init(&dry, t);
+	if (get_tree(c, parent_fd, as, &dry.t, &result, err) < 0)
+		return err->code == -EPERM ? -EPERM : 0;
+	t->bytes = wanted(&result);
+	return look(c, parent_fd, as, t, t->bytes, err) == -ENOSPC ? -ENOSPC : 0;
+}
+
+static int get_tree_as(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
+		       struct fmove_error *err)
+{
+	struct fm_err why;
+	int ret;
+
+	if (!as[0] || strchr(as, '/') || strcmp(as, ".") == 0 || strcmp(as, "..") == 0) {
+		(void)fm_err_set(&why, -EINVAL, "\"%.64s\" is no name that a directory could get", as);
+		return fail_as(err, &why);
+	}
+	if (is_update(t->tree) && !t->tree->is_dry_run && t->opts && t->opts->is_attended &&
+	    look_first(c, parent_fd, as, t, err) < 0)
+		return err->code;
+	ret = get_tree(c, parent_fd, as, t, result, err);
+	return ret == -ENOSPC && t->is_unmeasured ? get_measured(c, parent_fd, as, t, result, err) : ret;
+}
+
+int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name, const struct fmove_options *opts,
+		   const struct fmove_tree_options *tree, struct fmove_result *result, struct fmove_error *err)
+{
+	const struct fm_lib_tree t = { .name = name, .opts = opts, .tree = tree };
+	const struct kind get = { get_tree_as, parent_fd, as };
+	struct fmove_error own;
+	struct fm_err why;
+	int ret = try_tree(c, &get, &t, result, err ? err : &own);
+
+	if (ret == 0 && !(tree && tree->is_dry_run))
+		/* What cannot go a later one tries again. */
+		(void)fm_former_remove(parent_fd, FM_FORMER_KEEP_NS, false, NULL, NULL, &why);
+	return ret;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libfmove_tree - between the two files of libfmove: libfmove.c speaks with the daemon, libfmove_tree.c has the
+ * directory.
+ */
+#ifndef FM_CLIENT_LIBFMOVE_TREE_H
+#define FM_CLIENT_LIBFMOVE_TREE_H
+
+#include "client/lib/fmove.h"
+
+/* Of one request, which is asked again as long as no place is free. Zero-initialise. */
+struct fm_lib_turns {
+	unsigned refused;		/* how often */
+	bool is_over;			/* it was cancelled, or decided about: not asked again */
+	uint64_t limit_ms;		/* its timeout; 0: none */
+	uint64_t since_ms;		/* when it was asked first */
+};
+
+struct fm_lib_tree {
+	bool is_put;
+	const struct fmove_name *name;
+	const struct fmove_options *opts;	/* NULL: none */
+	const struct fmove_tree_options *tree;	/* the same */
+	uint64_t dev;				/* put: of the root ... */
+	uint64_t ino;
+	uint64_t bytes;				/* that will come at least; 0: not known */
+	bool is_look;				/* get: only to see whether it is refused */
+	bool is_unmeasured;			/* get: refused, since the whole of an update has no room */
+	const int *fds;				/* to pass */
+	unsigned fds_count;
+	void (*passed)(void *ctx);		/* they were */
+	void *ctx;
+	struct fm_lib_turns turns;
+	bool is_again;				/* an earlier try may have published it, and its answer was lost */
+};
+
+/* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */
+int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result, struct fmove_error *err);
+
+/*
+ * Whether what failed with *err is to be asked again, now: it was refused since no place is free, and the caller has waited. If
+ * not, *err may be another one now: its time is up.
+ */
+bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_error *err);
+
+#endif
