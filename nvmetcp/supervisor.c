@@ -458,6 +458,7 @@ void fm_supervisor_close(struct fm_supervisor *sup, uint64_t force_ns)
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		v->is_fresh = true;
+		v->is_mount_forced = false;
 		release_holds(v);
 	}
 	fm_supervisor_look_soon(sup);
@@ -609,12 +610,43 @@ static bool is_forgettable(const struct fm_supervised *v)
 	       v->plan.step == FM_STEP_NONE;
 }
 
+/* To write: wherever, and by whomever. What is being unmounted, by whichever helper, does not stay. */
+static bool is_there_to_stay(const struct fm_supervised *v)
+{
+	bool may_write;
+
+	if (v->is_announced || v->call == FM_CALL_UNMOUNT || v->plan.step == FM_STEP_UNMOUNT ||
+	    fm_supervised_is_left_hanging(v, &may_write))
+		return false;
+	if (!fm_supervised_is_writable(v))
+		return v->plan.is_mounted && !v->plan.is_read_write;
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (v->held[i].is_mounted && v->held[i].is_read_write)
+			return true;
+	return false;
+}
+
 /* What is mounted as it is wanted needs none: it would lie in wait for a mount of a later day. */
 static void end_force(struct fm_supervised *v)
 {
-	if (v->plan.is_mounted && v->plan.is_read_write == fm_supervised_is_writable(v) &&
-	    v->plan.step != FM_STEP_UNMOUNT && v->call != FM_CALL_UNMOUNT)
+	if (!v->is_mount_forced || !is_there_to_stay(v))
+		return;
+	v->is_mount_forced = false;
+	v->is_nothing_forced = true;
+	fm_log_info("volume %s: it is mounted, and nothing is forced", v->volume->name);
+}
+
+/* What cannot be seen may be mounted, and be unmounted before it is seen again. */
+static void drop_forces(struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (v->is_mount_forced)
+			fm_log_warn("volume %s: what is mounted cannot be seen, so nothing is forced: say "
+				    "--force once more", v->volume->name);
 		v->is_mount_forced = false;
+	}
 }
 
 static uint64_t look_at(struct fm_supervised *v)
@@ -624,9 +656,9 @@ static uint64_t look_at(struct fm_supervised *v)
 	fm_supervised_settle_word(v);
 	fm_supervised_settle_number(v);
 	make_plan(v);
-	end_force(v);
 	fm_supervised_hold_found(v);
 	fm_supervised_watch_held(v);
+	end_force(v);
 	fm_supervised_note_live(v);
 	watch_device(v);
 	watch_unfit(v);
@@ -652,6 +684,7 @@ static void look(struct fm_supervisor *sup)
 		fm_log_error("what is connected and mounted cannot be seen: %s", err.text);
 	sup->has_world_error = ret < 0;
 	if (ret < 0) {
+		drop_forces(sup);
 		fm_timer_set(sup->loop, &sup->timer, now + AUDIT_BUSY_NS);
 		return;
 	}
@@ -880,6 +913,12 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 	return ret < 0 ? fm_err_set(err, ret, "no memory for the volumes") : 0;
 }
 
+void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
+{
+	v->is_mount_forced = is_forced;
+	v->is_nothing_forced = false;
+}
+
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
@@ -890,7 +929,7 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 		fm_log_info("volume %s: to be %s", volume, want == FM_WANT_UP ? "up" : want == FM_WANT_DOWN ? "down" : "connected");
 	v->want = want;
 	v->is_forced = is_forced && want != FM_WANT_UP;
-	v->is_mount_forced = is_forced && want == FM_WANT_UP;
+	fm_supervised_force_mount(v, is_forced && want == FM_WANT_UP);
 	fm_supervised_refresh(v);
 	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
 	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);
@@ -916,6 +955,13 @@ bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, en
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	return v && !v->is_retired && fm_supervised_want(v) == want;
+}
+
+bool fm_supervisor_is_nothing_forced(const struct fm_supervisor *sup, const char *volume)
+{
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
+
+	return v && v->is_nothing_forced;
 }
 
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume)

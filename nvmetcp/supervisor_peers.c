@@ -739,7 +739,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	before = v->seal;
 	if (is_sealed == (before != FM_SEAL_OPEN)) {
 		if (!is_sealed && is_forced) {
-			v->is_mount_forced = true;
+			fm_supervised_force_mount(v, true);
 			fm_supervised_refresh(v);
 		}
 		return 0;
@@ -760,7 +760,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		v->are_readers_lost = false;
 		fm_supervised_drop_answers(v);
 	}
-	v->is_mount_forced = is_forced && !is_sealed;
+	fm_supervised_force_mount(v, is_forced && !is_sealed);
 	fm_log_info("volume %s: to be %s", volume, is_sealed ? "sealed" : "written to");
 	fm_supervised_refresh(v);
 	return 0;

@@ -100,6 +100,8 @@ static void show_volume(const struct fm_json *done, void *ctx)
 		(void)printf("; ");
 		fm_nvme_put(text);
 	}
+	if (fm_field_is(done, "nothing_forced"))
+		(void)printf("; it was mounted already, and nothing is forced");
 	(void)putchar('\n');
 }
 

@@ -81,6 +81,7 @@ struct request {
 	struct fm_timer deadline;
 	struct fm_helper helper;
 	bool is_discovery;
+	bool is_forced;			/* up, unseal */
 	bool is_for_unit;		/* up: until it may be mounted */
 	bool is_all;			/* all volumes down; volume and want say nothing */
 	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
@@ -188,6 +189,16 @@ static bool check_waiting_all(struct request *r)
 	return true;
 }
 
+/* Who said force is told that it was for nothing. */
+static json_t *show_reached(const struct request *r)
+{
+	json_t *done = show_volume(r->api, r->volume);
+
+	if (done && r->is_forced && fm_supervisor_is_nothing_forced(r->api->sup, r->volume))
+		(void)json_object_set_new(done, "nothing_forced", json_true());
+	return done;
+}
+
 /* Whether it has ended. */
 static bool check_waiting(struct request *r)
 {
@@ -207,7 +218,7 @@ static bool check_waiting(struct request *r)
 	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))	/* unsealed, it waits for the readers */
 		reply_error(r->client, &r->id, -EACCES, why);
 	else if (progress == FM_PROGRESS_REACHED || (r->is_for_unit && fm_supervisor_is_mount_allowed(r->api->sup, r->volume)))
-		reply_done(r->client, r->id, show_volume(r->api, r->volume));
+		reply_done(r->client, r->id, show_reached(r));
 	else
 		return false;
 	free_request(r);
@@ -402,6 +413,7 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 		return err->code;
 	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
 	r->want = op->want;
+	r->is_forced = is_forced && op->want == FM_WANT_UP;
 	r->is_for_unit = is_for_unit && op->want == FM_WANT_UP;
 	if (fm_supervisor_wish(api->sup, volume, op->want, is_forced, &why) < 0)
 		fm_log_error("volume %s: %s", volume, why.text);
@@ -428,6 +440,7 @@ static int do_seal(const struct order *o, const struct wish_op *op, struct fm_er
 		return err->code;
 	r->is_seal = true;
 	r->is_sealed = op == &seal_ops[0];
+	r->is_forced = is_forced;
 	r->want = op->want;
 	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
 	ret = fm_supervisor_seal(api->sup, volume, r->is_sealed, is_forced, err);

@@ -103,6 +103,8 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 
 	if (n->is_dying)
 		return fm_err_set(err, -EIO, "dead");
+	if (sim.now_ns < n->blind_ns)
+		return fm_err_set(err, -ENOMEM, "no memory");
 	for (unsigned v = 0; v < sim.volume_count; v++) {
 		const struct mounted *m = &n->device[v].mount;
 
@@ -414,6 +416,14 @@ void kernel_leave(struct node *n, unsigned volume)
 		return;
 	sim.disk[volume].content++;
 	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
+}
+
+bool kernel_is_unmounting(const struct node *n, unsigned volume)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (n->call[i].request && n->call[i].volume == volume && is_call(&n->call[i], "unmount"))
+			return true;
+	return n->device[volume].left.is_there;
 }
 
 /* Its last bytes take a moment; who has a file open in one that was unmounted lazily keeps it as long as he likes. */

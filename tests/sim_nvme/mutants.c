@@ -34,6 +34,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_UNMOUNT_IS_OVER] = "unmount_is_over",
 	[MUTANT_LEFT_FORGOTTEN] = "left_forgotten",
 	[MUTANT_REMOVED_FORGOTTEN] = "removed_forgotten",
+	[MUTANT_FORCE_STORED] = "force_stored",
 };
 
 static bool was_refused[NODES_MAX];
@@ -106,6 +107,8 @@ static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_
 	if (sim_mutant == MUTANT_UNSEALED_READERS && !fm_guard_is_writer(facts->volume, facts->node))
 		facts->is_sealed = facts->has_heard = true;
 	facts->has_heard = facts->has_heard || sim_mutant == MUTANT_UNHEARD_READERS;
+	if (sim_mutant == MUTANT_FORCE_STORED && strcmp(facts->volume->name, sim_volumes[0]) == 0)
+		facts->is_forced = facts->is_forced || n->is_nothing_forced;
 }
 
 void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_answer *answer)

@@ -50,6 +50,7 @@ enum trouble {
 	TROUBLE_FORGET,			/* a person forgets nodes that are off */
 	TROUBLE_CLOCK,			/* Unix time jumps */
 	TROUBLE_STALL,			/* a daemon does not get to run for a while */
+	TROUBLE_BLIND,			/* what a node has mounted cannot be read, for want of memory */
 	TROUBLE_REMOVE,			/* a volume is taken out of one node's configuration, or comes back */
 	TROUBLES,
 };
@@ -116,6 +117,7 @@ struct node {
 	uint64_t booted_ns;
 	int64_t wall_ms;		/* Unix time, less the world's */
 	uint64_t stalled_ns;		/* its daemon does not run until then */
+	uint64_t blind_ns;		/* what is mounted cannot be read until then */
 	uint64_t deaf_ns, late_ns;	/* fmoved does not answer, has no connections, until then */
 	bool is_save_broken;
 	unsigned saves_left;		/* until it crashes; 0: it does not */
@@ -133,6 +135,7 @@ struct node {
 	uint64_t answer_ns;
 	struct question question[NODES_MAX];
 	bool was_forgotten;		/* by a person, at some node */
+	bool is_nothing_forced;		/* for mutants.c: force was said of the first volume while it was mounted */
 	bool is_held_lost;		/* held.json was lost or damaged */
 	bool is_heard_lost;		/* for mutants.c: what peers said, and the daemon was not told */
 };
@@ -206,6 +209,8 @@ void kernel_hang(struct node *n, unsigned volume, const char *call);
 /* Of the daemon, which is going. */
 void kernel_kill_helpers(struct node *n);
 void kernel_cut_power(struct node *n);
+/* By whichever process, or it was and is not over. */
+bool kernel_is_unmounting(const struct node *n, unsigned volume);
 void kernel_unmount(struct node *n, unsigned volume);
 /* What is out of the table of mounts has the device no more. */
 void kernel_leave(struct node *n, unsigned volume);
@@ -252,6 +257,7 @@ enum mutant {
 	MUTANT_UNMOUNT_IS_OVER,
 	MUTANT_LEFT_FORGOTTEN,
 	MUTANT_REMOVED_FORGOTTEN,
+	MUTANT_FORCE_STORED,
 	MUTANTS,
 };
 

@@ -100,7 +100,8 @@ static unsigned some_user(unsigned volume)
 
 /* ---- plots: what chance alone hardly ever comes to ---- */
 
-enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_LOSE_BEGUN, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP };
+enum act { ACT_NONE, ACT_NAME, ACT_ISOLATE, ACT_LOSE, ACT_LOSE_BEGUN, ACT_OFF, ACT_ON, ACT_FORGET, ACT_SEAL, ACT_UNSEAL, ACT_DOWN, ACT_UP,
+	   ACT_FORCE, ACT_BLIND, ACT_UNMOUNT };
 
 /* 'a': the writer in the beginning; 'b': another node that has the volume; 'o': all but 'a'; '*': all nodes. */
 struct act_of {
@@ -152,6 +153,9 @@ static const struct plot {
 	{ FM_VOLUME_SHARED_READ, true, { { ACT_OFF, 'a', 0, false }, { ACT_NAME, 'o', 'b', false }, { ACT_FORGET, 'o', 'a', false },
 				   { ACT_DOWN, 'b', 0, false }, { ACT_ISOLATE, 'a', 0, false }, { ACT_ON, 'a', 0, false },
 				   { ACT_SEAL, 'a', 0, false }, { ACT_UP, 'b', 0, false } } },
+	/* What is mounted is forced, and cannot be seen until it is unmounted by hand; later another one writes. */
+	{ FM_VOLUME_EXCLUSIVE, false, { { ACT_NAME, 'b', 'b', false }, { ACT_BLIND, 'a', 0, false }, { ACT_FORCE, 'a', 0, true },
+				 { ACT_UNMOUNT, 'a', 0, true }, { ACT_ISOLATE, 'a', 0, false } } },
 };
 
 /* Hardly anything else goes wrong then. */
@@ -339,6 +343,17 @@ static void await_moment(struct node *n, unsigned volume)
 	await_call(n, volume, calls[sim_below(sizeof(calls) / sizeof(calls[0]))]);
 }
 
+/* What it has mounted to write, and keeps, no force is for: nor for a mount after it. */
+static bool is_nothing_to_force(const struct node *n, unsigned volume)
+{
+	const struct mounted *m = &n->device[volume].mount;
+
+	return m->is_there && !m->is_read_only && !kernel_is_unmounting(n, volume) &&
+	       !fm_supervisor_is_sealed(n->sup, sim_volumes[volume]);
+}
+
+static void run_loop(struct node *n);
+
 /* Who does not write gains nothing by it, and nobody loses. */
 static void force(struct node *n, unsigned volume)
 {
@@ -347,7 +362,8 @@ static void force(struct node *n, unsigned volume)
 
 	if (!n->sup || !sim.is_user[volume][n->number])
 		return;
-	sim.is_forced[volume] = sim.is_forced[volume] || n->writer[volume] == n->number;
+	n->is_nothing_forced = volume == 0 && is_nothing_to_force(n, volume);
+	sim.is_forced[volume] = sim.is_forced[volume] || (n->writer[volume] == n->number && !is_nothing_to_force(n, volume));
 	sim_trace("%s: %s --force %s", n->name, is_unseal ? "unseal" : "up", sim_volumes[volume]);
 	node_enter(n);
 	if (is_unseal)
@@ -355,6 +371,8 @@ static void force(struct node *n, unsigned volume)
 	else
 		(void)fm_supervisor_wish(n->sup, sim_volumes[volume], FM_WANT_UP, true, &err);
 	node_leave(n);
+	if (n->sup)	/* it looks before anything else comes */
+		run_loop(n);
 }
 
 /* As a person may: only what is off, and what has not forgotten this one, which would come back and mount. */
@@ -418,6 +436,12 @@ static void force_some_time(struct node *n, unsigned volume)
 	if (sim_is_one_in(70))
 		await_moment(n, volume);
 	force(n, volume);
+}
+
+static void blind(struct node *n, uint64_t ns)
+{
+	n->blind_ns = sim.now_ns + ns;
+	sim_trace("%s: what is mounted cannot be read until %.3f", n->name, (double)n->blind_ns / (double)S);
 }
 
 static void happen(enum trouble t, struct node *n)
@@ -487,6 +511,9 @@ static void happen(enum trouble t, struct node *n)
 	case TROUBLE_STALL:
 		n->stalled_ns = sim.now_ns + some_time(20 * S);
 		break;
+	case TROUBLE_BLIND:
+		blind(n, some_time(60 * S));
+		break;
 	case TROUBLE_REMOVE:
 		take_out_some_time(n, volume);
 		break;
@@ -547,6 +574,15 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 		case ACT_DOWN:
 		case ACT_UP:
 			wish(n, sim_volumes[0], of->act == ACT_UP ? FM_WANT_UP : FM_WANT_DOWN);
+			break;
+		case ACT_FORCE:
+			force(n, 0);
+			break;
+		case ACT_BLIND:
+			blind(n, 20 * S);
+			break;
+		case ACT_UNMOUNT:
+			kernel_unmount(n, 0);
 			break;
 		case ACT_NONE:
 			break;
@@ -693,7 +729,7 @@ static void run_plot(void)
 /* Also of a daemon that starts later. */
 static void heal(struct node *n)
 {
-	n->deaf_ns = n->late_ns = n->stalled_ns = 0;
+	n->blind_ns = n->deaf_ns = n->late_ns = n->stalled_ns = 0;
 	n->is_save_broken = false;
 	n->saves_left = 0;
 	for (unsigned i = 0; i < CALLS_MAX; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -35,12 +36,29 @@ static char reply[1u << 18];
 static struct fm_err err;
 static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555555555" };
 
+#define UUID "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+static bool is_mounted;			/* what is configured, and connected; else the machine has nothing */
+
+static int one_namespace(struct fm_inventory *inv)
+{
+	inv->controllers = calloc(1, sizeof(*inv->controllers));
+	inv->subsystems = calloc(1, sizeof(*inv->subsystems));
+	inv->namespaces = calloc(1, sizeof(*inv->namespaces));
+	inv->controller_count = inv->subsystem_count = inv->namespace_count = 1;
+	inv->controllers[0] = (struct fm_inv_controller){ .name = "nvme0", .id = 1, .state = "live", .transport = "tcp", .subsysnqn = "disk1",
+							  .hostnqn = "nqn.host", .traddr = "10.0.0.1", .trsvcid = "4420" };
+	inv->subsystems[0] = (struct fm_inv_subsystem){ .name = "nvme-subsys0", .nqn = "disk1" };
+	inv->namespaces[0] = (struct fm_inv_namespace){ .name = "nvme0n1", .nsid = 1, .wwid = "uuid." UUID, .uuid = UUID,
+						    .size_bytes = 1u << 30, .dev = makedev(259, 1), .path_count = 1 };
+	return 0;
+}
+
 static int no_inventory(void *ctx, struct fm_inventory **out, struct fm_err *e)
 {
 	(void)ctx;
 	(void)e;
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	return is_mounted ? one_namespace(*out) : 0;
 }
 
 static void no_settings(void *ctx, const char *controller, struct fm_inv_settings *out)
@@ -52,10 +70,11 @@ static void no_settings(void *ctx, const char *controller, struct fm_inv_setting
 
 static int no_mounts(void *ctx, struct fm_mounts *out, struct fm_err *e)
 {
-	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
+	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 259:1 / /srv/data rw - ext4 /dev/nvme0n1 rw\n";
+	const char *end = is_mounted ? text + sizeof(text) - 1 : strchr(text, '\n') + 1;
 
 	(void)ctx;
-	return fm_mounts_parse(text, sizeof(text) - 1, out, e);
+	return fm_mounts_parse(text, (size_t)(end - text), out, e);
 }
 
 static int no_start(void *ctx, struct fm_helper *helper, const char *key, json_t *request, uint64_t timeout_ns, struct fm_err *e)
@@ -312,6 +331,31 @@ static void test_wishes(void)
 	end();
 }
 
+/* Who forces what is mounted already is told that nothing is forced; who does not is told nothing of it. */
+static void test_nothing_forced(void)
+{
+	static const struct { const char *text; bool is_said; } cases[] = {
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"force\": true}", true },
+		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\"}", false },
+	};
+	int fd;
+
+	if (geteuid() != 0)
+		return;
+	is_mounted = true;
+	begin();
+	fd = dial();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tell(fd, cases[i].text);
+		hear(fd);
+		CU_ASSERT_TRUE(has("\"done\"") && has("\"state\":\"mounted\""));
+		CU_ASSERT_EQUAL(strstr(reply, "\"nothing_forced\":true") != NULL, cases[i].is_said);
+	}
+	close(fd);
+	end();
+	is_mounted = false;
+}
+
 /* At the end of the machine; and as root else. */
 static void test_all(void)
 {
@@ -452,6 +496,7 @@ int main(void)
 		{ "ping and status", test_looking },
 		{ "bad requests", test_bad_requests },
 		{ "wishes: refused, late, undone by others", test_wishes },
+		{ "who forces what is mounted is told that nothing is forced", test_nothing_forced },
 		{ "all volumes down, and up again", test_all },
 		{ "another user may look and nothing else", test_another_user },
 		{ "however many others ask, root gets in", test_room_for_root },

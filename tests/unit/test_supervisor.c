@@ -119,6 +119,7 @@ static struct sim {
 	char *published;
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
+	bool is_blind;			/* what is mounted cannot be read, for want of memory */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
 	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
 	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
@@ -350,6 +351,8 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	int len = snprintf(text, sizeof(text), "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
 
 	(void)ctx;
+	if (sim.is_blind)
+		return fm_err_set(err, -ENOMEM, "no memory");
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		const struct mounted *m = &sim.mounted[i];
 
@@ -3665,6 +3668,26 @@ static void begin_as_writer(void)
 	is_mounted_as(true, 0);
 }
 
+/* That call hangs in the kernel, past its deadline, for so long. */
+static void hang_on(const char *call, uint64_t ns)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].helper && is_call(&sim.call[i], call)) {
+			sim.call[i].due_ns = FM_NEVER;
+			sim.call[i].stuck_ns = sim.now_ns + ns;
+		}
+}
+
+/* The next fmove-nvmed finds the call of the one before under way. */
+static void restart_with_orphan(void)
+{
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].helper)
+			sim.orphan = sim.call[i].process;
+	kill_supervisor(false);
+	start_supervisor();
+}
+
 /* Force is for the mount that a person waits for: where it is mounted there is none, and one of a later day was not meant. */
 static void test_force_is_no_store(void)
 {
@@ -3722,6 +3745,80 @@ static void test_force_ends_with_mount_by_hand(void)
 	run_for(60 * S);
 	CU_ASSERT_EQUAL(sim.mounts, 0);
 	end();
+}
+
+/* What cannot be seen may be mounted: the force that was said of it would lie in wait until it is unmounted, by hand and unseen. */
+static void test_force_unseen(void)
+{
+	begin_as_writer();
+	sim.is_blind = true;
+	wish(0, FM_WANT_UP, true);
+	run_for(10 * S);
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	unmount_by_hand(0, 0);
+	run_until_asked();
+	sim.is_silent = true;
+	run_until_asked();
+	sim.is_blind = false;
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+/* Mounted by hand, elsewhere: nobody waits for a mount that a later day would bring. */
+static void test_force_elsewhere(void)
+{
+	begin(1);
+	sim.has_no_mmp = true;
+	sim.volume_count = 2;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	sim.mounted[0] = (struct mounted){ .is_there = true, .dev = sim.dev[0], .point = 1, .letter = RIGHT };
+	fm_supervisor_wake(sim.sup);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	sim.mounted[0].is_there = false;
+	sim.is_silent = true;
+	fm_supervisor_wake(sim.sup);
+	run_for(60 * S);
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		CU_ASSERT_FALSE(sim.mounted[i].is_there && sim.mounted[i].point == 0);
+	end();
+}
+
+/* An unmount that an earlier fmove-nvmed began, or that hangs past its deadline: the mount after it is the one that is waited for. */
+static void test_force_while_unmount_hangs(void)
+{
+	for (unsigned is_restarted = 0; is_restarted < 2; is_restarted++) {
+		begin_as_writer();
+		sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+		run_for(10 * S);
+		sim.is_silent = true;
+		run_for(10 * S);
+		sim.mood.hangs_unmount = true;
+		wish(0, FM_WANT_DOWN, false);
+		run_until("unmount");
+		hang_on("unmount", 300 * S);
+		if (is_restarted)
+			restart_with_orphan();
+		else
+			run_for(130 * S);
+		wish(0, FM_WANT_UP, true);
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(sim.mounts, 1);
+		sim.mounted[0].is_there = false;
+		sim.orphan.pid = 0;
+		run_for(300 * S);
+		is_mounted_as(true, 0);
+		CU_ASSERT_EQUAL(sim.mounts, 2);
+		end();
+	}
 }
 
 /* Nor does it go over from a mount of what is sealed to one that writes. */
@@ -4082,6 +4179,24 @@ static void test_force(void)
 	end();
 }
 
+/* What is taken down with all the others is not forced when they come back. */
+static void test_force_ends_with_all(void)
+{
+	begin_unprotected();
+	set_target(0, false);
+	start_supervisor();
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	run_for(5 * S);
+	close_all(0);
+	run_for(20 * S);
+	fm_supervisor_open(sim.sup);
+	set_target(0, true);
+	run_for(100 * S);
+	is_waiting_for("n2");
+	end();
+}
+
 static void test_forget(void)
 {
 	begin_unprotected();
@@ -4363,6 +4478,10 @@ static const struct fm_test tests[] = {
 	{ "force said during an unmount is for the mount after it", test_force_while_unmounting },
 	{ "force ends with a mount by hand", test_force_ends_with_mount_by_hand },
 	{ "force ends with an unseal without it", test_force_ends_with_unseal },
+	{ "force ends where it cannot be seen what is mounted", test_force_unseen },
+	{ "force ends with a mount by hand, wherever", test_force_elsewhere },
+	{ "force said while an unmount hangs is for the mount after it", test_force_while_unmount_hangs },
+	{ "force ends with the end of the machine", test_force_ends_with_all },
 	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
