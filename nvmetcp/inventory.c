@@ -78,6 +78,16 @@ static bool is_path(const char *name)
 	return is_end(skip_numbered(skip_numbered(skip_numbered(name, "nvme"), "c"), "n"));
 }
 
+static bool is_partition(const char *name)
+{
+	return is_end(skip_numbered(skip_numbered(skip_numbered(name, "nvme"), "n"), "p"));
+}
+
+static bool is_any(const char *name)
+{
+	return name[0] != '.';
+}
+
 static bool is_namespace_or_path(const char *name)
 {
 	return is_namespace(name) || is_path(name);
@@ -231,6 +241,61 @@ static bool read_namespace(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns
 	return true;
 }
 
+/* Of the device, or of a partition of it; what failed is the directory's error. */
+static void read_holder(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
+{
+	struct fm_sysfs_names names = { 0 };
+	struct fm_sysfs_dir holders;
+	int ret;
+
+	if (ns->holder[0])
+		return;
+	ret = fm_sysfs_open(dir, "holders", &holders);
+	if (ret == 0) {
+		ret = fm_sysfs_list(&holders, is_any, 1, &names);
+		fm_sysfs_close(&holders);
+	}
+	if (names.count > 0)
+		memcpy(ns->holder, names.name[0], sizeof(ns->holder));
+	fm_sysfs_names_free(&names);
+	if (ret < 0 && ret != -ENOENT)
+		dir->error = ret;
+}
+
+static int read_partition(struct fm_sysfs_dir *dir, const char *name, struct fm_inv_namespace *ns)
+{
+	struct fm_sysfs_dir child;
+	int ret;
+
+	if (ns->part_count == FM_INV_PARTS_MAX) {
+		memcpy(ns->holder, name, strlen(name) + 1);
+		return 0;
+	}
+	ret = fm_sysfs_open(dir, name, &child);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	ns->part[ns->part_count++] = read_dev(&child);
+	read_holder(&child, ns);
+	ret = child.error;
+	fm_sysfs_close(&child);
+	return ret;
+}
+
+/* What is made of it: what is mounted of that has another device. */
+static void read_parts(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
+{
+	struct fm_sysfs_names names;
+	int ret;
+
+	read_holder(dir, ns);
+	ret = fm_sysfs_list(dir, is_partition, FM_INV_PARTS_MAX + 1, &names);
+	for (unsigned i = 0; ret == 0 && i < names.count; i++)
+		ret = read_partition(dir, names.name[i], ns);
+	fm_sysfs_names_free(&names);
+	if (ret < 0 && ret != -ENOENT)
+		dir->error = ret;
+}
+
 /* ------------------------------------------------------------------------------------------ a snapshot */
 
 /* A place for one more; NULL: there are too many, or *ret is -ENOMEM. */
@@ -277,8 +342,10 @@ static int add_namespace(struct scan *s, const struct fm_sysfs_dir *dir, const c
 			ns->path[0].controller = controller;
 			(void)fm_sysfs_text(&child, "ana_state", ns->path[0].ana_state, sizeof(ns->path[0].ana_state));
 		}
-		if (read_namespace(&child, ns))
+		if (read_namespace(&child, ns)) {
+			read_parts(&child, ns);
 			s->inv->namespace_count++;
+		}
 	}
 	ret = ret < 0 ? ret : child.error;
 	fm_sysfs_close(&child);

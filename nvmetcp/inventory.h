@@ -65,6 +65,8 @@ struct fm_inv_path {
 
 #define FM_INV_PATHS_MAX 16
 
+#define FM_INV_PARTS_MAX 16
+
 struct fm_inv_namespace {
 	char name[32];			/* the block device: "nvme0n1" */
 	uint32_t nsid;
@@ -77,6 +79,13 @@ struct fm_inv_namespace {
 	int subsystem;			/* index into subsystems; -1: none */
 	struct fm_inv_path path[FM_INV_PATHS_MAX];
 	unsigned path_count;		/* 1 without native multipath */
+	dev_t part[FM_INV_PARTS_MAX];	/* its partitions */
+	unsigned part_count;
+	/*
+	 * A device that is made of it or of a partition, by LVM, RAID or multipathd for instance: "dm-0"; "": none. A partition beyond
+	 * those above: what is made of that is not known.
+	 */
+	char holder[32];
 };
 
 struct fm_inventory {
@@ -109,7 +118,7 @@ bool fm_inventory_is_live(const struct fm_inventory *inv, const struct fm_inv_na
 
 /*
  * The same for one block device that is open: who it really is, by /sys/dev/block. Right before a mount; a name may
- * mean another device by now. Subsystem and paths are not filled in (-1, 0). -ENODEV if it is no NVMe namespace or
+ * mean another device by now. Subsystem, paths, partitions and holder are not filled in (-1, 0). -ENODEV if it is no NVMe namespace or
  * has gone; a partition is none.
  */
 int fm_inventory_identify(const char *root, dev_t dev, struct fm_inv_namespace *out, struct fm_err *err);

@@ -263,6 +263,14 @@ static bool is_our_mount(const struct scene *s, const struct fm_mount *m)
 	return m == s->there && strcmp(m->root, "/") == 0;
 }
 
+static bool is_partition_of(const struct fm_inv_namespace *ns, const struct fm_mount *m)
+{
+	for (unsigned i = 0; i < ns->part_count; i++)
+		if (ns->part[i] != 0 && ns->part[i] == m->dev)
+			return true;
+	return false;
+}
+
 /* Mounted of this namespace, or of a partition of it, where it is not the supervisor's business. NULL: nowhere. */
 static const struct fm_mount *mounted_elsewhere(const struct scene *s, const struct fm_inv_namespace *ns)
 {
@@ -273,7 +281,7 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s, const str
 		const char *name = strncmp(m->source, "/dev/", 5) == 0 ? m->source + 5 : "";
 		bool is_partition = strncmp(name, ns->name, len) == 0 && name[len] == 'p' && isdigit((unsigned char)name[len + 1]);
 
-		if (is_partition || (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
+		if (is_partition || is_partition_of(ns, m) || (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
 			return m;
 	}
 	return NULL;
@@ -291,6 +299,18 @@ static const struct fm_mount *any_device_elsewhere(const struct scene *s, const 
 		*device = other->name;
 		if (mount)
 			return mount;
+	}
+	return NULL;
+}
+
+/* Something is made of it, by any of its devices. NULL: nothing. */
+static const struct fm_inv_namespace *held_by_device(const struct scene *s, const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
+
+		if (other->holder[0] && (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
+			return other;
 	}
 	return NULL;
 }
@@ -392,6 +412,7 @@ static bool step_mounted(const struct scene *s)
 
 static bool step_mount(const struct scene *s)
 {
+	const struct fm_inv_namespace *held;
 	const struct fm_mount *elsewhere;
 	struct fm_path_shown shown;
 	const char *device;
@@ -402,6 +423,10 @@ static bool step_mount(const struct scene *s)
 	if (elsewhere)
 		return say(s, FM_STEP_REFUSE, "%.31s is mounted at %.120s, by somebody else; unmount it there", device,
 			   fm_path_show(elsewhere->point, &shown));
+	held = held_by_device(s, &s->inv->namespaces[s->plan->ns]);
+	if (held)
+		return say(s, FM_STEP_REFUSE, "%.31s is in use by %.31s, which is made of it or of a partition of it: a volume is a whole "
+			   "namespace; take that away (vgchange -an, mdadm --stop, multipath -f)", held->name, held->holder);
 	if (s->pv->is_mount_held || !is_usable(s, &s->inv->namespaces[s->plan->ns]))
 		return false;
 	return say(s, FM_STEP_MOUNT, "%.31s", s->inv->namespaces[s->plan->ns].name);

@@ -133,13 +133,35 @@ static bool has_any_device(const struct fm_supervised *v)
 	return false;
 }
 
-/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
-static void hold_mounted(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+static void look_at_mounts_of(const struct fm_supervisor *sup, dev_t dev, bool *is_used, bool *may_write)
 {
 	const struct fm_mount *m = NULL;
 
-	while ((m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
-		(void)fm_supervised_hold(v, ns, !m->is_read_only);
+	while (dev && (m = fm_mounts_of(&sup->mounts, dev, m))) {
+		*is_used = true;
+		*may_write = *may_write || !m->is_read_only;
+	}
+}
+
+bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write)
+{
+	bool is_used = ns->holder[0];
+
+	*may_write = is_used && !ns->is_read_only;
+	look_at_mounts_of(sup, ns->dev, &is_used, may_write);
+	for (unsigned i = 0; i < ns->part_count; i++)
+		look_at_mounts_of(sup, ns->part[i], &is_used, may_write);
+	return is_used;
+}
+
+/* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be all that is left to be seen of it. */
+static bool hold_used(struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	bool may_write, is_used = fm_supervisor_is_used(v->sup, ns, &may_write);
+
+	if (is_used)
+		(void)fm_supervised_hold(v, ns, may_write);
+	return is_used;
 }
 
 /* Whatever the volume is taken for by now. */
@@ -152,9 +174,7 @@ static void hold_left(struct fm_supervised *v)
 
 		if (ns->dev == 0 || strcmp(ns->wwid, v->left_wwid) != 0)
 			continue;
-		if (fm_mounts_of(&v->sup->mounts, ns->dev, NULL))
-			hold_mounted(v, ns);
-		else
+		if (!hold_used(v, ns))
 			(void)fm_supervised_hold(v, ns, v->is_left_written);
 	}
 	v->left_wwid[0] = '\0';
@@ -174,11 +194,20 @@ void fm_supervised_hold_found(struct fm_supervised *v)
 	for (unsigned i = 0; i < inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &inv->namespaces[i];
 
-		if (is_its_device(v, ns) && !fm_mounts_of(&v->sup->mounts, ns->dev, NULL))
+		if (is_its_device(v, ns) && !hold_used(v, ns))
 			(void)fm_supervised_hold(v, ns, may_write && !ns->is_read_only);
 	}
 	if (v->sup->was_begun_unknown)
 		fm_supervised_doubt_unit(v, may_write);
+}
+
+/* A mount outlives its device. */
+static bool is_mounted(const struct fm_supervisor *sup, dev_t dev)
+{
+	const struct fm_inv_namespace *ns = find_device(sup, dev);
+	bool may_write;
+
+	return ns ? fm_supervisor_is_used(sup, ns, &may_write) : fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
 }
 
 void fm_supervised_watch_held(struct fm_supervised *v)
@@ -187,9 +216,9 @@ void fm_supervised_watch_held(struct fm_supervised *v)
 
 	for (unsigned i = 0; i < inv->namespace_count; i++)
 		if (is_its_device(v, &inv->namespaces[i]))
-			hold_mounted(v, &inv->namespaces[i]);
+			(void)hold_used(v, &inv->namespaces[i]);
 	for (unsigned i = v->held_count; i-- > 0;) {
-		v->held[i].is_mounted = fm_mounts_of(&v->sup->mounts, v->held[i].dev, NULL);
+		v->held[i].is_mounted = is_mounted(v->sup, v->held[i].dev);
 		if (is_anothers(v, &v->held[i]))
 			forget(v, &v->held[i]);
 	}

@@ -159,16 +159,6 @@ static bool is_local(const struct fm_inventory *inv, const struct fm_inv_namespa
 	return false;
 }
 
-static bool is_any_to_write(const struct fm_supervisor *sup, dev_t dev)
-{
-	const struct fm_mount *m = NULL;
-
-	while ((m = fm_mounts_of(&sup->mounts, dev, m)))
-		if (!m->is_read_only)
-			return true;
-	return false;
-}
-
 /*
  * Peers know it by its wwid. Its target's other words are not passed on: of who says what makes no
  * sense they would take nothing.
@@ -195,15 +185,15 @@ static void say_former(const struct fm_supervised *v, json_t *all)
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 {
 	json_t *now = json_array();
-	bool is_new;
+	bool is_new, may_write;
 
 	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
-		if (ns->wwid[0] && fm_mounts_of(&sup->mounts, ns->dev, NULL) &&
+		if (ns->wwid[0] && fm_supervisor_is_used(sup, ns, &may_write) &&
 		    !is_local(sup->inv, ns) && !is_anybodys(sup, ns))
-			(void)json_array_append_new(
-				now, say_stranger(ns->name, ns->wwid, is_any_to_write(sup, ns->dev)));
+			(void)json_array_append_new(now,
+						    say_stranger(ns->name, ns->wwid, may_write));
 	}
 	fm_list_each(at, next, &sup->volumes)
 		say_former(fm_container_of(at, struct fm_supervised, link), now);

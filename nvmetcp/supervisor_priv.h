@@ -115,7 +115,7 @@ struct fm_held {
 	dev_t dev;
 	char name[32], wwid[160];
 	bool is_read_write;
-	bool is_mounted;		/* in the table of mounts, at the last look */
+	bool is_mounted;		/* itself, or what is made of it is there, at the last look */
 };
 
 /* A controller that a look found live. */
@@ -442,6 +442,8 @@ void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* It is mounted, or about to be, until it is seen to be free. False: too many are already. */
 bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write);
+/* Whether it or a partition of it is mounted, or something is made of it, which may be mounted anywhere; and perhaps to write. */
+bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write);
 /* A mount was begun that systemd may go on with. */
 void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
 /* In each look, with its plan: at the first one its devices may be held from before; and at each which are mounted. */

@@ -88,6 +88,49 @@ static void test_no_sysfs(void)
 	tree_free();
 }
 
+/* What is made of a namespace has devices of its own. */
+static void test_parts(void)
+{
+	struct fm_inventory *inv;
+	char name[64];
+
+	tree_make();
+	tree_tcp("nvme1", NQN, "traddr=192.0.2.1,trsvcid=4420");
+	tree_attr(FABRICS "/nvme1/nvme1n1", "size", "2048");
+	tree_attr(FABRICS "/nvme1/nvme1n1", "dev", "259:1");
+	tree_mkdirs(FABRICS "/nvme1/nvme1n1/holders");
+	tree_attr(FABRICS "/nvme1/nvme1n1/nvme1n1p2", "dev", "259:3");
+	tree_attr(FABRICS "/nvme1/nvme1n1/nvme1n1p1", "dev", "259:2");
+	tree_mkdirs(FABRICS "/nvme1/nvme1n1/nvme1n1p1/holders");
+	inv = inventory();
+	CU_ASSERT_EQUAL_FATAL(inv->namespace_count, 1);
+	CU_ASSERT_EQUAL(inv->namespaces[0].part_count, 2);
+	CU_ASSERT_EQUAL(inv->namespaces[0].part[0], makedev(259, 2));
+	CU_ASSERT_EQUAL(inv->namespaces[0].part[1], makedev(259, 3));
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "");
+	fm_inventory_free(inv);
+	tree_mkdirs(FABRICS "/nvme1/nvme1n1/nvme1n1p1/holders/dm-3");
+	inv = inventory();
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "dm-3");
+	fm_inventory_free(inv);
+	tree_mkdirs(FABRICS "/nvme1/nvme1n1/holders/md0");
+	inv = inventory();
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "md0");
+	fm_inventory_free(inv);
+	/* Of more than there is room for nothing is known. */
+	tree_remove(FABRICS "/nvme1/nvme1n1/holders/md0");
+	tree_remove(FABRICS "/nvme1/nvme1n1/nvme1n1p1/holders/dm-3");
+	for (unsigned i = 1; i <= FM_INV_PARTS_MAX + 2; i++) {
+		snprintf(name, sizeof(name), FABRICS "/nvme1/nvme1n1/nvme1n1p%u", i);
+		tree_attr(name, "dev", "259:9");
+	}
+	inv = inventory();
+	CU_ASSERT_EQUAL(inv->namespaces[0].part_count, FM_INV_PARTS_MAX);
+	CU_ASSERT_EQUAL(strncmp(inv->namespaces[0].holder, "nvme1n1p", 8), 0);
+	fm_inventory_free(inv);
+	tree_free();
+}
+
 /* This machine's own, whatever it has. */
 static void test_here(void)
 {
@@ -537,6 +580,7 @@ static const struct fm_test tests[] = {
 	{ "a machine without NVMe has an empty inventory", test_none },
 	{ "without sysfs nothing can be said", test_no_sysfs },
 	{ "this machine's own can be read", test_here },
+		{ "partitions, and what is made of a namespace", test_parts },
 	{ "two controllers of one subsystem are two paths to one namespace", test_multipath },
 	{ "without native multipath each controller has its own block device", test_no_multipath },
 	{ "a local disk has few attributes", test_pcie },

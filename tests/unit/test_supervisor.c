@@ -119,6 +119,8 @@ static struct sim {
 	char *published;
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
+	bool has_part, is_part_mounted;	/* the first volume's device has a partition, which somebody has mounted to write */
+	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
 	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
@@ -292,6 +294,10 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 	ns->is_read_only = is_device_read_only(volume);
 	ns->dev = makedev(259, sim.dev[volume]);
 	ns->subsystem = (int)volume;
+	if (volume == 0 && sim.has_part)
+		ns->part[ns->part_count++] = makedev(259, 200);
+	if (volume == 0 && sim.holder)
+		strcpy(ns->holder, sim.holder);
 	for (unsigned i = 0; i < inv->controller_count && !sim.is_pathless; i++)
 		if (inv->controllers[i].subsystem == (int)volume)
 			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
@@ -360,6 +366,8 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
 					m->dev, points[m->point], m->is_read_only ? "ro" : "rw", m->point);
 	}
+	if (sim.is_part_mounted)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "98 1 259:200 / /mnt rw - ext4 /dev/disk/by-label/x rw\n");
 	if (sim.is_covered)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "99 %d 0:50 / %s rw - tmpfs tmpfs rw\n",
 				sim.mounted[0].is_there ? 10 : 1, points[0]);
@@ -764,6 +772,8 @@ static int do_unused(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].dev == dev)
 			return fm_err_set(err, -EBUSY, "it is mounted");
+	if (volume == 0 && dev == sim.dev[0] && (sim.is_part_mounted || sim.holder))
+		return fm_err_set(err, -EBUSY, "it is in use");
 	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
 		return fm_err_set(err, -EBUSY, "it is in use");
 	return 0;
@@ -3629,6 +3639,51 @@ static void test_stranger_without_path(void)
 	end();
 }
 
+/* A partition that somebody mounts by hand, or what LVM makes of the namespace: the file system there is of another device. */
+static void test_used_in_parts(void)
+{
+	for (unsigned is_volume = 0; is_volume < 2; is_volume++) {
+		for (unsigned is_held = 0; is_held < 2; is_held++) {
+			begin(is_volume);
+			make_controller(0, 0)->is_foreign = true;
+			sim.volume[0].writer = "n2";
+			sim.has_part = true;
+			start_supervisor();
+			run_for(20 * S);
+			CU_ASSERT_FALSE(is_told_written('a'));
+			sim.is_part_mounted = !is_held;
+			sim.holder = is_held ? "dm-0" : NULL;
+			run_for(20 * S);
+			CU_ASSERT_TRUE(is_told_written('a'));
+			kill_supervisor(false);
+			start_supervisor();
+			run_for(20 * S);
+			CU_ASSERT_TRUE(is_told_written('a'));
+			sim.is_part_mounted = false;
+			sim.holder = NULL;
+			run_for(60 * S);
+			CU_ASSERT_FALSE(is_told_written('a'));
+			end();
+		}
+	}
+	begin(1);
+	sim.has_part = true;
+	sim.holder = "dm-0";
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "nvme0n1 is in use by dm-0"));
+	sim.holder = NULL;
+	sim.is_part_mounted = true;
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "mounted at /mnt"));
+	sim.is_part_mounted = false;
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
 /* What cannot be written down is not mounted; what is damaged is no reason not to start. */
 static void test_held_file(void)
 {
@@ -4473,6 +4528,7 @@ static const struct fm_test tests[] = {
 	{ "what is mounted beneath something else is told", test_covered },
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
+	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
 	{ "force said during an unmount is for the mount after it", test_force_while_unmounting },
