@@ -133,14 +133,24 @@ static bool has_any_device(const struct fm_supervised *v)
 	return false;
 }
 
-static void look_at_mounts_of(const struct fm_supervisor *sup, dev_t dev, bool *is_used, bool *may_write)
+/* btrfs and its like have device numbers of their own: such a one is known by its source, as is one of a partition. */
+static bool is_made_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
 {
-	const struct fm_mount *m = NULL;
+	size_t len = strlen(ns->name);
+	const char *rest;
 
-	while (dev && (m = fm_mounts_of(&sup->mounts, dev, m))) {
-		*is_used = true;
-		*may_write = *may_write || !m->is_read_only;
-	}
+	if (major(m->dev) != 0 || strncmp(m->source, "/dev/", 5) != 0 || strncmp(m->source + 5, ns->name, len) != 0)
+		return false;
+	rest = m->source + 5 + len;
+	return rest[0] == '\0' || rest[0] == 'p';
+}
+
+static bool is_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < ns->part_count; i++)
+		if (ns->part[i] != 0 && m->dev == ns->part[i])
+			return true;
+	return (ns->dev != 0 && m->dev == ns->dev) || is_made_of(m, ns);
 }
 
 bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write)
@@ -148,9 +158,14 @@ bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_
 	bool is_used = ns->holder[0];
 
 	*may_write = is_used && !ns->is_read_only;
-	look_at_mounts_of(sup, ns->dev, &is_used, may_write);
-	for (unsigned i = 0; i < ns->part_count; i++)
-		look_at_mounts_of(sup, ns->part[i], &is_used, may_write);
+	for (size_t i = 0; i < sup->mounts.count; i++) {
+		const struct fm_mount *m = &sup->mounts.mounts[i];
+
+		if (!is_of(m, ns))
+			continue;
+		is_used = true;
+		*may_write = *may_write || !m->is_read_only;
+	}
 	return is_used;
 }
 

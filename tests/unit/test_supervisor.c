@@ -120,6 +120,7 @@ static struct sim {
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
 	bool has_part, is_part_mounted;	/* the first volume's device has a partition, which somebody has mounted to write */
+	bool is_btrfs_mounted;		/* somebody has mounted it, and what is mounted has a device of its own */
 	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
@@ -366,6 +367,8 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
 					m->dev, points[m->point], m->is_read_only ? "ro" : "rw", m->point);
 	}
+	if (sim.is_btrfs_mounted)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "97 1 0:60 / /mnt rw - btrfs /dev/nvme0n1 rw\n");
 	if (sim.is_part_mounted)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "98 1 259:200 / /mnt rw - ext4 /dev/disk/by-label/x rw\n");
 	if (sim.is_covered)
@@ -772,7 +775,7 @@ static int do_unused(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].dev == dev)
 			return fm_err_set(err, -EBUSY, "it is mounted");
-	if (volume == 0 && dev == sim.dev[0] && (sim.is_part_mounted || sim.holder))
+	if (volume == 0 && dev == sim.dev[0] && (sim.is_part_mounted || sim.is_btrfs_mounted || sim.holder))
 		return fm_err_set(err, -EBUSY, "it is in use");
 	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
 		return fm_err_set(err, -EBUSY, "it is in use");
@@ -3639,11 +3642,11 @@ static void test_stranger_without_path(void)
 	end();
 }
 
-/* A partition that somebody mounts by hand, or what LVM makes of the namespace: the file system there is of another device. */
+/* A partition that somebody mounts by hand, what LVM makes of the namespace, btrfs: the file system there is of another device. */
 static void test_used_in_parts(void)
 {
 	for (unsigned is_volume = 0; is_volume < 2; is_volume++) {
-		for (unsigned is_held = 0; is_held < 2; is_held++) {
+		for (unsigned how = 0; how < 3; how++) {
 			begin(is_volume);
 			make_controller(0, 0)->is_foreign = true;
 			sim.volume[0].writer = "n2";
@@ -3651,15 +3654,16 @@ static void test_used_in_parts(void)
 			start_supervisor();
 			run_for(20 * S);
 			CU_ASSERT_FALSE(is_told_written('a'));
-			sim.is_part_mounted = !is_held;
-			sim.holder = is_held ? "dm-0" : NULL;
+			sim.is_part_mounted = how == 0;
+			sim.holder = how == 1 ? "dm-0" : NULL;
+			sim.is_btrfs_mounted = how == 2;
 			run_for(20 * S);
 			CU_ASSERT_TRUE(is_told_written('a'));
 			kill_supervisor(false);
 			start_supervisor();
 			run_for(20 * S);
 			CU_ASSERT_TRUE(is_told_written('a'));
-			sim.is_part_mounted = false;
+			sim.is_part_mounted = sim.is_btrfs_mounted = false;
 			sim.holder = NULL;
 			run_for(60 * S);
 			CU_ASSERT_FALSE(is_told_written('a'));
