@@ -42,13 +42,30 @@ static void forget(struct fm_supervised *v, struct fm_held *h)
 	*h = v->held[--v->held_count];
 }
 
+/* What does not fit is not forgotten: its device, and each with a higher number, counts as in use until it was tried. */
+static void cut(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
+{
+	if (v->cut_dev == 0) {
+		fm_log_warn("volume %s: more than %d devices of it may be in use: the others count as mounted until these "
+			    "are free", v->volume->name, FM_SUPERVISED_HELD_MAX);
+		memcpy(v->cut_wwid, ns->wwid, sizeof(v->cut_wwid));
+	}
+	if (strcmp(v->cut_wwid, ns->wwid) != 0)
+		v->cut_wwid[0] = '\0';
+	if (v->cut_dev == 0 || ns->dev < v->cut_dev)
+		v->cut_dev = ns->dev;
+	v->is_cut_read_write = v->is_cut_read_write || is_read_write;
+}
+
 bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
 {
 	struct fm_held *h = find(v, ns->dev);
 
 	if (!h) {
-		if (v->held_count == FM_SUPERVISED_HELD_MAX)
+		if (v->held_count == FM_SUPERVISED_HELD_MAX) {
+			cut(v, ns, is_read_write);
 			return false;
+		}
 		h = &v->held[v->held_count++];
 		*h = (struct fm_held){ .dev = ns->dev };
 	}
@@ -66,10 +83,10 @@ void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write)
 
 bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write)
 {
-	*is_read_write = v->is_unit_in_doubt && v->is_unit_read_write;
+	*is_read_write = (v->is_unit_in_doubt && v->is_unit_read_write) || (v->cut_dev && v->is_cut_read_write);
 	for (unsigned i = 0; i < v->held_count; i++)
 		*is_read_write = *is_read_write || v->held[i].is_read_write;
-	return v->held_count > 0 || v->is_unit_in_doubt;
+	return v->held_count > 0 || v->is_unit_in_doubt || v->cut_dev;
 }
 
 /* NULL: each of them is mounted, as the last look saw it. */
@@ -83,12 +100,15 @@ static struct fm_held *first_unmounted(const struct fm_supervised *v)
 
 bool fm_supervised_is_in_use(const struct fm_supervised *v)
 {
-	return v->is_unit_in_doubt || first_unmounted(v);
+	return v->is_unit_in_doubt || v->cut_dev || first_unmounted(v);
 }
 
 const char *fm_supervised_in_use_why(const struct fm_supervised *v)
 {
-	return v->unused_hold.failures > 0 && fm_supervised_is_in_use(v) ? v->in_use_why : "";
+	if (v->unused_hold.failures > 0 && fm_supervised_is_in_use(v))
+		return v->in_use_why;
+	return v->cut_dev ? "more devices of it may be in use than can be looked at, and peers are told that it is mounted: unmount "
+			    "those that are mounted by hand" : "";
 }
 
 /* ---- in each look ---- */
@@ -119,17 +139,19 @@ static bool is_anothers(const struct fm_supervised *v, const struct fm_held *h)
 	return ns && h->wwid[0] && ns->wwid[0] && strcmp(ns->wwid, h->wwid) != 0;
 }
 
+static bool is_in_subsystem(const struct fm_supervised *v, const struct fm_inv_namespace *ns)
+{
+	return ns->subsystem >= 0 && ns->dev != 0 && strcmp(v->sup->inv->subsystems[ns->subsystem].nqn, v->volume->subsystem) == 0;
+}
+
 /* Which of the subsystem's is the volume's may not be known yet. */
 static bool has_any_device(const struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
 
-	for (unsigned i = 0; i < inv->namespace_count; i++) {
-		int subsystem = inv->namespaces[i].subsystem;
-
-		if (subsystem >= 0 && inv->namespaces[i].dev != 0 && strcmp(inv->subsystems[subsystem].nqn, v->volume->subsystem) == 0)
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		if (is_in_subsystem(v, &inv->namespaces[i]))
 			return true;
-	}
 	return false;
 }
 
@@ -225,6 +247,29 @@ static bool is_mounted(const struct fm_supervisor *sup, dev_t dev)
 	return ns ? fm_supervisor_is_used(sup, ns, &may_write) : fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
 }
 
+static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace *ns, dev_t from, const char *wwid)
+{
+	return ns->dev >= from && is_in_subsystem(v, ns) && (!wwid[0] || strcmp(ns->wwid, wwid) == 0);
+}
+
+/* What did not fit is held, as far as it fits now, when what is held was found free. Of what is gone from /sys nothing is left. */
+static void hold_cut(struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	bool is_read_write = v->is_cut_read_write;
+	dev_t from = v->cut_dev;
+	char wwid[sizeof(v->cut_wwid)];
+
+	if (from == 0 || inv->is_cut || first_unmounted(v) || v->held_count == FM_SUPERVISED_HELD_MAX)
+		return;
+	memcpy(wwid, v->cut_wwid, sizeof(wwid));
+	v->cut_dev = 0;
+	v->is_cut_read_write = false;
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		if (is_cut(v, &inv->namespaces[i], from, wwid))
+			(void)fm_supervised_hold(v, &inv->namespaces[i], is_read_write);
+}
+
 void fm_supervised_watch_held(struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
@@ -237,6 +282,7 @@ void fm_supervised_watch_held(struct fm_supervised *v)
 		if (is_anothers(v, &v->held[i]))
 			forget(v, &v->held[i]);
 	}
+	hold_cut(v);
 }
 
 /* ---- whether it is free ---- */
@@ -250,7 +296,7 @@ static bool is_due(const struct fm_supervised *v)
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	bool may_write;
 
-	if (!fm_supervised_is_in_use(v) || v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
+	if ((!first_unmounted(v) && !v->is_unit_in_doubt) || v->is_announced || fm_supervised_is_left_hanging(v, &may_write) ||
 	    fm_hold_is_on(v->sup, &v->unused_hold))
 		return false;
 	return v->plan.step != FM_STEP_DISCONNECT || (ns && fm_inventory_is_live(v->sup->inv, ns));

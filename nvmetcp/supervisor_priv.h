@@ -196,6 +196,9 @@ struct fm_supervised {
 	/* Of supervisor_held.c: */
 	struct fm_held held[FM_SUPERVISED_HELD_MAX];
 	unsigned held_count;
+	dev_t cut_dev;			/* this device, and those with a higher number, did not fit into held; 0: all did */
+	char cut_wwid[160];		/* of that wwid; "": of any of the subsystem's */
+	bool is_cut_read_write;
 	bool is_found;			/* what its devices were when it was first looked at is in held */
 	bool is_unit_in_doubt;		/* systemd may be mounting it yet ... */
 	bool is_unit_read_write;	/* ... to be written to */
@@ -440,7 +443,7 @@ void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* ---- supervisor_held.c ---- */
 
-/* It is mounted, or about to be, until it is seen to be free. False: too many are already. */
+/* It is mounted, or about to be, until it is seen to be free. False: too many are already, and it counts as in use until it was tried. */
 bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write);
 /* Whether it or a partition of it is mounted, or something is made of it, which may be mounted anywhere; and perhaps to write. */
 bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write);

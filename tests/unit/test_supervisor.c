@@ -35,6 +35,7 @@
 #define PATHS 2			/* targets of one subsystem */
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
+#define TWINS_MAX 20
 #define CALLS_MAX 64
 #define FILES 8
 #define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
@@ -120,6 +121,8 @@ static struct sim {
 	bool is_save_broken;
 	bool is_empty;			/* the target has no namespace for this host */
 	bool has_part, is_part_mounted;	/* the first volume's device has a partition, which somebody has mounted to write */
+	unsigned twins;			/* more devices of the first namespace, as without native multipath: minors 300 and so on */
+	unsigned busy_dev;		/* minor of one that something has; 0: none */
 	bool is_btrfs_mounted;		/* somebody has mounted it, and what is mounted has a device of its own */
 	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
@@ -304,6 +307,17 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
 }
 
+static void show_twins(struct fm_inventory *inv)
+{
+	for (unsigned i = 0; i < sim.twins; i++) {
+		struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count];
+
+		show_namespace(inv, 0);
+		snprintf(ns->name, sizeof(ns->name), "nvme%un1", 50 + i);
+		ns->dev = makedev(259, 300 + i);
+	}
+}
+
 static void show_another(struct fm_inventory *inv)
 {
 	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count];
@@ -325,7 +339,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	kernel_tick();
 	inv->controllers = calloc(CONTROLLERS_MAX + 1, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
-	inv->namespaces = calloc(VOLUMES + 1, sizeof(*inv->namespaces));
+	inv->namespaces = calloc(VOLUMES + 1 + TWINS_MAX, sizeof(*inv->namespaces));
 	inv->subsystem_count = VOLUMES;
 	for (unsigned v = 0; v < VOLUMES; v++)
 		strcpy(inv->subsystems[v].nqn, nqns[v]);
@@ -339,6 +353,8 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (sim.dev[v])
 			show_namespace(inv, v);
+	if (sim.dev[0])
+		show_twins(inv);
 	*out = inv;
 	return 0;
 }
@@ -775,6 +791,8 @@ static int do_unused(const struct call *c, struct fm_err *err)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		if (sim.mounted[i].is_there && sim.mounted[i].dev == dev)
 			return fm_err_set(err, -EBUSY, "it is mounted");
+	if (sim.busy_dev && dev == sim.busy_dev)
+		return fm_err_set(err, -EBUSY, "it is in use");
 	if (volume == 0 && dev == sim.dev[0] && (sim.is_part_mounted || sim.is_btrfs_mounted || sim.holder))
 		return fm_err_set(err, -EBUSY, "it is in use");
 	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
@@ -3642,6 +3660,25 @@ static void test_stranger_without_path(void)
 	end();
 }
 
+/* More devices than can be looked at at once: each is tried, and until then it counts as in use. */
+static void test_more_than_can_be_held(void)
+{
+	begin(1);
+	make_controller(0, 0)->is_foreign = true;
+	sim.twins = TWINS_MAX;
+	sim.busy_dev = 300 + TWINS_MAX - 1;
+	start_supervisor();
+	run_for(120 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "not free"));
+	sim.busy_dev = 0;
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+}
+
 /* A partition that somebody mounts by hand, what LVM makes of the namespace, btrfs: the file system there is of another device. */
 static void test_used_in_parts(void)
 {
@@ -4532,6 +4569,7 @@ static const struct fm_test tests[] = {
 	{ "what is mounted beneath something else is told", test_covered },
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
+	{ "more devices than can be looked at at once count as in use until each was tried", test_more_than_can_be_held },
 	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
