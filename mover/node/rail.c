@@ -38,7 +38,7 @@
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
 #define LOOK_NS (2 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
-/* How long after the session came up a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
+/* How long after the session came up, or fm_rail_await(), a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
 
 static struct fm_net *net_of(const struct fm_session *s)
@@ -397,6 +397,22 @@ static void tell_line(struct fm_session *s, const struct fm_wire_addrs *now)
 	}
 }
 
+void fm_rail_await(struct fm_session *s, enum fm_kind kind)
+{
+	s->rails.await_ns[kind] = fm_engine_now(s->engine);
+}
+
+static void look_for_new(struct fm_session *s, const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
+{
+	for (unsigned i = 0; i < now->count; i++) {
+		if (addr_of(before, &now->addr[i]))
+			continue;
+		fm_rail_await(s, FM_KIND_TCP);
+		if (now->addr[i].is_rdma)
+			fm_rail_await(s, FM_KIND_RDMA);
+	}
+}
+
 void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
 			   const struct fm_addr *local, const struct fm_addr *remote)
 {
@@ -414,6 +430,7 @@ void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local
 					       "is this cable plugged in at both ends?");
 		}
 	}
+	fm_rail_await(s, FM_KIND_TCP);
 	if (s->is_dialler && s->rails.is_known)
 		list_rails(s);
 }
@@ -422,6 +439,8 @@ void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 {
 	if (s->rails.is_known)
 		cut_what_is_gone(s, &s->rails.remote, m, false);
+	if (s->rails.is_known)
+		look_for_new(s, &s->rails.remote, m);
 	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
 		fm_log_info("%s: private_networks changed there; TCP connections are made anew", s->name);
 		renew_tcp(s);
@@ -461,6 +480,7 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 	fm_log_info("our addresses changed: %s is told", s->name);
 	cut_what_is_gone(s, &r->sent, &now, true);
 	tell_line(s, &now);
+	look_for_new(s, &r->sent, &now);
 	if (is_other_privacy(&r->sent, &now))
 		renew_tcp(s);
 	fm_rail_send_addrs(s);
@@ -778,9 +798,11 @@ static bool has_remote_rdma(const struct fm_session *s)
 bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind)
 {
 	struct fm_net *net = net_of(s);
-	uint64_t since_ns = kind == FM_KIND_TCP && s->rails.renewed_ns > s->up_ns ? s->rails.renewed_ns : s->up_ns;
+	uint64_t since_ns = s->rails.await_ns[kind] > s->up_ns ? s->rails.await_ns[kind] : s->up_ns;
 	const char *why;
 
+	if (kind == FM_KIND_TCP && s->rails.renewed_ns > since_ns)
+		since_ns = s->rails.renewed_ns;
 	if (fm_engine_now(s->engine) > since_ns + MAY_COME_NS || !net->ops->data_port(net, kind, &why))
 		return false;
 	if (!s->rails.is_known)

@@ -65,6 +65,7 @@ struct fm_rails {
 	bool is_asking;			/* TOKENS_WANT is out */
 	unsigned renewals;		/* how often TCP connections had to be made anew */
 	uint64_t renewed_ns;		/* when they had to last */
+	uint64_t await_ns[FM_KIND_COUNT];	/* fm_rail_await() */
 	char last_error[FM_KIND_COUNT][FM_ERR_TEXT_MAX];
 	struct fm_rail_lost lost[FM_RAILS_LOST_MAX];	/* the oldest first, and it makes room */
 	unsigned lost_count;
@@ -98,7 +99,10 @@ void fm_rail_down(struct fm_session *s, int rail);
 void fm_rail_is_lost(struct fm_session *s, const struct fm_conn_info *info, const char *why);
 void fm_rail_is_found(struct fm_session *s, const struct fm_conn_info *info);
 
-/* Whether RDMA may still come up soon, so that a job should wait for it. */
+/* There is reason to hope for a connection of that kind: a job should wait for it as it does when the session is new. */
+void fm_rail_await(struct fm_session *s, enum fm_kind kind);
+
+/* Whether a connection of that kind may still come up soon, so that a job should wait for it. */
 bool fm_rail_may_come(const struct fm_session *s, enum fm_kind kind);
 
 /* Why there is no connection of that kind, in words; never empty. */

@@ -589,6 +589,10 @@ static void flow_down(struct fm_flow *f)
 	if (f->err.code == -ENETDOWN)
 		cut_same_cable(s, f);
 	fm_rail_down(s, owner->rail);
+	if (s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] == 0) {
+		fm_rail_await(s, FM_KIND_TCP);
+		fm_rail_await(s, f->kind);
+	}
 	fm_job_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 }

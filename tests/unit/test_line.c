@@ -45,6 +45,7 @@ static struct fm_worker *worker;
 static struct fm_engine *engine;
 static char arena[2 * SLAB];
 static bool has_address;		/* we have the one that connections are from */
+static bool has_data;			/* and data connections of TCP go there */
 static const uint8_t key_b[FM_KEY_LEN] = { 2 }, key_c[FM_KEY_LEN] = { 3 };
 
 /* ---- the network ---- */
@@ -141,9 +142,8 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 static uint16_t net_port(struct fm_net *net, enum fm_kind kind, const char **why)
 {
 	(void)net;
-	(void)kind;
 	*why = "a test";
-	return 0;
+	return has_data && kind == FM_KIND_TCP ? 7471 : 0;
 }
 
 static int domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)
@@ -570,6 +570,106 @@ static void test_address_is_back(void)
 	has_address = false;
 }
 
+/* ---- a put, which waits for data connections that never come ---- */
+
+static int put_code;			/* 1: it waits */
+
+static void put_file_close(struct fm_file *file)
+{
+	(void)file;
+}
+
+static void put_done(void *ctx, const struct fm_job_result *r)
+{
+	(void)ctx;
+	put_code = r->code;
+}
+
+static int begin_put(void)
+{
+	static const struct fm_file_ops ops = { .close = put_file_close };
+	static const struct fm_job_events events = { .done = put_done };
+	static struct fm_file file;
+	struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "x", .path_len = 1, .file = &file,
+				 .attr = { .type = FM_NODE_FILE, .size = 10 }, .transport = FM_WANT_TCP };
+	struct fm_job *job;
+
+	file = (struct fm_file){ .ops = &ops, .is_ours = true };
+	put_code = 1;
+	CU_ASSERT_EQUAL_FATAL(fm_job_start(engine, &o, &events, NULL, &job, NULL), 0);
+	spin();
+	return put_code;
+}
+
+/* The peer takes data connections. */
+static struct fm_ctl *begin_with_data(void)
+{
+	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS, .addrs = { .tcp_port = 7471 } };
+	struct fm_ctl *c;
+
+	has_address = has_data = true;
+	c = begin_accepted(NUMBER);
+	say(c, &m);
+	CU_ASSERT_EQUAL(begin_put(), 1);
+	pass_heard(c, 5);
+	CU_ASSERT_EQUAL(put_code, -EHOSTUNREACH);
+	CU_ASSERT_EQUAL(begin_put(), -EHOSTUNREACH);
+	return c;
+}
+
+static void end_with_data(void)
+{
+	end();
+	has_address = has_data = false;
+}
+
+/* Goal: when an address is back, a put waits for data connections as it does when the session came up. */
+static void test_way_is_back(void)
+{
+	struct fm_ctl *c = begin_with_data();
+
+	has_address = false;
+	pass_heard(c, 3);
+	has_address = true;
+	pass_heard(c, 3);
+	CU_ASSERT_EQUAL(begin_put(), 1);
+	pass_heard(c, 5);
+	CU_ASSERT_EQUAL(put_code, -EHOSTUNREACH);
+	end_with_data();
+}
+
+/* Goal: the same when the session goes another way. */
+static void test_way_is_another(void)
+{
+	struct fm_ctl *c = begin_with_data();
+
+	break_line(c, -ETIMEDOUT);
+	CU_ASSERT_EQUAL(begin_put(), 1);
+	c = connect_as(key_b);
+	say_count(c, FM_WIRE_RESUME, NUMBER, COUNTED);
+	pass_heard(c, 1);
+	CU_ASSERT_EQUAL(put_code, 1);
+	pass_heard(c, 7);
+	CU_ASSERT_EQUAL(put_code, -EHOSTUNREACH);
+	end_with_data();
+}
+
+/* Goal: a cable that comes and goes all the time makes nobody wait for ever. */
+static void test_way_flaps(void)
+{
+	struct fm_ctl *c = begin_with_data();
+
+	for (unsigned i = 0; i < 10; i++) {
+		has_address = i % 2;
+		net_events->addrs_changed(net_ctx);
+		pass_heard(c, 1);
+		if (i == 1)
+			CU_ASSERT_EQUAL(begin_put(), 1);
+	}
+	CU_ASSERT_EQUAL(put_code, -EHOSTUNREACH);
+	end_with_data();
+}
+
 static void test_no_answer(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
@@ -876,6 +976,9 @@ static const struct fm_test tests[] = {
 	{ "that nothing led there before is forgotten", test_nothing_led_there },
 	{ "what begins while the dialler may come another way waits for it", test_nobody_comes },
 	{ "an address that is back is gone no longer", test_address_is_back },
+	{ "a put waits for a way that is back", test_way_is_back },
+	{ "a put waits when the session goes another way", test_way_is_another },
+	{ "a way that comes and goes does not make a put wait for ever", test_way_flaps },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
 	{ "connections that were left are bounded", test_left_are_bounded },

@@ -15,6 +15,7 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/node/session.h"
 #include "mover/wire/wire.h"
 
 #define SLAB (64u << 10)
@@ -661,6 +662,23 @@ static void test_cut_together(void)
 	conns_here = 1;
 }
 
+/* Goal: when the last connection breaks, jobs wait for the next one; while there is another one, none does. */
+static void test_last_is_awaited(void)
+{
+	const struct fm_session *s;
+
+	begin(2);
+	s = fm_container_of(engine->sessions.next, struct fm_session, at);
+	is_well = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE_FATAL(are_all_up());
+	conn_break(up[0]);
+	CU_ASSERT_FALSE(fm_rail_may_come(s, kind));
+	conn_break(up[1]);
+	CU_ASSERT_TRUE(fm_rail_may_come(s, kind));
+	end();
+}
+
 /* Time goes by until that port has so many connections, but no longer than 3 s. */
 static bool has(unsigned port, unsigned count)
 {
@@ -831,6 +849,7 @@ static const struct fm_test tests[] = {
 	{ "a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent },
 	{ "all connections of a cable end with the first that finds it cut", test_silent_together },
 	{ "so they do where a connection itself says that its network is gone", test_cut_together },
+	{ "when the last connection breaks, the next one is awaited", test_last_is_awaited },
 	{ "what was made since a cable is back is kept", test_back_before_all_are_found },
 	{ "rails are back soon after the network is, however long it was away", test_back_in_time },
 	{ "a peer that is always slow to answer gets its rails, too", test_slow_answers },

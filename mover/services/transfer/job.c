@@ -19,7 +19,7 @@
 #include "mover/store/may_stand.h"
 #include "mover/store/tree_file.h"
 
-#define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session */
+#define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session, then for a connection: cables that come and go do not make it longer */
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 #define KEEP_NS (5 * FM_NS_PER_S)	/* for the journal, after a failure; a client that cancelled waits longer */
@@ -643,6 +643,11 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	return j;
 }
 
+static bool may_wait_for(const struct fm_job *j, enum fm_kind kind)
+{
+	return fm_engine_now(j->engine) <= j->deadline_ns && fm_rail_may_come(j->session, kind);
+}
+
 /* The session is there: go on as soon as there is a connection that may carry it. */
 static void go(struct fm_job *j)
 {
@@ -655,11 +660,11 @@ static void go(struct fm_job *j)
 		fm_job_end(j, err.code, "%s", err.text);
 		return;
 	}
-	if (s->up[first] == 0 && fm_rail_may_come(s, first))
+	if (s->up[first] == 0 && may_wait_for(j, first))
 		return;
 	if (fm_job_choose(j) == 0) {
 		if (fm_line_is_moving(s) ||
-		    (j->want == FM_WANT_AUTO && fm_rail_may_come(s, FM_KIND_TCP)))
+		    (j->want == FM_WANT_AUTO && may_wait_for(j, FM_KIND_TCP)))
 			return;
 		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why, sizeof(why));
 		fm_job_end(j, -EHOSTUNREACH, "%s: no connection for the data: %s", j->peer_name, why);
@@ -679,6 +684,7 @@ static void bind_session(struct fm_job *j, struct fm_session *s)
 	j->session = s;
 	j->peer = NULL;
 	j->is_far_end_told = true;	/* nothing was asked of it yet */
+	j->deadline_ns = fm_engine_now(j->engine) + CONNECT_NS;
 	fm_list_append(&s->jobs, &j->session_at);
 	go(j);
 }
