@@ -38,6 +38,7 @@ struct fm_peer {
 	struct fm_session *dialling;	/* the one being dialled; or NULL */
 	struct fm_timer dial_timer;
 	uint64_t backoff_ns;
+	uint64_t woken_ns;		/* when it is, or was, dialled because our network had changed; 0: never */
 	uint64_t since_ns;
 	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
@@ -111,6 +112,7 @@ int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_
 void fm_peer_free(struct fm_peer *p);		/* no session */
 void fm_peer_start(struct fm_peer *p);
 void fm_peer_need(struct fm_peer *p);		/* a job waits: dial now, if that can help */
+void fm_peer_network_changed(struct fm_peer *p);	/* a cable may be back */
 void fm_peer_drop(struct fm_peer *p, const char *why);	/* end its sessions */
 /* A session said HELLO: make it the session of its peer, or retire it or the one there is. */
 void fm_peer_offer(struct fm_peer *p, struct fm_session *s);

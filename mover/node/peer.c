@@ -21,6 +21,12 @@
 
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
+/*
+ * A change of our network is soon followed by others: the link, its address, its route. So it is dialled a moment later, and where
+ * changes do not end, no more often than this.
+ */
+#define WAKE_NS (200 * FM_NS_PER_MS)
+#define WAKE_AGAIN_NS (5 * FM_NS_PER_S)
 /* A session that was silent this long loses against a new one of the same run of the peer. */
 #define SILENT_NS (2 * FM_NS_PER_S)
 
@@ -119,6 +125,21 @@ void fm_peer_need(struct fm_peer *p)
 {
 	if (!p->session)
 		dial(p);
+}
+
+void fm_peer_network_changed(struct fm_peer *p)
+{
+	uint64_t now_ns = fm_engine_now(p->engine), at_ns = now_ns + WAKE_NS;
+
+	if (p->session || !fm_timer_is_set(&p->dial_timer))
+		return;		/* one that is being dialled goes on to its next address, or fails soon */
+	if (p->woken_ns && at_ns < p->woken_ns + WAKE_AGAIN_NS)
+		at_ns = p->woken_ns + WAKE_AGAIN_NS;
+	if (p->dial_timer.at_ns <= at_ns)
+		return;
+	p->woken_ns = at_ns;
+	p->backoff_ns = BACKOFF_MIN_NS;
+	dial_later(p, at_ns - now_ns);
 }
 
 void fm_peer_drop(struct fm_peer *p, const char *why)

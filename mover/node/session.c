@@ -520,17 +520,19 @@ static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
 	fm_session_settle(s);
 }
 
-/* In the next tick: however often something changes, they are looked at twice a second at most. */
-static void net_addrs_changed(void *ctx)
+/* Sessions look in the next tick: however often something changes, at most twice a second. */
+static void net_changed(void *ctx)
 {
 	const struct fm_engine *e = ctx;
 
 	fm_list_each(at, next, &e->sessions)
 		fm_rail_look(fm_container_of(at, struct fm_session, at));
+	fm_list_each(at, next, &e->peers)
+		fm_peer_network_changed(fm_container_of(at, struct fm_peer, at));
 }
 
 const struct fm_net_events fm_session_net_events = {
-	.addrs_changed = net_addrs_changed,
+	.changed = net_changed,
 	.is_known = net_is_known,
 	.accepted = net_accepted,
 	.token = net_token,

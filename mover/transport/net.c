@@ -219,7 +219,7 @@ static void net_changed(void *ctx)
 {
 	struct net *net = ctx;
 
-	net->ctls.events->addrs_changed(net->ctls.ctx);
+	net->ctls.events->changed(net->ctls.ctx);
 }
 
 static int net_start(struct fm_net *base, const struct fm_net_events *events, void *ctx, struct fm_err *err)
@@ -237,7 +237,7 @@ static int net_start(struct fm_net *base, const struct fm_net_events *events, vo
 	net->ctls.ctx = ctx;
 	fm_tcp_start(net->tcp, events, ctx);
 	net_start_rdma(net, events, ctx);
-	if (events->addrs_changed && fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
+	if (events->changed && fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
 		fm_log_warn("%s: what becomes of links is noticed every few seconds only", why.text);
 	return 0;
 }

@@ -38,7 +38,9 @@ static void netlink_ready(struct fm_watch *watch, uint32_t events)
 
 static int open_socket(struct fm_err *err)
 {
-	struct sockaddr_nl sa = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+	struct sockaddr_nl sa = { .nl_family = AF_NETLINK,
+				  .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+					       RTMGRP_IPV6_ROUTE };
 	int fd = FM_FAULT("netlink.socket") ? (errno = EMFILE, -1)
 					    : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE), ret;
 
@@ -46,7 +48,7 @@ static int open_socket(struct fm_err *err)
 		return fm_err_sys(err, -errno, "open a netlink socket");
 	if (bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0)
 		return fd;
-	ret = fm_err_sys(err, -errno, "listen to changes of links and addresses");
+	ret = fm_err_sys(err, -errno, "listen to changes of links, addresses and routes");
 	close(fd);
 	return ret;
 }

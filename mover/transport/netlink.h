@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * netlink - the kernel's word that a link or an address of this machine has changed, at once.
+ * netlink - the kernel's word that a link, an address or a route of this machine has changed, at once.
  *
  * What has changed is not taken from its messages, which may be lost when many come: whoever is told looks for himself. So this needs no
  * library: a socket that becomes readable is all. Control loop only.

@@ -231,8 +231,11 @@ struct fm_net_events {
 	 */
 	void (*arrived)(void *ctx, void *tag, struct fm_conn *conn);
 
-	/* A link or an address of this machine is not what it was: look at addrs() again. As often as it happens. NULL: not wanted. */
-	void (*addrs_changed)(void *ctx);
+	/*
+	 * A link, an address or a route of this machine is not what it was: look at addrs() again, dial again. As often as it
+	 * happens. NULL: not wanted.
+	 */
+	void (*changed)(void *ctx);
 };
 
 struct fm_net_ops {

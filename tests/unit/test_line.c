@@ -14,7 +14,7 @@
 #include "mover/base/worker.h"
 #include "mover/node/session.h"
 
-#define CTLS_MAX 16
+#define CTLS_MAX 64
 #define SENT_MAX 32
 #define ABORTS 5u
 #define COUNTED (1 + ABORTS)		/* ADDRS comes first */
@@ -374,6 +374,56 @@ static bool was_told_bye(const struct fm_ctl *c)
 	return c->is_closed && c->count > 0 && c->sent[c->count - 1].type == FM_WIRE_BYE;
 }
 
+/* ---- a peer that is not reached ---- */
+
+/* Time goes by, and each dial fails at once. */
+static void pass_unreached(uint64_t ns, bool is_changing)
+{
+	for (uint64_t end_ns = moved_ns + ns; moved_ns < end_ns;) {
+		pass(FM_NS_PER_S / 4);
+		if (is_changing)
+			net_events->changed(net_ctx);
+		if (!ctls[ctl_count - 1].is_closed)
+			break_line(&ctls[ctl_count - 1], -EHOSTUNREACH);
+	}
+}
+
+/*
+ * Goal: a change of our network, which may be a cable that is put in again, has the peer dialled at
+ * once, however long it was not reached, and soon once more; where changes do not end, that is no
+ * storm. A session does not mind.
+ */
+static void test_network_changed(void)
+{
+	unsigned before;
+
+	begin("10.1.0.2");
+	pass_unreached(60 * FM_NS_PER_S, false);
+	before = ctl_count;
+	pass_unreached(10 * FM_NS_PER_S, false);
+	CU_ASSERT_TRUE(ctl_count <= before + 1);	/* it is dialled seldom by now */
+	before = ctl_count;
+	net_events->changed(net_ctx);
+	pass_unreached(FM_NS_PER_S, false);
+	CU_ASSERT_EQUAL(ctl_count, before + 1);
+	pass_unreached(4 * FM_NS_PER_S, false);
+	CU_ASSERT_TRUE(ctl_count > before + 1);
+	before = ctl_count;
+	pass_unreached(30 * FM_NS_PER_S, true);
+	CU_ASSERT_TRUE(ctl_count >= before + 6 && ctl_count <= before + 24);
+	pass_unreached(60 * FM_NS_PER_S, false);
+	before = ctl_count;
+	net_events->changed(net_ctx);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, before + 1);
+	ctls[before].events->opened(ctls[before].ctx);
+	say_hello(&ctls[before], 9, 1);
+	net_events->changed(net_ctx);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL(ctl_count, before + 1);
+	end();
+}
+
 /* ---- going on ---- */
 
 static void test_acceptor_at_each_point(void)
@@ -661,7 +711,7 @@ static void test_way_flaps(void)
 
 	for (unsigned i = 0; i < 10; i++) {
 		has_address = i % 2;
-		net_events->addrs_changed(net_ctx);
+		net_events->changed(net_ctx);
 		pass_heard(c, 1);
 		if (i == 1)
 			CU_ASSERT_EQUAL(begin_put(), 1);
@@ -967,6 +1017,7 @@ static void test_dialler_refuses(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "a change of our network has a peer dialled that is not reached", test_network_changed },
 	{ "who accepted goes on behind whatever the other has had", test_acceptor_at_each_point },
 	{ "who dialled does so too", test_dialler_at_each_point },
 	{ "what is said while there is no connection is said on the next", test_said_meanwhile },

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,6 +35,27 @@ static void set_link(bool is_up)
 	close(fd);
 }
 
+/* To 192.0.2.0/24, over the loopback interface. */
+static void set_route(bool is_there)
+{
+	struct rtentry route = { .rt_flags = RTF_UP, .rt_dev = (char[]){ "lo" } };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000200) };
+	struct sockaddr_in mask = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffffff00) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(&route.rt_dst, &to, sizeof(to));
+	memcpy(&route.rt_genmask, &mask, sizeof(mask));
+	CU_ASSERT_EQUAL_FATAL(ioctl(fd, is_there ? SIOCADDRT : SIOCDELRT, &route), 0);
+	close(fd);
+}
+
+/* Until the kernel has nothing more to say. */
+static void read_all(struct fm_loop *loop)
+{
+	while (fm_loop_step(loop, 0))
+		;
+}
+
 static void wait_for_change(struct fm_loop *loop)
 {
 	uint64_t end_ns = fm_loop_now(loop) + FM_TEST_HANG_S * FM_NS_PER_S;
@@ -55,6 +78,12 @@ static void test_links(void)
 	CU_ASSERT_EQUAL(changes, 0);
 	set_link(true);
 	wait_for_change(loop);
+	read_all(loop);
+	set_route(true);
+	wait_for_change(loop);
+	read_all(loop);
+	set_route(false);
+	wait_for_change(loop);
 	set_link(false);
 	wait_for_change(loop);
 	fm_netlink_close(n);
@@ -63,7 +92,7 @@ static void test_links(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a link that comes or goes is told at once", test_links },
+	{ "a link or a route that comes or goes is told at once", test_links },
 };
 
 int main(void)
