@@ -2,13 +2,15 @@
 # cables_lib.sh - two nodes with two cables, for tests that cut one; sourced behind lib.sh.
 #
 # Two network namespaces and two slow wires, 10.78.1.0/24 and 10.78.2.0/24, so that both are needed. The session begins on the
-# first, and the configuration names no other address. A wire loses what goes there, what comes back, or both without a word
-# (frames to a station that does not exist), or its carrier. What TCP itself says of a cable that is cut comes after half a
-# minute, and in other words. `f` is a file to move; `wire` is the wire that is cut or mended.
+# first, and the configuration names no other address. How a wire is cut: wires.sh. What TCP itself says of a cable that is cut
+# comes after half a minute, and in other words. `f` is a file to move.
 # shellcheck shell=bash
 
 # shellcheck source=tests/cli/netns_lib.sh
 . "$FM_SOURCE/tests/cli/netns_lib.sh"
+# shellcheck source=tests/wires.sh
+. "$FM_SOURCE/tests/wires.sh"
+net=10.78
 command -v tc >/dev/null || skip "no program tc"
 
 cables_down() {
@@ -38,34 +40,6 @@ is() {
 	for i in 1 2; do
 		rail "$i" "$2" | grep -q "\"up\":$1" || return 1
 	done
-}
-
-# lose NODE: what it sends over the wire reaches nobody.
-lose() {
-	ip -n "$id$1" neigh replace 10.78.$wire.$((3 - $1)) lladdr 02:00:00:00:00:01 dev w$wire nud permanent
-}
-
-find_again() {
-	ip -n "$id$1" neigh del 10.78.$wire.$((3 - $1)) dev w$wire
-}
-
-# cut_wire HOW, mend_wire HOW
-cut_wire() {
-	case $1 in
-	there)		lose 1 ;;
-	back)		lose 2 ;;
-	both)		lose 1; lose 2 ;;
-	carrier)	ip -n "${id}2" link set w$wire down ;;
-	esac
-}
-
-mend_wire() {
-	case $1 in
-	there)		find_again 1 ;;
-	back)		find_again 2 ;;
-	both)		find_again 1; find_again 2 ;;
-	carrier)	ip -n "${id}2" link set w$wire up ;;
-	esac
 }
 
 # sent_over NODE WIRE: bytes, since the nodes began.
@@ -115,19 +89,19 @@ survives() {
 
 # files_survive: a put, a get and a put of a file as standard input, whichever way the wire is cut.
 files_survive() {
-	survives put there 1 "$wire" fmove put -q -f f n2:s/put
+	survives put lost_there 1 "$wire" fmove put -q -f f n2:s/put
 	same f "$dir/n2/s/put"
-	survives get back 2 "$wire" fmove get -q -f n2:s/put got
+	survives get lost_back 2 "$wire" fmove get -q -f n2:s/put got
 	same f got
-	survives stdin both 1 "$wire" fmove put -q -f - n2:s/stdin
+	survives stdin lost_both 1 "$wire" fmove put -q -f - n2:s/stdin
 	same f "$dir/n2/s/stdin"
-	survives put carrier 1 "$wire" fmove put -q -f f n2:s/put
+	survives put carrier_here 1 "$wire" fmove put -q -f f n2:s/put
 	same f "$dir/n2/s/put"
 }
 
 netns_begin fmc cables_down 1 2
 for wire in 1 2; do
-	netns_wire 1 w$wire 10.78.$wire.1/24 2 w$wire 10.78.$wire.2/24
+	netns_wire 1 w$wire $net.$wire.1/24 2 w$wire $net.$wire.2/24
 	for i in 1 2; do
 		netns_slow cables_down "$i" w$wire 16mbit
 	done

@@ -17,7 +17,7 @@ into_pipe() (
 	fmove get -q n2:s/there - | cat
 )
 
-for how in both carrier; do
+for how in lost_both carrier_here; do
 	survives from_pipe "$how" 1 "1 2" from_pipe
 	same f "$dir/n2/s/pipe"
 	survives into_pipe "$how" 2 "1 2" into_pipe

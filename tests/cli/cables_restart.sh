@@ -9,7 +9,7 @@
 node_stop "$dir/n1"
 node_stop "$dir/n2"
 wire=1
-cut_wire carrier
+cut_wire carrier_here
 start 1
 wire=2
 lose 1

@@ -19,6 +19,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=tests/nodes.sh
 . "$here/../nodes.sh"
+# shellcheck source=tests/wires.sh
+. "$here/../wires.sh"
 
 rounds=${1:-4}
 seed=${FM_SEED:-$RANDOM}
@@ -26,7 +28,7 @@ mbit=${FM_CABLES_MBIT:-40}
 seconds=${FM_CABLES_SECONDS:-5}
 bytes=$((mbit * 125000 * 2 * seconds))
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cables.XXXXXX")
-id=fmw$$
+id=fmw$$ net=10.79
 read -ra kinds <<< "${FM_CABLES_KINDS:-put get tree stdin from_pipe into_pipe}"
 hows=(carrier_here carrier_there address_here address_there lost_there lost_back lost_both)
 round=0 what=start
@@ -56,10 +58,6 @@ trap cleanup EXIT
 
 # --- two nodes and two wires -----------------------------------------------------------------------
 
-give_address() {
-	ip -n "$id$1" addr replace "10.79.$2.$1/24" dev "w$2"
-}
-
 make_wires() {
 	local wire n
 
@@ -72,7 +70,7 @@ make_wires() {
 	for wire in 1 2; do
 		ip link add "w$wire" netns "${id}1" type veth peer name "w$wire" netns "${id}2"
 		for n in 1 2; do
-			give_address "$n" "$wire"
+			give_address "$n"
 			ip -n "$id$n" link set "w$wire" up
 			tc -n "$id$n" qdisc add dev "w$wire" root tbf rate "${mbit}mbit" burst 64kb latency 100ms 2> /dev/null ||
 				skip "no slow wires: this kernel has no sch_tbf"
@@ -86,8 +84,8 @@ make_nodes() {
 	node_key "$dir/n1"
 	node_key "$dir/n2"
 	for n in 1 2; do
-		node_conf "$dir/n$n" "n$n" "0.0.0.0:7471" "$(node_peer "n$((3 - n))" "10.79.1.$((3 - n)):7471" "$dir/n$((3 - n))/pub")" \
-			<<< 'mover = { tcp_conns = 2; private_networks = [ "10.79.0.0/16" ]; };'
+		node_conf "$dir/n$n" "n$n" "0.0.0.0:7471" "$(node_peer "n$((3 - n))" "$net.1.$((3 - n)):7471" "$dir/n$((3 - n))/pub")" \
+			<<< "mover = { tcp_conns = 2; private_networks = [ \"$net.0.0/16\" ]; };"
 		node_wrap=(ip netns exec "$id$n")
 		node_start "$dir/n$n"
 	done
@@ -96,39 +94,6 @@ make_nodes() {
 
 both_up() {
 	node_wait "$dir/n1" tcp 2 1 && node_wait "$dir/n2" tcp 2 1 || die "both wires are not used (again)"
-}
-
-lose() {
-	ip -n "$id$1" neigh replace "10.79.$wire.$((3 - $1))" lladdr 02:00:00:00:00:01 dev "w$wire" nud permanent
-}
-
-find_again() {
-	ip -n "$id$1" neigh del "10.79.$wire.$((3 - $1))" dev "w$wire"
-}
-
-cut_wire() {
-	case $how in
-	carrier_here)	ip -n "${id}2" link set "w$wire" down ;;
-	carrier_there)	ip -n "${id}1" link set "w$wire" down ;;
-	address_here)	ip -n "${id}1" addr del "10.79.$wire.1/24" dev "w$wire" ;;
-	address_there)	ip -n "${id}2" addr del "10.79.$wire.2/24" dev "w$wire" ;;
-	lost_there)	lose 1 ;;
-	lost_back)	lose 2 ;;
-	lost_both)	lose 1; lose 2 ;;
-	esac
-}
-
-# A link that was down has lost nothing but what it had learned.
-mend_wire() {
-	case $how in
-	carrier_here)	ip -n "${id}2" link set "w$wire" up ;;
-	carrier_there)	ip -n "${id}1" link set "w$wire" up ;;
-	address_here)	give_address 1 "$wire" ;;
-	address_there)	give_address 2 "$wire" ;;
-	lost_there)	find_again 1 ;;
-	lost_back)	find_again 2 ;;
-	lost_both)	find_again 1; find_again 2 ;;
-	esac
 }
 
 # --- one transfer ------------------------------------------------------------------------------------
@@ -211,7 +176,7 @@ one_round() {
 
 	what="$kind, $how, wire $wire, after $moment ms"
 	start_transfer
-	(sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"; echo $((${EPOCHREALTIME/./} / 1000)) > "$dir/cut"; cut_wire) &
+	(sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"; echo $((${EPOCHREALTIME/./} / 1000)) > "$dir/cut"; cut_wire "$how") &
 	at=$!
 	watch_transfer > "$dir/moved"
 	wait "$pid" || die "it failed: $(cat "$dir/err")"
@@ -219,7 +184,7 @@ one_round() {
 	wait "$at"
 	is_equal || die "what arrived is something else"
 	echo "round $round: $what: $(measure "$(cat "$dir/cut")")"
-	mend_wire
+	mend_wire "$how"
 	both_up
 }
 
