@@ -107,12 +107,14 @@ static void section_to(struct snapshot *s, enum section section)
 	}
 }
 
-/* "port 7471", or why there is none. */
+/* "port 7471", and what is the matter with it; or why there is none. */
 static void way_to(struct fm_json_writer *w, const char *name, uint16_t port, const char *why)
 {
-	char text[256];
+	char text[320];
 
-	if (port)
+	if (port && why)
+		(void)snprintf(text, sizeof(text), "port %u, where nothing is accepted just now: %s", port, why);
+	else if (port)
 		(void)snprintf(text, sizeof(text), "port %u", port);
 	else
 		(void)snprintf(text, sizeof(text), "%s", why ? why : "switched off");

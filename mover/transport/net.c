@@ -201,20 +201,6 @@ static void on_data(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 static const struct fm_listener_events listener_events = { .tls = on_tls, .data = on_data };
 
-/* Without RDMA there is still TCP, and nodes that never move data to this one. */
-static void net_start_rdma(struct net *net, const struct fm_net_events *events, void *ctx)
-{
-	struct fm_err err = { 0 };
-
-	if (!net->rdma || fm_rdma_start(net->rdma, events, ctx, &err) == 0)
-		return;
-	snprintf(net->no_rdma, sizeof(net->no_rdma), "%s", err.text);
-	fm_log_warn("no RDMA: %s", err.text);
-	fm_rdma_free(net->rdma);
-	net->rdma = NULL;
-	net->ctls.rdma = NULL;
-}
-
 static void net_changed(void *ctx)
 {
 	struct net *net = ctx;
@@ -236,7 +222,8 @@ static int net_start(struct fm_net *base, const struct fm_net_events *events, vo
 	net->ctls.events = events;
 	net->ctls.ctx = ctx;
 	fm_tcp_start(net->tcp, events, ctx);
-	net_start_rdma(net, events, ctx);
+	if (net->rdma)
+		fm_rdma_start(net->rdma, events, ctx);
 	if (events->changed && fm_netlink_open(net->loop, net_changed, net, &net->netlink, &why) < 0)
 		fm_log_warn("%s: what becomes of links is noticed every few seconds only", why.text);
 	return 0;
@@ -294,10 +281,11 @@ static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
 
 static uint16_t net_data_port(struct fm_net *base, enum fm_kind kind, const char **why)
 {
-	const char *reason = why_not(net_of(base), kind);
+	const struct net *net = net_of(base);
+	const char *reason = why_not(net, kind);
 
 	if (why)
-		*why = reason;
+		*why = !reason && kind == FM_KIND_RDMA ? fm_rdma_trouble(net->rdma) : reason;
 	return reason ? 0 : fm_net_port(base);
 }
 

@@ -35,6 +35,8 @@
 #define ACCEPT_NS (10 * FM_NS_PER_S)		/* from a request to the connection */
 #define RESOLVE_TRY_MS 500			/* see dial_resolve() */
 #define NOTES_MAX 64				/* requests looked at before other things get their turn */
+#define LISTEN_PAUSE_MIN_NS FM_NS_PER_S		/* a listener that failed is made anew; pauses double up to ... */
+#define LISTEN_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define REJ_NO_LISTENER 8			/* rdma_cm_event.status of a refusal: IBTA codes */
 #define REJ_STALE 10
 #define REJ_CONSUMER 28
@@ -590,6 +592,8 @@ static void listener_note(struct fm_rdma *rdma, const struct rdma_note *note)
 {
 	enum rdma_refusal refusal;
 
+	rdma->listen_pause_ns = LISTEN_PAUSE_MIN_NS;	/* it works */
+
 	if (note->type != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		fm_log_warn("rdma: listener: %s (%d)", rdma_event_str(note->type), note->status);
 		return;
@@ -602,20 +606,47 @@ static void listener_note(struct fm_rdma *rdma, const struct rdma_note *note)
 	fm_rdma_id_destroy(note->id);
 }
 
+static void listener_stop(struct fm_rdma *rdma)
+{
+	fm_watch_del(rdma->loop, &rdma->listen_watch);
+	fm_rdma_id_destroy(rdma->listener);
+	rdma_destroy_event_channel(rdma->channel);
+	rdma->listener = NULL;
+	rdma->channel = NULL;
+}
+
+/*
+ * Without one no peer that dials us has RDMA, and nothing else would ever mend that. The port of a process before us, for one, is
+ * free only when the kernel is through with its connections.
+ */
+static void listener_failed(struct fm_rdma *rdma, const struct fm_err *err)
+{
+	fm_log_warn("no RDMA connection is accepted: %s; tried again in %llu s", err->text,
+		    (unsigned long long)(rdma->listen_pause_ns / FM_NS_PER_S));
+	(void)snprintf(rdma->listen_why, sizeof(rdma->listen_why), "%s", err->text);
+	fm_timer_set(rdma->loop, &rdma->listen_timer, fm_loop_now(rdma->loop) + rdma->listen_pause_ns);
+	if (rdma->listen_pause_ns < LISTEN_PAUSE_MAX_NS / 2)
+		rdma->listen_pause_ns *= 2;
+	else
+		rdma->listen_pause_ns = LISTEN_PAUSE_MAX_NS;
+}
+
 static void listener_ready(struct fm_watch *watch, uint32_t events)
 {
 	struct fm_rdma *rdma = fm_container_of(watch, struct fm_rdma, listen_watch);
 	struct rdma_note note;
+	struct fm_err err;
 	int ret;
 
 	(void)events;
 	for (unsigned i = 0; i < NOTES_MAX && rdma->listener; i++) {
-		ret = fm_rdma_next_note(rdma->channel, &note);
+		ret = FM_FAULT("rdma.listener") ? -ENOMEM : fm_rdma_next_note(rdma->channel, &note);
 		if (ret == -EAGAIN)
 			return;
 		if (ret < 0) {
-			fm_log_error("rdma: listener: %s; no RDMA connection is accepted any more", fm_err_name(ret));
-			fm_watch_del(rdma->loop, &rdma->listen_watch);
+			fm_err_sys(&err, ret, "events of the listener");
+			listener_stop(rdma);
+			listener_failed(rdma, &err);
 			return;
 		}
 		listener_note(rdma, &note);
@@ -646,10 +677,15 @@ static int listener_start(struct fm_rdma *rdma, struct fm_err *err)
 {
 	int ret;
 
+	ret = channel_new(&rdma->channel, err);
+	if (ret < 0)
+		return ret;
 	ret = FM_FAULT("rdma.listen_id") ? (errno = ENOMEM, -1)
 					 : rdma_create_id(rdma->channel, &rdma->listener, rdma, RDMA_PS_TCP);
-	if (ret < 0)
-		return fm_err_sys(err, -errno, "create connection id");
+	if (ret < 0) {
+		ret = fm_err_sys(err, -errno, "create connection id");
+		goto destroy_channel;
+	}
 	id_set_tos(rdma, rdma->listener);
 	ret = listener_bind(rdma, err);
 	if (ret < 0)
@@ -668,38 +704,51 @@ static int listener_start(struct fm_rdma *rdma, struct fm_err *err)
 destroy_id:
 	fm_rdma_id_destroy(rdma->listener);
 	rdma->listener = NULL;
+destroy_channel:
+	rdma_destroy_event_channel(rdma->channel);
+	rdma->channel = NULL;
 	return ret;
 }
 
-int fm_rdma_start(struct fm_rdma *rdma, const struct fm_net_events *events, void *ctx, struct fm_err *err)
+static void listener_try(struct fm_rdma *rdma)
 {
-	int ret;
+	struct fm_err err;
 
+	if (listener_start(rdma, &err) < 0) {
+		listener_failed(rdma, &err);
+		return;
+	}
+	if (rdma->listen_why[0])
+		fm_log_info("RDMA connections are accepted again");
+	rdma->listen_why[0] = '\0';
+}
+
+static void listen_timer(struct fm_timer *timer)
+{
+	listener_try(fm_container_of(timer, struct fm_rdma, listen_timer));
+}
+
+void fm_rdma_start(struct fm_rdma *rdma, const struct fm_net_events *events, void *ctx)
+{
 	assert(!rdma->listener);
 	rdma->events = events;
 	rdma->ctx = ctx;
-	ret = channel_new(&rdma->channel, err);
-	if (ret < 0)
-		return ret;
-	ret = listener_start(rdma, err);
-	if (ret < 0) {
-		rdma_destroy_event_channel(rdma->channel);
-		rdma->channel = NULL;
-	}
-	return ret;
+	rdma->listen_pause_ns = LISTEN_PAUSE_MIN_NS;
+	listener_try(rdma);
+}
+
+const char *fm_rdma_trouble(const struct fm_rdma *rdma)
+{
+	return rdma->listen_why[0] ? rdma->listen_why : NULL;
 }
 
 void fm_rdma_stop(struct fm_rdma *rdma)
 {
 	struct fm_err err;
 
-	if (rdma->listener) {
-		fm_watch_del(rdma->loop, &rdma->listen_watch);
-		fm_rdma_id_destroy(rdma->listener);
-		rdma_destroy_event_channel(rdma->channel);
-		rdma->listener = NULL;
-		rdma->channel = NULL;
-	}
+	if (rdma->listener)
+		listener_stop(rdma);
+	fm_timer_clear(rdma->loop, &rdma->listen_timer);
 	fm_err_set(&err, -ECANCELED, "the network is being stopped");
 	fm_list_each(at, next, &rdma->half) {
 		struct rdma_conn *c = fm_container_of(at, struct rdma_conn, half);
@@ -736,6 +785,7 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 	rdma->port = port;
 	rdma->dscp = dscp;
 	rdma->refused_timer.fire = refused_timer;
+	rdma->listen_timer.fire = listen_timer;
 	fm_list_init(&rdma->devices);
 	fm_list_init(&rdma->domains);
 	fm_list_init(&rdma->half);

@@ -169,8 +169,11 @@ struct fm_rdma {
 	uint8_t dscp;
 	struct rdma_event_channel *probe;	/* for fm_rdma_is_rail(); never has an event */
 	struct rdma_event_channel *channel;	/* the listener's */
-	struct rdma_cm_id *listener;
+	struct rdma_cm_id *listener;		/* NULL: not started, or it failed and is made anew */
 	struct fm_watch listen_watch;
+	struct fm_timer listen_timer;
+	uint64_t listen_pause_ns;		/* after the next failure */
+	char listen_why[FM_ERR_TEXT_MAX];	/* why there is none; empty: there is */
 	const struct fm_net_events *events;
 	void *ctx;
 	struct fm_list devices;

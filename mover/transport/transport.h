@@ -279,7 +279,10 @@ struct fm_net_ops {
 	/* The address at our end, at the peer's end, of a control connection: always worth trying for TCP. */
 	void (*ctl_addrs)(const struct fm_ctl *ctl, struct fm_addr *local, struct fm_addr *remote);
 
-	/* Where data connections of this kind are accepted; 0: nowhere, and *why says why (static or net's). */
+	/*
+	 * Where data connections of this kind are accepted; 0: nowhere, and *why says why (static or net's). With a port, why not
+	 * just now; NULL: they are.
+	 */
 	uint16_t (*data_port)(struct fm_net *net, enum fm_kind kind, const char **why);
 
 	void (*data_dial)(struct fm_net *net, const struct fm_data_dial *dial);

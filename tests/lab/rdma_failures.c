@@ -413,7 +413,7 @@ static void test_stop_half_made(void)
 #ifdef FM_FAULTS
 static const char *const fault_names[] = {
 	"rdma.alloc", "rdma.device_list", "rdma.device_alloc", "rdma.device_open", "rdma.channel", "rdma.domain_alloc",
-	"rdma.listen_id", "rdma.bind", "rdma.listen", "rdma.probe", "rdma.conn_alloc", "rdma.id", "rdma.resolve_addr",
+	"rdma.listen_id", "rdma.bind", "rdma.listen", "rdma.listener", "rdma.probe", "rdma.conn_alloc", "rdma.id", "rdma.resolve_addr",
 	"rdma.resolve_route", "rdma.pd_struct", "rdma.pd", "rdma.query_port", "rdma.comp_channel", "rdma.cq",
 	"rdma.msgs",
 	"rdma.msgs_mr", "rdma.qp_inline", "rdma.qp", "rdma.init_attr", "rdma.modify_qp", "rdma.post_recv",
@@ -520,10 +520,68 @@ static void test_faults(void)
 	node_open(&node_a, getenv("RDMA_A"), PORT_A);
 	node_open(&node_b, getenv("RDMA_B"), PORT_B);
 }
+/* As the session does: until it comes about. */
+static void connect_in_the_end(void)
+{
+	uint64_t end_ns = now_ns() + WAIT_NS;
+	int ret = -1;
+
+	while (ret < 0 && now_ns() < end_ns)
+		ret = fault_connect(&node_a, &node_b, FAULT_DIAL_NS);
+	CU_ASSERT_EQUAL_FATAL(ret, 0);
+	node_a.dialled->ops->close(node_a.dialled);
+	node_b.arrived->ops->close(node_b.arrived);
+}
+
+/* Other parts of the node pass the first and the last of these points, too, and before the listener does. */
+static void open_without_listener(const char *fault)
+{
+	struct fm_err err = { 0 };
+
+	for (unsigned n = 1; n <= FAULT_TIMES; n++) {
+		fm_fault_arm(fault, n);
+		if (node_try_open(&node_b, getenv("RDMA_B"), PORT_B, &err) < 0)
+			continue;
+		if (fm_rdma_trouble(node_b.rdma))
+			break;
+		node_close(&node_b);
+	}
+	CU_ASSERT_TRUE_FATAL(fm_fault_fired() && fm_rdma_trouble(node_b.rdma));
+	fm_fault_arm(NULL, 0);
+}
+
+/*
+ * Goal:   a listener that fails, or cannot be made, is made anew, and what is the matter is told until then.
+ * Method: the event of a request is none; then each step of making the listener fails when the node
+ *         starts, as where the port is not free yet.
+ */
+static void test_listener_fails(void)
+{
+	static const char *const steps[] = { "rdma.channel", "rdma.listen_id", "rdma.bind", "rdma.listen", "loop.watch" };
+
+	fm_fault_arm("rdma.listener", 1);
+	node_dial(&node_a, &node_b.sa, PORT_B, TOKEN, FAULT_DIAL_NS);
+	CU_ASSERT_TRUE_FATAL(UNTIL(fm_fault_fired() && node_a.is_dialled));
+	CU_ASSERT_TRUE(node_a.dial_res < 0);
+	fm_fault_arm(NULL, 0);
+	connect_in_the_end();
+	CU_ASSERT_PTR_NULL(fm_rdma_trouble(node_b.rdma));
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		node_close(&node_b);
+		open_without_listener(steps[i]);
+		connect_in_the_end();
+		CU_ASSERT_PTR_NULL(fm_rdma_trouble(node_b.rdma));
+	}
+}
 #else
 static void test_faults(void)
 {
 	printf("(no fault points in this build) ... ");
+}
+
+static void test_listener_fails(void)
+{
+	test_faults();
 }
 #endif
 
@@ -538,6 +596,7 @@ const struct fm_test rdma_failure_tests[] = {
 	{ "too little lockable memory is explained", test_memlock },
 	{ "stopping half-way leaves nothing", test_stop_half_made },
 	{ "every failure is told once and leaves nothing", test_faults },
+	{ "a listener that fails is made anew", test_listener_fails },
 	{ "a device that was only looked at is let go when it is removed", test_late_device_removed },
 	{ "a device that is removed takes its connections with it", test_device_removed },
 };

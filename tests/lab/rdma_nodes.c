@@ -84,13 +84,9 @@ int node_try_open(struct node *n, const char *addr, uint16_t port, struct fm_err
 		fm_err_sys(err, ret, "domain");
 		goto free_rdma;
 	}
-	ret = fm_rdma_start(n->rdma, &node_events, n, err);
-	if (ret < 0)
-		goto free_domain;
+	fm_rdma_start(n->rdma, &node_events, n);
 	return 0;
 
-free_domain:
-	fm_rdma_domain_free(n->domain.rdma);
 free_rdma:
 	fm_rdma_free(n->rdma);
 free_lane:
