@@ -19,6 +19,7 @@
 #define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
 #define RETRY_NS FM_NS_PER_S		/* after all of them */
 #define ANSWER_NS (5 * FM_NS_PER_S)	/* a peer that took the connection may be busy */
+#define DOUBT_NS (5 * FM_NS_PER_S)	/* the dialler of a session that lives tries each second */
 #define SILENT_NS (3 * FM_NS_PER_S)	/* with a PING every second */
 #define TELL_BYTES (FM_LINE_KEPT_MAX / 8)
 
@@ -309,6 +310,7 @@ static void go_on(struct fm_session *s)
 	struct fm_lines *l = &s->lines;
 
 	l->is_nowhere = false;
+	l->doubt.code = 0;
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
@@ -424,6 +426,18 @@ static bool is_network(int code)
 	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
+static void main_was_reset(struct fm_session *s, const struct fm_err *err)
+{
+	struct fm_lines *l = &s->lines;
+
+	fm_log_info("%s: %s; does the session go on over another connection?", s->name, err->text);
+	give_up_main(s);
+	l->doubt = *err;
+	l->doubt_ns = fm_engine_now(s->engine) + DOUBT_NS;
+	l->retry_ns = 0;
+	fm_line_tick(s, fm_engine_now(s->engine));
+}
+
 static void line_closed(void *ctx, const struct fm_err *err)
 {
 	struct fm_line *line = ctx;
@@ -437,10 +451,15 @@ static void line_closed(void *ctx, const struct fm_err *err)
 	} else if (line == l->spare) {
 		fm_log_debug("%s: no other way: %s", s->name, err->text);
 		line_free(s, &l->spare);
-		dial_spare(s);
+		if (l->doubt.code && err->code == -ECONNREFUSED)
+			fm_session_broke(s, &l->doubt);
+		else
+			dial_spare(s);
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
 		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
+	} else if (s->is_up && l->can_resume && err->code == -ECONNABORTED && s->peer && s->peer->session == s) {
+		main_was_reset(s, err);
 	} else {
 		fm_session_broke(s, err);
 	}
@@ -570,6 +589,10 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	struct fm_lines *l = &s->lines;
 	struct fm_ctl *ctl = fm_line_ctl(s);
 
+	if (!s->is_closed && !s->is_dialler && l->doubt.code && now_ns > l->doubt_ns) {
+		fm_session_broke(s, &l->doubt);
+		return;
+	}
 	if (s->is_closed || !s->is_dialler || !l->can_resume || !s->peer || s->peer->session != s)
 		return;
 	if (l->is_resuming) {

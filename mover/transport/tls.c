@@ -637,6 +637,8 @@ static int tls_result(struct fm_tls *tls, int ssl_error, struct fm_err *err)
 			*err = tls->refusal;
 		return tls->refusal.code;
 	}
+	if (tls->sys_errno == ECONNRESET && tls->is_open)
+		return fm_err_set(err, -ECONNABORTED, "it reset the connection");
 	if (tls->sys_errno == ECONNRESET || tls->sys_errno == EPIPE)
 		return fm_err_set(err, -ECONNRESET, "it reset the connection%s",
 				  tls->is_open ? "" : " during the handshake");

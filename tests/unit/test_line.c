@@ -868,6 +868,51 @@ static void test_closed_by_peer(void)
 	end();
 }
 
+/*
+ * Goal: a reset may come from a kernel that has given the connection up, of a peer whose session lives. The
+ * dialler finds out at once: it goes on, or it ends where nobody listens.
+ */
+static void test_dialler_is_reset(void)
+{
+	struct fm_ctl *c = begin_dialled();
+
+	break_line(c, -ECONNABORTED);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	ctls[1].events->opened(ctls[1].ctx);
+	say_count(&ctls[1], FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	break_line(&ctls[1], -ETIMEDOUT);
+	CU_ASSERT_TRUE(session()->is_up);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	break_line(&ctls[2], -ECONNREFUSED);	/* a cable that is cut, and who else has its address */
+	CU_ASSERT_TRUE(session()->is_up);
+	end();
+	c = begin_dialled();
+	break_line(c, -ECONNABORTED);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	break_line(&ctls[1], -ECONNREFUSED);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+	end();
+}
+
+/* Goal: who accepted waits for the dialler, but not for long. */
+static void test_acceptor_is_reset(void)
+{
+	struct fm_ctl *c = begin_accepted(NUMBER);
+
+	break_line(c, -ECONNABORTED);
+	pass(4 * FM_NS_PER_S);
+	CU_ASSERT_FALSE_FATAL(fm_list_is_empty(&engine->sessions));
+	c = connect_as(key_b);
+	say_count(c, FM_WIRE_RESUME, NUMBER, COUNTED);
+	pass(8 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(session()->is_up);
+	break_line(c, -ECONNABORTED);
+	pass(6 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+	end();
+}
+
 /* ---- what is kept ---- */
 
 static void test_received(void)
@@ -1038,6 +1083,8 @@ static const struct fm_test tests[] = {
 	{ "a peer started again leaves no session behind", test_started_again_with_two },
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
+	{ "a dialler whose connection was reset finds out whether the session lives", test_dialler_is_reset },
+	{ "who accepted waits a while for that", test_acceptor_is_reset },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
 	{ "of what is kept each peer has a share", test_shares },

@@ -822,6 +822,25 @@ static void test_bad_frames(void)
 	bad_frame("\xff\xff\xff\xff", 4);
 }
 
+/*
+ * Goal: a reset is told from an end. An end comes from the peer's process, or from its kernel when that
+ * process is no more; a reset also from a kernel that gave up the connection alone.
+ */
+static void test_reset(void)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	struct raw_tls r;
+	struct pair p;
+
+	pair_new(&p);
+	raw_tls_open(&r, &p);
+	CU_ASSERT_EQUAL(setsockopt(r.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+	raw_tls_close(&r);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.b.in.closed == 1));
+	CU_ASSERT_EQUAL(p.b.in.err.code, -ECONNABORTED);
+	pair_free(&p);
+}
+
 /* Goal: how a message is cut into records and segments does not matter. Method: byte by byte, and all at once. */
 static void test_dribble(void)
 {
@@ -1177,6 +1196,7 @@ static const struct fm_test tests[] = {
 	{ "half a hello runs into the deadline", test_slow_loris },
 	{ "a flood of half-open connections is bounded, peers get in", test_flood },
 	{ "empty and oversized messages break the connection", test_bad_frames },
+	{ "a reset is told from an end", test_reset },
 	{ "messages cut into any pieces are the same messages", test_dribble },
 	{ "a forged record breaks the connection", test_forged_record },
 	{ "a handshake without the welcome is no connection", test_no_welcome },
