@@ -84,17 +84,18 @@ int fm_partial_lock(int fd)
 	return ret == -EACCES ? -EAGAIN : ret;	/* fcntl(2) allows both */
 }
 
-bool fm_partial_is_busy(int dir, const char *name)
+int fm_partial_is_busy(int dir, const char *name)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	bool is_busy;
+	int fd = FM_FAULT("partial.look") ? (errno = EMFILE, -1)
+					  : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int ret;
 
-	if (fd < 0)
-		return false;
-	is_busy = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	if (fd < 0)	/* a link or a socket is none of ours */
+		return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
+	ret = FM_FAULT("partial.asklock") || fcntl(fd, F_OFD_GETLK, &lock) < 0 ? -ENOLCK : lock.l_type != F_UNLCK;
 	close(fd);
-	return is_busy;
+	return ret;
 }
 
 /*

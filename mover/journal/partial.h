@@ -82,7 +82,7 @@ void fm_partial_close(struct fm_partial *p);
  */
 int fm_partial_lock(int fd);
 
-/* Whether the file or journal of that name is locked. */
-bool fm_partial_is_busy(int dir, const char *name);
+/* Whether the file or journal of that name is locked: 1, 0 (also: there is none), or why nobody can say. */
+int fm_partial_is_busy(int dir, const char *name);
 
 #endif

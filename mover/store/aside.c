@@ -19,8 +19,8 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
-#include "mover/store/wanted.h"
 #include "mover/tree/staging.h"
+#include "mover/tree/wanted.h"
 
 #define PAGE_NS_MAX (10 * FM_NS_PER_S)
 #define AWAIT_S_MAX 5			/* that the first look through the store is waited for */
@@ -180,8 +180,10 @@ static int remove_at(struct fm_store_dir *dir, const struct place *p)
 	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
 	const struct fm_staging_age any = { .is_old = is_still_aside };
 
-	if (fm_wanted_in(p->dir, p->name) != FM_WANTED_NOTHING)
-		return -EBUSY;
+	int wanted = fm_wanted_in(p->dir, p->name);
+
+	if (wanted != FM_WANTED_NOTHING)
+		return wanted < 0 ? wanted : -EBUSY;
 	return fm_staging_sweep(p->dir, p->name, &any, &told);
 }
 
@@ -507,16 +509,16 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;
-	bool is_wanted;
+	int wanted;
 
 	if (place_of(dir, path, &p) < 0)
 		return 0;
-	is_wanted = fm_wanted_in(p.dir, p.name) != FM_WANTED_NOTHING;
-	out->bytes = is_wanted ? 0 : bytes_in(&p);
+	wanted = fm_wanted_in(p.dir, p.name);
+	out->bytes = wanted == FM_WANTED_NOTHING ? bytes_in(&p) : 0;
 	out->since_ns = p.since_ns;
 	tell_path(&p, path, out);
 	close(p.dir);
-	return is_wanted ? -EBUSY : 1;
+	return wanted == FM_WANTED_NOTHING ? 1 : wanted < 0 ? wanted : -EBUSY;
 }
 
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, struct fm_space_page *out, struct fm_err *err)

@@ -20,8 +20,8 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
-#include "mover/store/wanted.h"
 #include "mover/tree/measure.h"
+#include "mover/tree/wanted.h"
 
 #define MEASURE_NS (10 * FM_NS_PER_S)	/* the far end waits for it */
 

@@ -21,9 +21,9 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
-#include "mover/store/wanted.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/staging.h"
+#include "mover/tree/wanted.h"
 
 #define SWEEP_NS_MAX (60 * FM_NS_PER_S)
 #define SWEEP_ENTRIES_MAX 10000000
@@ -177,7 +177,7 @@ static void freed(void *ctx, int64_t bytes)
 
 static bool may_go_replaced(const struct sweep *sw, int dir, const char *name, const struct stat *st)
 {
-	enum fm_wanted wanted = fm_wanted_in(dir, name);
+	int wanted = fm_wanted_in(dir, name);
 
 	return wanted == FM_WANTED_NOTHING || (wanted == FM_WANTED_KEPT && is_older(sw, st, sw->sd->partial_keep_ns));
 }

@@ -34,7 +34,7 @@ static uint64_t count_entry(const struct fm_walk_at *at)
 		return 0;
 	/* One that is being written has its reservation; a journal is small. */
 	if (fm_path_is_reserved(at->name) &&
-	    (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE || fm_partial_is_busy(at->dir, at->name)))
+	    (fm_partial_parse(at->name, NULL) != FM_PARTIAL_FILE || fm_partial_is_busy(at->dir, at->name) > 0))
 		return 0;
 	return (uint64_t)st.st_size;
 }

@@ -331,24 +331,42 @@ static void guard_of(const char *name, char tree[FM_STAGING_NAME_LEN + 1])
 	snprintf(tree, FM_STAGING_NAME_LEN + 1, "%.*s.tree", (int)(HEX_AT + HEX_LEN), name);
 }
 
-enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
+/* -EPERM: no staging directory of ours, whatever its name, so that nothing is known by it. */
+static bool is_none(int ret)
 {
-	enum fm_staging_kind kind = fm_staging_kind(name);
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM;
+}
+
+int fm_staging_look(int parent, const char *name, enum fm_staging_kind *kind)
+{
 	struct fm_staging_state state;
 	char tree[FM_STAGING_NAME_LEN + 1];
 	struct stat st;
-	int dir, lock;
+	int dir, lock, ret;
 
-	if (kind != FM_STAGING_NEW)
-		return kind;
+	*kind = fm_staging_kind(name);
+	if (*kind != FM_STAGING_NEW)
+		return 0;
 	guard_of(name, tree);
-	if (open_both(parent, tree, &dir, &lock, false) < 0)
-		return kind;
-	if (fm_staging_read(lock, &state) == 0 && state.data_ino != 0 && fm_tsys_fstatat(parent, name, &st) == 0 &&
-	    st.st_ino != state.data_ino)
-		kind = state.is_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
+	ret = open_both(parent, tree, &dir, &lock, false);
+	if (ret < 0)
+		return is_none(ret) ? 0 : ret;
+	ret = fm_staging_read(lock, &state);
+	if (ret == 0 && state.data_ino != 0) {
+		ret = fm_tsys_fstatat(parent, name, &st);
+		if (ret == 0 && st.st_ino != state.data_ino)
+			*kind = state.is_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
+	}
 	close(lock);
 	close(dir);
+	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
+}
+
+enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
+{
+	enum fm_staging_kind kind;
+
+	(void)fm_staging_look(parent, name, &kind);	/* what is not known is what its name says */
 	return kind;
 }
 
@@ -386,11 +404,28 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 }
 
 /* Asked, not taken: a transfer that begins just now must not find it busy. */
-static bool is_locked(int lock)
+static int is_locked(int lock)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return fcntl(lock, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+	if (FM_FAULT("tree.asklock") || fcntl(lock, F_OFD_GETLK, &whole) < 0)
+		return -ENOLCK;
+	return whole.l_type != F_UNLCK;
+}
+
+int fm_staging_is_busy(int parent, const char *name)
+{
+	int dir = fm_tsys_open(parent, name, DIR_FLAGS, 0), lock, ret;
+
+	if (dir < 0)
+		return is_none(dir) ? 0 : dir;
+	ret = lock = fm_tsys_open(dir, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (lock >= 0) {
+		ret = is_locked(lock);
+		close(lock);
+	}
+	close(dir);
+	return is_none(ret) || ret == -ENXIO ? 0 : ret;
 }
 
 int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
@@ -401,7 +436,7 @@ int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
 	*out = (struct fm_staging_info){ .is_busy = false };
 	if (ret < 0)
 		return ret;
-	out->is_busy = is_locked(lock);
+	out->is_busy = is_locked(lock) > 0;
 	close(lock);
 	journal = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	close(dir);

@@ -114,6 +114,12 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
  */
 enum fm_staging_kind fm_staging_kind_at(int parent, const char *name);
 
+/* The same, or why nobody can say. */
+int fm_staging_look(int parent, const char *name, enum fm_staging_kind *kind);
+
+/* Whether a transfer, whoever's, works in a .tree: 1, 0 (also: there is none), or why nobody can say. */
+int fm_staging_is_busy(int parent, const char *name);
+
 struct fm_staging_info {
 	bool is_busy;			/* a transfer works in it now */
 	bool has_journal;		/* the rest is known */
