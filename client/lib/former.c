@@ -16,9 +16,10 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/tree/descent.h"
 #include "mover/tree/remove.h"
-#include "mover/tree/scan.h"
 #include "mover/tree/tsys.h"
+#include "mover/tree/wanted.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define MARK ".fmove.former"
@@ -74,19 +75,19 @@ static bool note_any(void *ctx, int dir, const char *name)
 	return false;
 }
 
-static bool is_empty(int dir)
+/* 1, 0, or why nobody can say. */
+static int is_empty(int dir)
 {
 	bool has_any = false;
+	int ret = each_name(dir, note_any, &has_any);
 
-	return each_name(dir, note_any, &has_any) == 0 && !has_any;
+	return ret < 0 ? ret : !has_any;
 }
 
 /* Nobody but us can have put anything there. */
-static bool is_private(int dir)
+static bool is_private(const struct stat *st)
 {
-	struct stat st;
-
-	return fm_tsys_fstat(dir, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0077) == 0;
+	return st->st_uid == geteuid() && (st->st_mode & 0077) == 0;
 }
 
 /* ---- putting one there ---- */
@@ -117,6 +118,7 @@ static void drop_holder(int parent, const char *name, int holder)
  */
 static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN + 1])
 {
+	struct stat st;
 	int ret, fd;
 
 	fm_staging_name(FM_STAGING_OLD, "", name);
@@ -126,7 +128,7 @@ static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN +
 	fd = fm_tsys_open(parent, name, DIR_FLAGS, 0);
 	if (fd < 0)
 		return fd;
-	if (!is_private(fd) || !is_empty(fd)) {
+	if (fm_tsys_fstat(fd, &st) < 0 || !is_private(&st) || is_empty(fd) != 1) {
 		(void)close(fd);	/* only read */
 		return -EPERM;
 	}
@@ -212,69 +214,103 @@ struct place {
 	int holder;
 	uint64_t ino;			/* of what is in it */
 	bool has_mark;
+	int failed;			/* a name in it could not be looked at */
 	struct fm_former is;
 };
 
-static bool read_mark(struct place *p)
+/* Whether it is something of another kind, or another's: nobody's fault, and none of ours. */
+static bool is_none(int ret)
+{
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -ENXIO ||
+	       ret == -EACCES || ret == -EPERM;
+}
+
+/* 1: p->ino is what it says; 0: there is none; or why nobody can say. */
+static int read_mark(struct place *p)
 {
 	char text[MARK_LEN + 1] = "";
-	int fd = fm_tsys_open(p->holder, MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int fd = fm_tsys_open(p->holder, MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), ret;
 	struct stat st;
 
 	if (fd < 0)
-		return false;
-	p->has_mark = fm_tsys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-		      pread(fd, text, MARK_LEN, 0) == MARK_LEN && strspn(text, "0123456789abcdef") == MARK_LEN;
+		return is_none(fd) ? 0 : fd;
+	ret = fm_tsys_fstat(fd, &st);
+	if (ret == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+		ret = pread(fd, text, MARK_LEN, 0) < 0 ? -errno
+						       : strspn(text, "0123456789abcdef") == MARK_LEN;
 	(void)close(fd);	/* only read */
+	p->has_mark = ret > 0;
 	if (p->has_mark)
 		p->ino = strtoull(text, NULL, 16);
-	return p->has_mark;
+	return ret;
 }
 
 static bool take_name(void *ctx, int dir, const char *name)
 {
 	struct place *p = ctx;
 	struct stat st;
+	int ret = fm_tsys_fstatat(dir, name, &st);
 
-	if (fm_tsys_fstatat(dir, name, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_ino != p->ino)
+	p->failed = ret < 0 && ret != -ENOENT ? ret : p->failed;
+	if (ret < 0 || !S_ISDIR(st.st_mode) || st.st_ino != p->ino)
 		return true;
 	(void)snprintf(p->is.name, sizeof(p->is.name), "%s", name);	/* a name has 255 bytes at most */
 	return false;
 }
 
-/* Whether it is one. Then p->holder is the caller's. */
-static bool find(int parent, const char *name, struct place *p)
+/* As find(). */
+static int look_into(struct place *p)
 {
 	struct stat st;
+	int ret = fm_tsys_fstat(p->holder, &st);
 
-	*p = (struct place){ .parent = parent, .holder = -1 };
-	if (fm_staging_kind(name) == FM_STAGING_OLD)
-		p->holder = fm_tsys_open_unmounted(parent, name, DIR_FLAGS);
+	if (ret < 0 || !is_private(&st))
+		return ret;
+	p->is.since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+	ret = read_mark(p);
+	if (ret <= 0)
+		return ret < 0 ? ret : is_empty(p->holder);
+	ret = each_name(p->holder, take_name, p);
+	if (ret == 0 && !p->is.name[0])		/* what could not be looked at may be it */
+		ret = p->failed;
+	return ret < 0 ? ret : 1;
+}
+
+/* 1: it is one, and p->holder the caller's; 0: it is not; or why nobody can say. */
+static int find(int parent, const char *name, struct place *p)
+{
+	int ret;
+
+	*p = (struct place){ .parent = parent };
+	if (fm_staging_kind(name) != FM_STAGING_OLD)
+		return 0;
+	p->holder = fm_tsys_open_unmounted(parent, name, DIR_FLAGS);
 	if (p->holder < 0)
-		return false;
-	if (is_private(p->holder) && fm_tsys_fstat(p->holder, &st) == 0 &&
-	    (read_mark(p) ? each_name(p->holder, take_name, p) == 0 : is_empty(p->holder))) {
-		memcpy(p->is.holder, name, strlen(name) + 1);	/* of that kind, so of that length */
-		p->is.since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
-		return true;
-	}
-	(void)close(p->holder);	/* only read */
-	return false;
+		return is_none(p->holder) ? 0 : p->holder;
+	memcpy(p->is.holder, name, strlen(name) + 1);	/* of that kind, so of that length */
+	ret = look_into(p);
+	if (ret <= 0)
+		(void)close(p->holder);	/* only read */
+	return ret;
 }
 
 /* fn: false ends it. */
 struct search {
 	bool (*fn)(void *ctx, struct place *p);
 	void *ctx;
+	int failed;			/* one could not be looked at */
 };
 
 static bool meet(void *ctx, int dir, const char *name)
 {
-	const struct search *s = ctx;
-	struct place p;
+	struct search *s = ctx;
 	bool goes_on = true;
+	struct place p;
+	int ret = find(dir, name, &p);
 
-	if (find(dir, name, &p)) {
+	if (ret < 0)
+		s->failed = ret;
+	if (ret > 0) {
 		goes_on = s->fn(s->ctx, &p);
 		(void)close(p.holder);	/* only read */
 	}
@@ -284,77 +320,38 @@ static bool meet(void *ctx, int dir, const char *name)
 static int each_former(int parent, bool (*fn)(void *ctx, struct place *p), void *ctx)
 {
 	struct search s = { .fn = fn, .ctx = ctx };
+	int ret = each_name(parent, meet, &s);
 
-	return each_name(parent, meet, &s);
+	return ret < 0 ? ret : s.failed;
 }
 
-/* All that is in it. NULL: it cannot be read. */
-static struct fm_scan *scan_of(const struct place *p)
-{
-	int fd = p->is.name[0] ? fm_tsys_open_unmounted(p->holder, p->is.name, DIR_FLAGS) : -1;
-	struct fm_scan_opts opts = { .root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0), .is_target = true,
-				    .passes_closed = true };
-	struct fm_scan *scan = opts.root ? fm_scan_new(&opts) : NULL;
-
-	fm_scan_dir_put(opts.root);
-	return scan;
-}
-
+/* Of the files that have no other name; as far as it can be read. */
 static uint64_t bytes_of(const struct place *p)
 {
-	struct fm_scan *scan = scan_of(p);
-	struct fm_scan_met met;
+	struct fm_descent_at at;
+	struct fm_descent *d;
 	uint64_t bytes = 0;
-	struct fm_err err;
 	struct stat st;
+	int ret;
 
-	while (scan && fm_scan_next(scan, &met, &err) > 0)
-		if (met.type == DT_REG && fm_tsys_fstatat(met.dir->fd, met.name, &st) == 0 && st.st_nlink == 1)
+	if (!p->is.name[0] || fm_descent_begin(p->holder, p->is.name, &d) < 0)
+		return 0;
+	do {
+		ret = fm_descent_next(d, &at);
+		if (ret > 0 && at.is_dir)
+			ret = fm_descent_enter(d, &at) < 0 ? -1 : 1;
+		else if (ret > 0 && fm_tsys_fstatat(at.dir, at.name, &st) == 0 && S_ISREG(st.st_mode) &&
+			 st.st_nlink == 1)
 			bytes += (uint64_t)st.st_blocks * 512;
-	fm_scan_free(scan);
+	} while (ret > 0);
+	fm_descent_end(d);
 	return bytes;
 }
 
-/* What a directory that was met is called, in `dir`. */
-static bool is_dir_wanted(int dir, const char *name)
+/* As fm_wanted_in(). */
+static int wanted_of(const struct place *p)
 {
-	enum fm_staging_kind kind = fm_staging_kind_at(dir, name);
-	struct fm_staging_info info;
-
-	return kind == FM_STAGING_KEPT ||
-	       (kind == FM_STAGING_TREE && fm_staging_peek(dir, name, &info) == 0 && info.is_busy);
-}
-
-static bool is_met_wanted(const struct fm_scan_met *met)
-{
-	const char *slash = strrchr(met->dir->path, '/'), *name = slash ? slash + 1 : met->dir->path;
-	bool is_wanted;
-	int dir;
-
-	if (met->type != DT_DIR)
-		return fm_partial_parse(met->name, NULL) != FM_PARTIAL_NONE && fm_partial_is_busy(met->dir->fd, met->name);
-	if (fm_staging_kind(name) == FM_STAGING_NONE)
-		return false;
-	dir = openat(met->dir->fd, "..", DIR_FLAGS | O_CLOEXEC);
-	is_wanted = dir < 0 || is_dir_wanted(dir, name);
-	if (dir >= 0)
-		(void)close(dir);	/* only read */
-	return is_wanted;
-}
-
-/* Something in it is nowhere else, or a transfer that began in it goes on there; as fm_wanted_in() of a store. */
-static bool is_wanted(const struct place *p)
-{
-	struct fm_scan *scan = scan_of(p);
-	struct fm_scan_met met;
-	bool found = false;
-	struct fm_err err;
-	int ret = 1;
-
-	while (scan && !found && (ret = fm_scan_next(scan, &met, &err)) > 0)
-		found = is_met_wanted(&met);
-	fm_scan_free(scan);
-	return found || ret < 0;	/* what has not been looked at may be */
+	return p->is.name[0] ? fm_wanted_in(p->holder, p->is.name) : FM_WANTED_NOTHING;
 }
 
 /* ---- removing them ---- */
@@ -392,14 +389,18 @@ static bool is_older(const struct place *p, uint64_t older_ns)
 static bool remove_old(void *ctx, struct place *p)
 {
 	struct removal *r = ctx;
-	int ret;
+	int wanted, ret;
 
 	if (!is_older(p, r->older_ns))
 		return true;
 	p->is.bytes = r->each ? bytes_of(p) : 0;
-	ret = is_wanted(p) ? -EBUSY : r->is_dry ? 0 : remove_one(p);
-	if (ret == -EBUSY)
-		r->failed = fm_err_set(r->err, ret, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
+	wanted = wanted_of(p);
+	ret = wanted != FM_WANTED_NOTHING || r->is_dry ? 0 : remove_one(p);
+	if (wanted < 0)
+		r->failed = fm_err_sys(r->err, wanted, "\"%s\" stays: look whether a transfer goes on in it",
+				       p->is.holder);
+	else if (wanted > 0)
+		r->failed = fm_err_set(r->err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
 	else if (ret < 0)
 		r->failed = fm_err_sys(r->err, ret, "remove \"%s\", which is kept aside", p->is.holder);
 	else if (r->each && p->is.name[0])
@@ -413,14 +414,14 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 	struct removal r = { older_ns, is_dry, each, ctx, err, 0 };
 	int ret = each_former(parent, remove_old, &r);
 
-	return ret < 0 ? fm_err_sys(err, ret, "read the directory") : r.failed;
+	return ret < 0 ? fm_err_sys(err, ret, "look through what is kept aside") : r.failed;
 }
 
 /* ---- room ---- */
 
 static bool add_bytes(void *ctx, struct place *p)
 {
-	*(uint64_t *)ctx += is_wanted(p) ? 0 : bytes_of(p);
+	*(uint64_t *)ctx += wanted_of(p) == FM_WANTED_NOTHING ? bytes_of(p) : 0;
 	return true;
 }
 
@@ -428,7 +429,8 @@ static bool take_oldest(void *ctx, struct place *p)
 {
 	struct fm_former *oldest = ctx;
 
-	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns) && !is_wanted(p))
+	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns) &&
+	    wanted_of(p) == FM_WANTED_NOTHING)
 		*oldest = p->is;
 	return true;
 }
@@ -439,7 +441,8 @@ static bool remove_oldest(int parent)
 	struct place p;
 	int ret;
 
-	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.holder[0] || !find(parent, oldest.holder, &p))
+	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.holder[0] ||
+	    find(parent, oldest.holder, &p) <= 0)
 		return false;
 	ret = remove_one(&p);
 	(void)close(p.holder);	/* only read */

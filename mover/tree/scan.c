@@ -257,7 +257,7 @@ static int enter(struct fm_scan *s, const char *name, struct fm_scan_met *out, s
 				  fm_path_show(s->path, &shown), FM_TREE_DEPTH_MAX, way_out(s));
 	}
 	fd = fm_reading_open_fd(top(s)->dir->fd, name, O_DIRECTORY, false);
-	if ((fd == -ENOENT && s->opts.is_target) || (fd == -EACCES && s->opts.passes_closed))
+	if (fd == -ENOENT && s->opts.is_target)
 		return 0;
 	if (fd < 0)
 		return fail(s, fd, err);

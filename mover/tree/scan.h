@@ -45,7 +45,6 @@ struct fm_scan_opts {
 	 * went is not, and the texts of errors say what to do there.
 	 */
 	bool is_target;
-	bool passes_closed;		/* over a directory that may not be read; else that is an error */
 };
 
 struct fm_scan_met {

@@ -203,7 +203,7 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	ok as_nobody fmove get -r n2:s/src shared/closed
 	for i in 1 3; do
 		as_nobody mkdir -m 0 shared/closed/$i
-		as_nobody mkdir shared/closed/.fmove.000000000000000$i.kept
+		as_nobody mkdir -m 0 shared/closed/.fmove.000000000000000$i.kept
 	done
 	ok as_nobody fmove get -r --replace n2:s/src shared/closed
 	no 1 'stays: a transfer goes on' as_nobody fmove purge shared

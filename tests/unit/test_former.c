@@ -5,9 +5,11 @@
  */
 #include "client/lib/former.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
+#include "tests/unit/deep_tree.h"
 #include "tests/unit/sink_scene.h"
 
 #define POINTS_MAX 40
@@ -244,7 +246,76 @@ static void test_staging_back(void)
 	each_base(run_staging_back);
 }
 
+/* ---- what is looked for before it goes ---- */
+
+#define DEPTH 5000
+#define FILES_MAX 64
+#define KEPT ".fmove.0123456789abcdef.kept"
+
+/* A replaced version, so deep; its innermost directory is open. */
+static int keep_deep(int parent, unsigned depth)
+{
+	int bottom;
+
+	CU_ASSERT_EQUAL_FATAL(mkdir(at("from"), 0755), 0);
+	bottom = deep_make(parent, "from", depth);
+	OK(fm_former_keep(parent, "from", number_of("from"), "tree", holder));
+	return bottom;
+}
+
+static void run_deep(void)
+{
+	int parent = open_dir(), bottom = keep_deep(parent, DEPTH);
+	struct rlimit was, few;
+
+	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = (struct rlimit){ .rlim_cur = FILES_MAX, .rlim_max = was.rlim_max };
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CU_ASSERT_EQUAL(mkdirat(bottom, KEPT, 0700), 0);
+	CU_ASSERT_EQUAL(fm_former_remove(parent, 0, false, NULL, NULL, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nowhere else"));
+	CU_ASSERT_EQUAL(unlinkat(bottom, KEPT, AT_REMOVEDIR), 0);
+	close(bottom);
+	OK(fm_former_remove(parent, 0, false, NULL, NULL, &err));
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+	close(parent);
+}
+
+/* Goal: a version that no path can name goes, and stays if something of it is nowhere else. */
+static void test_deep(void)
+{
+	each_base(run_deep);
+}
+
 #ifdef FM_FAULTS
+
+static void run_unknown(void)
+{
+	int parent = open_dir(), bottom = keep_deep(parent, 18), ret;
+	unsigned n = 0;
+
+	CU_ASSERT_EQUAL(mkdirat(bottom, KEPT, 0700), 0);
+	do {
+		fm_fault_arm(NULL, ++n);
+		ret = fm_former_remove(parent, 0, false, NULL, NULL, &err);
+		CU_ASSERT_TRUE(ret < 0 && err.text[0]);
+		CU_ASSERT_TRUE(fstatat(bottom, KEPT, &(struct stat){ 0 }, 0) == 0);
+	} while (fm_fault_fired() && n < 1000);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(n > 20 && n < 1000);
+	CU_ASSERT_EQUAL(unlinkat(bottom, KEPT, AT_REMOVEDIR), 0);
+	close(bottom);
+	OK(fm_former_remove(parent, 0, false, NULL, NULL, &err));
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+	close(parent);
+}
+
+/* Goal: whatever fails, once, before it goes: it stays, who purges hears why, and a later purge finds it. */
+static void test_unknown(void)
+{
+	each_base(run_unknown);
+}
 
 struct going {
 	char name[FM_STAGING_NAME_LEN + 1];
@@ -416,7 +487,9 @@ static const struct fm_test tests[] = {
 	{ "a directory with a lock and a journal of its own is no staging directory", test_named_like_tree },
 	{ "and what takes those names meanwhile", test_staging_taken },
 	{ "what was published is nothing to go on with", test_staging_back },
+	{ "what no path can name is looked through, and goes", test_deep },
 #ifdef FM_FAULTS
+	{ "who cannot look does not say that it may go", test_unknown },
 	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
 	{ "what takes its name meanwhile stays", test_swapped },
 	{ "and keeps its mode", test_modes },
