@@ -210,13 +210,19 @@ static int empty(int fd)
 	return ftruncate(fd, 0) < 0 ? -errno : 0;
 }
 
-/* Nothing else tells that the file is the one that a transfer to this name wrote: another could be moved here. */
-static bool is_vouched_for(int journal, const struct stat *file)
+/*
+ * Nothing else tells that the file is the one that a transfer to this name wrote: another could be moved here. 1, 0, or why
+ * nobody can say.
+ */
+static int is_vouched_for(int journal, const struct stat *file)
 {
 	struct fm_journal_head head;
 	struct stat st;
+	int ret = fstat(journal, &st) < 0 ? -errno : fm_journal_load_head(journal, (uint64_t)st.st_size, &head);
 
-	return fstat(journal, &st) == 0 && fm_journal_load_head(journal, (uint64_t)st.st_size, &head) >= 0 && head.ino == file->st_ino;
+	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT)
+		return 0;
+	return ret < 0 ? ret : head.ino == file->st_ino;
 }
 
 bool fm_partial_has_something(int journal, const struct stat *file)
@@ -224,7 +230,9 @@ bool fm_partial_has_something(int journal, const struct stat *file)
 	struct fm_journal_head head;
 	struct stat st;
 
-	if (fstat(journal, &st) < 0 || st.st_size == 0 || file->st_size == 0)
+	if (fstat(journal, &st) < 0)
+		return true;
+	if (st.st_size == 0 || file->st_size == 0)
 		return false;
 	/* Whether a damaged one, or another version's, says anything is for who opens it. */
 	return fm_journal_load_head(journal, (uint64_t)st.st_size, &head) < 0 || head.ino == file->st_ino;
@@ -249,9 +257,10 @@ static int make_anew(struct fm_partial *p)
  */
 static int settle(struct fm_partial *p, const struct stat *file, bool is_old, uint64_t journal_size)
 {
-	bool is_usable = is_old && is_vouched_for(p->journal, file);
-	int ret = 0;
+	int is_usable = is_old ? is_vouched_for(p->journal, file) : 0, ret = 0;
 
+	if (is_usable < 0)
+		return is_usable;	/* both stay as they are */
 	p->has_content = is_old && fm_partial_has_something(p->journal, file);
 	if (!p->has_content && journal_size > 0) {
 		ret = empty(p->journal);

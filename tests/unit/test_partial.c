@@ -262,6 +262,53 @@ static void test_failures(void)
 #endif
 }
 
+/* An unfinished one, which its journal names. */
+static uint64_t leave_unfinished(void)
+{
+	struct fm_journal_head head = { .name = "f" };
+	uint8_t bytes[FM_JOURNAL_HEAD_LEN];
+	struct fm_partial p;
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
+	CU_ASSERT_EQUAL(write(p.fd, "content", 7), 7);
+	CU_ASSERT_EQUAL(fstat(p.fd, &st), 0);
+	head.ino = st.st_ino;
+	fm_journal_head_put(&head, bytes);
+	CU_ASSERT_EQUAL(write(p.journal, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+	fm_partial_close(&p);
+	return st.st_ino;
+}
+
+/* Goal: what could not be looked at is no reason to remove what came so far. */
+static void test_look_fails(void)
+{
+#ifdef FM_FAULTS
+	bool has_fired = true;
+	struct fm_partial p;
+	struct stat st;
+	uint64_t ino;
+
+	for (unsigned n = 1; has_fired && n < 30; n++) {
+		begin();
+		ino = leave_unfinished();
+		fm_fault_arm(NULL, n);
+		if (fm_partial_open(dir, "f", 0, &p) == 0)
+			fm_partial_close(&p);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL_FATAL(fm_partial_open(dir, "f", 0, &p), 0);
+		CU_ASSERT_EQUAL(fstat(p.fd, &st), 0);
+		CU_ASSERT_TRUE(p.has_content && st.st_ino == ino && st.st_size == 7);
+		fm_partial_close(&p);
+		end();
+	}
+	CU_ASSERT_FALSE(has_fired);
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
 /*
  * Goal: a file that was moved under the partial name is not written to, and so not given away at the end: only what the journal
  * names is. Method: an empty one; one that another transfer has locked, though the journal names it; one with a damaged journal.
@@ -317,5 +364,6 @@ static const struct fm_test tests[] = {
 	{ "what is not ours is not touched", test_foreign },
 	{ "a random name has no journal", test_random },
 	{ "whatever fails, nothing is left", test_failures },
+	{ "and what came before stays", test_look_fails },
 };
 FM_TEST_MAIN("partial", tests)
