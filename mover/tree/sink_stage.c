@@ -177,8 +177,9 @@ static int gather_was(struct fm_sink *s, unsigned *count)
 	ret = take_new_back(s, was_name(*count, name));
 	if (ret < 0)
 		return ret;
-	*count += fstatat(s->stage, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return 0;
+	ret = fm_tsys_fstatat(s->stage, name, &st);
+	*count += ret == 0;
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static int remove_was(const struct fm_sink *s, unsigned count)
@@ -253,20 +254,25 @@ static void note_afresh(struct fm_sink *s, const char *why)
 
 /*
  * Whether what the last try made is still here: it is one of was.*. If not it has been published, and all that the process did
- * not do any more is remove the rest.
+ * not do any more is remove the rest. 1, 0, or why nobody can say.
  */
-static bool has_last_data(const struct fm_sink *s, unsigned count)
+static int has_last_data(const struct fm_sink *s, unsigned count)
 {
 	char name[WAS_NAME_MAX];
 	struct fm_staging_state state;
 	struct stat st;
+	int ret;
 
 	if (fm_staging_read(s->lock, &state) < 0)
-		return true;
-	for (unsigned i = count; i > 0; i--)
-		if (fstatat(s->stage, was_name(i - 1, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == state.data_ino)
-			return true;
-	return false;
+		return 1;
+	for (unsigned i = count; i > 0; i--) {
+		ret = fm_tsys_fstatat(s->stage, was_name(i - 1, name), &st);
+		if (ret < 0 && ret != -ENOENT)
+			return ret;
+		if (ret == 0 && st.st_ino == state.data_ino)
+			return 1;
+	}
+	return 0;
 }
 
 /*
@@ -280,8 +286,13 @@ static int open_or_empty_journal(struct fm_sink *s, unsigned count, const char *
 
 	if (ret < 0 || fm_journal_is_empty(s->journal))
 		return ret;
-	if (!is_too_often && count > 0 && has_last_data(s, count))
-		return 0;
+	if (!is_too_often && count > 0) {
+		ret = has_last_data(s, count);
+		if (ret < 0)
+			return fm_sink_fail(s, ret, "look at an unfinished transfer of", NULL, 0, err);
+		if (ret > 0)
+			return 0;
+	}
 	*why = is_too_often ? "it was tried too often" : NULL;
 	return empty_journal(s, err);
 }

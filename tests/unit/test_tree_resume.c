@@ -428,11 +428,38 @@ static void run_begin_fails(void)
 	CU_ASSERT_FALSE(has_fired);
 }
 
+/* The same of what is looked at before: who cannot look says so, and removes nothing. */
+static void run_new_fails(void)
+{
+	bool has_fired = true;
+
+	for (unsigned n = 1; has_fired && n < 100; n++) {
+		if (n > 1)
+			scene_end();
+		if (n > 1)
+			scene_begin(IN_MEMORY);
+		die_half_way(options(), n % 3 == 0);
+		fm_fault_arm(NULL, n);
+		if (sink_new(options()) == 0) {
+			t->ops->keep(t);
+			t->ops->close(t);
+		}
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		MUST(sink_new(options()));
+		CU_ASSERT_TRUE(t->is_partial);
+		offer_all(false);
+		send_rest();
+	}
+	CU_ASSERT_FALSE(has_fired);
+}
+
 static void test_begin_fails(void)
 {
 	if (fm_test_lacks_faults())
 		return;
 	each_base(run_begin_fails);
+	each_base(run_new_fails);
 }
 
 /* Published, and then it died before it removed the rest: the journal vouches for nothing any more. */
