@@ -215,6 +215,9 @@ int fm_sink_fail(const struct fm_sink *s, int code, const char *verb, const char
 /* One more note behind those that the tree has. Runs alone. */
 void fm_sink_note(struct fm_sink *s, const char *text);
 
+/* The same of what somebody has to do something about: it is said before all others, so it is not what is cut. */
+void fm_sink_warn(struct fm_sink *s, const char *text);
+
 /* -EPROTO '"TREE/PATH": why'. */
 int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const char *why, struct fm_err *err);
 

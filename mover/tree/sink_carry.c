@@ -535,7 +535,7 @@ int fm_merge_take_saved(struct fm_merge *w)
 	if (ret < 0 && w->call->err->code == 0)
 		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, w->call->err);
 	if (s->has_unnoted)
-		fm_sink_note(s, "not all that was kept could be looked at again: what was saved "
+		fm_sink_warn(s, "not all that was kept could be looked at again: what was saved "
 			"meanwhile may not be there");
 	return ret;
 }

@@ -239,11 +239,12 @@ static void warn_left(const struct fm_sink *s, const char *name, int ret)
 static void say_kept(const struct place *p)
 {
 	struct fm_sink *s = p->s;
+	char text[128];
 
 	fm_log_warn("%s: what appeared in the version that was replaced is not in the new one; it stays in %s: %s", s->opts.path,
 		    p->old_name, p->late.text);
-	snprintf(s->note, sizeof(s->note), "what appeared in it meanwhile could not be taken over: it is in %s beside it", p->old_name);
-	s->tree.note = s->note;
+	snprintf(text, sizeof(text), "what appeared in it meanwhile could not be taken over: it is in %s beside it", p->old_name);
+	fm_sink_warn(s, text);
 }
 
 /* Whether others have it now. If they cannot take it, it stays, and nothing removes it. */
@@ -261,7 +262,7 @@ static bool is_taken(struct place *p)
 	(void)move_away(p, FM_STAGING_OLD, replaced_dir(p), p->old_name);	/* else it stays under the name it has */
 	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
 		 p->old_name, fm_err_name(ret));
-	fm_sink_note(s, text);
+	fm_sink_warn(s, text);
 	return true;
 }
 
@@ -353,7 +354,7 @@ static void clear_up(struct place *p, bool is_durable)
 	if (p->placed == PLACED_EXCHANGED)
 		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
 	if (p->placed == PLACED_TWICE)
-		s->tree.note = "replaced by two renames, since the file system cannot exchange: for a moment nothing was there";
+		fm_sink_note(s, "replaced by two renames, since the file system cannot exchange: for a moment nothing was there");
 	if (p->placed != PLACED_FREE && fm_sink_keeps_old(s))
 		merge_late(p, is_durable);
 	if (p->placed != PLACED_FREE)

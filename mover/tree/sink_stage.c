@@ -94,7 +94,7 @@ static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino,
 	else
 		snprintf(text, sizeof(text), "what had the name of a version that was replaced is %s beside it now; nothing "
 			 "removes that", aside);
-	fm_sink_note(s, text);
+	fm_sink_warn(s, text);
 	return ret;
 }
 

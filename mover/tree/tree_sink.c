@@ -68,15 +68,24 @@ int fm_sink_refuse(const struct fm_sink *s, const char *path, size_t len, const 
 	return fm_err_set(err, -EPROTO, "\"%s\": %s", fm_path_show(whole, &shown), why);
 }
 
+/* Cut if it is too long. */
+static void note_both(struct fm_sink *s, const char *first, const char *then)
+{
+	char both[sizeof(s->note)];
+
+	(void)snprintf(both, sizeof(both), "%s%s%s", first, first[0] && then[0] ? "; " : "", then);
+	memcpy(s->note, both, sizeof(both));
+	s->tree.note = s->note;
+}
+
 void fm_sink_note(struct fm_sink *s, const char *text)
 {
-	size_t len;
+	note_both(s, s->note, text);
+}
 
-	if (s->tree.note != s->note)
-		(void)snprintf(s->note, sizeof(s->note), "%s", s->tree.note ? s->tree.note : "");
-	len = strlen(s->note);
-	(void)snprintf(s->note + len, sizeof(s->note) - len, "%s%s", len > 0 ? "; " : "", text);	/* cut if it is too long */
-	s->tree.note = s->note;
+void fm_sink_warn(struct fm_sink *s, const char *text)
+{
+	note_both(s, text, s->note);
 }
 
 static int check_syncs(const struct fm_sink *s, struct fm_err *err)

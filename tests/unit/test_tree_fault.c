@@ -535,6 +535,64 @@ static void test_no_exchange(void)
 	scene_end();
 }
 
+/* An earlier try, of another source, of which nothing is of use. */
+static void leave_unfinished(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.source.ino = 9;
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("f", 1, 5000);
+	OK(apply());
+	t->ops->keep(t);
+	t->ops->close(t);
+}
+
+/* Behind the two renames, what appeared in the old version cannot be read. */
+static void fail_late(void *ctx, const char *point)
+{
+	bool *is_armed = ctx;
+
+	(void)point;
+	if (*is_armed || !fm_fault_fired())
+		return;
+	*is_armed = true;
+	fm_fault_arm("scan.getdents", 1);
+}
+
+/* Goal: what matters most is said first, and what was said before is not lost by it. */
+static void test_notes(void)
+{
+	struct fm_tree_sink_opts opts = options();
+	const char *kept, *renamed;
+	bool is_armed = false;
+
+	scene_begin(IN_MEMORY);
+	make_old();
+	leave_unfinished();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	CU_ASSERT_TRUE(t->note && strstr(t->note, "all is sent again"));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	make_late();
+	fm_fault_watch(fail_late, &is_armed);
+	fm_fault_arm("tree.rename_flags", 1);
+	OK(t->ops->publish(t, true, &err));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	kept = t->note ? strstr(t->note, ours(FM_STAGING_KEPT)) : NULL;
+	renamed = t->note ? strstr(t->note, "two renames") : NULL;
+	CU_ASSERT_TRUE(kept && renamed && kept < renamed && strstr(t->note, "all is sent again"));
+	t->ops->close(t);
+	scene_end();
+}
+
 static const struct fm_test tests[] = {
 	{ "whatever fails, a version is there whole, and the next try succeeds", test_each_failure },
 	{ "a failing sync of the directory undoes the publication", test_undo },
@@ -544,6 +602,7 @@ static const struct fm_test tests[] = {
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
 	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
+	{ "all of that is said", test_notes },
 };
 
 int main(void)
