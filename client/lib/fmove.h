@@ -193,7 +193,7 @@ struct fmove_result {
 	/* fmove_get_tree(): the version that was replaced, below parent_fd; "": there was none ... */
 	char former[288];
 	int64_t former_until_ns;	/* ... since 1970: then the next call removes it; earlier if room is needed */
-	char note[160];			/* what was not as asked; may be empty */
+	char note[320];			/* what was not as asked; may be empty */
 };
 
 /*

@@ -35,6 +35,7 @@
 #include "mover/tree/pack.h"
 
 #define ACKS_KEPT_MAX (64u << 10)	/* one that is forgotten costs the caller some memory until the end */
+#define NOTES_MAX 8u		/* more than a sink has to say, one by one */
 #define NEEDS_KEPT_MAX 128u		/* more than a source has offers without answer */
 
 struct line {
@@ -76,7 +77,9 @@ struct remote {
 	atomic_flag is_still_told;	/* that the caller stands still */
 	uint64_t serial;
 	struct fm_tree_count numbers;
-	char note[FM_CHANNEL_NOTE_MAX + 1];
+	char notes[NOTES_MAX][FM_CHANNEL_NOTE_MAX + 1];	/* each is read without the lock, so it stays as it is */
+	unsigned notes_said;
+	uint64_t note_serial;		/* of the answer that brought the last one */
 	uint64_t *acks;			/* not told yet */
 	size_t acks_count;
 	size_t acks_cap;
@@ -209,6 +212,19 @@ static void copy_text(char *out, size_t cap, const char *text, size_t len)
 	out[n] = '\0';
 }
 
+/* It grows while the tree is made. */
+static void take_note(struct remote *r, const struct fm_channel_answer *a)
+{
+	char *note = r->notes[r->notes_said];
+
+	r->note_serial = a->serial;
+	copy_text(note, sizeof(r->notes[0]), a->note, a->note_len);
+	if (r->notes_said > 0 && strcmp(note, r->notes[r->notes_said - 1]) == 0)
+		return;
+	__atomic_store_n(&r->tree.note, note, __ATOMIC_RELEASE);
+	r->notes_said++;
+}
+
 /* What every answer brings. Answers may be looked at in another order than that in which they were sent. */
 static void take_common(struct remote *r, const struct fm_channel_answer *a)
 {
@@ -219,10 +235,8 @@ static void take_common(struct remote *r, const struct fm_channel_answer *a)
 		r->serial = a->serial;
 		r->numbers = a->count;
 	}
-	if (a->note_len > 0 && !r->note[0]) {
-		copy_text(r->note, sizeof(r->note), a->note, a->note_len);
-		__atomic_store_n(&r->tree.note, r->note, __ATOMIC_RELEASE);
-	}
+	if (a->note_len > 0 && a->serial > r->note_serial && r->notes_said < NOTES_MAX)
+		take_note(r, a);
 	pthread_mutex_unlock(&r->lock);
 }
 

@@ -330,6 +330,39 @@ static void test_error_of_the_tree(void)
 	dir_end();
 }
 
+static const char *heard(struct both *b, const char *note)
+{
+	struct fm_err err = { 0 };
+
+	b->real->note = note;
+	CU_ASSERT_EQUAL(b->remote->ops->log(b->remote, &err), 0);
+	return b->remote->note;
+}
+
+/* Goal: what the real tree has to say grows while it is made, and all of it is heard; who reads what was heard is not disturbed. */
+static void test_notes(void)
+{
+	char text[32];
+	const char *first, *more;
+	struct both b;
+
+	dir_begin();
+	both_sink(&b, "b", false, false);
+	first = heard(&b, "first");
+	more = heard(&b, "more; first");
+	CU_ASSERT_STRING_EQUAL(more, "more; first");
+	CU_ASSERT_STRING_EQUAL(heard(&b, "more; first"), "more; first");
+	for (unsigned i = 0; i < 30; i++) {
+		(void)snprintf(text, sizeof(text), "%u", i);
+		(void)heard(&b, text);
+	}
+	CU_ASSERT_STRING_EQUAL(first, "first");
+	CU_ASSERT_STRING_EQUAL(more, "more; first");
+	b.real->note = NULL;
+	(void)both_end(&b);
+	dir_end();
+}
+
 static void test_stop(void)
 {
 	struct fm_err err = { 0 };
@@ -983,6 +1016,7 @@ static const struct fm_test tests[] = {
 	{ "an ask that cannot be said is none", test_bad_asks },
 	{ "a tree through channels is the same tree", test_tree },
 	{ "an error of the caller's tree is heard", test_error_of_the_tree },
+	{ "and what it has to say beside", test_notes },
 	{ "stop, and a caller that goes away", test_stop },
 	{ "lies of a source end it", test_lies_of_a_source },
 	{ "lies of a sink end it", test_lies_of_a_sink },

@@ -384,13 +384,18 @@ void fm_job_submit(struct fm_job *j, struct fm_work *work)
 
 void fm_job_set_note(struct fm_job *j, const char *text, size_t len)
 {
-	size_t have = strlen(j->result.note);
+	char now[sizeof(j->result.note)], *said = j->result.note;
+	size_t have;
 
-	if (len == 0)
+	(void)fm_plain(text, len, now, sizeof(now));
+	if (strstr(said, now))
 		return;
-	have += (size_t)snprintf(j->result.note + have, sizeof(j->result.note) - have, "%s", have ? "; " : "");
-	if (have < sizeof(j->result.note))
-		(void)fm_plain(text, len, j->result.note + have, sizeof(j->result.note) - have);
+	have = strlen(now);
+	if (!strstr(now, said) && have + 2 < sizeof(now)) {	/* else it is said again, with more */
+		memcpy(now + have, "; ", 2);
+		(void)fm_plain(said, strlen(said), now + have + 2, sizeof(now) - have - 2);	/* cut: the last matters more */
+	}
+	memcpy(said, now, sizeof(now));
 }
 
 static struct fm_job *job_of(struct fm_task *task, size_t offset)

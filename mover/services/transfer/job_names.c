@@ -36,8 +36,7 @@ static void send_names(struct fm_job *j, const struct fm_tree_names *page)
 
 static void end(struct fm_job *j, const char *note)
 {
-	if (note)
-		j->file->note = note;
+	j->names_note = note;
 	fm_budget_free(j->names);
 	j->names = NULL;
 	j->deadline_ns = 0;

@@ -77,7 +77,8 @@ struct fm_job {
 	struct fm_have have;		/* of it, from an earlier try */
 	struct fm_kept *kept;		/* sink: how far that was read again; NULL: there is nothing, or not begun */
 	bool is_rereading;		/* a worker does that now */
-	const char *note_said;		/* sink: the file's note, as READY had it */
+	size_t note_said;		/* sink: so much of the file's note READY had; it only grows */
+	const char *names_note;		/* sink: why not all names were told; NULL: they were */
 	bool has_begun;			/* sink: the file knows its source, so log() may be called */
 	bool awaits_ready;		/* source of a get: the sink says first what it has */
 	bool is_kept;			/* ended: what is there stays for the next try */

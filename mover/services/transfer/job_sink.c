@@ -131,7 +131,7 @@ static void send_ready(struct fm_job *j)
 		add_note(note, sizeof(note), j->is_tree ? "small files are not read back: fmove verify does that" :
 							  "not read back: this store cannot");
 	m.ready.note = fm_wire_str(note);
-	j->note_said = j->file->note;
+	j->note_said = j->file->note ? strlen(j->file->note) : 0;
 	fm_session_send(j->session, &m);
 }
 
@@ -517,22 +517,35 @@ static void say_count(struct fm_job *j, struct fm_wire_done *m)
 	m->replaced = c->replaced;
 	m->removed = c->removed;
 	m->kept = c->kept;
-	if (j->file->note != j->note_said)
-		m->note = fm_wire_str(j->file->note ? j->file->note : "");
-	/* READY told it to the source, which is not who asked. */
-	if (j->is_ours && j->file->note && !strstr(j->result.note, j->file->note))
-		fm_job_set_note(j, j->file->note, strlen(j->file->note));
+}
+
+/* READY told what was known then to the source, which is not who asked in a get. */
+static void say_note(struct fm_job *j, char note[FM_WIRE_TEXT_MAX])
+{
+	const char *now = j->file->note ? j->file->note : "";
+
+	note[0] = '\0';
+	if (strlen(now) > j->note_said)
+		add_note(note, FM_WIRE_TEXT_MAX, now);
+	add_note(note, FM_WIRE_TEXT_MAX, j->names_note);
+	if (j->is_ours) {
+		fm_job_set_note(j, now, strlen(now));
+		fm_job_set_note(j, note, strlen(note));
+	}
 }
 
 static void send_done(struct fm_job *j, unsigned flags)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_DONE };
+	char note[FM_WIRE_TEXT_MAX] = "";
 
 	m.done.flags = (uint16_t)((j->is_durable ? FM_WIRE_DONE_DURABLE : 0) | flags);
 	m.done.xfer = j->id;
-	m.done.note = fm_wire_str("");
-	if (j->is_tree)
+	if (j->is_tree) {
 		say_count(j, &m.done);
+		say_note(j, note);
+	}
+	m.done.note = fm_wire_str(note);
 	fm_session_send(j->session, &m);
 }
 

@@ -187,7 +187,7 @@ void fm_job_sub_ended(struct fm_job *j)
 	parent->sums.resumed += r->bytes_resumed;
 	parent->sums.damaged += r->bytes_damaged;
 	parent->sums.corrupt += r->corrupt_chunks;
-	if (r->note[0] && !strstr(parent->result.note, r->note))
+	if (r->note[0])
 		fm_job_set_note(parent, r->note, strlen(r->note));
 	if (parent->state == FM_JOB_ENDED)
 		return;
