@@ -117,6 +117,12 @@ static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 	return fm_stdout_end("df", status);
 }
 
+/* What has a / or is . or .. before any colon: no name of a node has. */
+static bool is_dir(const char *text)
+{
+	return text[0] == '.' || text[strcspn(text, "/:")] == '/';
+}
+
 int fm_cmd_df(int argc, char **argv)
 {
 	struct fm_df how = { .count = 0 };
@@ -129,6 +135,8 @@ int fm_cmd_df(int argc, char **argv)
 		how.is_json = true;
 	if (fm_args_end(&args, 0, 1) < 0)
 		return args.status;
+	if (args.count > 0 && is_dir(args.operands[0]))
+		return fm_df_dir(args.operands[0], how.is_json);
 	if (args.count > 0 && parse(args.operands[0], &name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (name.path[0])

@@ -13,15 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/lib/former.h"
 #include "client/cli/show.h"
+#include "client/lib/former.h"
+#include "client/lib/unfinished.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 
-enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_DRY };
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_DRY, OPT_UNFINISHED };
 
 const struct fm_opt fm_opts_purge[] = {
 	{ "dry-run", 'n', OPT_DRY, NULL, "only say what would go", NULL },
+	{ "unfinished", 0, OPT_UNFINISHED, NULL, "what gets that were cut off left in DIR, instead", NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -29,6 +31,7 @@ const struct fm_opt fm_opts_purge[] = {
 struct purge {
 	struct fm_name name;	/* of the store */
 	bool is_local;		/* a directory of the caller's instead */
+	bool is_unfinished;	/* not what was replaced: what is unfinished there */
 	bool has_begun;
 	bool is_json;
 	bool is_dry;
@@ -61,7 +64,7 @@ static void print_text(const struct purge *p, const struct fmove_aside *a)
 	char bytes[FM_SHOW_MAX], time_text[32];
 
 	fm_ask_time_text(&when, time_text);
-	(void)printf("%10s replaced %s ", fm_show_bytes(a->bytes, bytes), time_text);
+	(void)printf("%10s %s %s ", fm_show_bytes(a->bytes, bytes), p->is_unfinished ? "unfinished" : "replaced", time_text);
 	if (a->name[0])
 		(void)printf("%s (", p->is_raw ? a->name : fm_show(a->name, strlen(a->name), name, sizeof(name)));
 	(void)printf("%s%s\n", p->is_raw ? a->path : fm_show(a->path, strlen(a->path), path, sizeof(path)), a->name[0] ? ")" : "");
@@ -71,7 +74,7 @@ static void begin(struct purge *p)
 {
 	p->has_begun = true;
 	if (p->is_json)
-		(void)printf("{\"aside\":[");
+		(void)printf("{\"%s\":[", p->is_unfinished ? "unfinished" : "aside");
 }
 
 static void print(void *ctx, const struct fmove_aside *a)
@@ -113,6 +116,37 @@ static void print_former(void *ctx, const struct fm_former *f)
 	print(ctx, &a);
 }
 
+struct unfinished_purge {
+	struct purge *p;
+	struct fm_err *err;
+	int failed;
+};
+
+/* What cannot go is passed over, and its error the answer. */
+static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished *u)
+{
+	struct unfinished_purge *up = ctx;
+	struct fmove_aside a = { .bytes = u->bytes, .since_ns = u->changed_ns };
+	int ret = fm_unfinished_remove(parent, u, up->p->is_dry, up->err);
+
+	if (ret < 0) {
+		up->failed = ret;
+		return true;
+	}
+	(void)snprintf(a.path, sizeof(a.path), "%s", u->found);
+	(void)snprintf(a.name, sizeof(a.name), "%s", u->name);
+	print(up->p, &a);
+	return true;
+}
+
+static int purge_unfinished(int dir, struct purge *p, struct fm_err *err)
+{
+	struct unfinished_purge up = { .p = p, .err = err };
+	int ret = fm_unfinished_each(dir, remove_unfinished, &up, err);
+
+	return ret < 0 ? ret : up.failed;
+}
+
 static int purge_local(const char *path, struct purge *p, int *status)
 {
 	int ret, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -124,13 +158,21 @@ static int purge_local(const char *path, struct purge *p, int *status)
 		return ret;
 	}
 	begin(p);
-	ret = fm_former_remove(fd, 0, p->is_dry, print_former, p, &err);
+	ret = p->is_unfinished ? purge_unfinished(fd, p, &err)
+			       : fm_former_remove(fd, 0, p->is_dry, print_former, p, &err);
 	(void)close(fd);	/* only read */
 	if (ret < 0) {
 		fm_err_wrap(&err, "%s", path);
 		*status = fm_fail("purge", &err);
 	}
 	return ret;
+}
+
+static const char *what(const struct purge *p)
+{
+	if (!p->is_unfinished)
+		return fm_show_directories(p->count);
+	return p->count == 1 ? "unfinished transfer" : "unfinished transfers";
 }
 
 static int purge(const char *text, struct purge *p)
@@ -147,8 +189,8 @@ static int purge(const char *text, struct purge *p)
 		(void)printf("],\"bytes\":%" PRIu64 ",\"dry_run\":%s,\"exit\":%d}\n", p->bytes, p->is_dry ? "true" : "false", status);
 	else if (ret == 0 || p->count > 0)
 		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text, p->is_dry ? "would remove" : "removed", p->count,
-			     fm_show_directories(p->count), fm_show_bytes(p->bytes, bytes),
-			     p->is_dry && p->count > 1 ? " at least" : "");	/* what they share goes with the last of them */
+			     what(p), fm_show_bytes(p->bytes, bytes),
+			     p->is_dry && p->count > 1 && !p->is_unfinished ? " at least" : "");	/* what they share goes with the last of them */
 	return fm_stdout_end("purge", status);
 }
 
@@ -164,6 +206,7 @@ int fm_cmd_purge(int argc, char **argv)
 	while ((key = fm_args_next(&args)) > 0) {
 		p.is_json |= key == OPT_JSON;
 		p.is_dry |= key == OPT_DRY;
+		p.is_unfinished |= key == OPT_UNFINISHED;
 	}
 	if (p.is_raw)
 		fm_stdout_raw();
@@ -175,6 +218,8 @@ int fm_cmd_purge(int argc, char **argv)
 				args.operands[0]);
 	if (p.is_local)
 		return purge(args.operands[0], &p);
+	if (p.is_unfinished)
+		return fm_usage(&args, "what is unfinished in a store goes by itself after partial_keep; \"fmove ls --partial\" lists it");
 	if (fm_name_parse(args.operands[0], &p.name, &err) < 0)
 		return fm_usage(&args, "%s", err.text);
 	if (p.name.path[0])

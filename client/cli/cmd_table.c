@@ -55,14 +55,16 @@ const struct fm_cmd fm_cmds[] = {
 	  "\n"
 	  "Files that were changed since, and such that fmove did not bring, are only counted.",
 	  fm_opts_verify, true, fm_cmd_verify },
-	{ "df", "[NODE[:STORE]]", "Show what stores have room for.",
+	{ "df", "[NODE[:STORE]]|DIR", "Show what stores have room for.",
 	  "Of this node, of another, or of one store: what is free and used, what running transfers were promised, and what "
-	  "goes with the directories that were replaced and are kept for a while (old_keep).",
+	  "goes with the directories that were replaced and are kept for a while (old_keep). Of a directory of yours, DIR (with "
+	  "a / or . before it): what is free, and what gets keep aside and left unfinished in it.",
 	  fm_opts_df, true, fm_cmd_df },
 	{ "purge", "NODE:STORE|DIR", "Remove what was replaced and is kept aside.",
 	  "A directory of a store that --replace, --update or --delete replaced is kept for a while (old_keep), so that who "
 	  "reads it can read on. It goes by itself when room is needed. So is what get replaced in a directory of yours, DIR, "
-	  "for ten minutes, or until a later get there needs the room. Nothing else is removed: nothing that is unfinished, nothing of yours.",
+	  "for ten minutes, or until a later get there needs the room. Nothing else is removed: nothing of yours, and what is "
+	  "unfinished only with --unfinished.",
 	  fm_opts_purge, true, fm_cmd_purge },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },

@@ -16,4 +16,7 @@ struct fm_df {
 /* One line, or object; ctx: a struct fm_df. false: standard output cannot be written. */
 bool fm_df_print(void *ctx, const struct fmove_space *space);
 
+/* The same of a directory of the caller's: what gets left in it. The exit status. */
+int fm_df_dir(const char *path, bool is_json);
+
 #endif

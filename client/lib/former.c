@@ -419,6 +419,30 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 
 /* ---- room ---- */
 
+struct sum {
+	uint64_t *count;
+	uint64_t *bytes;
+};
+
+static bool add_up(void *ctx, struct place *p)
+{
+	const struct sum *s = ctx;
+
+	*s->count += p->is.name[0] != '\0';
+	*s->bytes += bytes_of(p);
+	return true;
+}
+
+int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *err)
+{
+	struct sum s = { .count = count, .bytes = bytes };
+	int ret;
+
+	*count = *bytes = 0;
+	ret = each_former(parent, add_up, &s);
+	return ret < 0 ? fm_err_sys(err, ret, "look through what is kept aside") : 0;
+}
+
 static bool add_bytes(void *ctx, struct place *p)
 {
 	*(uint64_t *)ctx += wanted_of(p) == FM_WANTED_NOTHING ? bytes_of(p) : 0;

@@ -55,6 +55,9 @@ int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, ch
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err);
 
+/* How many lie in parent, and how much goes with all of them; what still has a name elsewhere does not count. */
+int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *err);
+
 /* The oldest go, until so many bytes are free there, unless all of them would be too little. Best effort. */
 void fm_former_make_room(int parent, uint64_t bytes);
 

@@ -109,7 +109,7 @@ no 2 'leave out the path' fmove purge n2:s/b
 no 2 'leave out the path' fmove df n2:s/b
 no 2 'too few' fmove purge
 no 2 '"n2" names no store, as NODE:STORE does' fmove purge n2
-no 2 'NODE' fmove df /tmp
+no 2 'NODE' fmove df '*'
 no 1 'no store x' fmove purge n2:x
 [ ! -s out ] || bad "a purge that did nothing says it did: $(cat out)"
 no 1 'no store x' fmove df n2:x

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* unfinished - see unfinished.h. */
+#include "client/lib/unfinished.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/journal/journal.h"
+#include "mover/tree/descent.h"
+#include "mover/tree/tsys.h"
+
+#define HEX_END (sizeof(FM_STAGING_PREFIX) - 1 + 16)
+
+/* The other name of the same transfer. */
+static void sibling(const char *found, const char *suffix, char out[FM_PARTIAL_NAME_MAX + 1])
+{
+	(void)snprintf(out, FM_PARTIAL_NAME_MAX + 1, "%.*s%s", (int)HEX_END, found, suffix);
+}
+
+static bool is_there(int parent, const char *found, const char *suffix)
+{
+	char name[FM_PARTIAL_NAME_MAX + 1];
+	struct stat st;
+
+	sibling(found, suffix, name);
+	return fm_tsys_fstatat(parent, name, &st) == 0;
+}
+
+/* ---- finding them ---- */
+
+/* Of all that is in it, as far as it can be read. */
+static uint64_t bytes_in(int parent, const char *name)
+{
+	struct fm_descent_at at;
+	struct fm_descent *d;
+	uint64_t bytes = 0;
+	struct stat st;
+	int ret;
+
+	if (fm_descent_begin(parent, name, &d) < 0)
+		return 0;
+	while ((ret = fm_descent_next(d, &at)) > 0) {
+		if (fm_tsys_fstatat(at.dir, at.name, &st) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+		if (at.is_dir && fm_descent_enter(d, &at) < 0)
+			break;
+	}
+	fm_descent_end(d);
+	return bytes;
+}
+
+static void name_file(int parent, struct fm_unfinished *u)
+{
+	char journal[FM_PARTIAL_NAME_MAX + 1];
+	struct fm_journal_opts head;
+	uint64_t bytes;
+	int fd;
+
+	sibling(u->found, ".journal", journal);
+	fd = fm_tsys_open(parent, journal, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return;
+	if (fm_journal_peek(fd, &head, &bytes) == 0)
+		(void)snprintf(u->name, sizeof(u->name), "%s", head.name);
+	(void)close(fd);	/* only read */
+}
+
+static void name_tree(int parent, struct fm_unfinished *u)
+{
+	char made[FM_PARTIAL_NAME_MAX + 1];
+	struct fm_staging_info info;
+
+	if (fm_staging_peek(parent, u->found, &info) == 0 && info.has_journal)
+		(void)snprintf(u->name, sizeof(u->name), "%s", info.journal.name);
+	sibling(u->found, ".new", made);
+	u->bytes += bytes_in(parent, made);
+}
+
+/* 1: it is one. A .new goes with its .tree. */
+static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
+{
+	enum fm_staging_kind kind = at->is_dir ? fm_staging_kind(at->name) : FM_STAGING_NONE;
+	bool is_file = !at->is_dir && fm_partial_parse(at->name, NULL) == FM_PARTIAL_FILE;
+	struct stat st;
+	int ret;
+
+	if (!is_file && kind != FM_STAGING_TREE && kind != FM_STAGING_KEPT && kind != FM_STAGING_NEW)
+		return 0;
+	if (kind == FM_STAGING_NEW && is_there(at->dir, at->name, ".tree"))
+		return 0;
+	ret = fm_tsys_fstatat(at->dir, at->name, &st);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	*u = (struct fm_unfinished){ .bytes = (uint64_t)st.st_blocks * 512 };
+	u->changed_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+	(void)snprintf(u->found, sizeof(u->found), "%s", at->name);	/* of that kind, so of that length */
+	if (is_file)
+		name_file(at->dir, u);
+	else
+		u->bytes += bytes_in(at->dir, at->name);
+	if (kind == FM_STAGING_TREE)
+		name_tree(at->dir, u);
+	return 1;
+}
+
+int fm_unfinished_each(int parent, bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
+		       void *ctx, struct fm_err *err)
+{
+	struct fm_descent_at at;
+	struct fm_unfinished u;
+	struct fm_descent *d;
+	bool goes_on = true;
+	int ret = fm_descent_begin(parent, ".", &d);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look for what is unfinished");
+	while (goes_on && (ret = fm_descent_next(d, &at)) > 0) {
+		ret = look(&at, &u);
+		if (ret < 0)
+			break;
+		if (ret > 0)
+			goes_on = each(ctx, parent, &u);
+	}
+	fm_descent_end(d);
+	return ret < 0 ? fm_err_sys(err, ret, "look for what is unfinished") : 0;
+}
+
+/* ---- removing them ---- */
+
+/* Asked, and not taken, if nothing is to go: a get that begins just now must not find it busy. */
+static int lock_journal(int parent, int journal, const char *name, bool is_dry)
+{
+	struct stat by_fd, by_name;
+	int ret = is_dry ? fm_partial_is_busy(parent, name) : fm_partial_lock(journal);
+
+	if (ret != 0)
+		return ret == -EAGAIN || ret > 0 ? -EBUSY : ret;
+	ret = fm_tsys_fstat(journal, &by_fd);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(parent, name, &by_name);
+	if (ret < 0)
+		return ret;
+	return by_fd.st_ino == by_name.st_ino ? 0 : -EBUSY;	/* another one began meanwhile */
+}
+
+/* The journal's lock guards both. */
+static int remove_file(int parent, const struct fm_unfinished *u, int journal, const char *journal_name,
+		       bool is_dry)
+{
+	struct fm_journal_opts head;
+	struct stat st, file;
+	uint64_t bytes;
+	int ret = lock_journal(parent, journal, journal_name, is_dry);
+
+	if (ret == 0)
+		ret = fm_tsys_fstat(journal, &st);
+	if (ret == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
+		ret = -EPERM;
+	if (ret == 0)
+		ret = fm_journal_peek(journal, &head, &bytes);
+	if (ret == 0)
+		ret = fm_tsys_fstatat(parent, u->found, &file);
+	if (ret == 0 && (head.ino != file.st_ino || !S_ISREG(file.st_mode)))
+		ret = -EPERM;
+	if (ret < 0 || is_dry)
+		return ret == -EBADMSG ? -EPERM : ret == -ENOENT ? 0 : ret;
+	ret = fm_tsys_unlink(parent, u->found, 0);
+	return ret < 0 && ret != -ENOENT ? ret : fm_tsys_unlink(parent, journal_name, 0);
+}
+
+static int remove_part(int parent, const struct fm_unfinished *u, bool is_dry)
+{
+	char name[FM_PARTIAL_NAME_MAX + 1];
+	int journal, ret = fm_partial_is_busy(parent, u->found);
+
+	if (ret != 0)
+		return ret < 0 ? ret : -EBUSY;
+	sibling(u->found, ".journal", name);
+	journal = fm_tsys_open(parent, name, O_RDWR | O_NONBLOCK | O_NOCTTY, 0);
+	if (journal < 0)
+		return journal == -ENOENT || journal == -ELOOP || journal == -EACCES ? -EPERM : journal;
+	ret = remove_file(parent, u, journal, name, is_dry);
+	(void)close(journal);	/* only read */
+	return ret;
+}
+
+/* The tree that was about to get its name, if that is what its lock file says. */
+static int remove_made(int parent, const struct fm_unfinished *u, int lock)
+{
+	char made[FM_PARTIAL_NAME_MAX + 1];
+	struct fm_staging_state state;
+	int ret = fm_staging_read(lock, &state);
+
+	if (ret < 0)
+		return ret;
+	sibling(u->found, ".new", made);
+	ret = state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, NULL) : 0;
+	return ret == -ESTALE ? -EPERM : ret;	/* a version that was replaced: the next get puts it aside */
+}
+
+static int remove_tree(int parent, const struct fm_unfinished *u, bool is_dry)
+{
+	int stage, lock, ret;
+
+	if (is_dry) {
+		ret = fm_staging_is_busy(parent, u->found);
+		return ret > 0 ? -EBUSY : ret;
+	}
+	ret = fm_staging_lock(parent, u->found, &stage, &lock);
+	if (ret < 0)
+		return ret;
+	ret = remove_made(parent, u, lock);
+	if (ret == 0)
+		ret = fm_staging_remove_opened(parent, u->found, stage, NULL, NULL, NULL);
+	(void)close(lock);
+	(void)close(stage);	/* only read */
+	return ret;
+}
+
+int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry, struct fm_err *err)
+{
+	enum fm_staging_kind kind = fm_staging_kind(u->found);
+	int ret = -EPERM;
+
+	if (kind == FM_STAGING_NONE)
+		ret = remove_part(parent, u, is_dry);
+	else if (kind == FM_STAGING_TREE)
+		ret = remove_tree(parent, u, is_dry);
+	if (ret == -EBUSY)
+		return fm_err_set(err, ret, "\"%s\" stays: a transfer works on it", u->found);
+	if (kind == FM_STAGING_KEPT)
+		return fm_err_set(err, ret, "\"%s\" stays: something lies in it that is nowhere else; look, and "
+				  "remove it with rm", u->found);
+	if (ret == -EPERM)
+		return fm_err_set(err, ret, "\"%s\" stays: nothing says that it is of an unfinished get of yours; "
+				  "look, and remove it with rm", u->found);
+	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is unfinished", u->found) : 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unfinished - what gets that did not come to their end left in a directory of the caller's.
+ *
+ * The partial file of a file, the staging directory of a tree, and a version of which something is
+ * nowhere else (.kept): journal/partial.h, tree/staging.h. The next get of the same goes on with the
+ * first two. No daemon looks after them.
+ *
+ * Who else may write to that directory can give anything one of these names. So nothing goes but what
+ * a journal of ours names by its inode, or has a lock file of ours, and nothing that somebody works on.
+ */
+#ifndef FM_CLIENT_UNFINISHED_H
+#define FM_CLIENT_UNFINISHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/tree/staging.h"
+
+struct fm_err;
+
+struct fm_unfinished {
+	char found[FM_STAGING_NAME_LEN + 1];	/* .fmove.HASH.part, .tree, .new or .kept */
+	char name[FM_STAGING_FINAL_MAX + 1];	/* that it would get; "": not known */
+	int64_t changed_ns;			/* since 1970 */
+	uint64_t bytes;				/* on the disk */
+};
+
+/* Each of them, until it says false. An error: not all could be looked at. */
+int fm_unfinished_each(int parent, bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
+		       void *ctx, struct fm_err *err);
+
+/*
+ * It goes, so that the next get begins anew. is_dry: only whether it could. -EBUSY: a transfer works on it. -EPERM: nothing of
+ * ours says that it is what its name says, or it is a .kept: its owner looks himself.
+ */
+int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry, struct fm_err *err);
+
+#endif
