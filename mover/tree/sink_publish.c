@@ -29,7 +29,7 @@
 enum placed {
 	PLACED_FREE,		/* final: new */
 	PLACED_EXCHANGED,	/* final: new; .new: old */
-	PLACED_TWICE,		/* final: new; .old: old */
+	PLACED_TWICE,		/* final: new; .kept: old */
 };
 
 struct place {
@@ -63,11 +63,14 @@ static int replaced_dir(const struct place *p)
 	return p->placed == PLACED_EXCHANGED ? p->s->opts.parent : p->dir;
 }
 
-/* Two renames. If the second fails the first is undone. No sweep takes away what has not been looked through. */
+/*
+ * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under the name: no sweep takes
+ * away what was there.
+ */
 static int place_twice(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	int ret = move_away(p, fm_sink_keeps_old(s) ? FM_STAGING_KEPT : FM_STAGING_OLD, p->dir, s->opts.name);
+	int ret = move_away(p, FM_STAGING_KEPT, p->dir, s->opts.name);
 
 	if (ret < 0)
 		return ret;
@@ -276,7 +279,7 @@ static void put_old_away(struct place *p)
 	if (!p->is_kept && is_taken(p))
 		return;
 	fm_staging_note_name(replaced_dir(p), p->old_name, s->opts.name);
-	if (p->placed == PLACED_EXCHANGED || fm_sink_keeps_old(s))
+	if (p->placed == PLACED_EXCHANGED || !p->is_kept)
 		ret = move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
 	if (p->is_kept)
 		say_kept(p);

@@ -535,6 +535,44 @@ static void test_no_exchange(void)
 	scene_end();
 }
 
+struct between {
+	bool is_seen;			/* nothing has the name */
+	bool is_safe;			/* the version that had it is none that a sweep takes */
+};
+
+static void look_between(void *ctx, const char *point)
+{
+	struct between *b = ctx;
+
+	if (strcmp(point, "tree.rename") != 0 || is_there("tree"))
+		return;
+	b->is_seen = true;
+	b->is_safe = ours(FM_STAGING_OLD)[0] == '\0' && is_version(ours(FM_STAGING_KEPT), 1);
+}
+
+/* Goal: who dies between the two renames leaves the old version where no sweep, and no want of room, removes it. */
+static void test_dies_between(void)
+{
+	struct between b = { .is_seen = false };
+
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	MUST(sink_new(replacing()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	fm_fault_watch(look_between, &b);
+	fm_fault_arm("tree.rename_flags", 1);
+	OK(t->ops->publish(t, true, &err));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(fm_fault_fired() && b.is_seen && b.is_safe);
+	fm_fault_arm(NULL, 0);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000) && names_in(dir, "") == 1);
+	scene_end();
+}
+
 /* An earlier try, of another source, of which nothing is of use. */
 static void leave_unfinished(void)
 {
@@ -602,6 +640,7 @@ static const struct fm_test tests[] = {
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
 	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
+	{ "and who dies on the way leaves both versions", test_dies_between },
 	{ "all of that is said", test_notes },
 };
 
