@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* df_dir - fmove df DIR: what gets left in a directory of the caller's, and the room on its file system. See df.h. */
+/* df_dir - fmove df DIR: what gets left in a directory of the caller's, and the room there. */
 #include "client/cli/df.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void print_json(const char *path, const struct in_dir *in)
 	fm_jw_u64(&w, "unfinished_transfers", in->transfers);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
-		(void)printf("{\"directories\":[%s],\"exit\":0}\n", buf);	/* fm_stdout_end() looks for errors */
+		(void)printf("{\"directories\":[%s],\"exit\":0}\n", buf);
 }
 
 static void print_text(const struct in_dir *in)
@@ -72,10 +72,12 @@ static void print_text(const struct in_dir *in)
 	char free[FM_SHOW_MAX], of[FM_SHOW_MAX], aside[FM_SHOW_MAX], unfinished[FM_SHOW_MAX];
 
 	(void)printf("%10s %10s %12s %12s\n", "free", "of", "kept aside", "unfinished");
-	(void)printf("%10s %10s %12s %12s", fm_show_bytes(in->free, free), fm_show_bytes(in->size, of),
-		     fm_show_bytes(in->aside, aside), fm_show_bytes(in->unfinished, unfinished));
+	(void)printf("%10s %10s %12s %12s", fm_show_bytes(in->free, free),
+		     fm_show_bytes(in->size, of), fm_show_bytes(in->aside, aside),
+		     fm_show_bytes(in->unfinished, unfinished));
 	if (in->asides > 0)
-		(void)printf("; aside: %" PRIu64 " %s (fmove purge)", in->asides, fm_show_directories(in->asides));
+		(void)printf("; aside: %" PRIu64 " %s (fmove purge)", in->asides,
+			     fm_show_directories(in->asides));
 	if (in->transfers > 0)
 		(void)printf("; unfinished: %" PRIu64 " (fmove purge --unfinished)", in->transfers);
 	(void)printf("\n");

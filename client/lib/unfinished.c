@@ -90,7 +90,8 @@ static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
 	struct stat st;
 	int ret;
 
-	if (!is_file && kind != FM_STAGING_TREE && kind != FM_STAGING_KEPT && kind != FM_STAGING_NEW)
+	if (!is_file && kind != FM_STAGING_TREE && kind != FM_STAGING_KEPT &&
+	    kind != FM_STAGING_NEW)
 		return 0;
 	if (kind == FM_STAGING_NEW && is_there(at->dir, at->name, ".tree"))
 		return 0;
@@ -99,7 +100,7 @@ static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
 		return ret == -ENOENT ? 0 : ret;
 	*u = (struct fm_unfinished){ .bytes = (uint64_t)st.st_blocks * 512 };
 	u->changed_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
-	(void)snprintf(u->found, sizeof(u->found), "%s", at->name);	/* of that kind, so of that length */
+	(void)snprintf(u->found, sizeof(u->found), "%s", at->name);	/* of that kind: it fits */
 	if (is_file)
 		name_file(at->dir, u);
 	else
@@ -109,7 +110,8 @@ static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
 	return 1;
 }
 
-int fm_unfinished_each(int parent, bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
+int fm_unfinished_each(int parent,
+		       bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
 		       void *ctx, struct fm_err *err)
 {
 	struct fm_descent_at at;
@@ -150,8 +152,8 @@ static int lock_journal(int parent, int journal, const char *name, bool is_dry)
 }
 
 /* The journal's lock guards both. */
-static int remove_file(int parent, const struct fm_unfinished *u, int journal, const char *journal_name,
-		       bool is_dry)
+static int remove_file(int parent, const struct fm_unfinished *u, int journal,
+		       const char *journal_name, bool is_dry)
 {
 	struct fm_journal_opts head;
 	struct stat st, file;
@@ -184,7 +186,8 @@ static int remove_part(int parent, const struct fm_unfinished *u, bool is_dry)
 	sibling(u->found, ".journal", name);
 	journal = fm_tsys_open(parent, name, O_RDWR | O_NONBLOCK | O_NOCTTY, 0);
 	if (journal < 0)
-		return journal == -ENOENT || journal == -ELOOP || journal == -EACCES ? -EPERM : journal;
+		return journal == -ENOENT || journal == -ELOOP || journal == -EACCES ? -EPERM
+										     : journal;
 	ret = remove_file(parent, u, journal, name, is_dry);
 	(void)close(journal);	/* only read */
 	return ret;
@@ -201,7 +204,7 @@ static int remove_made(int parent, const struct fm_unfinished *u, int lock)
 		return ret;
 	sibling(u->found, ".new", made);
 	ret = state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, NULL) : 0;
-	return ret == -ESTALE ? -EPERM : ret;	/* a version that was replaced: the next get puts it aside */
+	return ret == -ESTALE ? -EPERM : ret;	/* it was replaced: the next get puts it aside */
 }
 
 static int remove_tree(int parent, const struct fm_unfinished *u, bool is_dry)
@@ -235,10 +238,10 @@ int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 	if (ret == -EBUSY)
 		return fm_err_set(err, ret, "\"%s\" stays: a transfer works on it", u->found);
 	if (kind == FM_STAGING_KEPT)
-		return fm_err_set(err, ret, "\"%s\" stays: something lies in it that is nowhere else; look, and "
-				  "remove it with rm", u->found);
+		return fm_err_set(err, ret, "\"%s\" stays: something lies in it that is nowhere "
+				  "else; look, and remove it with rm", u->found);
 	if (ret == -EPERM)
-		return fm_err_set(err, ret, "\"%s\" stays: nothing says that it is of an unfinished get of yours; "
-				  "look, and remove it with rm", u->found);
+		return fm_err_set(err, ret, "\"%s\" stays: nothing says that it is of an unfinished "
+				  "get of yours; look, and remove it with rm", u->found);
 	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is unfinished", u->found) : 0;
 }

@@ -2,12 +2,13 @@
 /*
  * unfinished - what gets that did not come to their end left in a directory of the caller's.
  *
- * The partial file of a file, the staging directory of a tree, and a version of which something is
- * nowhere else (.kept): journal/partial.h, tree/staging.h. The next get of the same goes on with the
- * first two. No daemon looks after them.
+ * The partial file of a file, the staging directory of a tree, and a version of which something
+ * is nowhere else (.kept): journal/partial.h, tree/staging.h. The next get of the same goes on with
+ * the first two. No daemon looks after them.
  *
- * Who else may write to that directory can give anything one of these names. So nothing goes but what
- * a journal of ours names by its inode, or has a lock file of ours, and nothing that somebody works on.
+ * Who else may write to that directory can give anything one of these names. So nothing goes but
+ * what a journal of ours names by its inode, or has a lock file of ours; and nothing that somebody
+ * works on.
  */
 #ifndef FM_CLIENT_UNFINISHED_H
 #define FM_CLIENT_UNFINISHED_H
@@ -27,13 +28,16 @@ struct fm_unfinished {
 };
 
 /* Each of them, until it says false. An error: not all could be looked at. */
-int fm_unfinished_each(int parent, bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
+int fm_unfinished_each(int parent,
+		       bool (*each)(void *ctx, int parent, const struct fm_unfinished *u),
 		       void *ctx, struct fm_err *err);
 
 /*
- * It goes, so that the next get begins anew. is_dry: only whether it could. -EBUSY: a transfer works on it. -EPERM: nothing of
- * ours says that it is what its name says, or it is a .kept: its owner looks himself.
+ * It goes, so that the next get begins anew. is_dry: only whether it could. -EBUSY: a transfer
+ * works on it. -EPERM: nothing of ours says that it is what its name says, or it is a .kept: its
+ * owner looks himself.
  */
-int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry, struct fm_err *err);
+int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
+			 struct fm_err *err);
 
 #endif

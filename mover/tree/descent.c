@@ -21,9 +21,9 @@
 /* A directory on the way. */
 struct level {
 	ino_t ino;
-	struct timespec changed;	/* its ctime: where to read on counts for what it was then */
+	struct timespec changed;	/* its ctime: the place to read on is of what it was then */
 	long cookie;			/* while it is closed: where to read on */
-	mode_t closed_mode;		/* that it gets back; 0 and !is_closed: it was never changed */
+	mode_t closed_mode;		/* that it gets back, if is_closed */
 	bool is_closed;
 };
 
@@ -51,7 +51,7 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
 
 /* ---- opening ---- */
 
-/* The owner may look into what he closed to himself, and nobody else. *l notes what mode that had. */
+/* The owner may look into what he closed to himself, and nobody else. *l notes its mode. */
 static int open_closed(int dir, const char *name, struct level *l)
 {
 	int at = fm_tsys_open_unmounted(dir, name, O_PATH | O_DIRECTORY), fd;
@@ -67,7 +67,7 @@ static int open_closed(int dir, const char *name, struct level *l)
 		l->closed_mode = st.st_mode & 07777;
 		ret = fd = fm_tsys_open(at, ".", DIR_FLAGS, 0);
 		if (fd < 0)
-			(void)fm_tsys_chmod_opened(at, l->closed_mode);	/* it was possible just now */
+			(void)fm_tsys_chmod_opened(at, l->closed_mode);	/* we changed it */
 	}
 	if (at >= 0)
 		(void)close(at);	/* only looked at */
@@ -76,7 +76,8 @@ static int open_closed(int dir, const char *name, struct level *l)
 
 static bool is_closed_to_owner(const struct stat *st)
 {
-	return geteuid() != 0 && st->st_uid == geteuid() && (st->st_mode & OWNER_MODE) != OWNER_MODE;
+	return geteuid() != 0 && st->st_uid == geteuid() &&
+	       (st->st_mode & OWNER_MODE) != OWNER_MODE;
 }
 
 static int open_dir(int dir, const char *name, struct level *l)
@@ -114,7 +115,8 @@ static int more_levels(struct fm_descent *d)
 		return 0;
 	if (d->depth == FM_DESCENT_DEPTH_MAX)
 		return -ELOOP;
-	levels = FM_FAULT("descent.levels") ? NULL : fm_budget_realloc(d->levels, cap * sizeof(*levels));
+	levels = FM_FAULT("descent.levels") ? NULL
+					    : fm_budget_realloc(d->levels, cap * sizeof(*levels));
 	if (!levels)
 		return -ENOMEM;
 	d->levels = levels;
@@ -184,7 +186,8 @@ static int unshelve(struct fm_descent *d, int below)
 
 	if (*at)
 		return 0;
-	fd = FM_FAULT("descent.up") ? (errno = EMFILE, -1) : openat(below, "..", DIR_FLAGS | O_CLOEXEC);
+	fd = FM_FAULT("descent.up") ? (errno = EMFILE, -1)
+				    : openat(below, "..", DIR_FLAGS | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	*at = FM_FAULT("descent.opendir") ? NULL : fdopendir(fd);

@@ -2,8 +2,8 @@
 /*
  * descent - every name below a directory, however deep it is and however long its paths are.
  *
- * It goes by descriptors, without paths: 16 directories are open at most, and of each one further up
- * 40 bytes remember where to read on. So what no path can name is looked through, too. Links
+ * It goes by descriptors, without paths: 16 directories are open at most, and of each one further
+ * up 40 bytes remember where to read on. So what no path can name is looked through, too. Links
  * are not followed, nothing is changed; what is mounted in it is not entered.
  *
  * A directory that its owner, who asks, may not enter has another mode while it is looked through.

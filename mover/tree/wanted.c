@@ -14,7 +14,9 @@ static int look_at_dir(const struct fm_descent_at *at, enum fm_staging_kind *kin
 		ret = fm_staging_is_busy(at->dir, at->name);
 	if (ret < 0)
 		return ret;
-	return ret > 0 ? FM_WANTED_BUSY : *kind == FM_STAGING_KEPT ? FM_WANTED_KEPT : FM_WANTED_NOTHING;
+	if (ret > 0)
+		return FM_WANTED_BUSY;
+	return *kind == FM_STAGING_KEPT ? FM_WANTED_KEPT : FM_WANTED_NOTHING;
 }
 
 static int look_at_file(const struct fm_descent_at *at)
