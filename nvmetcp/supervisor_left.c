@@ -203,15 +203,18 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 	return is_new;
 }
 
-/* What peers do not take any more would cost this node all that it says. */
-void fm_supervisor_say_strangers(const struct fm_supervisor *sup, json_t *all)
+/*
+ * More than peers take: then they take nothing of this node, and it is as one that does not answer.
+ * What is left out instead would be told to be free.
+ */
+void fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
 {
-	json_t *one;
-	size_t i;
+	bool was_too_much = sup->is_too_much_said;
 
-	json_array_foreach(sup->strangers, i, one)
-		if (json_array_size(all) < FM_PEERS_EACH_MAX)
-			(void)json_array_append(all, one);
+	(void)json_array_extend(all, sup->strangers);
+	sup->is_too_much_said = json_array_size(all) > FM_PEERS_EACH_MAX;
+	if (sup->is_too_much_said && !was_too_much)
+		fm_log_warn(FM_SUPERVISOR_TOO_MUCH, FM_PEERS_EACH_MAX);
 }
 
 /* ---- what of it is not configured ---- */

@@ -182,7 +182,7 @@ static json_t *say_one(const struct fm_supervised *v)
 }
 
 /* A name that is no UTF-8 cannot be said; nobody can ask for it either. */
-static char *say_all(const struct fm_supervisor *sup)
+static char *say_all(struct fm_supervisor *sup)
 {
 	json_t *all = json_array(), *said;
 	char *text;
@@ -828,5 +828,6 @@ void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)
 			(void)json_array_append_new(all, one);
 	}
 	(void)json_object_set_new(to, "peers", all);
-	(void)json_object_set_new(to, "peers_why", json_string(v->sup->peers.why));
+	(void)json_object_set_new(to, "peers_why", v->sup->is_too_much_said ? json_sprintf(FM_SUPERVISOR_TOO_MUCH, FM_PEERS_EACH_MAX) :
+										json_string(v->sup->peers.why));
 }

@@ -263,6 +263,7 @@ struct fm_supervisor {
 	json_t *left;			/* what was mounted here when fmove-nvmed ran last, until it is compared with the configuration */
 	char *held_text;		/* as it is in the file; NULL: not known */
 	json_t *strangers;		/* what is mounted here and of no volume, as peers are told */
+	bool is_too_much_said;		/* with all that, peers are told more than they take */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
 	bool has_world_error;
@@ -470,7 +471,9 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup);
 /* What is mounted here and of no volume. Whether that is something else than before. */
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 /* That, to what peers are told. */
-void fm_supervisor_say_strangers(const struct fm_supervisor *sup, json_t *all);
+void fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
+#define FM_SUPERVISOR_TOO_MUCH "more than %d volumes and namespaces are to be told to peers, which take none of them then, and wait for " \
+			       "this node: unmount what is mounted here by hand"
 /* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called again. */
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
 /* After that, when its volumes are there: they hold what they had. */

@@ -36,6 +36,7 @@
 #define CONTROLLERS_MAX 16
 #define MOUNTS_MAX 8
 #define TWINS_MAX 20
+#define STRANGERS_MAX 300
 #define CALLS_MAX 64
 #define FILES 8
 #define DISCOVERY "nqn.2014-08.org.nvmexpress.discovery"
@@ -122,6 +123,7 @@ static struct sim {
 	bool is_empty;			/* the target has no namespace for this host */
 	bool has_part, is_part_mounted;	/* the first volume's device has a partition, which somebody has mounted to write */
 	unsigned twins;			/* more devices of the first namespace, as without native multipath: minors 300 and so on */
+	unsigned strangers;		/* namespaces of no volume, in use */
 	unsigned busy_dev;		/* minor of one that something has; 0: none */
 	bool is_btrfs_mounted;		/* somebody has mounted it, and what is mounted has a device of its own */
 	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
@@ -318,6 +320,17 @@ static void show_twins(struct fm_inventory *inv)
 	}
 }
 
+static void show_strangers(struct fm_inventory *inv)
+{
+	for (unsigned i = 0; i < sim.strangers; i++) {
+		struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
+
+		*ns = (struct fm_inv_namespace){ .nsid = i + 1, .subsystem = -1, .dev = makedev(259, 1000 + i), .holder = "dm-0" };
+		snprintf(ns->name, sizeof(ns->name), "nvme90n%u", i + 1);
+		snprintf(ns->wwid, sizeof(ns->wwid), "eui.%016x", i);
+	}
+}
+
 static void show_another(struct fm_inventory *inv)
 {
 	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count];
@@ -339,7 +352,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 	kernel_tick();
 	inv->controllers = calloc(CONTROLLERS_MAX + 1, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES, sizeof(*inv->subsystems));
-	inv->namespaces = calloc(VOLUMES + 1 + TWINS_MAX, sizeof(*inv->namespaces));
+	inv->namespaces = calloc(VOLUMES + 1 + TWINS_MAX + STRANGERS_MAX, sizeof(*inv->namespaces));
 	inv->subsystem_count = VOLUMES;
 	for (unsigned v = 0; v < VOLUMES; v++)
 		strcpy(inv->subsystems[v].nqn, nqns[v]);
@@ -355,6 +368,7 @@ static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *
 			show_namespace(inv, v);
 	if (sim.dev[0])
 		show_twins(inv);
+	show_strangers(inv);
 	*out = inv;
 	return 0;
 }
@@ -3679,6 +3693,25 @@ static void test_more_than_can_be_held(void)
 	end();
 }
 
+/* More than peers take: then they take nothing, and wait for this node. What is left out would be told to be free. */
+static void test_more_than_can_be_said(void)
+{
+	json_t *said;
+
+	begin(1);
+	sim.strangers = STRANGERS_MAX;
+	start_supervisor();
+	run_for(20 * S);
+	said = json_loads(sim.published, 0, NULL);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 1);
+	json_decref(said);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 256 volumes"));
+	sim.strangers = 10;
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(shown(0, "peers_why"), "");
+	end();
+}
+
 /* A partition that somebody mounts by hand, what LVM makes of the namespace, btrfs: the file system there is of another device. */
 static void test_used_in_parts(void)
 {
@@ -4570,6 +4603,7 @@ static const struct fm_test tests[] = {
 	{ "what is held is told also when another namespace is the volume's", test_another_came },
 	{ "what is mounted and has no path is told, too", test_stranger_without_path },
 	{ "more devices than can be looked at at once count as in use until each was tried", test_more_than_can_be_held },
+	{ "nothing is left out where more is to be told than peers take", test_more_than_can_be_said },
 	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
