@@ -78,6 +78,10 @@ static void shared_xfs(struct scene *s) { shared(s); file_system(s, "xfs", FM_CL
 static void sealed(struct scene *s) { shared_mmp(s); s->facts.is_sealed = true; }
 static void sealed_dirty(struct scene *s) { sealed(s); s->sb.clean = FM_UNCLEAN; }
 static void unheard(struct scene *s) { shared_mmp(s); another_node(s); }
+static void unheard_silent(struct scene *s) { unheard(s); peer(s, "n1", "n1", ""); s->peer[0].silent_why = "is not connected"; }
+static void unheard_unnamed(struct scene *s) { unheard(s); peer(s, "n1", "", ""); }
+static void unheard_lower(struct scene *s) { unheard(s); peer(s, "n1", "n1", ""); s->peer[0].number = 3; s->facts.number = 7; }
+static void unheard_yet(struct scene *s) { unheard_lower(s); s->peer[0].number = 7; }
 static void unsealed(struct scene *s) { unheard(s); s->facts.has_heard = true; }
 static void reader(struct scene *s) { unsealed(s); s->facts.is_sealed = true; }
 static void reader_ext3(struct scene *s) { reader(s); file_system(s, "ext3", FM_CLEAN); }
@@ -203,7 +207,14 @@ static const struct situation {
 	{ "sealed but not cleanly unmounted", sealed_dirty, FM_GUARD_REFUSED, "since it was sealed" },
 	{ "a reader", reader, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "a reader before it is sealed", unsealed, FM_GUARD_REFUSED, "is not sealed, n1 may write to it; there, when it has written: fmove nvme seal" },
-	{ "a reader that has not heard of the writer", unheard, FM_GUARD_WAITING, "waits for the word of n1 whether \"data\" is sealed" },
+	{ "a reader that has not heard of the writer", unheard, FM_GUARD_WAITING, "waits for the word of n1 whether \"data\" is sealed: fmoved must run" },
+	{ "the same, and it is silent", unheard_silent, FM_GUARD_WAITING,
+	  "waits for the word of n1 whether \"data\" is sealed: n1 does not answer (is not connected); fmoved must run" },
+	{ "the same, and it does not know the volume", unheard_unnamed, FM_GUARD_WAITING,
+	  "n1 answers, and its configuration does not name it as the writer; say mode = \"shared-read\" and writer = \"n1\" there" },
+	{ "the same, and it has lost its number", unheard_lower, FM_GUARD_WAITING,
+	  "n1 says epoch 3, and this node has heard of 7: n1 takes a higher one by itself, within minutes" },
+	{ "the same, and it has not answered since", unheard_yet, FM_GUARD_WAITING, "the next answer of n1 is awaited, seconds" },
 	{ "a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload" },
 	/* what is on it */
 	{ "an unclean ext4: the writer replays its journal", dirty, FM_GUARD_READ_WRITE, "rw" },
