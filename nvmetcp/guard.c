@@ -294,12 +294,12 @@ static bool is_protected(const struct fm_guard_facts *f)
 /*
  * It has said, of what is not mounted there, that it will not read any more what is older than the unseal. Who knows no such volume has
  * said so with an answer: whatever it hears once it knows it is younger. Where the configuration makes a volume exclusive that was not, who
- * knew a seal of it may read that one, as long as it does not answer.
+ * knew a seal of it may read that one, as long as it does not answer; so may one of which nothing is known, if there ever was a seal.
  */
 static bool has_left(const struct fm_guard_facts *f, const struct fm_guard_peer *p)
 {
 	if (f->volume->mode != FM_VOLUME_SHARED_READ)
-		return p->has_answered || p->number == 0;
+		return p->has_answered || (p->number == 0 && (p->names_it || f->number == 0));
 	return p->names_it ? p->number >= f->number : p->has_answered;
 }
 

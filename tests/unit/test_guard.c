@@ -168,6 +168,7 @@ static void silent_writes_not_counted(struct scene *s) { silent_writes(s); s->pe
 static void silent_names_other(struct scene *s) { silent_writes(s); s->peer[0].is_mounted = false; s->peer[0].writer = "n2"; }
 static void answers_and_writes_forced(struct scene *s) { peer(s, "n2", "n1", "rw"); s->facts.is_forced = true; }
 static void heard_reader_exclusive(struct scene *s) { heard_once(s, ""); s->sb.has_mmp = true; s->peer[0].number = 5; }
+static void lost_reader_exclusive(struct scene *s) { unheard_mmp(s); s->facts.number = 5; }
 static void heard_reader_answers(struct scene *s) { heard_reader_exclusive(s); s->peer[0].has_answered = true; }
 static void peers_unknown(struct scene *s) { s->facts.peers_why = "fmoved does not answer"; }
 static void peers_unknown_mmp(struct scene *s) { peers_unknown(s); s->sb.has_mmp = true; }
@@ -288,6 +289,7 @@ static const struct situation {
 	{ "a peer that was not heard, on XFS", unheard_xfs, FM_GUARD_WAITING, "the word of n2" },
 	{ "a reader that was never heard, with mmp", unheard_reader, FM_GUARD_WAITING, "that nobody has it mounted there" },
 	{ "a reader that had it unmounted, with mmp", heard_reader, FM_GUARD_READ_WRITE, "rw" },
+	{ "exclusive by now, and what a silent node knew of its seals is lost, with mmp", lost_reader_exclusive, FM_GUARD_WAITING, "the word of n2" },
 	{ "exclusive by now, who knew a seal of it is silent, with mmp", heard_reader_exclusive, FM_GUARD_WAITING, "the word of n2" },
 	{ "the same, and it has answered", heard_reader_answers, FM_GUARD_READ_WRITE, "rw" },
 	{ "a reader that had it unmounted, on XFS", heard_reader_xfs, FM_GUARD_WAITING, "that nobody has it mounted there" },

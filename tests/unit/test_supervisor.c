@@ -4285,6 +4285,25 @@ static void test_configured_anew(void)
 	end();
 }
 
+/* It was sealed once, and what a silent reader said of that is lost: with mmp it waits for that node. One that was never sealed does not. */
+static void test_lost_words_of_exclusive(void)
+{
+	for (unsigned was_sealed = 0; was_sealed < 2; was_sealed++) {
+		begin(1);
+		sim.is_silent = true;
+		keep_state(FM_SUPERVISOR_MOUNTED,
+			   was_sealed ? "{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"wwid\":\"\",\"size_bytes\":0,\"set_read_only\":\"\","
+					"\"writer\":\"n1\",\"writer_epoch\":5,\"writer_sealed\":false}}" : "{}");
+		start_supervisor();
+		run_for(30 * S);
+		is_state(0, was_sealed ? "waiting" : "mounted");
+		sim.is_silent = false;
+		run_for(20 * S);
+		is_mounted_as(true, 0);
+		end();
+	}
+}
+
 static void test_force(void)
 {
 	begin_unprotected();
@@ -4623,6 +4642,7 @@ static const struct fm_test tests[] = {
 	{ "a reader that falls silent is there until it says otherwise, or a person does", test_silent_reader },
 	{ "without a protection a node's word is waited for, and lifts it", test_waiting },
 	{ "what was said before the configuration was what it is permits nothing", test_configured_anew },
+	{ "what a reader of former seals said is lost, and the volume is exclusive now", test_lost_words_of_exclusive },
 	{ "by force, once", test_force },
 	{ "a node that is forgotten does not count, until it speaks or the writer is another one", test_forget },
 	{ "a peer that is configured no more counts until it is forgotten", test_vanished },
