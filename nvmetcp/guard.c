@@ -161,13 +161,17 @@ static void wait_for(const struct fm_guard_facts *f, struct fm_guard_answer *ans
 			answer->waits_for[answer->waits_count++] = i;
 }
 
-/* What it said of this volume; a node may have said more, of what it has no volume for. NULL: nothing is known of it. */
+/*
+ * What it said of this volume; a node may have said more, of what it has no volume for. NULL: nothing
+ * is known of it.
+ */
 static const struct fm_guard_peer *find_writer(const struct fm_guard_facts *f)
 {
 	const struct fm_guard_peer *found = NULL;
 
 	for (unsigned i = 0; i < f->peer_count; i++)
-		if (strcmp(f->peers[i].node, f->volume->writer) == 0 && (!found || f->peers[i].writer[0]))
+		if (strcmp(f->peers[i].node, f->volume->writer) == 0 &&
+		    (!found || f->peers[i].writer[0]))
 			found = &f->peers[i];
 	return found;
 }
@@ -180,17 +184,25 @@ static void say_unheard(const struct fm_guard_facts *f, struct fm_guard_answer *
 	char why[300];
 
 	if (!p || p->silent_why[0])
-		(void)snprintf(why, sizeof(why), "%s%s%.100s%sfmoved must run on both nodes, with the other one as a peer",
-			       p ? writer : "", p ? " does not answer (" : "", p ? p->silent_why : "", p ? "); " : "");
+		(void)snprintf(why, sizeof(why),
+			       "%s%s%.100s%sfmoved must run on both nodes, with the other one as a peer",
+			       p ? writer : "", p ? " does not answer (" : "",
+			       p ? p->silent_why : "", p ? "); " : "");
 	else if (!p->writer[0])
-		(void)snprintf(why, sizeof(why), "%s answers, and its configuration does not name it as the writer; say mode = "
-			       "\"shared-read\" and writer = \"%s\" there, as here", writer, writer);
+		(void)snprintf(why, sizeof(why),
+			       "%s answers, and its configuration does not name it as the writer; "
+			       "say mode = \"shared-read\" and writer = \"%s\" there, as here",
+			       writer, writer);
 	else if (p->number < f->number)
-		(void)snprintf(why, sizeof(why), "%s says epoch %" PRIu64 ", and this node has heard of %" PRIu64 ": %s takes a higher "
-			       "one by itself, within minutes", writer, p->number, f->number, writer);
+		(void)snprintf(why, sizeof(why),
+			       "%s says epoch %" PRIu64 ", and this node has heard of %" PRIu64
+			       ": %s takes a higher one by itself, within minutes",
+			       writer, p->number, f->number, writer);
 	else
-		(void)snprintf(why, sizeof(why), "the next answer of %s is awaited, seconds", writer);
-	refuse(answer, "waits for the word of %s whether \"%s\" is sealed: %s", writer, f->volume->name, why);
+		(void)snprintf(why, sizeof(why), "the next answer of %s is awaited, seconds",
+			       writer);
+	refuse(answer, "waits for the word of %s whether \"%s\" is sealed: %s", writer,
+	       f->volume->name, why);
 }
 
 /* Clean on the disk is not enough: the writer may have it open the next moment, and readers would not see what it writes. */

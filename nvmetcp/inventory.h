@@ -82,8 +82,8 @@ struct fm_inv_namespace {
 	dev_t part[FM_INV_PARTS_MAX];	/* its partitions */
 	unsigned part_count;
 	/*
-	 * A device that is made of it or of a partition, by LVM, RAID or multipathd for instance: "dm-0"; "": none. A partition beyond
-	 * those above: what is made of that is not known.
+	 * A device that is made of it or of a partition, by LVM, RAID or multipathd for instance:
+	 * "dm-0"; "": none. A partition beyond those above: what is made of that is not known.
 	 */
 	char holder[32];
 };

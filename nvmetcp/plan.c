@@ -281,7 +281,8 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s, const str
 		const char *name = strncmp(m->source, "/dev/", 5) == 0 ? m->source + 5 : "";
 		bool is_partition = strncmp(name, ns->name, len) == 0 && name[len] == 'p' && isdigit((unsigned char)name[len + 1]);
 
-		if (is_partition || is_partition_of(ns, m) || (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
+		if (is_partition || is_partition_of(ns, m) ||
+		    (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
 			return m;
 	}
 	return NULL;
@@ -304,12 +305,14 @@ static const struct fm_mount *any_device_elsewhere(const struct scene *s, const 
 }
 
 /* Something is made of it, by any of its devices. NULL: nothing. */
-static const struct fm_inv_namespace *held_by_device(const struct scene *s, const struct fm_inv_namespace *ns)
+static const struct fm_inv_namespace *held_by_device(const struct scene *s,
+						     const struct fm_inv_namespace *ns)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
 
-		if (other->holder[0] && (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
+		if (other->holder[0] &&
+		    (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
 			return other;
 	}
 	return NULL;
@@ -425,8 +428,10 @@ static bool step_mount(const struct scene *s)
 			   fm_path_show(elsewhere->point, &shown));
 	held = held_by_device(s, &s->inv->namespaces[s->plan->ns]);
 	if (held)
-		return say(s, FM_STEP_REFUSE, "%.31s is in use by %.31s, which is made of it or of a partition of it: a volume is a whole "
-			   "namespace; take that away (vgchange -an, mdadm --stop, multipath -f)", held->name, held->holder);
+		return say(s, FM_STEP_REFUSE,
+			   "%.31s is in use by %.31s, which is made of it or of a partition of it: a "
+			   "volume is a whole namespace; take that away (vgchange -an, mdadm --stop, "
+			   "multipath -f)", held->name, held->holder);
 	if (s->pv->is_mount_held || !is_usable(s, &s->inv->namespaces[s->plan->ns]))
 		return false;
 	return say(s, FM_STEP_MOUNT, "%.31s", s->inv->namespaces[s->plan->ns].name);

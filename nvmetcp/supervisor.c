@@ -610,7 +610,9 @@ static bool is_forgettable(const struct fm_supervised *v)
 	       v->plan.step == FM_STEP_NONE;
 }
 
-/* To write: wherever, and by whomever. What is being unmounted, by whichever helper, does not stay. */
+/*
+ * To write: wherever, and by whomever. What is being unmounted, by whichever helper, does not stay.
+ */
 static bool is_there_to_stay(const struct fm_supervised *v)
 {
 	bool may_write;
@@ -643,8 +645,8 @@ static void drop_forces(struct fm_supervisor *sup)
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (v->is_mount_forced)
-			fm_log_warn("volume %s: what is mounted cannot be seen, so nothing is forced: say "
-				    "--force once more", v->volume->name);
+			fm_log_warn("volume %s: what is mounted cannot be seen, so nothing is "
+				    "forced: say --force once more", v->volume->name);
 		v->is_mount_forced = false;
 	}
 }

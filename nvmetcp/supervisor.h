@@ -159,7 +159,10 @@ bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume
 /* Whether that is the wish in force. */
 bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume, enum fm_plan_want want);
 
-/* Whether force, which was said last, found it mounted already, as of the last look: it is for no later mount. */
+/*
+ * Whether force, which was said last, found it mounted already, as of the last look: it is for no
+ * later mount.
+ */
 bool fm_supervisor_is_nothing_forced(const struct fm_supervisor *sup, const char *volume);
 
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume);

@@ -42,12 +42,16 @@ static void forget(struct fm_supervised *v, struct fm_held *h)
 	*h = v->held[--v->held_count];
 }
 
-/* What does not fit is not forgotten: its device, and each with a higher number, counts as in use until it was tried. */
+/*
+ * What does not fit is not forgotten: its device, and each with a higher number, counts as in use
+ * until it was tried.
+ */
 static void cut(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write)
 {
 	if (v->cut_dev == 0) {
-		fm_log_warn("volume %s: more than %d devices of it may be in use: the others count as mounted until these "
-			    "are free", v->volume->name, FM_SUPERVISED_HELD_MAX);
+		fm_log_warn("volume %s: more than %d devices of it may be in use: the others count "
+			    "as mounted until these are free",
+			    v->volume->name, FM_SUPERVISED_HELD_MAX);
 		memcpy(v->cut_wwid, ns->wwid, sizeof(v->cut_wwid));
 	}
 	if (strcmp(v->cut_wwid, ns->wwid) != 0)
@@ -83,7 +87,8 @@ void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write)
 
 bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write)
 {
-	*is_read_write = (v->is_unit_in_doubt && v->is_unit_read_write) || (v->cut_dev && v->is_cut_read_write);
+	*is_read_write = (v->is_unit_in_doubt && v->is_unit_read_write) ||
+			 (v->cut_dev && v->is_cut_read_write);
 	for (unsigned i = 0; i < v->held_count; i++)
 		*is_read_write = *is_read_write || v->held[i].is_read_write;
 	return v->held_count > 0 || v->is_unit_in_doubt || v->cut_dev;
@@ -107,8 +112,8 @@ const char *fm_supervised_in_use_why(const struct fm_supervised *v)
 {
 	if (v->unused_hold.failures > 0 && fm_supervised_is_in_use(v))
 		return v->in_use_why;
-	return v->cut_dev ? "more devices of it may be in use than can be looked at, and peers are told that it is mounted: unmount "
-			    "those that are mounted by hand" : "";
+	return v->cut_dev ? "more devices of it may be in use than can be looked at, and peers are "
+			    "told that it is mounted: unmount those that are mounted by hand" : "";
 }
 
 /* ---- in each look ---- */
@@ -141,7 +146,10 @@ static bool is_anothers(const struct fm_supervised *v, const struct fm_held *h)
 
 static bool is_in_subsystem(const struct fm_supervised *v, const struct fm_inv_namespace *ns)
 {
-	return ns->subsystem >= 0 && ns->dev != 0 && strcmp(v->sup->inv->subsystems[ns->subsystem].nqn, v->volume->subsystem) == 0;
+	const struct fm_inv_subsystem *all = v->sup->inv->subsystems;
+
+	return ns->subsystem >= 0 && ns->dev != 0 &&
+	       strcmp(all[ns->subsystem].nqn, v->volume->subsystem) == 0;
 }
 
 /* Which of the subsystem's is the volume's may not be known yet. */
@@ -155,13 +163,17 @@ static bool has_any_device(const struct fm_supervised *v)
 	return false;
 }
 
-/* btrfs and its like have device numbers of their own: such a one is known by its source, as is one of a partition. */
+/*
+ * btrfs and its like have device numbers of their own: such a one is known by its source, as is one
+ * of a partition.
+ */
 static bool is_made_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
 {
 	size_t len = strlen(ns->name);
 	const char *rest;
 
-	if (major(m->dev) != 0 || strncmp(m->source, "/dev/", 5) != 0 || strncmp(m->source + 5, ns->name, len) != 0)
+	if (major(m->dev) != 0 || strncmp(m->source, "/dev/", 5) != 0 ||
+	    strncmp(m->source + 5, ns->name, len) != 0)
 		return false;
 	rest = m->source + 5 + len;
 	return rest[0] == '\0' || rest[0] == 'p';
@@ -175,7 +187,8 @@ static bool is_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
 	return (ns->dev != 0 && m->dev == ns->dev) || is_made_of(m, ns);
 }
 
-bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write)
+bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
+			   bool *may_write)
 {
 	bool is_used = ns->holder[0];
 
@@ -244,15 +257,21 @@ static bool is_mounted(const struct fm_supervisor *sup, dev_t dev)
 	const struct fm_inv_namespace *ns = find_device(sup, dev);
 	bool may_write;
 
-	return ns ? fm_supervisor_is_used(sup, ns, &may_write) : fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
+	return ns ? fm_supervisor_is_used(sup, ns, &may_write) :
+		    fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
 }
 
-static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace *ns, dev_t from, const char *wwid)
+static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace *ns, dev_t from,
+		   const char *wwid)
 {
-	return ns->dev >= from && is_in_subsystem(v, ns) && (!wwid[0] || strcmp(ns->wwid, wwid) == 0);
+	return ns->dev >= from && is_in_subsystem(v, ns) &&
+	       (!wwid[0] || strcmp(ns->wwid, wwid) == 0);
 }
 
-/* What did not fit is held, as far as it fits now, when what is held was found free. Of what is gone from /sys nothing is left. */
+/*
+ * What did not fit is held, as far as it fits now, when what is held was found free. Of what is gone
+ * from /sys nothing is left.
+ */
 static void hold_cut(struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
@@ -260,7 +279,8 @@ static void hold_cut(struct fm_supervised *v)
 	dev_t from = v->cut_dev;
 	char wwid[sizeof(v->cut_wwid)];
 
-	if (from == 0 || inv->is_cut || first_unmounted(v) || v->held_count == FM_SUPERVISED_HELD_MAX)
+	if (from == 0 || inv->is_cut || first_unmounted(v) ||
+	    v->held_count == FM_SUPERVISED_HELD_MAX)
 		return;
 	memcpy(wwid, v->cut_wwid, sizeof(wwid));
 	v->cut_dev = 0;

@@ -196,7 +196,8 @@ struct fm_supervised {
 	/* Of supervisor_held.c: */
 	struct fm_held held[FM_SUPERVISED_HELD_MAX];
 	unsigned held_count;
-	dev_t cut_dev;			/* this device, and those with a higher number, did not fit into held; 0: all did */
+	/* This device, and those with a higher number, did not fit into held; 0: all did. */
+	dev_t cut_dev;
 	char cut_wwid[160];		/* of that wwid; "": of any of the subsystem's */
 	bool is_cut_read_write;
 	bool is_found;			/* what its devices were when it was first looked at is in held */
@@ -444,10 +445,17 @@ void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* ---- supervisor_held.c ---- */
 
-/* It is mounted, or about to be, until it is seen to be free. False: too many are already, and it counts as in use until it was tried. */
+/*
+ * It is mounted, or about to be, until it is seen to be free. False: too many are already, and it
+ * counts as in use until it was tried.
+ */
 bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *ns, bool is_read_write);
-/* Whether it or a partition of it is mounted, or something is made of it, which may be mounted anywhere; and perhaps to write. */
-bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, bool *may_write);
+/*
+ * Whether it or a partition of it is mounted, or something is made of it, which may be mounted
+ * anywhere; and perhaps to write.
+ */
+bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
+			   bool *may_write);
 /* A mount was begun that systemd may go on with. */
 void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
 /* In each look, with its plan: at the first one its devices may be held from before; and at each which are mounted. */
@@ -472,8 +480,9 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup);
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 /* That, to what peers are told. */
 void fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
-#define FM_SUPERVISOR_TOO_MUCH "more than %d volumes and namespaces are to be told to peers, which take none of them then, and wait for " \
-			       "this node: unmount what is mounted here by hand"
+#define FM_SUPERVISOR_TOO_MUCH \
+	"more than %d volumes and namespaces are to be told to peers, which take none of them then, " \
+	"and wait for this node: unmount what is mounted here by hand"
 /* With the first configuration: what of that it does not name is taken down. -ENOMEM: to be called again. */
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
 /* After that, when its volumes are there: they hold what they had. */

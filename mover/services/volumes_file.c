@@ -58,8 +58,8 @@ int fm_volumes_parse(const char *text, size_t len, struct fm_volume_said **out, 
 	else if (!list || fm_json_type(list) != FM_JSON_ARRAY)
 		ret = fm_err_set(err, -EINVAL, "no array \"volumes\"");
 	else if (n > FM_VOLUMES_SAID_MAX)
-		ret = fm_err_set(err, -E2BIG, "fmove-nvmed there has more than %d volumes to tell of: see fmove nvme status there",
-				 FM_VOLUMES_SAID_MAX);
+		ret = fm_err_set(err, -E2BIG, "fmove-nvmed there has more than %d volumes to tell of: "
+				 "see fmove nvme status there", FM_VOLUMES_SAID_MAX);
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		if (take_volume(fm_json_at(list, i), &volumes[i]) < 0)
 			ret = fm_err_set(err, -EINVAL, "volume %zu is not understood", i);
