@@ -535,13 +535,25 @@ static void dial_spare(struct fm_session *s)
 	l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
 }
 
+/* Whatever the peer is at: its kernel would take what is sent. */
+static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
+{
+	return s->lines.is_gone || (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
+}
+
 /*
  * Silence alone may be a peer that is busy. It costs that peer nothing: the line is given up only when the spare is open, and who shakes
  * hands there answers PINGs here as well.
  */
 static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
 {
-	return s->lines.is_gone || now_ns > s->heard_ns + SILENT_NS || (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
+	return now_ns > s->heard_ns + SILENT_NS || is_cut(s, ctl);
+}
+
+/* A peer that is busy takes RESUME all the same, and answers it later. */
+static bool may_answer(const struct fm_session *s, uint64_t now_ns)
+{
+	return now_ns <= s->lines.answer_ns && !is_cut(s, s->lines.main->ctl);
 }
 
 bool fm_line_is_moving(const struct fm_session *s)
@@ -561,12 +573,12 @@ bool fm_line_is_lost(const struct fm_session *s)
 
 static bool is_from(const struct fm_session *s, const struct fm_addr *addr)
 {
-	struct fm_ctl *ctl = s->lines.can_resume ? fm_line_ctl(s) : NULL;
+	const struct fm_line *line = s->lines.can_resume ? s->lines.main : NULL;
 	struct fm_addr local, remote;
 
-	if (!ctl)
+	if (!line)
 		return false;
-	net_of(s)->ops->ctl_addrs(ctl, &local, &remote);
+	net_of(s)->ops->ctl_addrs(line->ctl, &local, &remote);
 	return fm_network_is_same(&local.sa, &addr->sa);
 }
 
@@ -595,11 +607,10 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	}
 	if (s->is_closed || !s->is_dialler || !l->can_resume || !s->peer || s->peer->session != s)
 		return;
-	if (l->is_resuming) {
-		if (now_ns > l->answer_ns)
-			leave_main(s);
+	if (l->is_resuming && may_answer(s, now_ns))
 		return;
-	}
+	if (l->is_resuming)
+		leave_main(s);
 	if (ctl && !is_stuck(s, ctl, now_ns)) {
 		line_free(s, &l->spare);
 		l->is_nowhere = false;

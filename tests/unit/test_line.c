@@ -738,6 +738,27 @@ static void test_no_answer(void)
 	end();
 }
 
+/* Goal: where the new connection's cable is cut too before the answer is there, the next one is not waited for. */
+static void test_cut_before_answer(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	fm_line_address_gone(session(), &gone);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	c = &ctls[2];
+	c->events->opened(c->ctx);
+	CU_ASSERT_EQUAL(c->sent[0].type, FM_WIRE_RESUME);
+	c->is_stuck = true;
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 4);
+	c = &ctls[3];
+	c->events->opened(c->ctx);
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	CU_ASSERT_TRUE(session()->is_up && !c->is_closed);
+	end();
+}
+
 /*
  * Goal:   a peer that was only slow reads first what comes first: the end of the old connection must not be before RESUME.
  * Method: the old one is open until the answer; what still comes over it does not count, and its end ends nothing.
@@ -1076,6 +1097,7 @@ static const struct fm_test tests[] = {
 	{ "a put waits when the session goes another way", test_way_is_another },
 	{ "a way that comes and goes does not make a put wait for ever", test_way_flaps },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
+	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
