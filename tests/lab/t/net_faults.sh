@@ -92,6 +92,14 @@ is_up() {
 	kill -0 "$(cat $D/pid)"
 }
 
+# What each end says of it. A device whose queue pair 1 (GSI) is not in RTS hears of no connection again: that is the kernel's.
+show_rdma() {
+	node_rails $D rdma
+	rdma resource show qp
+	rdma resource show cm_id
+	tail -n 60 $D/log
+}
+
 # All is well: rails come back, the command completes, and the old version comes back for the next case.
 again() {
 	if [ $status = 0 ]; then
@@ -100,7 +108,8 @@ again() {
 		is old new
 	fi
 	node_wait $D rdma 2 1 || {
-		peer tail -n 60 $D/log		# what the accepting end says of it
+		peer show_rdma
+		show_rdma
 		fail "$where: the rails do not come back"
 	}
 	fmn put --force --quiet $D/new n2:s/x || fail "$where: run again"
