@@ -426,6 +426,12 @@ static bool is_network(int code)
 	return code == -ETIMEDOUT || code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ENETDOWN || code == -EHOSTDOWN;
 }
 
+/* One that was retired, or whose peer was removed, is not gone on with. */
+static bool is_in_use(const struct fm_session *s)
+{
+	return s->peer && s->peer->session == s;
+}
+
 static void main_was_reset(struct fm_session *s, const struct fm_err *err)
 {
 	struct fm_lines *l = &s->lines;
@@ -458,7 +464,7 @@ static void line_closed(void *ctx, const struct fm_err *err)
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
 		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
-	} else if (s->is_up && l->can_resume && err->code == -ECONNABORTED && s->peer && s->peer->session == s) {
+	} else if (s->is_up && l->can_resume && is_in_use(s) && err->code == -ECONNABORTED) {
 		main_was_reset(s, err);
 	} else {
 		fm_session_broke(s, err);
@@ -605,7 +611,7 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 		fm_session_broke(s, &l->doubt);
 		return;
 	}
-	if (s->is_closed || !s->is_dialler || !l->can_resume || !s->peer || s->peer->session != s)
+	if (s->is_closed || !s->is_dialler || !l->can_resume || !is_in_use(s))
 		return;
 	if (l->is_resuming && may_answer(s, now_ns))
 		return;

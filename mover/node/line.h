@@ -10,8 +10,9 @@
  *               the RESUME does, and end the session. Nothing counts that comes over it.
  * A peer that asks twice: its first RESUME may be read behind its second, from a connection that it has given up. They are numbered, so
  *               that the first does not take the session back.
- * A reset:      the peer's process has ended, or only its kernel gave the connection up before ours did, as when cables come and go. Who
- *               dialled finds out by dialling: nobody listens there, or another run. Who accepted waits a few seconds for that.
+ * A reset:      the peer's process has ended, or its kernel alone has given the connection up, before
+ *               ours did, as when cables come and go. Who dialled finds out by dialling: nobody listens
+ *               there, or another run. Who accepted waits a few seconds for that.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
@@ -65,7 +66,7 @@ struct fm_lines {
 	struct fm_share_held kept_share;	/* the same, of the peer's share */
 	uint64_t retry_ns;		/* no spare is dialled before */
 	uint64_t answer_ns;		/* until when RESUME is to be answered */
-	struct fm_err doubt;		/* the peer reset main: its kernel may know more of it than its session does; code 0: no */
+	struct fm_err doubt;		/* main was reset, and the peer may live; code 0: no */
 	uint64_t doubt_ns;		/* until then who accepted waits whether it goes on */
 	struct fm_addr local, remote;	/* of the line that was given up */
 };

@@ -22,8 +22,8 @@
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
 /*
- * A change of our network is soon followed by others: the link, its address, its route. So it is dialled a moment later, and where
- * changes do not end, no more often than this.
+ * A change of our network is soon followed by others: the link, its address, its route. So the peer is
+ * dialled a moment later, and where changes do not end, no more often than this.
  */
 #define WAKE_NS (200 * FM_NS_PER_MS)
 #define WAKE_AGAIN_NS (5 * FM_NS_PER_S)

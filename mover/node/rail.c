@@ -38,7 +38,10 @@
 #define STABLE_NS (20 * FM_NS_PER_S)	/* a rail that lasted this long is tried again at once when it breaks */
 #define LOOK_NS (2 * FM_NS_PER_S)	/* how often our own addresses are looked at */
 #define TOKEN_LIFE_NS (30 * FM_NS_PER_S)
-/* How long after the session came up, or fm_rail_await(), a job waits for RDMA before it takes TCP; for TCP also after it is made anew. */
+/*
+ * How long after the session came up, or fm_rail_await(), a job waits for RDMA before it takes TCP; for
+ * TCP also after it is made anew.
+ */
 #define MAY_COME_NS (4 * FM_NS_PER_S)
 
 static struct fm_net *net_of(const struct fm_session *s)
@@ -402,7 +405,8 @@ void fm_rail_await(struct fm_session *s, enum fm_kind kind)
 	s->rails.await_ns[kind] = fm_engine_now(s->engine);
 }
 
-static void look_for_new(struct fm_session *s, const struct fm_wire_addrs *before, const struct fm_wire_addrs *now)
+static void look_for_new(struct fm_session *s, const struct fm_wire_addrs *before,
+			 const struct fm_wire_addrs *now)
 {
 	for (unsigned i = 0; i < now->count; i++) {
 		if (addr_of(before, &now->addr[i]))

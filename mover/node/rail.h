@@ -99,7 +99,10 @@ void fm_rail_down(struct fm_session *s, int rail);
 void fm_rail_is_lost(struct fm_session *s, const struct fm_conn_info *info, const char *why);
 void fm_rail_is_found(struct fm_session *s, const struct fm_conn_info *info);
 
-/* There is reason to hope for a connection of that kind: a job should wait for it as it does when the session is new. */
+/*
+ * There is reason to hope for a connection of that kind: a job should wait for it as it does when the
+ * session is new.
+ */
 void fm_rail_await(struct fm_session *s, enum fm_kind kind);
 
 /* Whether a connection of that kind may still come up soon, so that a job should wait for it. */

@@ -24,12 +24,12 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 void fm_rdma_free(struct fm_rdma *rdma);
 
 /*
- * Accept connections on the port given to fm_rdma_new(); events->token and ->arrived come from now on, with ctx. Where that fails, now
- * or later, it is tried again until fm_rdma_stop().
+ * Accept connections on the port given to fm_rdma_new(); events->token and ->arrived come from now on,
+ * with ctx. Where that fails, now or later, it is tried again until fm_rdma_stop().
  */
 void fm_rdma_start(struct fm_rdma *rdma, const struct fm_net_events *events, void *ctx);
 
-/* Why no connection is accepted just now; NULL: they are. Those that exist go on, and others can be dialled. */
+/* Why no connection is accepted just now; NULL: they are. Those that exist go on, others can be dialled. */
 const char *fm_rdma_trouble(const struct fm_rdma *rdma);
 
 /*

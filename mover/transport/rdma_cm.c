@@ -35,7 +35,8 @@
 #define ACCEPT_NS (10 * FM_NS_PER_S)		/* from a request to the connection */
 #define RESOLVE_TRY_MS 500			/* see dial_resolve() */
 #define NOTES_MAX 64				/* requests looked at before other things get their turn */
-#define LISTEN_PAUSE_MIN_NS FM_NS_PER_S		/* a listener that failed is made anew; pauses double up to ... */
+/* A listener that failed is made anew; pauses double. */
+#define LISTEN_PAUSE_MIN_NS FM_NS_PER_S
 #define LISTEN_PAUSE_MAX_NS (30 * FM_NS_PER_S)
 #define REJ_NO_LISTENER 8			/* rdma_cm_event.status of a refusal: IBTA codes */
 #define REJ_STALE 10
@@ -616,8 +617,8 @@ static void listener_stop(struct fm_rdma *rdma)
 }
 
 /*
- * Without one no peer that dials us has RDMA, and nothing else would ever mend that. The port of a process before us, for one, is
- * free only when the kernel is through with its connections.
+ * Without one no peer that dials us has RDMA, and nothing else would ever mend that. The port of a process
+ * before us, for one, is free only when the kernel is through with its connections.
  */
 static void listener_failed(struct fm_rdma *rdma, const struct fm_err *err)
 {

@@ -232,8 +232,8 @@ struct fm_net_events {
 	void (*arrived)(void *ctx, void *tag, struct fm_conn *conn);
 
 	/*
-	 * A link, an address or a route of this machine is not what it was: look at addrs() again, dial again. As often as it
-	 * happens. NULL: not wanted.
+	 * A link, an address or a route of this machine is not what it was: look at addrs() again, dial
+	 * again. As often as it happens. NULL: not wanted.
 	 */
 	void (*changed)(void *ctx);
 };
@@ -280,8 +280,8 @@ struct fm_net_ops {
 	void (*ctl_addrs)(const struct fm_ctl *ctl, struct fm_addr *local, struct fm_addr *remote);
 
 	/*
-	 * Where data connections of this kind are accepted; 0: nowhere, and *why says why (static or net's). With a port, why not
-	 * just now; NULL: they are.
+	 * Where data connections of this kind are accepted; 0: nowhere, and *why says why (static or
+	 * net's). With a port, why not just now; NULL: they are.
 	 */
 	uint16_t (*data_port)(struct fm_net *net, enum fm_kind kind, const char **why);
 

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Goal:   cables that go to switches: what dies in the middle leaves the carriers of both nodes up. Both switches out for a while, or
-#         carriers that come and go in turn, each seen at one end only, end no put; nor does an address that moves to the other port.
-#         What begins in the moment in which the switches are back waits for the next connection.
-# Method: two nodes with two slow ports each, in a third namespace a bridge for each pair of ports. The waits between faults are what
-#         is tried: nothing is judged by a clock.
+# Goal:   cables that go to switches: what dies in the middle leaves the carriers of both nodes up. Both
+#         switches out for a while, or carriers that come and go in turn, each seen at one end only, end no
+#         put; nor does an address that moves to the other port. What begins in the moment in which the
+#         switches are back waits for the next connection.
+# Method: two nodes with two slow ports each, in a third namespace a bridge for each pair of ports. The
+#         waits between faults are what is tried: nothing is judged by a clock.
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/netns_lib.sh
 . "$FM_SOURCE/tests/cli/netns_lib.sh"
@@ -32,7 +33,8 @@ switches() {
 }
 
 both_used() {
-	await node_wait "$dir/n1" tcp 2 1 && await node_wait "$dir/n2" tcp 2 1 || bad "both wires are not used: $(fmove status)"
+	node_wait "$dir/n1" tcp 2 1 && node_wait "$dir/n2" tcp 2 1 ||
+		bad "both wires are not used: $(fmove status)"
 }
 
 # put_amid NAME FAULT...: a put in whose midst that is done.
@@ -40,7 +42,7 @@ put_amid() {
 	local name=$1 before pid
 	shift
 
-	before=$(fmove status --json | grep -o '"sent_bytes":[0-9]*' | awk -F: '{ n += $2 } END { print n }')
+	before=$(sent)
 	fmove put -q -f f "n2:s/$name" 2>"err-$name" &
 	pid=$!
 	await has_sent "$before" || bad "$name: nothing is sent: $(fmove status)"
@@ -49,15 +51,19 @@ put_amid() {
 	same f "$dir/n2/s/$name"
 }
 
+sent() {
+	node_rails "$dir/n1" tcp | grep -o '"sent_bytes":[0-9]*' | awk -F: '{ n += $2 } END { print n + 0 }'
+}
+
 has_sent() {
-	[ "$(fmove status --json | grep -o '"sent_bytes":[0-9]*' | awk -F: '{ n += $2 } END { print n }')" -gt $(($1 + 1000000)) ]
+	[ "$(sent)" -gt $(($1 + 1000000)) ]
 }
 
 switches_die() {
 	switches down
 	sleep 6
 	switches up
-	fmove put -q -f small n2:s/small 2>err || bad "a put in the moment in which the switches are back: $(cat err)"
+	fmove put -q -f small n2:s/small 2>err || bad "a put when the switches are back: $(cat err)"
 }
 
 # At one end each: the other has its carrier from the switch.
@@ -91,7 +97,8 @@ switches up
 node_key "$dir/n1"
 node_key "$dir/n2"
 for i in 1 2; do
-	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$(node_peer "n$((3 - i))" "$net.1.$((3 - i)):7471" "$dir/n$((3 - i))/pub")" \
+	peer=$(node_peer "n$((3 - i))" "$net.1.$((3 - i)):7471" "$dir/n$((3 - i))/pub")
+	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$peer" \
 		<<<"mover = { tcp_conns = 2; private_networks = [ \"$net.0.0/16\" ]; };"
 	node_wrap=(ip netns exec "$id$i")
 	node_start "$dir/n$i"

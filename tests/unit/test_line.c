@@ -640,8 +640,9 @@ static int begin_put(void)
 	static const struct fm_file_ops ops = { .close = put_file_close };
 	static const struct fm_job_events events = { .done = put_done };
 	static struct fm_file file;
-	struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "x", .path_len = 1, .file = &file,
-				 .attr = { .type = FM_NODE_FILE, .size = 10 }, .transport = FM_WANT_TCP };
+	struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "x", .path_len = 1,
+				 .file = &file, .attr = { .type = FM_NODE_FILE, .size = 10 },
+				 .transport = FM_WANT_TCP };
 	struct fm_job *job;
 
 	file = (struct fm_file){ .ops = &ops, .is_ours = true };

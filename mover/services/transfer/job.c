@@ -19,7 +19,8 @@
 #include "mover/store/may_stand.h"
 #include "mover/store/tree_file.h"
 
-#define CONNECT_NS (6 * FM_NS_PER_S)	/* waiting for a session, then for a connection: cables that come and go do not make it longer */
+/* Waiting for a session, then for a connection: cables that come and go do not make it longer. */
+#define CONNECT_NS (6 * FM_NS_PER_S)
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 #define KEEP_NS (5 * FM_NS_PER_S)	/* for the journal, after a failure; a client that cancelled waits longer */
