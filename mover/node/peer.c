@@ -127,19 +127,26 @@ void fm_peer_need(struct fm_peer *p)
 		dial(p);
 }
 
+/* Whether it may be dialled only after that: if the dial that is under way fails, its pause counts from then. */
+static bool is_later(const struct fm_peer *p, uint64_t at_ns)
+{
+	if (p->dialling)
+		return fm_engine_now(p->engine) + p->backoff_ns > at_ns;
+	return fm_timer_is_set(&p->dial_timer) && p->dial_timer.at_ns > at_ns;
+}
+
 void fm_peer_network_changed(struct fm_peer *p)
 {
 	uint64_t now_ns = fm_engine_now(p->engine), at_ns = now_ns + WAKE_NS;
 
-	if (p->session || !fm_timer_is_set(&p->dial_timer))
-		return;		/* one that is being dialled goes on to its next address, or fails soon */
 	if (p->woken_ns && at_ns < p->woken_ns + WAKE_AGAIN_NS)
 		at_ns = p->woken_ns + WAKE_AGAIN_NS;
-	if (p->dial_timer.at_ns <= at_ns)
+	if (p->session || !is_later(p, at_ns))
 		return;
 	p->woken_ns = at_ns;
 	p->backoff_ns = BACKOFF_MIN_NS;
-	dial_later(p, at_ns - now_ns);
+	if (!p->dialling)
+		dial_later(p, at_ns - now_ns);
 }
 
 void fm_peer_drop(struct fm_peer *p, const char *why)

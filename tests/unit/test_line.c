@@ -14,7 +14,7 @@
 #include "mover/base/worker.h"
 #include "mover/node/session.h"
 
-#define CTLS_MAX 64
+#define CTLS_MAX 96
 #define SENT_MAX 32
 #define ABORTS 5u
 #define COUNTED (1 + ABORTS)		/* ADDRS comes first */
@@ -411,6 +411,16 @@ static void test_network_changed(void)
 	before = ctl_count;
 	pass_unreached(30 * FM_NS_PER_S, true);
 	CU_ASSERT_TRUE(ctl_count >= before + 6 && ctl_count <= before + 24);
+	pass_unreached(60 * FM_NS_PER_S, false);
+	before = ctl_count;
+	for (unsigned i = 0; i < 50 && ctl_count == before; i++)
+		pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, before + 1);
+	net_events->changed(net_ctx);		/* while it is dialled */
+	break_line(&ctls[before], -EHOSTUNREACH);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, before + 2);
+	break_line(&ctls[before + 1], -EHOSTUNREACH);
 	pass_unreached(60 * FM_NS_PER_S, false);
 	before = ctl_count;
 	net_events->changed(net_ctx);
