@@ -2,6 +2,7 @@
 # Goal:   fmoved starts, or says in one line why not; it tells systemd what systemd waits for; it ends as it is asked to.
 # Method: one daemon, started again and again with something wrong; a datagram socket in place of systemd.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='# memory: the default'
 up 1
 conf=$dir/c/n1/fmove.conf
 

@@ -34,8 +34,14 @@ man_options() {
 	sed 's/\\-/-/g' | grep -oE -- '^\.(BR|B|BI|IR) "?--[a-z-]+' | grep -oE '[a-z][a-z-]+$'
 }
 
-# up N: nodes n1 .. nN, joined; $dir/nI/s is the store "s" of nI. fmove talks to n1.
+# up N: nodes n1 .. nN, joined; $dir/nI/s is the store "s" of nI. fmove talks to n1. A daemon touches
+# its whole arena when it starts, which takes longer than the rest of its start: unless
+# FM_CLUSTER_CONF says something of memory, it is a quarter of the default.
 up() {
+	case ${FM_CLUSTER_CONF:-} in
+	*memory*)	;;
+	*)		local -x FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\n'${FM_CLUSTER_CONF:-} ;;
+	esac
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
 	chmod 755 "$dir"
 	trap down EXIT

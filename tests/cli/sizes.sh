@@ -2,6 +2,7 @@
 # Goal:   files of every awkward size arrive whole, in both directions, with mode and time, and are what they say they are.
 # Method: sizes around sectors, pages, and the chunks of 64 KiB and 1 MiB that clusters are set up with; put, then get back.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='# memory: the default'
 up 2
 
 for size in 0 1 511 4095 4096 4097 65535 65536 65537 1048575 1048576 1048577 $((5 * 1048576 + 13)); do

@@ -3,6 +3,7 @@
 #         fewer connections has the say.
 # Method: two nodes, started again with another affinity and with settings on either side, since either may be the one that dials.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF='# memory: the default'
 up 2
 random 3000000 f
 

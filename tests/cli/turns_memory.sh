@@ -7,7 +7,7 @@ export FM_CLUSTER_CONF='jobs = { running = 64; };'
 TRIES=24			# more than n2 has memory for
 up 2
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
-echo 'memory = { arena = "16MiB"; slab = "4MiB"; total = "128MiB"; };' >>"$dir/c/n2/fmove.conf"
+sed -i 's/^memory = .*/memory = { arena = "16MiB"; slab = "4MiB"; total = "128MiB"; };/' "$dir/c/n2/fmove.conf"
 "$FM_SOURCE/tests/cluster" start "$dir/c" n2
 reachable 2
 mkdir slow small
