@@ -90,13 +90,15 @@ alive() {
 	done
 }
 
-# await COMMAND...: wait until it succeeds. 1: it never did.
+# await COMMAND...: wait until it succeeds. 1: it never did. Often at first, then less: the command
+# may be fmove itself, and who asks all the time takes the processor from what he waits for.
 await() {
-	local end=$((SECONDS + HANG_S))
+	local end=$((SECONDS + HANG_S)) ms=20
 
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
-		sleep 0.02
+		sleep "0.0$ms"
+		[ $ms -ge 80 ] || ms=$((ms * 2))
 	done
 }
 
