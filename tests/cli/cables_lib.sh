@@ -69,6 +69,11 @@ noticed() {
 	cat "$dir"/n?/log | grep -cE 'plugged in|carrier is gone'
 }
 
+# has_noticed BEFORE: more often than so often.
+has_noticed() {
+	[ "$(noticed)" -gt "$1" ]
+}
+
 # survives NAME HOW SENDER WIRES COMMAND...: of these wires one that carries what the command moves is cut.
 survives() {
 	local name=$1 how=$2 sender=$3 wires=$4 before seen
@@ -82,7 +87,7 @@ survives() {
 	cut_wire "$how"
 	await is false "$wire" || bad "$name, $how: status does not say what is down: $(fmove status)"
 	wait $! || bad "$name, $how: $(cat err)"
-	[ "$(noticed)" -gt "$seen" ] || bad "$name, $how: nobody noticed by himself what became of the wire"
+	await has_noticed "$seen" || bad "$name, $how: nobody noticed by himself what became of the wire"
 	mend_wire "$how"
 	await is true "$wire" || bad "$name, $how: wire $wire is not used again: $(fmove status)"
 }
