@@ -8,11 +8,11 @@
 up 2
 
 mkdir -p a/sub
-split -a 4 -b 5000 <(head -c 10000000 /dev/urandom) a/sub/f	# 2,000 of them
+split -a 4 -b 5000 <(head -c 5000000 /dev/urandom) a/sub/f	# 1,000 of them
 random 8000000 a/large1
 random 16000000 a/sub/large2
-total=34000000
-slow=300kB/s		# two minutes
+total=29000000
+slow=300kB/s		# more than a minute and a half
 ok fmove put -r a n2:s/src
 for copy in get kept n1 n2; do ok cp -a "$(store 2)/src" "$(store 2)/src-$copy"; done
 
