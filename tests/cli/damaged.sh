@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 up 2
-SLOW=--limit=2MB/s
+SLOW=--limit=500kB/s
 big=$dir/w/big
 random 12000000 "$big"
 mkdir tree tree/sub

@@ -24,7 +24,7 @@ looks() {
 
 # move OPTION...: the source to the target; limited, so that what waits for the bytes ends by timeout.
 move() {
-	timeout 60 fmove "$way" -r --limit 500kB/s --update "$@" "$from" "$to"
+	timeout "$HANG_S" fmove "$way" -r --limit 50kB/s --update "$@" "$from" "$to"
 }
 
 # A target in which everybody may make names.
@@ -40,7 +40,7 @@ scene() {
 detached() {
 	local id
 
-	id=$(move --detach) && timeout 60 fmove wait "$id"
+	id=$(move --detach) && timeout "$HANG_S" fmove wait "$id"
 }
 
 # refused PATTERN: however it is asked for, and the target is as it was.

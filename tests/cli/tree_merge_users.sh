@@ -87,8 +87,8 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	# Nothing of a directory that is to be replaced has come by then: all of it would take minutes.
 	random 100000000 theirs/source/large && chown nobody theirs/source/large
 	mount --bind bound "$t/mounted"
-	no 6 't/mounted.*mounted' timeout 30 fmove put -r --replace --limit 500kB/s theirs/source n2:s/t
-	no 6 't/mounted.*mounted' timeout 30 fmove put -r --update --delete --limit 500kB/s theirs/source n2:s/t
+	no 6 't/mounted.*mounted' timeout "$HANG_S" fmove put -r --replace --limit 50kB/s theirs/source n2:s/t
+	no 6 't/mounted.*mounted' timeout "$HANG_S" fmove put -r --update --delete --limit 50kB/s theirs/source n2:s/t
 	# rm goes no further than that.
 	no 1 't/mounted.*mounted there' fmove rm -r n2:s/t/mounted
 	mkdir "$(store 2)/away" && mv "$t/rootdir" "$(store 2)/away" && mkdir -p "$(store 2)/away/in/mp"
@@ -102,7 +102,7 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 	mount --bind bound/f "$t/file"
 	for how in --update '--update --delete' --replace '--update -n'; do
 		# shellcheck disable=SC2086
-		no 6 't/file.*mounted' timeout 30 fmove put -r $how --limit 500kB/s theirs/source n2:s/t
+		no 6 't/file.*mounted' timeout "$HANG_S" fmove put -r $how --limit 50kB/s theirs/source n2:s/t
 	done
 	umount "$t/file"
 	rm theirs/source/large

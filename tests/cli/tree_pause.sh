@@ -8,7 +8,7 @@ up 2
 
 mkdir -p a/sub
 split -a 3 -b 30000 <(head -c 3000000 /dev/urandom) a/sub/f
-random 8000000 a/large
+random 20000000 a/large
 ok cp -a a "$(store 2)/src"
 
 fmove put -r a n2:s/p >/dev/null 2>err.p &
