@@ -150,8 +150,9 @@ rm -r around "$(store 2)/late"
 
 # ---- a process that dies between the exchange and what follows: the next get puts aside what it left ----
 
+# Its lock says which directory is the new version, and with that what is to become of the old one.
 is_begun() {
-	[ -s "$(echo crash/.fmove.*.tree/lock)" ]
+	[ "$(head -c 16 crash/.fmove.*.tree/lock)" = "$(printf %016x "$(stat -c %i crash/.fmove.*.tree/data)")" ]
 }
 
 mkdir crash && random 5000000 "$src/large"
@@ -160,7 +161,7 @@ for how in --replace --update; do
 	random 5000000 "$src/large"
 	env --default-signal=INT fmove get -r $how --quiet --limit 500kB/s n2:s/src crash/t 2>/dev/null &
 	get=$!
-	await is_begun
+	await is_begun || bad "$how does not begin: $(ls -lA crash)"
 	kill -KILL $get
 	wait $get 2>/dev/null
 	tree=$(echo crash/.fmove.*.tree)
