@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/call.h"
 #include "mover/base/fault.h"
 #include "mover/store/done_list.h"
 #include "mover/store/store.h"
@@ -45,16 +46,9 @@ static const struct fm_file_ops snapshot_ops = {
 /* A file that ends early is left to check_unchanged(). */
 static int read_all(int fd, struct snapshot *s)
 {
-	ssize_t n = 1;
+	int64_t n = FM_FAULT("snapshot.read") ? -EIO : fm_call_read_all(fd, s->bytes, s->size, 0);
 
-	for (size_t done = 0; done < s->size && n != 0; done += n > 0 ? (size_t)n : 0) {
-		n = FM_FAULT("snapshot.read")
-			    ? (errno = EIO, -1)
-			    : pread(fd, s->bytes + done, s->size - done, (off_t)done);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
-	return 0;
+	return n < 0 ? (int)n : 0;
 }
 
 int fm_snapshot_take(int fd, uint64_t size, struct fm_file **file, struct fm_err *err)

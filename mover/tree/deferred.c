@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mover/base/bytes.h"
+#include "mover/base/call.h"
 #include "mover/base/fault.h"
 #include "mover/tree/tree.h"
 #include "mover/tree/tsys.h"
@@ -71,22 +72,11 @@ int fm_deferred_add(struct fm_deferred *d, const struct fm_pack_entry *e)
 
 static int read_exactly(int fd, void *buf, size_t len, uint64_t offset)
 {
-	char *at = buf;
+	int64_t n = FM_FAULT("tree.read") ? -EIO : fm_call_read_all(fd, buf, len, offset);
 
-	if (FM_FAULT("tree.read"))
-		return -EIO;
-	while (len > 0) {
-		ssize_t n = pread(fd, at, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < len ? -EIO : 0;
 }
 
 /* The pack at `at` into buf; its bytes. */

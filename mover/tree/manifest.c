@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mover/base/bytes.h"
+#include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/tree/staging.h"
@@ -180,20 +181,11 @@ int fm_manifest_end(struct fm_manifest *m, const struct fm_manifest_key *key, co
 
 static int read_exactly(int fd, void *buf, size_t len, uint64_t offset)
 {
-	char *at = buf;
+	int64_t n = FM_FAULT("manifest.read") ? -EIO : fm_call_read_all(fd, buf, len, offset);
 
-	while (len > 0) {
-		ssize_t n = FM_FAULT("manifest.read") ? (errno = EIO, -1) : pread(fd, at, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		at += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < len ? -EBADMSG : 0;
 }
 
 static int get_head(struct fm_manifest_reader *m, uint8_t head[FM_MANIFEST_HEAD])

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -22,31 +22,12 @@
 #include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 
-/* As in the stores: the kernel answers EAGAIN to a look-up beneath a directory that is being renamed. */
-#define BENEATH_TRIES_MAX 64
-
 /* Somebody else's files take no O_NOATIME: once that was said, it is left out. It is only a courtesy. */
 static atomic_bool is_noatime_refused;
 
-static int open_beneath(int dir, const char *path, int flags)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(unsigned)flags,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = -1;
-
-	errno = EAGAIN;
-	for (int i = 0; i < BENEATH_TRIES_MAX && fd < 0 && (errno == EAGAIN || errno == EINTR); i++)
-		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	return (int)fd;
-}
-
 static int open_once(int dir, const char *name, int flags, bool is_path)
 {
-	int fd = is_path ? open_beneath(dir, name, flags) : openat(dir, name, flags);
-
-	return fd < 0 ? -errno : fd;
+	return is_path ? fm_call_open_below(dir, name, flags, 0, RESOLVE_NO_SYMLINKS) : fm_call(openat(dir, name, flags));
 }
 
 int fm_reading_open_fd(int dir, const char *name, int flags, bool is_path)
@@ -129,20 +110,11 @@ int fm_reading_take_fd(struct fm_reading *r)
 
 int fm_reading_read(struct fm_reading *r, void *buf, size_t len, uint64_t offset)
 {
-	uint8_t *at = buf;
+	int64_t n = FM_FAULT("reading.read") ? -EIO : fm_call_read_all(r->fd, buf, len, offset);
 
-	while (len > 0) {
-		ssize_t n = FM_FAULT("reading.read") ? (errno = EIO, -1) : pread(r->fd, at, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ESTALE;
-		at += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < len ? -ESTALE : 0;
 }
 
 int fm_reading_check(struct fm_reading *r)

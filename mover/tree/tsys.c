@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tsys - system calls with the errno as a value.
+ * tsys - see tsys.h.
  */
 #include "mover/tree/tsys.h"
 
@@ -10,25 +10,18 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/call.h"
 #include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 
-/* A look-up beneath a directory that is being renamed answers EAGAIN. */
-#define BELOW_TRIES_MAX 64
-
-static int result(long ret)
-{
-	return ret < 0 ? -errno : (int)ret;
-}
+#define NO_LINKS RESOLVE_NO_SYMLINKS	/* nothing that a link leads to either */
 
 void *fm_tsys_alloc(size_t len)
 {
@@ -40,48 +33,33 @@ void fm_tsys_free(void *at)
 	fm_budget_free(at);
 }
 
-/* Whatever the path says: nothing outside of root, and nothing that a link leads to. */
-static int open_below(int root, const char *path, int flags, mode_t mode, uint64_t more)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
-		.mode = flags & O_CREAT ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | more,
-	};
-	int ret = -EAGAIN;
-
-	for (int i = 0; i < BELOW_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
-		ret = result(syscall(SYS_openat2, root, path, &how, sizeof(how)));
-	return ret;
-}
-
 int fm_tsys_open_below(int root, const char *path)
 {
-	return FM_FAULT("tree.open") ? -EMFILE : open_below(root, path, O_PATH | O_DIRECTORY, 0, 0);
+	return FM_FAULT("tree.open") ? -EMFILE : fm_call_open_below(root, path, O_PATH | O_DIRECTORY, 0, NO_LINKS);
 }
 
 int fm_tsys_open(int dir, const char *name, int flags, mode_t mode)
 {
 	if (FM_FAULT("tree.open"))
 		return flags & O_CREAT ? -ENOSPC : -EMFILE;
-	return open_below(dir, name, flags | O_NOFOLLOW, mode, 0);
+	return fm_call_open_below(dir, name, flags | O_NOFOLLOW, mode, NO_LINKS);
 }
 
 int fm_tsys_open_unmounted(int dir, const char *name, int flags)
 {
-	return FM_FAULT("tree.open") ? -EMFILE : open_below(dir, name, flags | O_NOFOLLOW, 0, RESOLVE_NO_XDEV);
+	if (FM_FAULT("tree.open"))
+		return -EMFILE;
+	return fm_call_open_below(dir, name, flags | O_NOFOLLOW, 0, NO_LINKS | RESOLVE_NO_XDEV);
 }
 
 int fm_tsys_fstat(int fd, struct stat *out)
 {
-	return FM_FAULT("tree.stat") ? -EIO : result(fstat(fd, out));
+	return FM_FAULT("tree.stat") ? -EIO : fm_call(fstat(fd, out));
 }
 
 int fm_tsys_fstatat(int dir, const char *name, struct stat *out)
 {
-	if (!fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.stat") ? -EIO : result(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW));
+	return FM_FAULT("tree.stat") ? -EIO : fm_call_fstatat(dir, name, out);
 }
 
 int64_t fm_tsys_mtime(const struct stat *st)
@@ -91,34 +69,12 @@ int64_t fm_tsys_mtime(const struct stat *st)
 
 int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset)
 {
-	const char *at = buf;
-
-	if (FM_FAULT("tree.write"))
-		return -ENOSPC;
-	while (len > 0) {
-		ssize_t n = pwrite(fd, at, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return FM_FAULT("tree.write") ? -ENOSPC : fm_call_write_all(fd, buf, len, offset);
 }
 
 int fm_tsys_truncate(int fd, uint64_t len)
 {
-	int ret;
-
-	if (FM_FAULT("tree.truncate"))
-		return -EIO;
-	do {
-		ret = result(ftruncate(fd, (off_t)len));
-	} while (ret == -EINTR);
-	return ret;
+	return FM_FAULT("tree.truncate") ? -EIO : fm_call_ftruncate(fd, len);
 }
 
 /* Where files are memory, reserving would touch each page once more. */
@@ -133,7 +89,7 @@ int fm_tsys_free_bytes(int fd, uint64_t *out)
 {
 	struct statfs fs;
 	uint64_t block;
-	int ret = FM_FAULT("tree.fstatfs") ? -EIO : result(fstatfs(fd, &fs));
+	int ret = FM_FAULT("tree.fstatfs") ? -EIO : fm_call(fstatfs(fd, &fs));
 
 	if (ret < 0)
 		return ret;
@@ -150,9 +106,7 @@ int fm_tsys_allocate(int fd, uint64_t len)
 		return fm_tsys_truncate(fd, len);
 	if (FM_FAULT("tree.allocate"))
 		return -ENOSPC;
-	do {
-		ret = result(fallocate(fd, 0, 0, (off_t)len));
-	} while (ret == -EINTR);
+	ret = fm_call_fallocate(fd, len);
 	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG || ret == -EIO)
 		return ret;
 	return fm_tsys_truncate(fd, len);
@@ -160,83 +114,61 @@ int fm_tsys_allocate(int fd, uint64_t len)
 
 int fm_tsys_clone(int to, int from)
 {
-	return FM_FAULT("tree.clone") ? -EOPNOTSUPP : result(ioctl(to, FICLONE, from));
+	return FM_FAULT("tree.clone") ? -EOPNOTSUPP : fm_call(ioctl(to, FICLONE, from));
 }
 
 int fm_tsys_chmod(int fd, mode_t mode)
 {
-	return FM_FAULT("tree.chmod") ? -EIO : result(fchmod(fd, mode));
+	return FM_FAULT("tree.chmod") ? -EIO : fm_call(fchmod(fd, mode));
 }
 
 int fm_tsys_chown(int fd, uid_t uid, gid_t gid)
 {
-	return FM_FAULT("tree.chown") ? -EPERM : result(fchown(fd, uid, gid));
-}
-
-static void times_of(int64_t mtime_ns, struct timespec times[2])
-{
-	const int64_t ns_per_s = (int64_t)FM_NS_PER_S;
-
-	times[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
-	times[1] = (struct timespec){ .tv_sec = mtime_ns / ns_per_s, .tv_nsec = mtime_ns % ns_per_s };
-	if (times[1].tv_nsec < 0) {	/* before 1970 */
-		times[1].tv_sec--;
-		times[1].tv_nsec += ns_per_s;
-	}
+	return FM_FAULT("tree.chown") ? -EPERM : fm_call(fchown(fd, uid, gid));
 }
 
 int fm_tsys_set_mtime(int fd, int64_t mtime_ns)
 {
-	struct timespec times[2];
-
-	times_of(mtime_ns, times);
-	return FM_FAULT("tree.set_mtime") ? -EIO : result(futimens(fd, times));
+	return FM_FAULT("tree.set_mtime") ? -EIO : fm_call_set_mtime(fd, mtime_ns);
 }
 
 int fm_tsys_set_times(int fd, const struct stat *st)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
 
-	return FM_FAULT("tree.set_mtime") ? -EIO : result(futimens(fd, times));
+	return FM_FAULT("tree.set_mtime") ? -EIO : fm_call(futimens(fd, times));
 }
 
 int fm_tsys_set_link(int dir, const char *name, int64_t mtime_ns)
 {
-	struct timespec times[2];
-
-	if (!fm_is_component(name))
-		return -EXDEV;
-	times_of(mtime_ns, times);
-	return FM_FAULT("tree.set_mtime") ? -EIO : result(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW));
+	return FM_FAULT("tree.set_mtime") ? -EIO : fm_call_set_link_mtime(dir, name, mtime_ns);
 }
 
 int fm_tsys_own_link(int dir, const char *name, uid_t uid, gid_t gid)
 {
-	if (!fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.chown") ? -EPERM : result(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW));
+	return FM_FAULT("tree.chown") ? -EPERM : fm_call_chown_link(dir, name, uid, gid);
 }
 
 int fm_tsys_set_xattr(int fd, const char *name, const void *value, size_t len)
 {
-	return FM_FAULT("tree.set_xattr") ? -ENOSPC : result(fsetxattr(fd, name, value, len, 0));
+	return FM_FAULT("tree.set_xattr") ? -ENOSPC : fm_call(fsetxattr(fd, name, value, len, 0));
 }
 
 int fm_tsys_fsync(int fd)
 {
-	int ret = FM_FAULT("tree.fsync") ? -EIO : result(fsync(fd));
+	int ret = FM_FAULT("tree.fsync") ? -EIO : fm_call(fsync(fd));
 
 	return ret == -EINVAL ? 0 : ret;
 }
 
 int fm_tsys_syncfs(int fd)
 {
-	return FM_FAULT("tree.syncfs") ? -EIO : result(syncfs(fd));
+	return FM_FAULT("tree.syncfs") ? -EIO : fm_call(syncfs(fd));
 }
 
 int fm_tsys_close(int fd)
 {
-	int ret = result(close(fd));
+	int ret = fm_call(close(fd));
 
 	if (FM_FAULT("tree.close"))
 		return -EIO;
@@ -245,23 +177,17 @@ int fm_tsys_close(int fd)
 
 int fm_tsys_mkdir(int dir, const char *name)
 {
-	if (!fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.mkdir") ? -ENOSPC : result(mkdirat(dir, name, 0700));
+	return FM_FAULT("tree.mkdir") ? -ENOSPC : fm_call_mkdirat(dir, name, 0700);
 }
 
 int fm_tsys_symlink(const char *target, int dir, const char *name)
 {
-	if (!fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.symlink") ? -ENOSPC : result(symlinkat(target, dir, name));
+	return FM_FAULT("tree.symlink") ? -ENOSPC : fm_call_symlinkat(target, dir, name);
 }
 
 int fm_tsys_link(int from_dir, const char *from, int dir, const char *name)
 {
-	if (!fm_is_component(from) || !fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.link") ? -EIO : result(linkat(from_dir, from, dir, name, 0));
+	return FM_FAULT("tree.link") ? -EIO : fm_call_linkat(from_dir, from, dir, name);
 }
 
 int fm_tsys_is_mounted_on(int dir, const char *name)
@@ -272,7 +198,7 @@ int fm_tsys_is_mounted_on(int dir, const char *name)
 
 	if (name[0] && !fm_is_component(name))
 		return -EXDEV;
-	ret = FM_FAULT("tree.stat") ? -EIO : result(statx(dir, name, flags, 0, &stx));
+	ret = FM_FAULT("tree.stat") ? -EIO : fm_call(statx(dir, name, flags, 0, &stx));
 	if (ret < 0)
 		return ret;
 	return (stx.stx_attributes_mask & stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
@@ -280,21 +206,17 @@ int fm_tsys_is_mounted_on(int dir, const char *name)
 
 int fm_tsys_unlink(int dir, const char *name, int flags)
 {
-	if (!fm_is_component(name))
-		return -EXDEV;
-	return FM_FAULT("tree.unlink") ? -EIO : result(unlinkat(dir, name, flags));
+	return FM_FAULT("tree.unlink") ? -EIO : fm_call_unlinkat(dir, name, flags);
 }
 
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)
 {
-	if (!fm_is_component(from) || !fm_is_component(name))
-		return -EXDEV;
 	if (FM_FAULT("tree.rename"))
 		return -EIO;
 	/* For the fallbacks of file systems that know no flags. */
 	if (flags && FM_FAULT("tree.rename_flags"))
 		return -EINVAL;
-	return result(renameat2(from_dir, from, dir, name, flags));
+	return fm_call_renameat(from_dir, from, dir, name, flags);
 }
 
 int fm_tsys_rename_free(int from_dir, const char *from, int dir, const char *name)
@@ -321,7 +243,7 @@ int fm_tsys_chmod_opened(int fd, mode_t mode)
 	/* fchmod() refuses O_PATH; the name of the descriptor leads to what it refers to, whatever the name is now. */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (ret == 0)
-		ret = FM_FAULT("tree.chmod") ? -EIO : result(chmod(self, mode));
+		ret = FM_FAULT("tree.chmod") ? -EIO : fm_call(chmod(self, mode));
 	return ret;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tsys - the system calls of a tree's sink: -errno instead of errno, a fault point before each.
+ * tsys - the system calls of a tree's sink (see base/call.h), with a fault point before each.
  *
  * No name leads out of its directory: it is one component, and what is opened is looked up beneath (openat2), at the moment of use. A name
  * that is none is -EXDEV. Links are followed by none of them.

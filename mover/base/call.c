@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* call - see call.h. */
+#include "mover/base/call.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mover/base/component.h"
+#include "mover/base/env.h"
+
+/*
+ * A look-up beneath a directory that is being renamed answers EAGAIN. That wait is not ours, so a few tries are
+ * enough.
+ */
+#define BELOW_TRIES_MAX 64
+
+int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+	struct open_how how = {
+		/* openat2(2) refuses flags that mean nothing for O_PATH. */
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
+		.mode = flags & O_CREAT ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
+	};
+	int ret = -EAGAIN;
+
+	for (int i = 0; i < BELOW_TRIES_MAX && (ret == -EAGAIN || ret == -EINTR); i++)
+		ret = fm_call(syscall(SYS_openat2, root, path, &how, sizeof(how)));
+	return ret;
+}
+
+int fm_call_fstatat(int dir, const char *name, struct stat *out)
+{
+	return fm_is_component(name) ? fm_call(fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+}
+
+int fm_call_mkdirat(int dir, const char *name, mode_t mode)
+{
+	return fm_is_component(name) ? fm_call(mkdirat(dir, name, mode)) : -EXDEV;
+}
+
+int fm_call_symlinkat(const char *target, int dir, const char *name)
+{
+	return fm_is_component(name) ? fm_call(symlinkat(target, dir, name)) : -EXDEV;
+}
+
+int fm_call_linkat(int from_dir, const char *from, int dir, const char *name)
+{
+	if (!fm_is_component(from) || !fm_is_component(name))
+		return -EXDEV;
+	return fm_call(linkat(from_dir, from, dir, name, 0));
+}
+
+int fm_call_unlinkat(int dir, const char *name, int flags)
+{
+	return fm_is_component(name) ? fm_call(unlinkat(dir, name, flags)) : -EXDEV;
+}
+
+int fm_call_renameat(int from_dir, const char *from, int dir, const char *name, unsigned flags)
+{
+	if (!fm_is_component(from) || !fm_is_component(name))
+		return -EXDEV;
+	return fm_call(renameat2(from_dir, from, dir, name, flags));
+}
+
+int fm_call_chown_link(int dir, const char *name, uid_t uid, gid_t gid)
+{
+	return fm_is_component(name) ? fm_call(fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+}
+
+static void times_of(int64_t mtime_ns, struct timespec times[2])
+{
+	const int64_t ns_per_s = (int64_t)FM_NS_PER_S;
+
+	times[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
+	times[1] = (struct timespec){ .tv_sec = mtime_ns / ns_per_s, .tv_nsec = mtime_ns % ns_per_s };
+	if (times[1].tv_nsec < 0) {	/* before 1970 */
+		times[1].tv_sec--;
+		times[1].tv_nsec += ns_per_s;
+	}
+}
+
+int fm_call_set_mtime(int fd, int64_t mtime_ns)
+{
+	struct timespec times[2];
+
+	times_of(mtime_ns, times);
+	return fm_call(futimens(fd, times));
+}
+
+int fm_call_set_link_mtime(int dir, const char *name, int64_t mtime_ns)
+{
+	struct timespec times[2];
+
+	times_of(mtime_ns, times);
+	return fm_is_component(name) ? fm_call(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW)) : -EXDEV;
+}
+
+int fm_call_ftruncate(int fd, uint64_t len)
+{
+	int ret;
+
+	do {
+		ret = fm_call(ftruncate(fd, (off_t)len));
+	} while (ret == -EINTR);
+	return ret;
+}
+
+int fm_call_fallocate(int fd, uint64_t len)
+{
+	int ret;
+
+	do {
+		ret = fm_call(fallocate(fd, 0, 0, (off_t)len));
+	} while (ret == -EINTR);
+	return ret;
+}
+
+int fm_call_fdatasync(int fd)
+{
+	int ret;
+
+	do {
+		ret = fm_call(fdatasync(fd));
+	} while (ret == -EINTR);
+	return ret;
+}
+
+int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t got = pread(fd, (char *)buf + done, len - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (int64_t)done;
+}
+
+int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t put = pwrite(fd, (const char *)buf + done, len - done, (off_t)(offset + done));
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put < 0 ? -errno : -EIO;
+		done += (size_t)put;
+	}
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * call - system calls as the rest of the mover wants them: -errno instead of errno, EINTR tried again, all of the bytes
+ * or an error, no name that leads out of its directory.
+ *
+ * The one place that says how each is called. What can fail on purpose is said by who calls: the fault points of a
+ * store, a tree and a journal stand before these, in store/sys.h, tree/tsys.h and journal/file.h. Any thread.
+ */
+#ifndef FM_BASE_CALL_H
+#define FM_BASE_CALL_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* What a system call returned: its value, or -errno. */
+static inline int fm_call(long ret)
+{
+	return ret < 0 ? -errno : (int)ret;
+}
+
+/*
+ * Open path below root: a descriptor, or -EXDEV if the path leads out. flags as for open(2), and O_CLOEXEC; resolve: more
+ * RESOLVE_ flags of openat2(2) than RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS. -EAGAIN: directories there are being renamed
+ * without end.
+ */
+int fm_call_open_below(int root, const char *path, int flags, mode_t mode, uint64_t resolve);
+
+/* As fstatat(2) and so on, of a link itself; -EXDEV: the name is not one component. */
+int fm_call_fstatat(int dir, const char *name, struct stat *out);
+int fm_call_mkdirat(int dir, const char *name, mode_t mode);
+int fm_call_symlinkat(const char *target, int dir, const char *name);
+int fm_call_linkat(int from_dir, const char *from, int dir, const char *name);
+int fm_call_unlinkat(int dir, const char *name, int flags);
+int fm_call_renameat(int from_dir, const char *from, int dir, const char *name, unsigned flags);
+int fm_call_chown_link(int dir, const char *name, uid_t uid, gid_t gid);
+int fm_call_set_link_mtime(int dir, const char *name, int64_t mtime_ns);
+
+/* ns since 1970; the time of the last access stays. */
+int fm_call_set_mtime(int fd, int64_t mtime_ns);
+
+int fm_call_ftruncate(int fd, uint64_t len);
+int fm_call_fallocate(int fd, uint64_t len);
+int fm_call_fdatasync(int fd);
+
+/* How many bytes there were, len at most: fewer only at the end of the file. */
+int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset);
+int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* test_call - system calls as values: what is short, what leads out, what is older than 1970. links: fm_base */
+#include "mover/base/call.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fm_test.h"
+
+static char dir_path[64];
+static int dir, fd;
+
+static void begin(void)
+{
+	(void)snprintf(dir_path, sizeof(dir_path), "/tmp/test_call.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir_path));
+	dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(dir >= 0);
+	fd = fm_call_open_below(dir, "a", O_RDWR | O_CREAT | O_EXCL, 0600, 0);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+}
+
+static void end(void)
+{
+	close(fd);
+	(void)unlinkat(dir, "a", 0);
+	close(dir);
+	CU_ASSERT_EQUAL(rmdir(dir_path), 0);
+}
+
+/* Goal: a read that meets the end of the file says how much there was; one of a closed descriptor says why not. */
+static void test_all_of_the_bytes(void)
+{
+	char buf[8] = "";
+
+	begin();
+	CU_ASSERT_EQUAL(fm_call_write_all(fd, "abcdef", 6, 2), 0);
+	CU_ASSERT_EQUAL(fm_call_read_all(fd, buf, 4, 2), 4);
+	CU_ASSERT_NSTRING_EQUAL(buf, "abcd", 4);
+	CU_ASSERT_EQUAL(fm_call_read_all(fd, buf, sizeof(buf), 4), 4);
+	CU_ASSERT_NSTRING_EQUAL(buf, "cdef", 4);
+	CU_ASSERT_EQUAL(fm_call_read_all(fd, buf, sizeof(buf), 100), 0);
+	CU_ASSERT_EQUAL(fm_call_read_all(-1, buf, sizeof(buf), 0), -EBADF);
+	CU_ASSERT_EQUAL(fm_call_write_all(dir, "a", 1, 0), -EBADF);	/* open for reading only */
+	end();
+}
+
+/* Goal: what takes a name takes no path, and what takes a path stays below. */
+static void test_no_way_out(void)
+{
+	static const char *const names[] = { "", ".", "..", "a/b", "/a" };
+	struct stat st;
+
+	begin();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		CU_ASSERT_EQUAL(fm_call_fstatat(dir, names[i], &st), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_mkdirat(dir, names[i], 0700), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_symlinkat("x", dir, names[i]), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_linkat(dir, "a", dir, names[i]), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_linkat(dir, names[i], dir, "b"), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_unlinkat(dir, names[i], 0), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_renameat(dir, "a", dir, names[i], 0), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_renameat(dir, names[i], dir, "b", 0), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_chown_link(dir, names[i], getuid(), getgid()), -EXDEV);
+		CU_ASSERT_EQUAL(fm_call_set_link_mtime(dir, names[i], 0), -EXDEV);
+	}
+	CU_ASSERT_EQUAL(fm_call_open_below(dir, "../a", O_PATH, 0, 0), -EXDEV);
+	CU_ASSERT_EQUAL(fm_call_symlinkat("a", dir, "link"), 0);
+	CU_ASSERT_EQUAL(fm_call_open_below(dir, "link", O_RDONLY, 0, RESOLVE_NO_SYMLINKS), -ELOOP);
+	CU_ASSERT_EQUAL(fm_call_unlinkat(dir, "link", 0), 0);
+	end();
+}
+
+/* Goal: a time before 1970 is kept to the nanosecond, and that of the last access stays. */
+static void test_before_1970(void)
+{
+	struct stat before, st;
+
+	begin();
+	CU_ASSERT_EQUAL_FATAL(fm_call(fstat(fd, &before)), 0);
+	CU_ASSERT_EQUAL(fm_call_set_mtime(fd, -1), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_call_fstatat(dir, "a", &st), 0);
+	CU_ASSERT_EQUAL(st.st_mtim.tv_sec, -1);
+	CU_ASSERT_EQUAL(st.st_mtim.tv_nsec, 999999999);
+	CU_ASSERT_EQUAL(st.st_atim.tv_sec, before.st_atim.tv_sec);
+	CU_ASSERT_EQUAL(st.st_atim.tv_nsec, before.st_atim.tv_nsec);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "all of the bytes, or how many there were", test_all_of_the_bytes },
+	{ "no name leads out", test_no_way_out },
+	{ "times before 1970", test_before_1970 },
+};
+FM_TEST_MAIN("call", tests)
