@@ -11,9 +11,9 @@
 #include "config/config.h"
 #include "config/options.h"
 #include "config/value.h"
+#include "mover/base/block.h"
 #include "mover/base/err.h"
 
-#define CHUNK_MIN UINT64_C(4096)
 #define ARENA_UNIT (UINT64_C(64) << 10)	/* whole pages, whatever their size */
 
 /* "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
@@ -42,7 +42,7 @@ static int refuse_size(const struct fm_config *cfg, const char *name, uint64_t i
 /* Of a slab without a chunk: what must divide it, so that a power of two divides it into 64 chunks at most. */
 static uint64_t least_chunk(uint64_t slab)
 {
-	uint64_t chunk = CHUNK_MIN;
+	uint64_t chunk = FM_BLOCK;
 
 	while (chunk * FM_CONFIG_SLOTS_MAX < slab)
 		chunk *= 2;

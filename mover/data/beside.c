@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -58,7 +59,7 @@ int fm_beside_init(struct fm_xfer *x, unsigned most, struct fm_share_id who,
 		return -EBUSY;
 	}
 	b->memory = FM_FAULT("beside.memory") ? NULL :
-		    aligned_alloc(FM_STORE_BLOCK, (size_t)b->count * x->o.chunk_bytes);
+		    aligned_alloc(FM_BLOCK, (size_t)b->count * x->o.chunk_bytes);
 	if (!b->memory) {
 		give_memory(x);
 		return fm_err_sys(err, -ENOMEM, "allocate room for what waits for a file");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mover/data/fill.h"
 
+#include "mover/base/block.h"
 #include "mover/data/beside.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
@@ -45,7 +46,7 @@ void fm_fill_start(struct fm_beside_place *place)
 
 	if (!file->is_stream) {
 		/* A direct read wants whole blocks; what is behind the end is not read. */
-		io.len = (c->len + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1);
+		io.len = (uint32_t)fm_block_up(c->len);
 		io.offset = file->tree ? c->seq : c->offset;
 	}
 	fm_beside_start(place, &io);

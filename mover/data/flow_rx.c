@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/block.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -136,7 +137,7 @@ static void read_back(struct fm_rx *r)
 	r->io = (struct fm_io){
 		.done = read_back_done,
 		.buf = slot_memory(f, (unsigned)(r - f->rx)),
-		.len = (r->chunk.len + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1),
+		.len = (uint32_t)fm_block_up(r->chunk.len),
 		.offset = r->chunk.offset,
 	};
 	file->ops->read(file, &f->lane->io, &r->io);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
@@ -33,7 +34,7 @@ static uint64_t chunks_max(uint64_t size)
 
 	if (size == FM_SIZE_UNKNOWN)
 		return CHUNKS_MAX;
-	n = size / FM_XFER_BLOCK + 1;
+	n = size / FM_BLOCK + 1;
 	return n < CHUNKS_MAX ? n : CHUNKS_MAX;
 }
 
@@ -240,9 +241,9 @@ static bool seek_data(struct fm_xfer *x)
 		if (!knows_data(x, &from, &to))
 			return false;
 		/* Whole blocks, so that what one stretch leaves over is not sent twice by the next. */
-		from -= from % FM_XFER_BLOCK;
+		from = fm_block_down(from);
 		x->next_offset = from > x->next_offset ? from : x->next_offset;
-		to += (FM_XFER_BLOCK - to % FM_XFER_BLOCK) % FM_XFER_BLOCK;
+		to = fm_block_up(to);
 		to = to < gap_to ? to : gap_to;
 		x->run_to = to < x->o.size ? to : x->o.size;
 		if (x->next_offset < x->run_to)
@@ -265,7 +266,7 @@ int fm_xfer_set_have(struct fm_xfer *x, const struct fm_have *have)
 		const struct fm_range *r = &have->ranges.at[i];
 		uint64_t end = r->offset + r->len;
 
-		if (end > x->o.size || r->offset % FM_XFER_BLOCK || (end % FM_XFER_BLOCK && end != x->o.size))
+		if (end > x->o.size || !fm_block_is_stretch(r->offset, end, x->o.size))
 			return -EPROTO;
 	}
 	ret = fm_ranges_copy(&x->have, &have->ranges);
@@ -286,7 +287,7 @@ int fm_xfer_take_back(struct fm_xfer *x, uint64_t offset, uint64_t len, uint32_t
 
 	if (!x->is_rereading || !fm_ranges_cover(&x->have, offset, len) || fm_ranges_overlap(&x->damaged, offset, len))
 		return -EPROTO;
-	if (offset % FM_XFER_BLOCK || ((offset + len) % FM_XFER_BLOCK && offset + len != x->o.size))
+	if (!fm_block_is_stretch(offset, offset + len, x->o.size))
 		return -EPROTO;
 	ret = fm_ranges_add(&x->damaged, offset, len, DAMAGED_MAX);
 	if (ret == 0 && x->o.is_source)
@@ -737,7 +738,7 @@ static bool is_seen(const struct fm_xfer *x, uint64_t seq)
 
 static bool is_cut(const struct fm_xfer *x, const struct fm_chunk *c)
 {
-	return !x->o.file->tree && (c->offset + c->len) % FM_XFER_BLOCK != 0;
+	return !x->o.file->tree && (c->offset + c->len) % FM_BLOCK != 0;
 }
 
 /* Of a file whose size is not known yet the first chunk that is cut says where it ends. */
@@ -766,7 +767,7 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
 		return -ERANGE;
 	if (!x->o.file->is_stream)
-		ret = c->offset % FM_XFER_BLOCK ? -ERANGE : accept_end(x, c);
+		ret = c->offset % FM_BLOCK ? -ERANGE : accept_end(x, c);
 	else if (x->o.size != FM_SIZE_UNKNOWN && c->offset + c->len > x->o.size)
 		ret = -ERANGE;
 	if (ret < 0 || x->beside.count == 0)

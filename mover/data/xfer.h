@@ -38,7 +38,6 @@ struct fm_written;
 
 #define FM_XFER_CORRUPT_MAX 3		/* the same chunk damaged this often: the transfer is given up */
 #define FM_XFER_BUSY_MAX 500u		/* ... refused this often, since another copy is looked at: the same */
-#define FM_XFER_BLOCK 4096u		/* chunks begin at multiples of it */
 #define FM_XFER_LOG_MAX 4096u		/* stretches written since the journal was told last; more are sent again after a crash */
 #define FM_XFER_SEQ_AHEAD 65536u	/* how far numbers may run ahead of the count of chunks seen */
 

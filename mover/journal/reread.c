@@ -7,16 +7,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 
 #define BUF_BYTES (4u << 20)
-#define BLOCK 4096u	/* what direct reads are made of */
 
 static size_t buf_bytes(uint64_t len)
 {
-	return len < BUF_BYTES ? ((size_t)len + BLOCK - 1) & ~(size_t)(BLOCK - 1) : BUF_BYTES;
+	return len < BUF_BYTES ? (size_t)fm_block_up(len) : BUF_BYTES;
 }
 
 /* Whole blocks, which direct reads want; what is behind `left` does not count. */
@@ -34,7 +34,7 @@ static int64_t read_some(int fd, void *buf, uint64_t offset, uint64_t left)
 		return -errno;
 	if ((uint64_t)n >= left)
 		return (int64_t)left;
-	n -= n % BLOCK;	/* a short read must not leave the grid of blocks */
+	n -= n % FM_BLOCK;	/* a short read must not leave the grid of blocks */
 	return n > 0 ? n : -ENODATA;
 }
 
@@ -61,7 +61,7 @@ int fm_reread(int fd, uint64_t offset, uint64_t len, uint32_t *part)
 
 	if (!fm_budget_take(bytes))
 		return ret;
-	buf = FM_FAULT("journal.reread_buf") ? NULL : aligned_alloc(BLOCK, bytes);
+	buf = FM_FAULT("journal.reread_buf") ? NULL : aligned_alloc(FM_BLOCK, bytes);
 	if (buf) {
 		(void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_DONTNEED);	/* advice */
 		ret = crc_of(fd, buf, offset, len, &crc);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/journal/written.h"
@@ -94,10 +95,10 @@ static int source_next_data(struct fm_file *file, uint64_t offset, uint64_t *fro
 	/* A file that grew or shrank meanwhile is found by check_unchanged(); here it must only not confuse. */
 	if ((uint64_t)data >= size)
 		return 0;
-	*from = (uint64_t)data & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	*from = fm_block_down((uint64_t)data);
 	if (*from < offset)
 		*from = offset;
-	*to = ((uint64_t)hole + FM_STORE_BLOCK - 1) & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	*to = fm_block_up((uint64_t)hole);
 	if (*to > size)
 		*to = size;
 	return 0;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/done_list.h"
@@ -40,7 +41,7 @@ static int direct_ask(int fd, const char **note)
 		return -EOPNOTSUPP;
 	if (stx.stx_dio_mem_align == 0 || stx.stx_dio_offset_align == 0)
 		*note = "buffered: the file system has no O_DIRECT";
-	else if (FM_STORE_BLOCK % stx.stx_dio_mem_align || FM_STORE_BLOCK % stx.stx_dio_offset_align)
+	else if (FM_BLOCK % stx.stx_dio_mem_align || FM_BLOCK % stx.stx_dio_offset_align)
 		*note = "buffered: O_DIRECT there needs an alignment over 4096 bytes";
 	return 0;
 }
@@ -51,8 +52,8 @@ static int direct_ask(int fd, const char **note)
  */
 static int direct_try(int fd, bool is_sink, bool *has_worked)
 {
-	static _Alignas(FM_STORE_BLOCK) const unsigned char zeros[FM_STORE_BLOCK];
-	_Alignas(FM_STORE_BLOCK) unsigned char block[FM_STORE_BLOCK];
+	static _Alignas(FM_BLOCK) const unsigned char zeros[FM_BLOCK];
+	_Alignas(FM_BLOCK) unsigned char block[FM_BLOCK];
 	ssize_t n;
 
 	n = is_sink ? pwrite(fd, zeros, sizeof(zeros), 0) : pread(fd, block, sizeof(block), 0);
@@ -133,7 +134,7 @@ static int64_t move_now(int fd, bool is_write, const struct fm_io *io, uint32_t 
 /* What a direct operation moves behind io->len bytes, to end at a block. */
 static uint32_t pad_of(const struct fm_fileio *file, const struct fm_io *io)
 {
-	return file->is_direct ? -io->len & (FM_STORE_BLOCK - 1) : 0;
+	return file->is_direct ? -io->len & (FM_BLOCK - 1) : 0;
 }
 
 /* For memory, and for a lane without a ring. */

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -81,11 +82,11 @@ static const char *objection(const struct fm_journal_file *f, const struct fm_id
 
 		if (end > f->size || end > file_size)
 			return "it is shorter than its journal says";
-		if (offset % FM_STORE_BLOCK || (end % FM_STORE_BLOCK && end != f->size))
+		if (!fm_block_is_stretch(offset, end, f->size))
 			return "its journal is of no use here";
 	}
 	for (size_t i = 0; i < f->count; i++)
-		if (f->pieces[i].offset % FM_STORE_BLOCK)
+		if (f->pieces[i].offset % FM_BLOCK)
 			return "its journal is of no use here";
 	return NULL;
 }

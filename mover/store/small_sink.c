@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/store/done_list.h"
 #include "mover/store/held_file.h"
@@ -132,11 +133,11 @@ struct fm_file *fm_small_sink_new(struct fm_store *store, const char *path,
 
 	if (!store->takes_small || !how->is_dense || how->size > FM_SMALL_SINK_MAX)
 		return NULL;
-	s = small_alloc(who, sizeof(*s) + how->size + 2 * FM_STORE_BLOCK);
+	s = small_alloc(who, sizeof(*s) + how->size + 2 * FM_BLOCK);
 	if (!s)
 		return NULL;
-	after = (uintptr_t)(s + 1) % FM_STORE_BLOCK;
-	s->bytes = (unsigned char *)(s + 1) + (after ? FM_STORE_BLOCK - after : 0);
+	after = (uintptr_t)(s + 1) % FM_BLOCK;
+	s->bytes = (unsigned char *)(s + 1) + (after ? FM_BLOCK - after : 0);
 	s->store = store;
 	s->path = path;
 	s->who = *who;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "mover/base/block.h"
 #include "mover/base/err.h"
 #include "mover/store/fileio.h"
 #include "mover/store/store.h"
@@ -42,7 +43,7 @@ int fm_space_missing(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err)
 
 int fm_space_reserve(int fd, uint64_t size, struct fm_err *err)
 {
-	uint64_t len = (size + FM_STORE_BLOCK - 1) & ~(uint64_t)(FM_STORE_BLOCK - 1);
+	uint64_t len = fm_block_up(size);
 	struct statfs fs;
 	int ret = fm_sys_fstatfs(fd, &fs);
 

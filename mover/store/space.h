@@ -16,7 +16,7 @@ int fm_space_check(int fd, uint64_t size, struct fm_err *err);
 int fm_space_missing(int fd, uint64_t size, uint64_t *bytes, struct fm_err *err);
 
 /*
- * Reserve the room of an empty file of size bytes; its length becomes size rounded up to FM_STORE_BLOCK.
+ * Reserve the room of an empty file of size bytes; its length becomes size rounded up to FM_BLOCK.
  * -ENOSPC, -EDQUOT, -EFBIG. 0 where the file system cannot reserve, and on those in memory, where reserving
  * would touch every page once more.
  */

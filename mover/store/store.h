@@ -35,7 +35,6 @@ struct fm_verify;
 #define FM_NAME_LEN_MAX 255
 #define FM_SIZE_UNKNOWN UINT64_MAX	/* a stream */
 #define FM_SIZE_LIMIT ((uint64_t)INT64_MAX)
-#define FM_STORE_BLOCK 4096u		/* offsets on disk are multiples of it, also where the device's block is smaller */
 
 enum fm_node_type { FM_NODE_FILE = 1, FM_NODE_DIR = 2, FM_NODE_LINK = 3, FM_NODE_OTHER = 4 };
 
@@ -79,9 +78,9 @@ struct fm_lane_io {
 struct fm_file_ops {
 	/*
 	 * Lane. As fm_ring_read() and fm_ring_write(), but io->fd is the file's business. io->buf is page-aligned
-	 * with room for io->len rounded up to FM_STORE_BLOCK, for reads too: an odd length is moved in whole blocks
+	 * with room for io->len rounded up to FM_BLOCK, for reads too: an odd length is moved in whole blocks
 	 * (what lies behind it in the buffer is lost). io->offset is a multiple of the chunk size or, in a file with
-	 * holes, of FM_STORE_BLOCK. A read up to the end of file may be asked for with len rounded up; io->res is
+	 * holes, of FM_BLOCK. A read up to the end of file may be asked for with len rounded up; io->res is
 	 * then the bytes that are there. io->res of a write is io->len, never the padded length. A tree's io->offset is
 	 * the number of a pack; see tree_file.h.
 	 */

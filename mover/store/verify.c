@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -256,7 +257,7 @@ int fm_verify_run(struct fm_verify *v, int root, const char *path, struct fm_err
 		r->root = root;
 		r->top = path;
 		r->walk = fm_sys_alloc(sizeof(*r->walk));
-		r->buf = FM_FAULT("verify.buf") ? NULL : aligned_alloc(4096, FM_VERIFY_BUF_BYTES);
+		r->buf = FM_FAULT("verify.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_VERIFY_BUF_BYTES);
 		ret = r->walk && r->buf ? verify_any(r, err) : fm_path_fail(err, ret, "verify", path);
 		free(r->walk);
 		free(r->buf);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/journal/written.h"
@@ -22,7 +23,6 @@
 #include "mover/store/verify_priv.h"
 
 #define BUF_BYTES FM_VERIFY_BUF_BYTES
-#define PIECE 4096u
 _Static_assert(FM_DIGEST_BLOCK_MIN % BUF_BYTES == 0, "a buffer lies in one block");
 
 struct stretch {
@@ -68,10 +68,10 @@ static void find_bad(struct compared *c, struct stretch *s)
 {
 	uint64_t end = s->offset + s->length;
 
-	for (uint64_t at = s->offset; at < end; at += PIECE) {
-		if (read_at(c->fd, c->r->buf, PIECE, at) >= 0)
+	for (uint64_t at = s->offset; at < end; at += FM_BLOCK) {
+		if (read_at(c->fd, c->r->buf, FM_BLOCK, at) >= 0)
 			continue;
-		*s = (struct stretch){ at, end - at < PIECE ? end - at : PIECE };
+		*s = (struct stretch){ at, end - at < FM_BLOCK ? end - at : FM_BLOCK };
 		return;
 	}
 }
@@ -106,7 +106,7 @@ static int read_file(struct compared *c, uint64_t end)
 		if (n > 0 && (uint64_t)n > end - offset)
 			n = (ssize_t)(end - offset);	/* what was appended meanwhile is not asked about */
 		else if (n > 0 && offset + (uint64_t)n < end)
-			n -= n % PIECE;		/* a short read must not leave the grid of the disk's blocks */
+			n -= n % FM_BLOCK;		/* a short read must not leave the grid of the disk's blocks */
 		if (n <= 0) {
 			c->bad = (struct stretch){ offset, end - offset };
 			if (n < 0) {

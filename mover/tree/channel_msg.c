@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/pack.h"
 
-#define BLOCK 4096u		/* ranges begin and end at its multiples, or end with the file */
 #define MODE_MAX 01777u
 #define ASK_FLAGS_BEGIN (FM_CHANNEL_OFFERING | FM_CHANNEL_CHECKSUMS | FM_CHANNEL_OWNERS | FM_CHANNEL_DRY)
 #define ANSWER_FLAGS (FM_CHANNEL_OWNERS | FM_CHANNEL_PARTIAL | FM_CHANNEL_REFLINKED | FM_CHANNEL_MORE | FM_CHANNEL_LOST)
@@ -416,7 +416,7 @@ static int get_piece(struct fm_reader *r, struct fm_have *have, uint64_t *end)
 	p.offset = get_number(r);
 	p.len = get_number(r);
 	p.crc = fm_get_le32(r);
-	if (r->failed || p.len == 0 || p.len > (uint64_t)INT64_MAX - p.offset || p.offset % BLOCK != 0 || p.offset < *end)
+	if (r->failed || p.len == 0 || p.len > (uint64_t)INT64_MAX - p.offset || p.offset % FM_BLOCK != 0 || p.offset < *end)
 		return -EBADMSG;
 	*end = p.offset + p.len;
 	have->crc ^= p.crc;

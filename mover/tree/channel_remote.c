@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -614,7 +615,7 @@ static bool is_have_of(const struct fm_ranges *have, uint64_t size)
 	for (size_t i = 0; i < have->count; i++) {
 		uint64_t end = have->at[i].offset + have->at[i].len;
 
-		if (end > size || (end != size && end % 4096 != 0))
+		if (end > size || !fm_block_is_stretch(have->at[i].offset, end, size))
 			return false;
 	}
 	return true;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
@@ -19,7 +20,6 @@
 #include "mover/tree/source_priv.h"
 
 #define MODE_MASK 01777u
-#define PIECE_ALIGN 4096	/* pieces begin at whole pages */
 
 static int fail(struct fm_source_fill *f, int code)
 {
@@ -361,7 +361,7 @@ static int64_t piece_len(const struct fm_source_fill *f, const struct fm_source_
 		return (int64_t)left;
 	if (it->from == 0 && left <= (uint64_t)most)
 		return -1;
-	room -= room % PIECE_ALIGN;
+	room -= room % FM_BLOCK;	/* so that the next piece begins at a block */
 	return room > 0 ? room : -1;
 }
 

@@ -8,9 +8,12 @@
  */
 #include <errno.h>
 
+#include "mover/base/block.h"
 #include "mover/base/bytes.h"
 #include "mover/base/crc32c.h"
 #include "mover/wire/wire.h"
+
+_Static_assert(FM_WIRE_CHUNK_MIN == FM_BLOCK, "the smallest chunk is a block");
 
 #define CRC_AT 60
 #define ZERO_LEN 20
@@ -42,7 +45,7 @@ static int check_grant(const struct fm_data_msg *m)
 		return -ERANGE;
 	if (m->slot < 1 || m->slot > FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
-	if (m->length < FM_WIRE_CHUNK_MIN || m->length > FM_WIRE_CHUNK_MAX || m->length % 4096 != 0)
+	if (m->length < FM_WIRE_CHUNK_MIN || m->length > FM_WIRE_CHUNK_MAX || m->length % FM_BLOCK != 0)
 		return -ERANGE;
 	return m->xfer > UINT64_MAX - (uint64_t)m->slot * m->length ? -ERANGE : 0;
 }

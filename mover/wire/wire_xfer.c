@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "mover/wire/codec.h"
+#include "mover/base/block.h"
 
 #define NAME_CHANGE_MAX 3		/* enum fm_tree_change; the tree's header is not ours to include */
 
@@ -135,7 +136,7 @@ static bool are_ranges(const uint8_t *have, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		struct fm_wire_range range = fm_wire_range(have, i);
 
-		if (range.len == 0 || range.offset % FM_WIRE_CHUNK_MIN != 0 || (i > 0 && range.offset <= end))
+		if (range.len == 0 || range.offset % FM_BLOCK != 0 || (i > 0 && range.offset <= end))
 			return false;
 		if (range.offset > FM_WIRE_SIZE_MAX || range.len > FM_WIRE_SIZE_MAX - range.offset)
 			return false;
@@ -456,7 +457,7 @@ static int check_kept(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if (k->damaged.len == 0)
 		return k->damaged.offset == 0 && k->crc == 0 ? 0 : -ERANGE;
-	if (k->damaged.offset % FM_WIRE_CHUNK_MIN != 0 || k->damaged.offset > FM_WIRE_SIZE_MAX - k->damaged.len)
+	if (k->damaged.offset % FM_BLOCK != 0 || k->damaged.offset > FM_WIRE_SIZE_MAX - k->damaged.len)
 		return -ERANGE;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/block.h"
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
 #include "mover/base/ring.h"
@@ -234,7 +235,7 @@ static inline int store_verify(struct lane *l, struct fm_store *store, const cha
 		ret = -EPROTO;
 	for (uint64_t at = 0; at < size && ret == 0; at += CHUNK) {
 		uint64_t left = size - at < CHUNK ? size - at : CHUNK;
-		uint32_t ask = (uint32_t)(left + FM_STORE_BLOCK - 1) & ~(FM_STORE_BLOCK - 1);
+		uint32_t ask = (uint32_t)fm_block_up(left);
 		int64_t res = file_read(l, file, buffer(), ask, at);
 
 		if (res != (int64_t)left || !is_pattern(buffer(), salt, at, left))

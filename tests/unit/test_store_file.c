@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "mover/base/block.h"
 #include "mover/base/fault.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
@@ -177,7 +178,7 @@ static uint64_t copy_data(struct fm_file *src, struct fm_file *dst, uint64_t siz
 	uint64_t from = 0, to = 0, moved = 0;
 
 	while (src->ops->next_data(src, to, &from, &to) == 0 && from < size) {
-		CU_ASSERT_TRUE(from % FM_STORE_BLOCK == 0 && from < to && (to % FM_STORE_BLOCK == 0 || to == size));
+		CU_ASSERT_TRUE(from % FM_BLOCK == 0 && from < to && (to % FM_BLOCK == 0 || to == size));
 		for (uint64_t o = from; o < to; o += CHUNK) {
 			uint32_t len = to - o < CHUNK ? (uint32_t)(to - o) : CHUNK;
 
