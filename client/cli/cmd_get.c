@@ -17,6 +17,7 @@
 #include "client/cli/part.h"
 #include "client/cli/pump.h"
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 
 const struct fm_opt fm_opts_get[] = {
 	FM_TRANSFER_OPTS,
@@ -114,19 +115,9 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
  */
 static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcome *one)
 {
-	switch (one->err.code) {
-	case -ECANCELED:
+	if (one->err.code == -ECANCELED)
 		return fm_is_interrupted() ? t->opts.keep_partial : one->is_kept;
-	case -EBADMSG:
-	case -ESTALE:
-	case -EPROTO:
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EFBIG:
-		return one->is_kept;
-	default:
-		return true;
-	}
+	return one->is_kept || fm_errno_keeps_partial(one->err.code);
 }
 
 static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,

@@ -88,7 +88,7 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err
 	bool is_once = t->opts.retry_ms == 0 || t->opts.is_attended || t->opts.hold_fd > 0;
 
 	/* Who cancels the job means the command. */
-	if (is_once || err->code == -ECANCELED || !fm_retry_may_pass(err->code))
+	if (is_once || err->code == -ECANCELED || !fm_errno_may_pass(err->code))
 		return false;
 	if (at_ns >= t->deadline_ns)
 		return time_is_up(err);

@@ -2,36 +2,8 @@
 /* retry - see retry.h. */
 #include "mover/base/retry.h"
 
-#include <errno.h>
-
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-
-bool fm_retry_may_pass(int code)
-{
-	switch (-code) {
-	case ECONNREFUSED:
-	case ECONNRESET:
-	case ECONNABORTED:
-	case ENOTCONN:
-	case EPIPE:
-	case EHOSTUNREACH:
-	case EHOSTDOWN:
-	case ENETUNREACH:
-	case ENETDOWN:
-	case ENETRESET:
-	case ETIMEDOUT:
-	case EBUSY:
-	case EAGAIN:
-	case ENOMEM:
-	case ENFILE:
-	case EMFILE:
-	case ECANCELED:		/* not by us: the peer is being stopped */
-		return true;
-	default:
-		return false;
-	}
-}
 
 void fm_retry_failed(struct fm_retry *r, uint64_t begun_ns, uint64_t now_ns, uint64_t reached)
 {

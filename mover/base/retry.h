@@ -2,7 +2,7 @@
 /*
  * retry - what failed for a reason that may pass is tried again, until it has not got on for long enough.
  *
- * The one place that says which reasons those are, how long the pauses are and when that ends. It does not wait and does not
+ * The one place that says how long the pauses are and when that ends; which reasons those are: exit_code.h. It does not wait and does not
  * try: whoever does says when. Time is the caller's.
  */
 #ifndef FM_BASE_RETRY_H
@@ -25,9 +25,6 @@ struct fm_retry {
 	uint64_t pause_ns;		/* the last one, less what chance made of it */
 	uint64_t reached;		/* by the try that got furthest, ever */
 };
-
-/* Whether the same may succeed later. */
-bool fm_retry_may_pass(int code);
 
 /*
  * A try that was begun at begun_ns has failed at now_ns, when it had reached so much of what there is

@@ -13,6 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/data/link.h"
 #include "mover/store/may_stand.h"
@@ -881,13 +882,9 @@ void fm_xfer_fail(struct fm_xfer *x, int code, const char *fmt, ...)
 /* A socket may be reset, a server not answer: that is no word of the peer. */
 static bool means_peer(int code)
 {
-	static const int codes[] = { ECONNREFUSED, ECONNRESET, ECONNABORTED, ENOTCONN, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN,
-				     ENETRESET, ENONET, ETIMEDOUT, ETIME, EPROTONOSUPPORT, ECANCELED };
+	enum fm_exit status = fm_api_exit(code);
 
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (code == -codes[i])
-			return true;
-	return false;
+	return status == FM_EXIT_UNREACHABLE || status == FM_EXIT_CANCELLED;
 }
 
 /* What to do about it: "", or what goes behind the text. */

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/data/link.h"
@@ -779,7 +780,7 @@ void fm_queue_kick_run(struct fm_task *task)
 
 static bool is_retried(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && fm_retry_may_pass(r->code);
+	return j->o.retry_ns > 0 && !j->is_prompt && j->o.end != FM_QUEUE_FILE && fm_errno_may_pass(r->code);
 }
 
 /* It may pass, but it has been tried for long enough. */
@@ -819,7 +820,7 @@ static void try_again(struct fm_queue_job *j, const struct fm_job_result *r)
 /* The next daemon goes on with it. */
 static bool is_for_next_daemon(const struct fm_queue_job *j, const struct fm_job_result *r)
 {
-	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && fm_retry_may_pass(r->code);
+	return j->queue->is_stopping && j->o.is_detached && j->is_accepted && !j->end_code && fm_errno_may_pass(r->code);
 }
 
 static void compare(struct fm_queue_job *j, const struct fm_job_result *r);

@@ -11,6 +11,7 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
@@ -255,30 +256,6 @@ static void free_xfer(struct fm_job *j)
 	j->x = NULL;
 }
 
-/*
- * Whether the next try could go on with what came. Not if it is damaged or of a source that is another one now, nor if
- * the name was taken meanwhile; and a disk that is full is not kept full.
- */
-static bool is_worth_keeping(int code)
-{
-	switch (code) {
-	case -EBADMSG:
-	case -ESTALE:
-	case -EPROTO:
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EFBIG:
-	case -EEXIST:
-	case -EISDIR:
-	case -ENOTDIR:
-	case -EACCES:
-	case -EPERM:
-		return false;
-	default:
-		return true;
-	}
-}
-
 void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 {
 	char text[FM_ERR_TEXT_MAX];
@@ -287,7 +264,7 @@ void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);	/* a cut text is still a text */
 	va_end(ap);
-	fm_job_end_kept(j, is_worth_keeping(code), code, text);
+	fm_job_end_kept(j, fm_errno_keeps_partial(code), code, text);
 }
 
 void fm_job_fail(struct fm_job *j, const struct fm_err *why)
