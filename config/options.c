@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "mover/base/env.h"
 #include "mover/base/log.h"
+#include "mover/base/words.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -18,11 +19,10 @@
 #define PEER(member) offsetof(struct fm_config_peer, member)
 #define VOLUME(member) offsetof(struct fm_config_volume, member)
 
+/* Those of transfers stand in base/words.h; a configuration cannot leave it open as their first words do. */
 static const char *const mode_words[] = { "0600", "0660", "0666", NULL };
 static const char *const pages_words[] = { "auto", "always", "never", NULL };
 static const char *const io_words[] = { "auto", "io_uring", "threads", NULL };
-static const char *const transport_words[] = { "rdma", "tcp", NULL };
-static const char *const durability_words[] = { "disk", "memory", NULL };
 static const char *const owner_words[] = { "service", "caller", NULL };
 static const char *const never_words[] = { "never", NULL };
 static const char *const off_words[] = { "off", NULL };
@@ -68,7 +68,7 @@ const struct fm_option fm_options[] = {
 	  "Threads that move data; 0: one for each processor that this service may use, 2 to 16" },
 	{ "mover.chunk", FM_OPTION_POWER, AT(mover.chunk_bytes), 4 * KIB, 64 * MIB, "auto", auto_words, false,
 	  "Bytes that are read, checked, sent and written at once; auto: 1 MiB, less if the arena or the slab is small" },
-	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", transport_words, false,
+	{ "mover.transports", FM_OPTION_SET, AT(mover.transports), 0, 0, "rdma tcp", fm_words_transport + 1, false,
 	  "The transports that may be used; with both, RDMA wherever it works" },
 	{ "mover.rdma_conns", FM_OPTION_UINT, AT(mover.rdma_conns), 0, 8, "0", NULL, false,
 	  "Queue pairs per rail, of the numbers of two nodes the smaller one; 0: 2 to 8, by lanes and slabs" },
@@ -117,7 +117,7 @@ const struct fm_option fm_options[] = {
 	  "Who may read" },
 	{ "stores.write", FM_OPTION_WHO, STORE(write), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
 	  "Who may write and remove" },
-	{ "stores.durability", FM_OPTION_CHOICE, STORE(durability), 0, 0, "disk", durability_words, true,
+	{ "stores.durability", FM_OPTION_CHOICE, STORE(durability), 0, 0, "disk", fm_words_durability + 1, true,
 	  "When a put is done: on disk, or as soon as it is checked and written" },
 	{ "stores.replace", FM_OPTION_BOOL, STORE(may_replace), 0, 0, "false", NULL, true,
 	  "Whether an existing file may be replaced without --force" },

@@ -10,6 +10,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_ALL, OPT_QUIET };
 
@@ -23,8 +24,10 @@ const struct fm_opt fm_opts_jobs[] = {
 #define JSON_MAX (128u << 10)	/* two names of 4200 bytes and a text, each escaped as six, and the rest */
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
-static const char *const states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", "other" };
-static const char *const priorities[] = { "normal", "low", "high" };
+static const char *state_of(const struct fmove_job *j)
+{
+	return j->state == FMOVE_JOB_OTHER ? "other" : fm_words_state[j->state];
+}
 
 struct jobs {
 	bool is_json;
@@ -91,7 +94,7 @@ static void print_line(const struct jobs *jobs, const struct fmove_job *j)
 	(void)printf("%-8s  ", j->id);
 	if (jobs->is_all)
 		(void)printf("%-6u  ", j->user);
-	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", states[j->state], priorities[j->priority], moved,
+	(void)printf("%-9s  %-6s  %-22s  %s %s -> %s%s%s\n", state_of(j), fm_words_priority[j->priority], moved,
 		     j->is_put ? "put" : "get", j->is_put ? near_shown : far_shown, j->is_put ? far_shown : near_shown,
 		     text[0] ? ": " : "", text);
 }
@@ -103,9 +106,9 @@ static void job_json(struct fm_json_writer *w, const struct fmove_job *j)
 	fm_jw_text(w, "job", j->id);
 	fm_jw_u64(w, "user", j->user);
 	fm_jw_text(w, "op", j->is_put ? "put" : "get");
-	fm_jw_text(w, "state", states[j->state]);
+	fm_jw_text(w, "state", state_of(j));
 	fm_jw_text(w, "phase", j->phase);
-	fm_jw_text(w, "priority", priorities[j->priority]);
+	fm_jw_text(w, "priority", fm_words_priority[j->priority]);
 	fm_jw_bool(w, "detached", j->is_detached);
 	fm_jw_bool(w, "attended", j->is_attended);
 	fm_jw_text(w, "node", j->node);

@@ -10,6 +10,7 @@
 #include "config/value.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 
 #define PROGRESS_MS 200
 #define LIMIT_MIN 1000		/* bytes a second */
@@ -19,19 +20,10 @@ void fm_transfer_init(struct fm_transfer *t, const char *verb)
 	*t = (struct fm_transfer){ .outcomes = { .verb = verb } };
 }
 
-/* The place of value among words, or -1. */
-static int choice(const char *value, const char *const *words)
-{
-	for (int i = 0; words[i]; i++)
-		if (strcmp(words[i], value) == 0)
-			return i;
-	return -1;
-}
-
 static int take_choice(struct fm_args *args, const char *option, const char *const *words,
 		       const char *list, int *out)
 {
-	*out = choice(args->value, words);
+	*out = fm_word_parse(words, args->value);
 	return *out < 0 ? fm_usage(args, "--%s %s: must be %s", option, args->value, list) : 0;
 }
 
@@ -74,18 +66,15 @@ static int take_retry(struct fm_transfer *t, struct fm_args *args)
 /* 0, or an exit status. */
 static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 {
-	static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
-	static const char *const durabilities[] = { "default", "disk", "memory", NULL };
-	static const char *const priorities[] = { "normal", "low", "high", NULL };
 	int place, ret = 0;
 
 	switch ((enum fm_transfer_key)key) {
 	case FM_TRANSFER_TRANSPORT:
-		ret = take_choice(args, "transport", transports, "auto, rdma or tcp", &place);
+		ret = take_choice(args, "transport", fm_words_transport, "auto, rdma or tcp", &place);
 		t->opts.transport = ret == 0 ? (enum fmove_transport)place : FMOVE_AUTO;
 		break;
 	case FM_TRANSFER_DURABILITY:
-		ret = take_choice(args, "durability", durabilities, "disk or memory", &place);
+		ret = take_choice(args, "durability", fm_words_durability, "disk or memory", &place);
 		t->opts.durability = ret == 0 ? (enum fmove_durability)place : FMOVE_DEFAULT;
 		break;
 	case FM_TRANSFER_LIMIT:
@@ -95,7 +84,7 @@ static int take_option(struct fm_transfer *t, struct fm_args *args, int key)
 	case FM_TRANSFER_RETRY:
 		return take_retry(t, args);
 	case FM_TRANSFER_PRIORITY:
-		ret = take_choice(args, "priority", priorities, "low, normal or high", &place);
+		ret = take_choice(args, "priority", fm_words_priority, "low, normal or high", &place);
 		t->opts.priority = ret == 0 ? (enum fmove_priority)place : FMOVE_NORMAL;
 		break;
 	case FM_TRANSFER_DETACH:

@@ -26,6 +26,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 #include "mover/tree/staging.h"
 
 /* two paths of 4095 bytes, each escaped as six, and the rest */
@@ -697,25 +698,22 @@ static int request_do_simple(struct fmove *c, struct fm_json_writer *w, struct f
 
 /* ---- transfers ---- */
 
-/* In the order of enum fmove_priority, and of enum fmove_job_state. */
-static const char *const priorities[] = { "normal", "low", "high", NULL };
-static const char *const job_states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", NULL };
-
-static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
-static const char *const durabilities[] = { "default", "disk", "memory", NULL };
-static const char *const readbacks[] = { "none", "readback", NULL };
+_Static_assert(FMOVE_NORMAL == 0 && FMOVE_LOW == 1 && FMOVE_HIGH == 2, "order of fm_words_priority");
+_Static_assert(FMOVE_AUTO == 0 && FMOVE_RDMA == 1 && FMOVE_TCP == 2, "order of fm_words_transport");
+_Static_assert(FMOVE_DEFAULT == 0 && FMOVE_DISK == 1 && FMOVE_MEMORY == 2, "order of fm_words_durability");
+_Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTHER && FMOVE_JOB_OTHER == 7, "order of fm_words_state");
 
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
 	if (!o)
 		return;
-	fm_jw_text(w, "priority", priorities[o->priority]);
+	fm_jw_text(w, "priority", fm_words_priority[o->priority]);
 	if (o->retry_ms > 0)
 		fm_jw_u64(w, "retry_ms", o->retry_ms);
 	if (o->file)
 		fm_jw_name(w, "file", o->file, strlen(o->file));
-	fm_jw_text(w, "transport", transports[o->transport]);
-	fm_jw_text(w, "durability", durabilities[o->durability]);
+	fm_jw_text(w, "transport", fm_words_transport[o->transport]);
+	fm_jw_text(w, "durability", fm_words_durability[o->durability]);
 	if (o->accepts_corrupt)
 		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)
@@ -1048,12 +1046,11 @@ int fmove_get_store_detached(struct fmove *c, const struct fmove_name *name,
 static int word_read(const struct fm_json *json, const char *key, const char *const *words, int other)
 {
 	const char *text = "";
+	int place;
 
 	(void)fm_json_text(fm_json_get(json, key), &text);	/* "" if it is missing */
-	for (int i = 0; words[i]; i++)
-		if (strcmp(words[i], text) == 0)
-			return i;
-	return other;
+	place = fm_word_parse(words, text);
+	return place < 0 ? other : place;
 }
 
 /* The same of what an attended job was asked for with. */
@@ -1063,10 +1060,10 @@ static void job_options_read(const struct fm_json *json, struct fmove_job *j)
 	const struct fm_json *excludes = fm_json_get(o, "exclude");
 	size_t count = excludes ? fm_json_count(excludes) : 0, len;
 
-	j->transport = (enum fmove_transport)word_read(o, "transport", transports, FMOVE_AUTO);
-	j->durability = (enum fmove_durability)word_read(o, "durability", durabilities, FMOVE_DEFAULT);
+	j->transport = (enum fmove_transport)word_read(o, "transport", fm_words_transport, FMOVE_AUTO);
+	j->durability = (enum fmove_durability)word_read(o, "durability", fm_words_durability, FMOVE_DEFAULT);
 	(void)fm_json_bool(fm_json_get(o, "force"), &j->may_replace);
-	j->is_readback = word_read(o, "verify", readbacks, 0) > 0;
+	j->is_readback = word_read(o, "verify", fm_words_readback, 0) > 0;
 	(void)fm_json_bool(fm_json_get(o, "accept_corrupt"), &j->accepts_corrupt);
 	(void)fm_json_bool(fm_json_get(o, "update"), &j->is_update);
 	(void)fm_json_bool(fm_json_get(o, "delete"), &j->is_delete);
@@ -1100,8 +1097,8 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	(void)fm_json_bool(fm_json_get(json, "tree"), &j->is_tree);
 	if (fm_json_get(json, "options"))
 		job_options_read(json, j);
-	j->state = (enum fmove_job_state)word_read(json, "state", job_states, FMOVE_JOB_OTHER);
-	j->priority = (enum fmove_priority)word_read(json, "priority", priorities, FMOVE_NORMAL);
+	j->state = (enum fmove_job_state)word_read(json, "state", fm_words_state, FMOVE_JOB_OTHER);
+	j->priority = (enum fmove_priority)word_read(json, "priority", fm_words_priority, FMOVE_NORMAL);
 	text_copy(json, "phase", j->phase, sizeof(j->phase));
 	text_copy(json, "node", j->node, sizeof(j->node));
 	text_copy(json, "store", j->store, sizeof(j->store));

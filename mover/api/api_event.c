@@ -11,6 +11,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 #include "mover/queue/queue.h"
 #include "mover/tree/names.h"
 
@@ -150,19 +151,12 @@ static void tree_add(struct fm_json_writer *w, const struct fm_tree_count *c)
 	fm_jw_u64(w, "wanted_bytes", c->wanted_bytes);
 }
 
-const char *fm_api_encryption(enum fm_encryption e)
-{
-	static const char *const names[] = { [FM_PLAIN] = "plain", [FM_TLS] = "tls", [FM_TLS_KERNEL] = "ktls" };
-
-	return names[e];
-}
-
 /* More than one kind, if connections came or went. */
 static const char *transport_of(const struct fm_job_result *r)
 {
 	if (r->kind_bytes[FM_KIND_RDMA] > 0 && r->kind_bytes[FM_KIND_TCP] > 0)
 		return "rdma+tcp";
-	return r->kind == FM_KIND_RDMA ? "rdma" : "tcp";
+	return fm_words_kind[r->kind];
 }
 
 /* "ktls" if the kernel had a part in all of it; more than one kind of connection may have carried some. */
@@ -172,7 +166,7 @@ static const char *encryption_of(const struct fm_job_result *r)
 	uint64_t kernel = r->encryption_bytes[FM_TLS_KERNEL];
 
 	if (plain + tls + kernel == 0)
-		return fm_api_encryption(r->encryption);
+		return fm_words_encryption[r->encryption];
 	if (plain > 0)
 		return tls + kernel > 0 ? "tls+plain" : "plain";
 	return tls > 0 ? "tls" : "ktls";

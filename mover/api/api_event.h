@@ -25,9 +25,6 @@ struct fm_request_result;
 struct fm_tree_names;
 struct fm_volumes_answer;
 
-/* "plain", "tls", "ktls" (the kernel seals, or opens, or both). */
-const char *fm_api_encryption(enum fm_encryption e);
-
 int fm_api_event_accepted(char *buf, size_t cap, uint64_t id, const char *job);
 int fm_api_event_progress(char *buf, size_t cap, uint64_t id, const struct fm_queue_progress *p);
 

@@ -9,6 +9,7 @@
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 #include "mover/queue/queue.h"
 
 /* The largest: two paths, every byte escaped as six, a text escaped as well, and the rest. */
@@ -56,14 +57,11 @@ static void progress_add(struct fm_json_writer *w, const struct fm_queue_info *i
 /* What its client needs to ask for it again. */
 static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 {
-	static const char *const transports[] = { "auto", "rdma", "tcp" };
-	static const char *const durabilities[] = { "default", "disk", "memory" };
-
 	fm_jw_object(w, "options");
-	fm_jw_text(w, "transport", transports[o->job.transport]);
-	fm_jw_text(w, "durability", durabilities[o->job.durability]);
+	fm_jw_text(w, "transport", fm_words_transport[o->job.transport]);
+	fm_jw_text(w, "durability", fm_words_durability[o->job.durability]);
 	fm_jw_bool(w, "force", o->job.may_replace);
-	fm_jw_text(w, "verify", o->job.is_readback ? "readback" : "none");
+	fm_jw_text(w, "verify", fm_words_readback[o->job.is_readback]);
 	fm_jw_bool(w, "accept_corrupt", o->job.accepts_corrupt);
 	fm_jw_u64(w, "limit", o->job.rate_bytes);
 	fm_jw_u64(w, "timeout_ms", o->job.timeout_ns / FM_NS_PER_MS);
@@ -89,8 +87,8 @@ static void job_add(struct fm_json_writer *w, const struct fm_queue_info *info, 
 	fm_jw_u64(w, "seq", info->seq);
 	fm_jw_u64(w, "user", info->uid);
 	fm_jw_text(w, "op", o->job.is_put ? "put" : "get");
-	fm_jw_text(w, "state", fm_queue_state_name(info->state));
-	fm_jw_text(w, "priority", fm_queue_priority_name(o->priority));
+	fm_jw_text(w, "state", fm_words_state[info->state]);
+	fm_jw_text(w, "priority", fm_words_priority[o->priority]);
 	fm_jw_bool(w, "detached", o->is_detached);
 	fm_jw_bool(w, "attended", o->is_attended);
 	fm_jw_bool(w, "tree", o->is_tree || (o->job.file && o->job.file->tree));

@@ -12,6 +12,7 @@
 
 #include "mover/base/json.h"
 #include "mover/base/err.h"
+#include "mover/base/words.h"
 
 static const char *const op_names[] = {
 	[FM_API_PING] = "ping",	    [FM_API_PUT] = "put",	  [FM_API_GET] = "get",
@@ -24,16 +25,12 @@ static const char *const op_names[] = {
 _Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
 	       "an operation has no name");
 
-/* In the order of the enums in engine.h. */
-static const char *const transport_names[] = { "auto", "rdma", "tcp", NULL };
-static const char *const durability_names[] = { "default", "disk", "memory", NULL };
-static const char *const readback_names[] = { "none", "readback", NULL };
-/* What is not said is the first. */
-static const char *const priority_names[] = { "normal", "low", "high", NULL };
 _Static_assert(FM_WANT_AUTO == 0 && FM_WANT_RDMA == 1 && FM_WANT_TCP == 2,
-	       "order of transport_names");
+	       "order of fm_words_transport");
 _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURABILITY_MEMORY == 2,
-	       "order of durability_names");
+	       "order of fm_words_durability");
+_Static_assert(FM_KIND_TCP == 0 && FM_KIND_RDMA == 1, "order of fm_words_kind");
+_Static_assert(FM_PLAIN == 0 && FM_TLS == 1 && FM_TLS_KERNEL == 2, "order of fm_words_encryption");
 
 #define OP(x) (1u << FM_API_##x)
 #define ALL ((1u << FM_API_OP_COUNT) - 1)
@@ -65,10 +62,10 @@ static const struct key keys[] = {
 	{ "node", KEY_WORD, AT(node), NAMED, TRANSFERS, FM_API_NODE_MAX, 0, NULL },
 	{ "store", KEY_WORD, AT(store), NAMED, NAMED, FM_API_NODE_MAX, 0, NULL },
 	{ "path", KEY_NAME, AT(path), NAMED, NAMED, FM_PATH_LEN_MAX, AT(path_len), NULL },
-	{ "transport", KEY_CHOICE, AT(transport), TRANSFERS, 0, 0, 0, transport_names },
-	{ "durability", KEY_CHOICE, AT(durability), TRANSFERS, 0, 0, 0, durability_names },
+	{ "transport", KEY_CHOICE, AT(transport), TRANSFERS, 0, 0, 0, fm_words_transport },
+	{ "durability", KEY_CHOICE, AT(durability), TRANSFERS, 0, 0, 0, fm_words_durability },
 	{ "force", KEY_BOOL, AT(is_force), TRANSFERS, 0, 0, 0, NULL },
-	{ "verify", KEY_CHOICE, AT(readback), OP(PUT), 0, 0, 0, readback_names },
+	{ "verify", KEY_CHOICE, AT(readback), OP(PUT), 0, 0, 0, fm_words_readback },
 	{ "hold", KEY_BOOL, AT(is_held), OP(PUT), 0, 0, 0, NULL },
 	{ "buffered", KEY_BOOL, AT(is_buffered), OP(PUT), 0, 0, 0, NULL },
 	{ "generate", KEY_U64, AT(bytes_generated), OP(PUT), 0, FM_SIZE_LIMIT, AT(is_generated),
@@ -81,7 +78,7 @@ static const struct key keys[] = {
 	  NULL },
 	{ "detach", KEY_BOOL, AT(is_detached), TRANSFERS, 0, 0, 0, NULL },
 	{ "attended", KEY_BOOL, AT(is_attended), TRANSFERS, 0, 0, 0, NULL },
-	{ "priority", KEY_CHOICE, AT(priority), TRANSFERS, 0, 0, 0, priority_names },
+	{ "priority", KEY_CHOICE, AT(priority), TRANSFERS, 0, 0, 0, fm_words_priority },
 	{ "retry_ms", KEY_U64, AT(retry_ms), TRANSFERS, 0, FM_API_MS_MAX, AT(has_retry), NULL },
 	{ "local_store", KEY_WORD, AT(local_store), TRANSFERS, 0, FM_API_NODE_MAX, 0, NULL },
 	{ "local_path", KEY_NAME, AT(local_path), TRANSFERS, 0, FM_PATH_LEN_MAX, AT(local_path_len),
@@ -168,14 +165,14 @@ static int choice_take(const struct key *k, const struct fm_json *value, struct 
 		       struct fm_err *err)
 {
 	const char *text;
+	int place;
 
 	if (fm_json_text(value, &text) < 0)
 		return fm_err_set(err, -EINVAL, "\"%s\": not a string", k->name);
-	for (unsigned i = 0; k->choices[i]; i++) {
-		if (strcmp(k->choices[i], text) == 0) {
-			memcpy((char *)r + k->at, &i, sizeof(i));
-			return 0;
-		}
+	place = fm_word_parse(k->choices, text);
+	if (place >= 0) {
+		memcpy((char *)r + k->at, &place, sizeof(place));
+		return 0;
 	}
 	return fm_err_set(err, -EINVAL, "\"%s\": not one of %s, %s%s%s", k->name, k->choices[0],
 			  k->choices[1], k->choices[2] ? ", " : "", k->choices[2] ? k->choices[2] : "");
@@ -317,13 +314,6 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 	if (ret == 0 && out->progress_ms > 0 && out->progress_ms < FM_API_PROGRESS_MS_MIN)
 		out->progress_ms = FM_API_PROGRESS_MS_MIN;
 	return ret;
-}
-
-enum fm_queue_priority fm_api_priority(const struct fm_api_request *r)
-{
-	static const enum fm_queue_priority of[] = { FM_QUEUE_NORMAL, FM_QUEUE_LOW, FM_QUEUE_HIGH };
-
-	return of[r->priority];
 }
 
 bool fm_api_op_is_transfer(enum fm_api_op op)

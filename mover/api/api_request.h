@@ -74,7 +74,7 @@ struct fm_api_request {
 	uint64_t job;			/* cancel, commit: the id of the request ... */
 	char job_id[FM_QUEUE_ID_LEN + 1];	/* ... or, if not empty, of a job; attended: that goes on */
 	char error_code[FM_API_CODE_MAX + 1];	/* commit: why it has no name; its text is in `file` */
-	unsigned priority;		/* place in the order of the API: fm_api_priority() */
+	unsigned priority;		/* enum fm_queue_priority */
 	bool is_detached;
 	bool is_attended;		/* kept as a detached one, and ends with this connection */
 	bool is_store;			/* our end is local_store, local_path; no descriptor */
@@ -107,8 +107,5 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 
 /* Whether this operation is a transfer. */
 bool fm_api_op_is_transfer(enum fm_api_op op);
-
-/* Of a request's `priority`. */
-enum fm_queue_priority fm_api_priority(const struct fm_api_request *r);
 
 #endif

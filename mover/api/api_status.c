@@ -14,6 +14,7 @@
 #include "mover/api/api.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
+#include "mover/base/words.h"
 #include "mover/node/engine.h"
 
 #define RAILS_SHOWN_MAX 64	/* of one peer */
@@ -61,7 +62,7 @@ static void item_end(struct snapshot *s)
 static void rail_write(struct fm_json_writer *w, const struct rail *r)
 {
 	fm_jw_object(w, NULL);
-	fm_jw_text(w, "kind", r->info.kind == FM_KIND_RDMA ? "rdma" : "tcp");
+	fm_jw_text(w, "kind", fm_words_kind[r->info.kind]);
 	fm_jw_text(w, "device", r->info.local);
 	fm_jw_text(w, "local", r->info.local_addr);
 	fm_jw_text(w, "remote", r->info.remote_addr);
@@ -71,7 +72,7 @@ static void rail_write(struct fm_json_writer *w, const struct rail *r)
 	fm_jw_u64(w, "speed_mbps", r->info.speed_mbps);
 	fm_jw_u64(w, "sent_bytes", r->bytes_sent);
 	fm_jw_u64(w, "received_bytes", r->bytes_received);
-	fm_jw_text(w, "encryption", fm_api_encryption(r->info.encryption));
+	fm_jw_text(w, "encryption", fm_words_encryption[r->info.encryption]);
 	fm_jw_text(w, "note", r->info.note ? r->info.note : "");
 	fm_jw_text(w, "error", r->error);
 	fm_jw_u64(w, "down_ms", r->down_ns / FM_NS_PER_MS);

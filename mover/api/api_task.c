@@ -228,7 +228,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 		.is_detached = a->is_detached || a->is_attended,
 		.is_attended = a->is_attended,
 		.again = a->job_id,
-		.priority = fm_api_priority(a),
+		.priority = (enum fm_queue_priority)a->priority,
 		.retry_ns = retry_of(a),
 	};
 }

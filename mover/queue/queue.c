@@ -17,6 +17,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
+#include "mover/base/words.h"
 #include "mover/store/held_file.h"
 
 #define FDS_SHARE 4		/* of the descriptors this process may have, one in so many is for jobs that wait */
@@ -24,18 +25,11 @@
 #define FDS_MAX 8192
 #define RANK_NS (100 * FM_NS_PER_MS)	/* how often places are counted: nobody sees more */
 
-static const char *const state_names[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled" };
-static const char *const priority_names[] = { "low", "normal", "high" };
+_Static_assert(FM_QUEUE_QUEUED == 0 && FM_QUEUE_RUNNING == 1 && FM_QUEUE_WAITING == 2 && FM_QUEUE_PAUSED == 3 && FM_QUEUE_DONE == 4 &&
+	       FM_QUEUE_FAILED == 5 && FM_QUEUE_CANCELLED == 6, "order of fm_words_state");
+_Static_assert(FM_QUEUE_NORMAL == 0 && FM_QUEUE_LOW == 1 && FM_QUEUE_HIGH == 2, "order of fm_words_priority");
 
-const char *fm_queue_state_name(enum fm_queue_state state)
-{
-	return state_names[state];
-}
-
-const char *fm_queue_priority_name(enum fm_queue_priority priority)
-{
-	return priority_names[priority];
-}
+const enum fm_queue_priority fm_queue_ranks[FM_QUEUE_PRIORITY_COUNT] = { FM_QUEUE_HIGH, FM_QUEUE_NORMAL, FM_QUEUE_LOW };
 
 const char *fm_queue_id(const struct fm_queue_job *j)
 {
@@ -626,7 +620,7 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 	if (ret < 0)
 		return ret;
 	if (fm_queue_has_ended(j))
-		return fm_err_set(err, -EALREADY, "job %s has ended already: it is %s", id, state_names[j->state]);
+		return fm_err_set(err, -EALREADY, "job %s has ended already: it is %s", id, fm_words_state[j->state]);
 	if (j->is_naming && j->state == FM_QUEUE_RUNNING)
 		return fm_err_set(err, -EALREADY, "job %s is complete: it is being given its name", id);
 	fm_queue_end_with(j, -ECANCELED, is_kept, "cancelled");
@@ -639,7 +633,7 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 	int ret = 0;
 
 	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING || j->state == FM_QUEUE_DONE || !j->o.is_detached)
-		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id, state_names[j->state]);
+		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id, fm_words_state[j->state]);
 	if (j->o.is_attended && j->state != FM_QUEUE_WAITING && !(fm_queue_needs_name(j) && fd >= 0))
 		return fm_err_set(err, -EINVAL, "job %s needs a command of yours: fmove resume starts one", j->id);
 	if (needs_fd != (fd >= 0))
@@ -709,8 +703,8 @@ static void rank(struct fm_queue *q)
 	if (q->ranked_ns && now_ns < q->ranked_ns + RANK_NS)
 		return;
 	q->ranked_ns = now_ns;
-	for (unsigned p = FM_QUEUE_PRIORITY_COUNT; p-- > 0;)
-		fm_list_each(at, next, &q->pending[p])
+	for (unsigned i = 0; i < FM_QUEUE_PRIORITY_COUNT; i++)
+		fm_list_each(at, next, &q->pending[fm_queue_ranks[i]])
 			fm_container_of(at, struct fm_queue_job, pending_at)->before = before++;
 }
 
@@ -727,7 +721,7 @@ void fm_queue_progress(const struct fm_queue_job *j, struct fm_queue_progress *o
 {
 	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
 
-	*out = (struct fm_queue_progress){ .job = { .size = FM_SIZE_UNKNOWN, .state = state_names[j->state] }, .text = "" };
+	*out = (struct fm_queue_progress){ .job = { .size = FM_SIZE_UNKNOWN, .state = fm_words_state[j->state] }, .text = "" };
 	switch (j->state) {
 	case FM_QUEUE_QUEUED:
 		if (!fm_list_is_empty(&j->pending_at)) {

@@ -101,7 +101,8 @@ void fm_queue_set_running_max(struct fm_queue *q, unsigned running_max);
 
 /* ---- one job ---- */
 
-enum fm_queue_priority { FM_QUEUE_LOW, FM_QUEUE_NORMAL, FM_QUEUE_HIGH, FM_QUEUE_PRIORITY_COUNT };
+/* In the order of their words (base/words.h); fm_queue_ranks is that of their turns. */
+enum fm_queue_priority { FM_QUEUE_NORMAL, FM_QUEUE_LOW, FM_QUEUE_HIGH, FM_QUEUE_PRIORITY_COUNT };
 
 /* Our end of the transfer. */
 enum fm_queue_end {
@@ -236,8 +237,6 @@ void fm_queue_progress(const struct fm_queue_job *job, struct fm_queue_progress 
 const char *fm_queue_id(const struct fm_queue_job *job);
 
 /* "queued", "running", ... */
-const char *fm_queue_state_name(enum fm_queue_state state);
-const char *fm_queue_priority_name(enum fm_queue_priority priority);
 
 /*
  * Jobs with a seq above `after`, the oldest first, until visit() returns false: those of uid, or all of them if is_all

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/words.h"
 
 int fm_queue_attended_check(const struct fm_queue_opts *o, struct fm_err *err)
 {
@@ -52,7 +53,7 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 		return fm_err_set(err, -EINVAL, "job %s moves something else", (*out)->id);
 	if ((*out)->state != FM_QUEUE_PAUSED && (*out)->state != FM_QUEUE_FAILED && (*out)->state != FM_QUEUE_CANCELLED)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", (*out)->id,
-				  fm_queue_state_name((*out)->state));
+				  fm_words_state[(*out)->state]);
 	return 0;
 }
 

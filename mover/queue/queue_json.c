@@ -17,6 +17,7 @@
 
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
+#include "mover/base/words.h"
 #include "mover/wire/wire.h"
 
 #define VERSION 1
@@ -35,13 +36,7 @@ struct field {
 #define RESULT(member) offsetof(struct fm_job_result, member)
 #define OPTS(member) offsetof(struct fm_queue_opts, member)
 
-static const char *const kinds[] = { [FM_KIND_TCP] = "tcp", [FM_KIND_RDMA] = "rdma", NULL };
-static const char *const encryptions[] = { [FM_PLAIN] = "plain", [FM_TLS] = "tls", [FM_TLS_KERNEL] = "ktls", NULL };
-static const char *const transports[] = { "auto", "rdma", "tcp", NULL };
-static const char *const durabilities[] = { "default", "disk", "memory", NULL };
-static const char *const priorities[] = { "low", "normal", "high", NULL };
 static const char *const ends[] = { "file", "descriptor", "store", NULL };
-static const char *const states[] = { "queued", "running", "waiting", "paused", "done", "failed", "cancelled", NULL };
 
 static const struct field result_fields[] = {
 	{ "size", FIELD_U64, RESULT(size), 0, NULL },
@@ -53,13 +48,13 @@ static const struct field result_fields[] = {
 	{ "crc32c", FIELD_U32, RESULT(crc), 0, NULL },
 	{ "durable", FIELD_BOOL, RESULT(is_durable), 0, NULL },
 	{ "checked", FIELD_BOOL, RESULT(is_checked), 0, NULL },
-	{ "kind", FIELD_CHOICE, RESULT(kind), 0, kinds },
+	{ "kind", FIELD_CHOICE, RESULT(kind), 0, fm_words_kind },
 	{ "rdma_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_RDMA]), 0, NULL },
 	{ "tcp_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_TCP]), 0, NULL },
 	{ "plain_bytes", FIELD_U64, RESULT(encryption_bytes[FM_PLAIN]), 0, NULL },
 	{ "tls_bytes", FIELD_U64, RESULT(encryption_bytes[FM_TLS]), 0, NULL },
 	{ "ktls_bytes", FIELD_U64, RESULT(encryption_bytes[FM_TLS_KERNEL]), 0, NULL },
-	{ "encryption", FIELD_CHOICE, RESULT(encryption), 0, encryptions },
+	{ "encryption", FIELD_CHOICE, RESULT(encryption), 0, fm_words_encryption },
 	{ "connections", FIELD_U32, RESULT(conns), 0, NULL },
 	{ "why", FIELD_TEXT, RESULT(why), sizeof(((struct fm_job_result *)0)->why), NULL },
 	{ "note", FIELD_TEXT, RESULT(note), sizeof(((struct fm_job_result *)0)->note), NULL },
@@ -91,9 +86,9 @@ static const struct field opts_fields[] = {
 	{ "attended", FIELD_BOOL, OPTS(is_attended), 0, NULL },
 	{ "uid", FIELD_U32, OPTS(job.who.uid), 0, NULL },
 	{ "gid", FIELD_U32, OPTS(job.who.gid), 0, NULL },
-	{ "priority", FIELD_CHOICE, OPTS(priority), 0, priorities },
-	{ "transport", FIELD_CHOICE, OPTS(job.transport), 0, transports },
-	{ "durability", FIELD_CHOICE, OPTS(job.durability), 0, durabilities },
+	{ "priority", FIELD_CHOICE, OPTS(priority), 0, fm_words_priority },
+	{ "transport", FIELD_CHOICE, OPTS(job.transport), 0, fm_words_transport },
+	{ "durability", FIELD_CHOICE, OPTS(job.durability), 0, fm_words_durability },
 	{ "force", FIELD_BOOL, OPTS(job.may_replace), 0, NULL },
 	{ "readback", FIELD_BOOL, OPTS(job.is_readback), 0, NULL },
 	{ "accept_corrupt", FIELD_BOOL, OPTS(job.accepts_corrupt), 0, NULL },
@@ -188,16 +183,12 @@ static int number_read(const struct field *f, const struct fm_json *value, char 
 static int choice_read(const char *const *choices, const struct fm_json *value, unsigned *out)
 {
 	const char *text;
+	int place = fm_json_text(value, &text) < 0 ? -1 : fm_word_parse(choices, text);
 
-	if (fm_json_text(value, &text) < 0)
+	if (place < 0)
 		return -EINVAL;
-	for (unsigned i = 0; choices[i]; i++) {
-		if (strcmp(choices[i], text) == 0) {
-			*out = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	*out = (unsigned)place;
+	return 0;
 }
 
 static int field_read(const struct field *f, const struct fm_json *value, void *base)
@@ -274,7 +265,7 @@ int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap)
 	fm_jw_u64(&w, "version", VERSION);
 	fm_jw_text(&w, "node", j->queue->c.node);
 	fm_jw_u64(&w, "seq", j->seq);
-	fm_jw_text(&w, "state", fm_queue_state_name(j->state));
+	fm_jw_text(&w, "state", fm_words_state[j->state]);
 	fm_jw_i64(&w, "created_ms", j->created_ms);
 	fm_jw_i64(&w, "ended_ms", j->ended_ms);
 	fm_jw_u64(&w, "tries", j->tries);
@@ -393,7 +384,7 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 
 	if (fm_json_u64(fm_json_get(json, "seq"), &j->seq) < 0 || j->seq > SEQ_MAX || j->seq == 0)
 		return fm_err_set(err, -EINVAL, "\"seq\" is nothing that a job has");
-	if (choice_read(states, fm_json_get(json, "state"), &state) < 0)
+	if (choice_read(fm_words_state, fm_json_get(json, "state"), &state) < 0)
 		return fm_err_set(err, -EINVAL, "\"state\" is none that a job can be in");
 	j->state = (enum fm_queue_state)state;
 	if (fm_json_i64(fm_json_get(json, "created_ms"), &j->created_ms) < 0 || j->created_ms < 0 ||

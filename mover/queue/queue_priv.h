@@ -37,6 +37,9 @@ struct fm_queue_user {
 	unsigned kept;			/* of these those that have ended */
 };
 
+/* The priorities by whose turn it is. */
+extern const enum fm_queue_priority fm_queue_ranks[FM_QUEUE_PRIORITY_COUNT];
+
 struct fm_queue {
 	struct fm_queue_config c;
 	struct fm_list jobs;		/* by seq */

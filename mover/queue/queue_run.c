@@ -502,7 +502,9 @@ void fm_queue_named(struct fm_queue_watch *watch)
 
 static void begin(struct fm_queue_job *j)
 {
-	static const unsigned weights[] = { FM_WEIGHT_LOW, FM_WEIGHT_NORMAL, FM_WEIGHT_HIGH };
+	static const unsigned weights[] = { [FM_QUEUE_LOW] = FM_WEIGHT_LOW,
+						[FM_QUEUE_NORMAL] = FM_WEIGHT_NORMAL,
+						[FM_QUEUE_HIGH] = FM_WEIGHT_HIGH };
 	static const struct fm_job_events events[2][2] = {	/* is it held, by whom is its file */
 		{ { .done = job_done, .names = job_names }, { .done = job_done, .names = job_names, .gone = closed } },
 		{ { .done = job_done, .names = job_names, .prepared = job_prepared },
@@ -739,10 +741,10 @@ static struct fm_queue_job *next_of(struct fm_queue *q)
 {
 	if (q->shares.running.used >= q->shares.running.limits.total)
 		return NULL;
-	for (unsigned p = FM_QUEUE_PRIORITY_COUNT; p-- > 0;) {
+	for (unsigned i = 0; i < FM_QUEUE_PRIORITY_COUNT; i++) {
 		struct fm_queue_job *best = NULL;
 
-		fm_list_each(at, next, &q->pending[p]) {
+		fm_list_each(at, next, &q->pending[fm_queue_ranks[i]]) {
 			struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, pending_at);
 
 			if (may_start(j) && (!best || running_of(j) < running_of(best)))

@@ -38,7 +38,7 @@ static void check_request(const struct fm_api_request *r)
 	check(r->path_len == strlen(r->path) && r->path_len <= FM_PATH_LEN_MAX);
 	check(r->after_len == strlen(r->after) && r->after_len <= FM_NAME_LEN_MAX);
 	check(strlen(r->node) <= FM_API_NODE_MAX && strlen(r->store) <= FM_API_NODE_MAX);
-	check(strlen(r->job_id) <= FM_QUEUE_ID_LEN && fm_api_priority(r) < FM_QUEUE_PRIORITY_COUNT);
+	check(strlen(r->job_id) <= FM_QUEUE_ID_LEN && r->priority < FM_QUEUE_PRIORITY_COUNT);
 	check(r->local_path_len == strlen(r->local_path) && r->file_len == strlen(r->file));
 	check(r->transport <= FM_WANT_TCP && r->durability <= FM_DURABILITY_MEMORY);
 	check(r->bytes_generated <= FM_SIZE_LIMIT && r->timeout_ms <= FM_API_MS_MAX);
