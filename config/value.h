@@ -20,7 +20,6 @@
 #define FM_VALUE_KEY_TEXT_MAX 45	/* its base64 with the terminator */
 
 /* What each form looks like, for messages. */
-#define FM_VALUE_SIZE_FORM "a size such as \"64MiB\" or \"2GB\""
 #define FM_VALUE_TIME_FORM "a time such as \"500ms\", \"10s\" or \"2min\""
 #define FM_VALUE_RATE_FORM "a rate such as \"1GB/s\" or \"10Gbit/s\", or 0 for none"
 #define FM_VALUE_NAME_FORM "1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit"

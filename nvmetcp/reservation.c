@@ -21,7 +21,6 @@
 #define RESCAP_WRITE_EXCLUSIVE 0x02
 
 /* enum pr_status of linux/pr.h since 6.3; a failed path is one of the bits above. */
-#define PR_IO_ERROR 0x02
 #define PR_CONFLICT 0x18
 #define PR_PATH_FAILED 0xff0000
 

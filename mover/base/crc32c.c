@@ -120,17 +120,6 @@ uint32_t fm_crc32c(uint32_t crc, const void *buf, size_t len)
 	return ~crc;
 }
 
-uint32_t fm_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b)
-{
-	/* I and F being equal, the terms that do not belong cancel out. */
-	return shift(crc_a, len_b) ^ crc_b;
-}
-
-uint32_t fm_crc32c_zeros(uint64_t len)
-{
-	return shift(ONES, len) ^ ONES;
-}
-
 /*
  * (crc ^ zeros) x^-8(offset + len), in which zeros is I x^(8 len) + F: the first term of those loses its len, and F goes with the
  * CRC.

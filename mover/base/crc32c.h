@@ -18,12 +18,6 @@
 /* Continue crc over len bytes; start with 0. */
 uint32_t fm_crc32c(uint32_t crc, const void *buf, size_t len);
 
-/* The CRC32C of A followed by B, from the CRC32C of each and the length of B. */
-uint32_t fm_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b);
-
-/* The CRC32C of len zero bytes. */
-uint32_t fm_crc32c_zeros(uint64_t len);
-
 /* The contribution of a part whose CRC32C is crc, at offset, len bytes long. Xor contributions together. */
 uint32_t fm_crc32c_part(uint32_t crc, uint64_t offset, uint64_t len);
 

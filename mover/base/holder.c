@@ -335,11 +335,6 @@ void fm_holder_put(struct fm_holder *h)
 		atomic_fetch_sub(&h->refs, 1);
 }
 
-uid_t fm_holder_uid(const struct fm_holder *h)
-{
-	return h->uid;
-}
-
 void fm_holder_work(struct fm_holder *h, struct fm_work *work)
 {
 	assert(atomic_load(&h->refs) > 0);

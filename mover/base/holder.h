@@ -60,8 +60,6 @@ struct fm_holder *fm_holder_get(struct fm_holders *all, uid_t uid);
 struct fm_holder *fm_holder_ref(struct fm_holder *h);
 void fm_holder_put(struct fm_holder *h);
 
-uid_t fm_holder_uid(const struct fm_holder *h);
-
 /* Any thread. run() there, then done() on the loop of the holders. Who submits has a reference until done(). */
 void fm_holder_work(struct fm_holder *h, struct fm_work *work);
 

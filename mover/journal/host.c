@@ -19,7 +19,6 @@
 #define MACHINE_ID_PATH "/etc/machine-id"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define TEXT_MAX 63
-#define MACHINE_ID_DIGITS 32
 
 /* The keys are known to all: they only keep the two kinds of ID, and fmove's from other programs', apart. */
 static const struct fm_sip key_of_id = { .low = UINT64_C(0x6e6a2d65766f6d66), .high = 1 };

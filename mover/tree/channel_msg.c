@@ -197,13 +197,6 @@ static int get_head(struct fm_reader *r, unsigned *op, uint64_t *tag)
 	return *op >= FM_CHANNEL_BEGIN && *op <= FM_CHANNEL_PUBLISH ? 0 : -EBADMSG;
 }
 
-int fm_channel_get_head(const uint8_t *buf, size_t len, unsigned *op, uint64_t *tag)
-{
-	struct fm_reader r = { .at = buf, .end = buf + len };
-
-	return get_head(&r, op, tag);
-}
-
 static int reader_end(const struct fm_reader *r)
 {
 	return r->failed || fm_reader_left(r) > 0 ? -EBADMSG : 0;

@@ -118,9 +118,6 @@ struct fm_channel_answer {
 size_t fm_channel_put_ask(const struct fm_channel_ask *ask, uint8_t buf[static FM_CHANNEL_ASK_MAX]);
 size_t fm_channel_put_answer(const struct fm_channel_answer *answer, uint8_t buf[static FM_CHANNEL_ANSWER_MAX]);
 
-/* The op and tag alone of a message of this version. */
-int fm_channel_get_head(const uint8_t *buf, size_t len, unsigned *op, uint64_t *tag);
-
 int fm_channel_get_ask(const uint8_t *buf, size_t len, struct fm_channel_ask *out);
 
 /* Also -ENOMEM. After an error nothing is to be freed. */

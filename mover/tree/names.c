@@ -24,14 +24,3 @@ int fm_tree_names_next(const uint8_t *at, size_t len, size_t *pos, struct fm_tre
 	*pos = (size_t)(r.at - at);
 	return 1;
 }
-
-int fm_tree_names_check(const uint8_t *at, size_t len)
-{
-	struct fm_tree_name name;
-	size_t pos = 0;
-	int ret = 1;
-
-	while (ret > 0)
-		ret = fm_tree_names_next(at, len, &pos, &name);
-	return ret;
-}

@@ -3,8 +3,8 @@
  * names - which names of a tree a transfer adds, replaces and removes, in pages.
  *
  * A page is names one behind the other, each: 1 byte change (enum fm_tree_change), 2 bytes length (little-endian), and the path
- * below the root of the tree: 1 .. FM_TREE_PATH_MAX bytes, none of them NUL; "." is the root. A page that comes from outside is hostile: what
- * fm_tree_names_check() took, fm_tree_names_next() can read.
+ * below the root of the tree: 1 .. FM_TREE_PATH_MAX bytes, none of them NUL; "." is the root. A page that comes from outside is
+ * hostile: fm_tree_names_next() looks at each name before it gives it out.
  */
 #ifndef FM_TREE_NAMES_H
 #define FM_TREE_NAMES_H
@@ -27,9 +27,6 @@ struct fm_tree_name {
 	const char *path;		/* in the page; not terminated */
 	size_t len;
 };
-
-/* 0, or -EBADMSG. */
-int fm_tree_names_check(const uint8_t *at, size_t len);
 
 /* The name at *pos, which moves behind it. 1; 0: there was none; -EBADMSG. */
 int fm_tree_names_next(const uint8_t *at, size_t len, size_t *pos, struct fm_tree_name *out);
