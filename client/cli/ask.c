@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "client/cli/interrupt.h"
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "client/cli/turn.h"
 #include "mover/base/json.h"
@@ -62,9 +63,7 @@ static void each_json(const struct each *each, const char *operand, const struct
 		fm_jw_object_end(&w);
 	}
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		/* fm_stdout_end() looks for errors */
-		(void)printf("%s%s", is_first ? "" : ",\n", buf);
+	fm_rows_add(&w, is_first);
 }
 
 static int each_do(const struct each *each, struct fmove *c, const char *operand, struct fmove_error *why)
@@ -90,7 +89,7 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 	if (fm_ask_open(args->cmd->name, false, &c, &status) < 0)
 		return status;
 	if (is_json)
-		(void)printf("{\"%s\":[", each->rows);
+		fm_rows_begin(each->rows);
 	for (int i = 0; i < args->count; i++) {
 		int ret = each_do(each, c, args->operands[i], &why);
 
@@ -105,7 +104,7 @@ static int ask_each(const struct fm_args *args, bool is_json, const struct each 
 	if (failed > 0 && failed < args->count)
 		status = FM_EXIT_PARTLY;
 	if (is_json)
-		(void)printf("],\"exit\":%d}\n", status);
+		fm_rows_end(NULL, status);
 	return fm_stdout_end(args->cmd->name, status);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/cli/ask.h"
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "config/value.h"
 #include "mover/base/json.h"
@@ -45,8 +46,7 @@ static void print_json(const struct fm_df *df, const struct fmove_space *s)
 	bytes_json(&w, "aside_trees", s->trees);
 	fm_jw_bool(&w, "counting", s->is_counting);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s", df->count > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
+	fm_rows_add(&w, df->count == 0);
 }
 
 static const char *bytes_text(uint64_t bytes, char out[static FM_SHOW_MAX])
@@ -105,13 +105,13 @@ static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 	if (fm_ask_open("df", false, &c, &status) < 0)
 		return status;
 	if (how->is_json)
-		(void)printf("{\"stores\":[");
+		fm_rows_begin("stores");
 	ret = fmove_space(c, &parts, fm_df_print, how, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("df", text, &why);
 	if (how->is_json)
-		(void)printf("],\"exit\":%d}\n", status);
+		fm_rows_end(NULL, status);
 	else if (ret == 0 && how->count == 0)
 		fm_say("df: no store there that you may read");
 	return fm_stdout_end("df", status);

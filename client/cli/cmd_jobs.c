@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -142,8 +143,7 @@ static void print_json(const struct jobs *jobs, const struct fmove_job *j)
 	fm_jw_object(&w, NULL);
 	job_json(&w, j);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s", jobs->count > 0 ? ",\n" : "", buf);
+	fm_rows_add(&w, jobs->count == 0);
 }
 
 static bool print_one(void *ctx, const struct fmove_job *j)
@@ -179,12 +179,12 @@ int fm_cmd_jobs(int argc, char **argv)
 	if (fm_ask_open("jobs", jobs.is_quiet, &c, &status) < 0)
 		return status;
 	if (jobs.is_json)
-		(void)printf("{\"jobs\":[");
+		fm_rows_begin("jobs");
 	ret = fmove_jobs(c, jobs.is_all, print_one, &jobs, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("jobs", NULL, &why);
 	if (jobs.is_json)
-		(void)printf("],\"exit\":%d}\n", status);
+		fm_rows_end(NULL, status);
 	return fm_stdout_end("jobs", status);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
@@ -54,9 +55,7 @@ static void print_json(struct listing *l, const struct fmove_entry *e)
 	else if (l->is_partial)
 		fm_jw_u64(&w, "whole", e->whole);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		/* fm_stdout_end() looks for errors */
-		(void)printf("%s%s", l->count > 0 ? ",\n" : "", buf);
+	fm_rows_add(&w, l->count == 0);
 }
 
 static void print_text(const struct listing *l, const struct fmove_entry *e)
@@ -130,7 +129,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	if (fm_ask_open("ls", false, &c, &status) < 0)
 		return status;
 	if (l->is_json)
-		(void)printf("{\"entries\":[");
+		fm_rows_begin("entries");
 	ret = (l->is_partial ? fmove_partials : fmove_list)(c, &parts, l->after, print_entry, l, &why);
 	if (ret == -ENOTDIR && !l->is_partial)
 		ret = list_file(c, name, l, &why);
@@ -138,7 +137,7 @@ static int list(const struct fm_name *name, const char *text, struct listing *l)
 	if (ret < 0)
 		status = fm_ask_fail("ls", text, &why);
 	if (l->is_json)
-		(void)printf("],\"exit\":%d}\n", status);
+		fm_rows_end(NULL, status);
 	return fm_stdout_end("ls", status);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "client/lib/former.h"
 #include "client/lib/unfinished.h"
@@ -53,8 +54,7 @@ static void print_json(const struct purge *p, const struct fmove_aside *a)
 	fm_jw_u64(&w, "bytes", a->bytes);
 	fm_jw_i64(&w, "since_ns", a->since_ns);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s", p->count > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
+	fm_rows_add(&w, p->count == 0);
 }
 
 static void print_text(const struct purge *p, const struct fmove_aside *a)
@@ -74,7 +74,18 @@ static void begin(struct purge *p)
 {
 	p->has_begun = true;
 	if (p->is_json)
-		(void)printf("{\"%s\":[", p->is_unfinished ? "unfinished" : "aside");
+		fm_rows_begin(p->is_unfinished ? "unfinished" : "aside");
+}
+
+static void end_json(const struct purge *p, int status)
+{
+	char buf[128];
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_u64(&w, "bytes", p->bytes);
+	fm_jw_bool(&w, "dry_run", p->is_dry);
+	fm_rows_end(&w, status);
 }
 
 static void print(void *ctx, const struct fmove_aside *a)
@@ -186,7 +197,7 @@ static int purge(const char *text, struct purge *p)
 	if (ret < 0 && p->count > 0)
 		status = FM_EXIT_PARTLY;
 	if (p->is_json)
-		(void)printf("],\"bytes\":%" PRIu64 ",\"dry_run\":%s,\"exit\":%d}\n", p->bytes, p->is_dry ? "true" : "false", status);
+		end_json(p, status);
 	else if (ret == 0 || p->count > 0)
 		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text, p->is_dry ? "would remove" : "removed", p->count,
 			     what(p), fm_show_bytes(p->bytes, bytes),

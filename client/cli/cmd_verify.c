@@ -13,6 +13,7 @@
 
 #include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
+#include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -59,8 +60,7 @@ static void print_finding_json(const struct verifying *v, const struct fmove_fin
 	fm_jw_u64(&w, "offset", f->offset);
 	fm_jw_u64(&w, "length", f->length);
 	fm_jw_object_end(&w);
-	if (fm_jw_end(&w) > 0)
-		(void)printf("%s%s", v->findings > 0 ? ",\n" : "", buf);	/* fm_stdout_end() looks for errors */
+	fm_rows_add(&w, v->findings == 0);
 }
 
 /*
@@ -178,9 +178,7 @@ static void json_end(const struct verifying *v, const struct fmove_verified *r, 
 	fm_jw_u64(&w, "swapped", r->swapped);
 	fm_jw_u64(&w, "without", r->without);
 	fm_jw_real(&w, "seconds", (double)(now_ns() - v->start_ns) / (double)FM_NS_PER_S);
-	fm_jw_u64(&w, "exit", (uint64_t)status);
-	(void)fm_jw_end(&w);		/* numbers: they fit */
-	(void)printf("],%s}\n", buf);
+	fm_rows_end(&w, status);	/* numbers: they fit */
 }
 
 static int verify(struct fmove *c, const struct fm_name *name, struct verifying *v)
@@ -194,7 +192,7 @@ static int verify(struct fmove *c, const struct fm_name *name, struct verifying 
 	int ret, status;
 
 	if (v->is_json)
-		(void)printf("{\"findings\":[");
+		fm_rows_begin("findings");
 	v->start_ns = now_ns();
 	fm_progress_begin(&v->progress, v->name, v->is_quiet);
 	ret = fmove_verify(c, &parts, &opts, &result, &why);
