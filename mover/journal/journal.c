@@ -139,7 +139,7 @@ static int open_new(struct fm_journal *j, uint64_t size, const struct fm_journal
 static int open_file(struct fm_journal *j, const struct fm_journal_opts *opts, const struct fm_journal_env *env,
 		     const char **why, struct fm_err *err)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	int ret = fm_journal_file_size(j->fd, &size);
 
 	if (ret == -EINVAL)
