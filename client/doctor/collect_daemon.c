@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collect_daemon - what the daemon of this node says of itself and its rails. See collect_priv.h.
+ */
+#include "client/doctor/collect_priv.h"
+
+#include <string.h>
+
+#include "client/cli/fields.h"
+#include "mover/base/json.h"
+
+/* "fe80::1%eth0" without its scope. */
+static void address(struct fm_fact *fact, const char *text)
+{
+	char ip[64];
+	size_t len = strcspn(text, "%");
+
+	if (len >= sizeof(ip))
+		len = 0;
+	memcpy(ip, text, len);
+	ip[len] = '\0';
+	fm_fact_text(fact, FM_FACT_ADDRESS, ip);
+}
+
+static void rail(struct fm_collect *c, const char *peer, const struct fm_json *from)
+{
+	struct fm_facts_rail *r = fm_facts_add(c->facts, c->facts->rails, &c->facts->rails_count);
+
+	if (!r)
+		return;
+	fm_fact_text(&r->peer, FM_FACT_TEXT, peer);
+	fm_fact_text(&r->kind, FM_FACT_TEXT, fm_field_text(from, "kind"));
+	fm_fact_text(&r->device, FM_FACT_NAME, fm_field_text(from, "device"));
+	address(&r->local, fm_field_text(from, "local"));
+	address(&r->remote, fm_field_text(from, "remote"));
+	fm_fact_number(&r->up, fm_field_is(from, "up"));
+	fm_fact_number(&r->mtu, fm_field_u64(from, "mtu"));
+	fm_fact_number(&r->speed_mbps, fm_field_u64(from, "speed_mbps"));
+	fm_fact_text(&r->error, FM_FACT_TEXT, fm_field_text(from, "error"));
+}
+
+void fm_collect_daemon(struct fm_collect *c)
+{
+	const struct fm_json *status = c->options->status, *peers = fm_json_get(status, "peers");
+	struct fm_facts_daemon *d = &c->facts->daemon;
+	const char *io = "";
+
+	if (!status) {
+		fm_fact_unknown(&d->io, "%s",
+				c->options->status_why ? c->options->status_why
+						       : "the daemon was not asked");
+		fm_fact_unknown(&d->rdma, "%s", d->io.text ? d->io.text : "");
+		fm_fact_unknown(&c->facts->rails_read, "%s", d->io.text ? d->io.text : "");
+		return;
+	}
+	fm_fact_text(&c->facts->node.name, FM_FACT_TEXT, fm_field_text(status, "node"));
+	(void)fm_json_text(fm_json_at(fm_json_get(status, "lanes"), 0),
+			   &io); /* "" if there is no lane */
+	fm_fact_text(&d->io, FM_FACT_TEXT, io);
+	fm_fact_text(&d->rdma, FM_FACT_TEXT, fm_field_text(status, "rdma"));
+	fm_fact_number(&d->arena_bytes, fm_field_u64(status, "arena_bytes"));
+	fm_fact_number(&c->facts->rails_read, 1);
+	for (size_t i = 0; i < fm_json_count(peers); i++) {
+		const struct fm_json *peer = fm_json_at(peers, i),
+				     *rails = fm_json_get(peer, "rails");
+
+		for (size_t k = 0; k < fm_json_count(rails); k++)
+			rail(c, fm_field_text(peer, "name"), fm_json_at(rails, k));
+	}
+}

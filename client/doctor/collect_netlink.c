@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collect_netlink - addresses, routes and rules, from the kernel's routing socket. Only dumps are
+ * asked for. See collect_priv.h.
+ */
+#include "client/doctor/collect_priv.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define REPLY_MAX                                                                                  \
+	(64u << 10) /* one piece of a dump; the kernel makes none that is longer than 32 KiB */
+#define PIECES_MAX 4096u
+#define RULES_OF_KERNEL 3u /* of IPv4: local, main, default */
+#define WAIT_S 2	   /* the kernel answers at once or not at all */
+
+typedef void take_fn(struct fm_collect *c, const struct nlmsghdr *head);
+
+static int ask(int fd, int type, uint8_t family)
+{
+	struct {
+		struct nlmsghdr head;
+		struct rtmsg body; /* the kernel takes it for a dump of anything */
+	} request = {
+		.head = { .nlmsg_len = sizeof(request),
+			  .nlmsg_type = (uint16_t)type,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.body = { .rtm_family = family },
+	};
+
+	return send(fd, &request, sizeof(request), 0) < 0 ? -errno : 0;
+}
+
+/* 1: there is more to come; 0: that was all. */
+static int take_piece(struct fm_collect *c, char *piece, size_t len, take_fn *take)
+{
+	struct nlmsghdr *head = (struct nlmsghdr *)(void *)piece;
+
+	for (; NLMSG_OK(head, len); head = NLMSG_NEXT(head, len)) {
+		if (head->nlmsg_type == NLMSG_DONE)
+			return 0;
+		if (head->nlmsg_type == NLMSG_ERROR)
+			return head->nlmsg_len < NLMSG_LENGTH(sizeof(struct nlmsgerr))
+				       ? -EBADMSG
+				       : ((struct nlmsgerr *)NLMSG_DATA(head))->error;
+		take(c, head);
+	}
+	return 1;
+}
+
+static int dump(struct fm_collect *c, int type, uint8_t family, take_fn *take)
+{
+	const struct timeval wait = { .tv_sec = WAIT_S };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), ret;
+	char *piece = malloc(REPLY_MAX);
+	ssize_t n;
+
+	ret = fd < 0 ? -errno : piece ? 0 : -ENOMEM;
+	if (ret == 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = ask(fd, type, family);
+	if (ret == 0)
+		ret = 1;
+	for (unsigned i = 0; ret == 1 && i < PIECES_MAX; i++) {
+		n = recv(fd, piece, REPLY_MAX, 0);
+		if (n > 0)
+			ret = take_piece(c, piece, (size_t)n, take);
+		else if (errno != EINTR)
+			ret = n < 0 ? -errno : -EBADMSG;
+	}
+	free(piece);
+	if (fd >= 0)
+		(void)close(fd); /* nothing was written */
+	return ret == 1 ? -E2BIG : ret;
+}
+
+/* ---- pieces of messages ---- */
+
+static const struct rtattr *attribute(const struct rtattr *at, size_t len, unsigned short type,
+				      size_t size)
+{
+	for (; RTA_OK(at, len); at = RTA_NEXT(at, len))
+		if (at->rta_type == type && RTA_PAYLOAD(at) >= size)
+			return at;
+	return NULL;
+}
+
+static uint32_t number(const struct rtattr *at, uint32_t otherwise)
+{
+	uint32_t n = otherwise;
+
+	if (at)
+		memcpy(&n, RTA_DATA(at), sizeof(n));
+	return n;
+}
+
+static size_t ip_size(uint8_t family)
+{
+	return family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+}
+
+static void ip(struct fm_fact *fact, uint8_t family, const void *bytes)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (inet_ntop(family, bytes, text, sizeof(text)))
+		fm_fact_text(fact, FM_FACT_ADDRESS, text);
+}
+
+static void interface(struct fm_fact *fact, unsigned index)
+{
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname(index, name))
+		fm_fact_text(fact, FM_FACT_NAME, name);
+	else
+		fm_fact_unknown(fact, "interface %u has gone", index);
+}
+
+/* ---- the three ---- */
+
+static void take_address(struct fm_collect *c, const struct nlmsghdr *head)
+{
+	const struct ifaddrmsg *m = NLMSG_DATA(head);
+	size_t len = head->nlmsg_len - NLMSG_LENGTH(sizeof(*m));
+	struct fm_facts_address *a;
+	const struct rtattr *at;
+	uint32_t flags;
+
+	if (head->nlmsg_type != RTM_NEWADDR || head->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) ||
+	    m->ifa_scope == RT_SCOPE_HOST)
+		return;
+	/* At the near end of a point-to-point link IFA_ADDRESS is the far one. */
+	at = attribute(IFA_RTA(m), len, IFA_LOCAL, ip_size(m->ifa_family));
+	if (!at)
+		at = attribute(IFA_RTA(m), len, IFA_ADDRESS, ip_size(m->ifa_family));
+	if (!at || !(a = fm_facts_add(c->facts, c->facts->addresses, &c->facts->addresses_count)))
+		return;
+	flags = number(attribute(IFA_RTA(m), len, IFA_FLAGS, sizeof(flags)), m->ifa_flags);
+	interface(&a->interface, m->ifa_index);
+	ip(&a->address, m->ifa_family, RTA_DATA(at));
+	fm_fact_number(&a->bits, m->ifa_prefixlen);
+	fm_fact_number(&a->link_local, m->ifa_scope == RT_SCOPE_LINK);
+	fm_fact_number(&a->no_prefix_route, (flags & IFA_F_NOPREFIXROUTE) != 0);
+	fm_fact_number(&a->duplicate, (flags & IFA_F_DADFAILED) != 0);
+}
+
+static void take_route(struct fm_collect *c, const struct nlmsghdr *head)
+{
+	static const struct in6_addr any;
+	const struct rtmsg *m = NLMSG_DATA(head);
+	size_t len = head->nlmsg_len - NLMSG_LENGTH(sizeof(*m));
+	const struct rtattr *out, *to;
+	struct fm_facts_route *r;
+
+	if (head->nlmsg_type != RTM_NEWROUTE || head->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) ||
+	    m->rtm_type != RTN_UNICAST || (m->rtm_flags & RTM_F_CLONED) != 0)
+		return;
+	out = attribute(RTM_RTA(m), len, RTA_OIF, sizeof(uint32_t));
+	to = attribute(RTM_RTA(m), len, RTA_DST, ip_size(m->rtm_family));
+	/* One over several ways has no interface of its own. */
+	if (!out || !(r = fm_facts_add(c->facts, c->facts->routes, &c->facts->routes_count)))
+		return;
+	ip(&r->destination, m->rtm_family, to ? RTA_DATA(to) : &any);
+	fm_fact_number(&r->bits, m->rtm_dst_len);
+	interface(&r->interface, number(out, 0));
+	fm_fact_number(&r->table, number(attribute(RTM_RTA(m), len, RTA_TABLE, sizeof(uint32_t)),
+					 m->rtm_table));
+	fm_fact_number(&r->metric,
+		       number(attribute(RTM_RTA(m), len, RTA_PRIORITY, sizeof(uint32_t)), 0));
+}
+
+static void take_rule(struct fm_collect *c, const struct nlmsghdr *head)
+{
+	if (head->nlmsg_type == RTM_NEWRULE)
+		c->facts->node.rules.n++;
+}
+
+void fm_collect_netlink(struct fm_collect *c)
+{
+	struct fm_facts *f = c->facts;
+	int ret;
+
+	if (*c->root) {
+		fm_fact_unknown(&f->addresses_read, "read from files; only the kernel says it");
+		fm_fact_unknown(&f->routes_read, "read from files; only the kernel says it");
+		fm_fact_unknown(&f->node.rules, "read from files; only the kernel says it");
+		return;
+	}
+	ret = dump(c, RTM_GETADDR, AF_UNSPEC, take_address);
+	fm_fact_number(&f->addresses_read, 1);
+	if (ret < 0)
+		fm_collect_failed(&f->addresses_read, ret, "addresses");
+	ret = dump(c, RTM_GETROUTE, AF_UNSPEC, take_route);
+	fm_fact_number(&f->routes_read, 1);
+	if (ret < 0)
+		fm_collect_failed(&f->routes_read, ret, "routes");
+	fm_fact_number(&f->node.rules, 0);
+	ret = dump(c, RTM_GETRULE, AF_INET, take_rule);
+	if (ret < 0)
+		fm_collect_failed(&f->node.rules, ret, "rules");
+	else
+		fm_fact_number(&f->node.rules, f->node.rules.n > RULES_OF_KERNEL
+						       ? f->node.rules.n - RULES_OF_KERNEL
+						       : 0);
+}
