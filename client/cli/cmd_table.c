@@ -77,6 +77,11 @@ const struct fm_cmd fm_cmds[] = {
 	  fm_opts_resume, true, fm_cmd_resume },
 	{ "status", "", "Show this node: peers, rails with state and rate, memory, transfers.",
 	  NULL, fm_opts_status, true, fm_cmd_status },
+	{ "doctor", "", "Say what this node's links allow, what is wrong, and the line that mends it.",
+	  "Reads facts of this node and changes nothing. Ends with 1 if there is a finding that costs "
+	  "something or worse. What two ends must agree on it sees with the facts of both: fmove "
+	  "doctor --save FILE on each, then --from with each FILE.",
+	  fm_opts_doctor, true, fm_cmd_doctor },
 	{ "nvme", "COMMAND ...", "Shared NVMe-TCP volumes: connect, mount and watch them.",
 	  "Volumes are named in the configuration (fmove.conf(5)). fmove-nvmed, which runs as root, connects, "
 	  "watches and mounts them; these commands tell it what is wanted and show what is. fmove-nvme(1) has "
