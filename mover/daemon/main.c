@@ -15,7 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/daemon/service.h"
+#include "mover/daemon/fmoved.h"
 #include "mover/store/store.h"
 
 /* glibc makes eight per core, each keeping what was freed: that would be outside of memory.total. */
@@ -57,22 +57,22 @@ static int check(const struct fm_config *cfg, struct fm_err *err)
 	int ret = fm_key_read(cfg->node.key_file, key, err);
 
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
-		ret = fm_service_open_store(&cfg->stores[i], &store, err);
+		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
 		if (ret == 0)
 			store->ops->free(store);
 	}
 	return ret;
 }
 
-static int serve(struct fm_config *cfg, const struct fm_service_opts *opts)
+static int serve(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
 {
-	struct fm_service service;
+	struct fm_fmoved fmoved;
 	struct fm_err err = { 0 };
 
-	if (fm_service_start(&service, opts, cfg, &err) < 0)
+	if (fm_fmoved_start(&fmoved, opts, cfg, &err) < 0)
 		return fm_daemon_fail(&err, EXIT_FAILURE);
-	fm_service_run(&service);
-	fm_service_end(&service);
+	fm_fmoved_run(&fmoved);
+	fm_fmoved_end(&fmoved);
 	fm_log_info("stopped");
 	return EXIT_SUCCESS;
 }
@@ -80,7 +80,7 @@ static int serve(struct fm_config *cfg, const struct fm_service_opts *opts)
 int main(int argc, char **argv)
 {
 	struct fm_daemon_args args;
-	struct fm_service_opts opts;
+	struct fm_fmoved_opts opts;
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
 	int ret = fm_daemon_parse(&program, argc, argv, &args);
@@ -98,6 +98,6 @@ int main(int argc, char **argv)
 		fm_config_free(cfg);
 		return ret < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG) : EXIT_SUCCESS;
 	}
-	opts = (struct fm_service_opts){ args.file, args.log_level, args.has_hidden };
+	opts = (struct fm_fmoved_opts){ args.file, args.log_level, args.has_hidden };
 	return serve(cfg, &opts);
 }

@@ -15,13 +15,13 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
-#include "mover/daemon/service.h"
+#include "mover/daemon/fmoved.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 
 struct fm_reload {
-	struct fm_service *service;
+	struct fm_fmoved *fmoved;
 	struct fm_work work;
 	bool is_busy;
 	bool is_wanted_again;
@@ -63,17 +63,17 @@ static void drop_new(struct fm_reload *r)
 
 static int read_new(struct fm_reload *r)
 {
-	int ret = fm_config_load(r->service->opts.config_file, &r->cfg, &r->err);
+	int ret = fm_config_load(r->fmoved->opts.config_file, &r->cfg, &r->err);
 
 	if (ret < 0)
 		return ret;
 	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++)
-		if (!has_store(r->service->cfg, &r->cfg->stores[i]))
-			ret = fm_service_open_store(&r->cfg->stores[i], &r->stores[i], &r->err);
+		if (!has_store(r->fmoved->cfg, &r->cfg->stores[i]))
+			ret = fm_fmoved_open_store(&r->cfg->stores[i], &r->stores[i], &r->err);
 	return ret;
 }
 
-/* service->cfg does not change while a reload is under way: only its end replaces it. */
+/* fmoved->cfg does not change while a reload is under way: only its end replaces it. */
 static void reload_run(struct fm_work *work)
 {
 	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
@@ -149,15 +149,15 @@ static void remove_gone(struct fm_reload *r, bool is_stores)
 		return;
 	}
 	n->is_stores = is_stores;
-	fm_engine_status(r->service->engine, &visitor, n);
+	fm_engine_status(r->fmoved->engine, &visitor, n);
 	for (unsigned i = 0; i < n->count; i++) {
 		if (is_in_config(r->cfg, is_stores, n->name[i]))
 			continue;
 		fm_log_info("reload: %s \"%s\" is gone", is_stores ? "store" : "peer", n->name[i]);
 		if (is_stores)
-			fm_engine_remove_store(r->service->engine, n->name[i]);
+			fm_engine_remove_store(r->fmoved->engine, n->name[i]);
 		else
-			fm_engine_remove_peer(r->service->engine, n->name[i]);
+			fm_engine_remove_peer(r->fmoved->engine, n->name[i]);
 	}
 	free(n);
 }
@@ -166,37 +166,37 @@ static void take_over_networks(struct fm_reload *r)
 {
 	const struct fm_option *o = fm_option_find("mover", "private_networks");
 
-	if (fm_option_is_equal(o, r->service->cfg, r->cfg))
+	if (fm_option_is_equal(o, r->fmoved->cfg, r->cfg))
 		return;
-	fm_service_set_networks(r->service->net, r->cfg);
-	fm_engine_networks_changed(r->service->engine);
+	fm_fmoved_set_networks(r->fmoved->net, r->cfg);
+	fm_engine_networks_changed(r->fmoved->engine);
 	fm_log_info("reload: mover.private_networks changed; TCP connections are made anew");
 }
 
 /* What was removed goes first: a new entry may have its key, or need its place. */
 static void take_over(struct fm_reload *r)
 {
-	struct fm_service *service = r->service;
+	struct fm_fmoved *fmoved = r->fmoved;
 	struct fm_err err = { 0 };
 
 	remove_gone(r, false);
 	remove_gone(r, true);
 	for (unsigned i = 0; i < r->cfg->peer_count; i++)
-		if (fm_service_set_peer(service->engine, &r->cfg->peers[i], NULL, &err) < 0)
+		if (fm_fmoved_set_peer(fmoved->engine, &r->cfg->peers[i], NULL, &err) < 0)
 			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])
 			continue;
 		fm_log_info("reload: store \"%s\" is at %s", r->cfg->stores[i].name, r->cfg->stores[i].directory);
-		if (fm_engine_set_store(service->engine, r->stores[i], &err) < 0)
+		if (fm_engine_set_store(fmoved->engine, r->stores[i], &err) < 0)
 			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
 		r->stores[i] = NULL;	/* taken over */
 	}
-	fm_engine_set_rate(service->engine, r->cfg->mover.rate_bytes);
+	fm_engine_set_rate(fmoved->engine, r->cfg->mover.rate_bytes);
 	take_over_networks(r);
-	fm_queue_set_running_max(service->queue, r->cfg->jobs.running);
-	fm_join_set_address(service->join, r->cfg->node.address);
-	if (service->opts.log_level < 0)
+	fm_queue_set_running_max(fmoved->queue, r->cfg->jobs.running);
+	fm_join_set_address(fmoved->join, r->cfg->node.address);
+	if (fmoved->opts.log_level < 0)
 		fm_log_set_level((enum fm_log_level)r->cfg->node.log_level);
 }
 
@@ -207,7 +207,7 @@ static void say_restarts(const struct fm_reload *r)
 
 		if (fm_option_is_in(o, "nvme"))		/* fmove-nvmed's */
 			continue;
-		if (!o->is_live && !fm_option_is_equal(o, r->service->started, r->cfg))
+		if (!o->is_live && !fm_option_is_equal(o, r->fmoved->started, r->cfg))
 			fm_log_warn("reload: %s changed; it takes a restart", o->path);
 	}
 }
@@ -217,7 +217,7 @@ static void reload_done(struct fm_work *work)
 	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
 
 	r->is_busy = false;
-	if (r->service->is_stopping) {
+	if (r->fmoved->is_stopping) {
 		drop_new(r);
 		return;
 	}
@@ -226,14 +226,14 @@ static void reload_done(struct fm_work *work)
 	} else {
 		take_over(r);
 		say_restarts(r);
-		if (r->service->cfg != r->service->started)
-			fm_config_free(r->service->cfg);
-		r->service->cfg = r->cfg;
+		if (r->fmoved->cfg != r->fmoved->started)
+			fm_config_free(r->fmoved->cfg);
+		r->fmoved->cfg = r->cfg;
 		r->cfg = NULL;
-		fm_log_info("reloaded %s", r->service->opts.config_file);
+		fm_log_info("reloaded %s", r->fmoved->opts.config_file);
 	}
 	sd_notify(0, "READY=1");
-	fm_service_say_status(r->service);
+	fm_fmoved_say_status(r->fmoved);
 	if (r->is_wanted_again)
 		fm_reload_start(r);
 }
@@ -250,16 +250,16 @@ void fm_reload_start(struct fm_reload *r)
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	r->work.run = reload_run;
 	r->work.done = reload_done;
-	fm_worker_submit(r->service->worker, &r->work, r->service->loop);
+	fm_worker_submit(r->fmoved->worker, &r->work, r->fmoved->loop);
 }
 
-int fm_reload_new(struct fm_service *service, struct fm_reload **out, struct fm_err *err)
+int fm_reload_new(struct fm_fmoved *fmoved, struct fm_reload **out, struct fm_err *err)
 {
 	struct fm_reload *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return fm_err_set(err, -ENOMEM, "out of memory");
-	r->service = service;
+	r->fmoved = fmoved;
 	*out = r;
 	return 0;
 }

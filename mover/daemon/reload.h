@@ -10,10 +10,10 @@
 #define FM_DAEMON_RELOAD_H
 
 struct fm_err;
-struct fm_service;
+struct fm_fmoved;
 struct fm_reload;
 
-int fm_reload_new(struct fm_service *service, struct fm_reload **out, struct fm_err *err);
+int fm_reload_new(struct fm_fmoved *fmoved, struct fm_reload **out, struct fm_err *err);
 
 /* Begin, or once more when the one under way has ended. */
 void fm_reload_start(struct fm_reload *reload);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service - the running daemon: everything that main.c made of the configuration, in the order in which it is made
+ * fmoved - the running daemon: everything that main.c made of the configuration, in the order in which it is made
  * and unmade.
  */
-#ifndef FM_DAEMON_SERVICE_H
-#define FM_DAEMON_SERVICE_H
+#ifndef FM_DAEMON_FMOVED_H
+#define FM_DAEMON_FMOVED_H
 
 #include <stdbool.h>
 
@@ -27,7 +27,7 @@ struct fm_reload;
 struct fm_store;
 struct fm_worker;
 
-struct fm_service_opts {
+struct fm_fmoved_opts {
 	const char *config_file;	/* absolute: the daemon may be asked to read it again */
 	int log_level;			/* -1: as the configuration says */
 	bool is_unchecked;		/* measuring only */
@@ -35,8 +35,8 @@ struct fm_service_opts {
 
 struct fm_peer_book;
 
-struct fm_service {
-	struct fm_service_opts opts;
+struct fm_fmoved {
+	struct fm_fmoved_opts opts;
 	struct fm_config *cfg;		/* as read last */
 	struct fm_config *started;	/* as it was at the start: still in force for what takes a restart */
 	struct fm_tune tune;
@@ -64,24 +64,24 @@ struct fm_service {
 };
 
 /* Takes cfg over. On failure everything is unmade again. Signals must be blocked. */
-int fm_service_start(struct fm_service *service, const struct fm_service_opts *opts, struct fm_config *cfg,
+int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts, struct fm_config *cfg,
 		     struct fm_err *err);
 
 /* Until SIGTERM or SIGINT, and then until everything has stopped. */
-void fm_service_run(struct fm_service *service);
+void fm_fmoved_run(struct fm_fmoved *fmoved);
 
-void fm_service_end(struct fm_service *service);
+void fm_fmoved_end(struct fm_fmoved *fmoved);
 
 /* Open a store as the configuration says. May block. */
-int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err);
+int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err);
 
 /* Tell the engine of a peer, with what the book has of its addresses. May block, but not without a book. */
-int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err);
+int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err);
 
 /* mover.private_networks, for connections from now on. */
-void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg);
+void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);
 
 /* What systemctl status shows. */
-void fm_service_say_status(const struct fm_service *service);
+void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service - see service.h.
+ * fmoved - see fmoved.h.
  *
  * Start: numbers that suit the machine, memory, loop, worker, lanes, net, engine, stores, peers, queue, API, joins. Stop (SIGTERM, SIGINT): the API
  * and joins take nothing more, the queue starts nothing more, the engine aborts its jobs and says goodbye to the peers,
@@ -8,7 +8,7 @@
  * it is: nothing of it is lost. A stop that takes longer than STOP_NS, or a second signal, ends the process at once: no file is left
  * half published either way.
  */
-#include "mover/daemon/service.h"
+#include "mover/daemon/fmoved.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -77,20 +77,20 @@ static void check_limits(const struct fm_config *cfg, unsigned lanes)
 	fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, pw ? pw->pw_name : "fmove");
 }
 
-static int start_lanes(struct fm_service *service, struct fm_err *err)
+static int start_lanes(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	struct fm_lanes_opts opts = {
-		.count = service->tune.is.lanes,
-		.arena = &service->arena,
-		.is_threads_only = service->cfg->mover.io == FM_CONFIG_IO_THREADS,
-		.is_uring_only = service->cfg->mover.io == FM_CONFIG_IO_URING,
+		.count = fmoved->tune.is.lanes,
+		.arena = &fmoved->arena,
+		.is_threads_only = fmoved->cfg->mover.io == FM_CONFIG_IO_THREADS,
+		.is_uring_only = fmoved->cfg->mover.io == FM_CONFIG_IO_URING,
 		.spin_ns = SPIN_NS,
 	};
 
-	return fm_lanes_new(&opts, &service->lanes, err);
+	return fm_lanes_new(&opts, &fmoved->lanes, err);
 }
 
-void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg)
+void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg)
 {
 	struct fm_networks networks = { .count = 0 };
 	char *const *text = cfg->mover.private_networks;
@@ -101,9 +101,9 @@ void fm_service_set_networks(struct fm_net *net, const struct fm_config *cfg)
 	fm_net_set_private(net, &networks);
 }
 
-static int start_net(struct fm_service *service, struct fm_err *err)
+static int start_net(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config *cfg = service->cfg;
+	const struct fm_config *cfg = fmoved->cfg;
 	struct fm_net_opts opts = {
 		.listen = cfg->node.listen,
 		.key_file = cfg->node.key_file,
@@ -112,25 +112,25 @@ static int start_net(struct fm_service *service, struct fm_err *err)
 		.dscp = (uint8_t)cfg->mover.dscp,
 	};
 
-	int ret = fm_net_new(service->loop, &opts, &service->net, err);
+	int ret = fm_net_new(fmoved->loop, &opts, &fmoved->net, err);
 
 	if (ret == 0)
-		fm_service_set_networks(service->net, cfg);
+		fm_fmoved_set_networks(fmoved->net, cfg);
 	return ret;
 }
 
 static void peer_up(void *ctx, const char *peer)
 {
-	struct fm_service *service = ctx;
+	struct fm_fmoved *fmoved = ctx;
 
-	if (service->queue)
-		fm_queue_peer_up(service->queue, peer);
+	if (fmoved->queue)
+		fm_queue_peer_up(fmoved->queue, peer);
 }
 
-static int make_engine(struct fm_service *service, struct fm_err *err)
+static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config *cfg = service->cfg;
-	const struct fm_tune *tune = &service->tune;
+	const struct fm_config *cfg = fmoved->cfg;
+	const struct fm_tune *tune = &fmoved->tune;
 	struct fm_engine_opts opts = {
 		.node = cfg->node.name,
 		.lanes = tune->is.lanes,
@@ -142,37 +142,37 @@ static int make_engine(struct fm_service *service, struct fm_err *err)
 		.chosen = tune->text,
 		.rate_bytes = cfg->mover.rate_bytes,
 		.stall_ns = cfg->mover.stall_ns,
-		.is_unchecked = service->opts.is_unchecked,
+		.is_unchecked = fmoved->opts.is_unchecked,
 	};
 	struct fm_engine_env env = {
 		.clock = &fm_clock_real,
 		.random = &fm_random_real,
-		.loop = service->loop,
-		.net = service->net,
-		.worker = service->worker,
-		.arena = service->arena.memory,
-		.arena_len = service->arena.len,
-		.volumes = &service->volumes.table,
-		.watcher = { peer_up, service },
+		.loop = fmoved->loop,
+		.net = fmoved->net,
+		.worker = fmoved->worker,
+		.arena = fmoved->arena.memory,
+		.arena_len = fmoved->arena.len,
+		.volumes = &fmoved->volumes.table,
+		.watcher = { peer_up, fmoved },
 	};
 
 	if (strcmp(cfg->node.state_directory, "null:") != 0) {
-		int ret = fm_peer_book_new(cfg->node.state_directory, service->worker, service->loop, &service->book, err);
+		int ret = fm_peer_book_new(cfg->node.state_directory, fmoved->worker, fmoved->loop, &fmoved->book, err);
 
 		if (ret < 0)
 			return ret;
-		env.keeper = fm_peer_book_keeper(service->book);
+		env.keeper = fm_peer_book_keeper(fmoved->book);
 	}
-	fm_volumes_file_init(&service->volumes, cfg->nvme.socket);
-	fm_net_key(service->net, opts.key);
+	fm_volumes_file_init(&fmoved->volumes, cfg->nvme.socket);
+	fm_net_key(fmoved->net, opts.key);
 	for (unsigned i = 0; i < opts.lanes; i++) {
-		env.lane_loops[i] = fm_lanes_loop(service->lanes, i);
-		env.lane_rings[i] = fm_lanes_ring(service->lanes, i);
+		env.lane_loops[i] = fm_lanes_loop(fmoved->lanes, i);
+		env.lane_rings[i] = fm_lanes_ring(fmoved->lanes, i);
 	}
-	return fm_engine_new(&opts, &env, &service->engine, err);
+	return fm_engine_new(&opts, &env, &fmoved->engine, err);
 }
 
-int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err)
+int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err)
 {
 	struct fm_store_opts opts = {
 		.name = cfg->name,
@@ -194,7 +194,7 @@ int fm_service_open_store(const struct fm_config_store *cfg, struct fm_store **o
 	return ret;
 }
 
-int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err)
+int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg, const struct fm_peer_book *book, struct fm_err *err)
 {
 	struct fm_peer_opts peer = { .name = cfg->name };
 	struct fm_endpoint more[FM_CONFIG_PEER_ADDRESSES_MAX], learned[FM_PEER_ADDRS_MAX];
@@ -219,19 +219,19 @@ int fm_service_set_peer(struct fm_engine *engine, const struct fm_config_peer *c
 	return fm_engine_set_peer(engine, &peer, err);
 }
 
-static int fill_engine(struct fm_service *service, struct fm_err *err)
+static int fill_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config *cfg = service->cfg;
+	const struct fm_config *cfg = fmoved->cfg;
 	struct fm_store *store;
 	int ret = 0;
 
 	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
-		ret = fm_service_open_store(&cfg->stores[i], &store, err);
+		ret = fm_fmoved_open_store(&cfg->stores[i], &store, err);
 		if (ret == 0)
-			ret = fm_engine_set_store(service->engine, store, err);
+			ret = fm_engine_set_store(fmoved->engine, store, err);
 	}
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
-		ret = fm_service_set_peer(service->engine, &cfg->peers[i], service->book, err);
+		ret = fm_fmoved_set_peer(fmoved->engine, &cfg->peers[i], fmoved->book, err);
 	return ret;
 }
 
@@ -246,16 +246,16 @@ static int make_socket_dir(const char *socket_path, struct fm_err *err)
 }
 
 /* A state directory that cannot be made costs the detached jobs only; the queue says so. */
-static int start_queue(struct fm_service *service, struct fm_err *err)
+static int start_queue(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config *cfg = service->cfg;
+	const struct fm_config *cfg = fmoved->cfg;
 	bool has_state = strcmp(cfg->node.state_directory, "null:") != 0;
 	struct fm_err why = { 0 };
 	char directory[PATH_MAX];
 	struct fm_queue_config opts = {
-		.loop = service->loop,
-		.engine = service->engine,
-		.worker = service->worker,
+		.loop = fmoved->loop,
+		.engine = fmoved->engine,
+		.worker = fmoved->worker,
 		.random = &fm_random_real,
 		.node = cfg->node.name,
 		.running_max = cfg->jobs.running,
@@ -267,38 +267,38 @@ static int start_queue(struct fm_service *service, struct fm_err *err)
 		fm_log_warn("node.state_directory: %s; detached jobs are refused", why.text);
 		opts.directory = NULL;
 	}
-	return fm_queue_new(&opts, &service->queue, err);
+	return fm_queue_new(&opts, &fmoved->queue, err);
 }
 
-static int start_holders(struct fm_service *service, struct fm_err *err)
+static int start_holders(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	struct fm_loop *lanes[FM_LANES_MAX];
-	unsigned count = service->tune.is.lanes;
+	unsigned count = fmoved->tune.is.lanes;
 	struct fm_holders_opts opts = {
-		.loop = service->loop,
+		.loop = fmoved->loop,
 		.others = lanes,
 		.others_count = count,
 		.lanes = count < FM_HOLDER_LANES_MAX ? count : FM_HOLDER_LANES_MAX,
 		.spin_ns = SPIN_NS,
-		.is_threads_only = service->cfg->mover.io == FM_CONFIG_IO_THREADS,
+		.is_threads_only = fmoved->cfg->mover.io == FM_CONFIG_IO_THREADS,
 	};
 
 	for (unsigned i = 0; i < count; i++)
-		lanes[i] = fm_lanes_loop(service->lanes, i);
-	return fm_holders_new(&opts, &service->holders, err);
+		lanes[i] = fm_lanes_loop(fmoved->lanes, i);
+	return fm_holders_new(&opts, &fmoved->holders, err);
 }
 
-static int start_api(struct fm_service *service, struct fm_err *err)
+static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
-	const struct fm_config_node *cfg = &service->cfg->node;
+	const struct fm_config_node *cfg = &fmoved->cfg->node;
 	struct fm_api_opts opts = {
 		.socket_path = cfg->socket,
 		.mode = modes[cfg->socket_mode],
 		.gid = (gid_t)-1,
-		.queue = service->queue,
-		.holders = service->holders,
-		.node = service->cfg->node.name,
+		.queue = fmoved->queue,
+		.holders = fmoved->holders,
+		.node = fmoved->cfg->node.name,
 	};
 	const struct group *group;
 	int ret;
@@ -311,40 +311,40 @@ static int start_api(struct fm_service *service, struct fm_err *err)
 		opts.gid = group->gr_gid;
 	}
 	ret = make_socket_dir(cfg->socket, err);
-	return ret < 0 ? ret : fm_api_new(service->loop, &opts, service->engine, &service->api, err);
+	return ret < 0 ? ret : fm_api_new(fmoved->loop, &opts, fmoved->engine, &fmoved->api, err);
 }
 
 /* Where we listen at each of our addresses, as a new peer is told; 0: at one of them alone. */
-static uint16_t port_everywhere(const struct fm_service *service)
+static uint16_t port_everywhere(const struct fm_fmoved *fmoved)
 {
 	char host[FM_VALUE_HOST_MAX];
 	uint16_t port;
 
-	if (fm_value_address(service->started->node.listen, true, host, sizeof(host), &port) < 0)
+	if (fm_value_address(fmoved->started->node.listen, true, host, sizeof(host), &port) < 0)
 		return 0;
-	return fm_address_is_any(host) ? fm_net_port(service->net) : 0;
+	return fm_address_is_any(host) ? fm_net_port(fmoved->net) : 0;
 }
 
-static int start_join(struct fm_service *service, struct fm_err *err)
+static int start_join(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	struct fm_join_opts opts = {
-		.loop = service->loop,
-		.worker = service->worker,
-		.net = service->net,
-		.engine = service->engine,
-		.node = service->cfg->node.name,
-		.address = service->cfg->node.address,
-		.port = port_everywhere(service),
+		.loop = fmoved->loop,
+		.worker = fmoved->worker,
+		.net = fmoved->net,
+		.engine = fmoved->engine,
+		.node = fmoved->cfg->node.name,
+		.address = fmoved->cfg->node.address,
+		.port = port_everywhere(fmoved),
 		.admit = fm_admit,
 		.retract = fm_admit_retract,
-		.ctx = (void *)service->opts.config_file,
+		.ctx = (void *)fmoved->opts.config_file,
 	};
-	int ret = fm_join_new(&opts, &service->join, err);
+	int ret = fm_join_new(&opts, &fmoved->join, err);
 
 	if (ret < 0)
 		return ret;
-	return fm_invites_new(&(struct fm_invites_opts){ .loop = service->loop, .worker = service->worker, .join = service->join,
-							 .dir = service->cfg->dir }, &service->invites, err);
+	return fm_invites_new(&(struct fm_invites_opts){ .loop = fmoved->loop, .worker = fmoved->worker, .join = fmoved->join,
+							 .dir = fmoved->cfg->dir }, &fmoved->invites, err);
 }
 
 /* ---- signals, the watchdog ---- */
@@ -352,73 +352,73 @@ static int start_join(struct fm_service *service, struct fm_err *err)
 /* It takes long. */
 static void look_at_stop(struct fm_timer *timer)
 {
-	struct fm_service *service = fm_container_of(timer, struct fm_service, deadline);
-	uint64_t now_ns = fm_loop_now(service->loop);
+	struct fm_fmoved *fmoved = fm_container_of(timer, struct fm_fmoved, deadline);
+	uint64_t now_ns = fm_loop_now(fmoved->loop);
 
-	if (now_ns >= service->stop_by_ns) {
+	if (now_ns >= fmoved->stop_by_ns) {
 		fm_log_error("not stopped within %llu s; ending as it is", (unsigned long long)(STOP_NS / FM_NS_PER_S));
 		_exit(1);	/* no exit handlers: threads are still running */
 	}
-	service->is_cut = fm_engine_awaits_callers(service->engine);
-	if (service->is_cut)
-		fm_loop_stop(service->loop);
+	fmoved->is_cut = fm_engine_awaits_callers(fmoved->engine);
+	if (fmoved->is_cut)
+		fm_loop_stop(fmoved->loop);
 	else
-		fm_timer_set(service->loop, timer, now_ns + STOP_LOOK_NS);
+		fm_timer_set(fmoved->loop, timer, now_ns + STOP_LOOK_NS);
 }
 
 static void engine_stopped(void *ctx)
 {
-	struct fm_service *service = ctx;
+	struct fm_fmoved *fmoved = ctx;
 
-	fm_loop_stop(service->loop);
+	fm_loop_stop(fmoved->loop);
 }
 
-static void begin_stop(struct fm_service *service, const char *why)
+static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 {
-	if (service->is_stopping) {
+	if (fmoved->is_stopping) {
 		fm_log_warn("%s once more; ending as it is", why);
 		_exit(1);
 	}
-	service->is_stopping = true;
+	fmoved->is_stopping = true;
 	fm_log_info("%s: stopping", why);
 	sd_notify(0, "STOPPING=1");
-	service->stop_by_ns = fm_loop_now(service->loop) + STOP_NS;
-	service->deadline.fire = look_at_stop;
-	fm_timer_set(service->loop, &service->deadline, fm_loop_now(service->loop) + HOLDERS_NS);
-	fm_api_stop(service->api);
-	fm_invites_stop(service->invites);
-	fm_join_stop(service->join);
-	fm_queue_stop(service->queue);
-	fm_engine_stop(service->engine, engine_stopped, service);
+	fmoved->stop_by_ns = fm_loop_now(fmoved->loop) + STOP_NS;
+	fmoved->deadline.fire = look_at_stop;
+	fm_timer_set(fmoved->loop, &fmoved->deadline, fm_loop_now(fmoved->loop) + HOLDERS_NS);
+	fm_api_stop(fmoved->api);
+	fm_invites_stop(fmoved->invites);
+	fm_join_stop(fmoved->join);
+	fm_queue_stop(fmoved->queue);
+	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
 }
 
 static void signals_ready(struct fm_watch *watch, uint32_t events)
 {
-	struct fm_service *service = fm_container_of(watch, struct fm_service, signals);
+	struct fm_fmoved *fmoved = fm_container_of(watch, struct fm_fmoved, signals);
 	struct signalfd_siginfo si;
 
 	(void)events;
 	while (read(watch->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
-		if (si.ssi_signo == SIGHUP && !service->is_stopping)
-			fm_reload_start(service->reload);
+		if (si.ssi_signo == SIGHUP && !fmoved->is_stopping)
+			fm_reload_start(fmoved->reload);
 		else if (si.ssi_signo != SIGHUP)
-			begin_stop(service, si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+			begin_stop(fmoved, si.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
 	}
 }
 
 /* Each lane must have come round since the last time: a lane that hangs is a daemon that hangs. */
 static void watchdog_fire(struct fm_timer *timer)
 {
-	struct fm_service *service = fm_container_of(timer, struct fm_service, watchdog);
+	struct fm_fmoved *fmoved = fm_container_of(timer, struct fm_fmoved, watchdog);
 
-	if (fm_lanes_are_alive(service->lanes))
+	if (fm_lanes_are_alive(fmoved->lanes))
 		sd_notify(0, "WATCHDOG=1");
 	else
 		fm_log_warn("a lane does not answer; the watchdog is not told that all is well");
-	fm_timer_set(service->loop, timer, fm_loop_now(service->loop) + service->watchdog_ns);
+	fm_timer_set(fmoved->loop, timer, fm_loop_now(fmoved->loop) + fmoved->watchdog_ns);
 }
 
-static int start_watches(struct fm_service *service, struct fm_err *err)
+static int start_watches(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	uint64_t watchdog_us = 0;
 	sigset_t set;
@@ -428,120 +428,120 @@ static int start_watches(struct fm_service *service, struct fm_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	service->signals.fd =
+	fmoved->signals.fd =
 		FM_FAULT("node.signalfd") ? (errno = EMFILE, -1) : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (service->signals.fd < 0)
+	if (fmoved->signals.fd < 0)
 		return fm_err_sys(err, -errno, "signalfd");
-	service->signals.ready = signals_ready;
-	service->signals.events = EPOLLIN;
-	ret = fm_watch_add(service->loop, &service->signals, err);
+	fmoved->signals.ready = signals_ready;
+	fmoved->signals.events = EPOLLIN;
+	ret = fm_watch_add(fmoved->loop, &fmoved->signals, err);
 	if (ret < 0)
 		return ret;
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
-		service->watchdog_ns = watchdog_us * 1000 / 2;
-		service->watchdog.fire = watchdog_fire;
-		fm_timer_set(service->loop, &service->watchdog, fm_loop_now(service->loop) + service->watchdog_ns);
+		fmoved->watchdog_ns = watchdog_us * 1000 / 2;
+		fmoved->watchdog.fire = watchdog_fire;
+		fm_timer_set(fmoved->loop, &fmoved->watchdog, fm_loop_now(fmoved->loop) + fmoved->watchdog_ns);
 	}
 	return 0;
 }
 
 /* ---- the whole ---- */
 
-static int start_all(struct fm_service *service, struct fm_err *err)
+static int start_all(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	struct fm_loop_opts loop_opts = { 0 };
 	int ret;
 
 	fm_limits_files();
-	fm_tune(service->cfg, &service->tune);
-	check_limits(service->cfg, service->tune.is.lanes);
-	fm_budget_set(service->cfg->memory.total_bytes - service->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
-	ret = fm_arena_map(&service->cfg->memory, &service->arena, err);
+	fm_tune(fmoved->cfg, &fmoved->tune);
+	check_limits(fmoved->cfg, fmoved->tune.is.lanes);
+	fm_budget_set(fmoved->cfg->memory.total_bytes - fmoved->cfg->memory.arena_bytes - FM_CONFIG_OVERHEAD_BYTES);
+	ret = fm_arena_map(&fmoved->cfg->memory, &fmoved->arena, err);
 	if (ret == 0)
-		fm_apart_forget(service->arena.memory, service->arena.len);
+		fm_apart_forget(fmoved->arena.memory, fmoved->arena.len);
 	if (ret == 0)
-		ret = fm_loop_new(&loop_opts, &service->loop, err);
+		ret = fm_loop_new(&loop_opts, &fmoved->loop, err);
 	if (ret == 0)
-		ret = fm_worker_new(WORKERS, &service->worker, err);
+		ret = fm_worker_new(WORKERS, &fmoved->worker, err);
 	if (ret == 0)
-		fm_worker_share(service->worker, WORKERS_ROOT);
+		fm_worker_share(fmoved->worker, WORKERS_ROOT);
 	if (ret == 0)
-		ret = start_lanes(service, err);
+		ret = start_lanes(fmoved, err);
 	if (ret == 0)
-		ret = start_net(service, err);
+		ret = start_net(fmoved, err);
 	if (ret == 0)
-		ret = make_engine(service, err);
+		ret = make_engine(fmoved, err);
 	if (ret == 0)
-		ret = fill_engine(service, err);
+		ret = fill_engine(fmoved, err);
 	if (ret == 0)
-		ret = fm_engine_start(service->engine, err);
+		ret = fm_engine_start(fmoved->engine, err);
 	return ret;
 }
 
-static int start_doors(struct fm_service *service, struct fm_err *err)
+static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	int ret = fm_reload_new(service, &service->reload, err);
+	int ret = fm_reload_new(fmoved, &fmoved->reload, err);
 
 	if (ret == 0)
-		ret = start_watches(service, err);
+		ret = start_watches(fmoved, err);
 	if (ret == 0)
-		ret = start_queue(service, err);
+		ret = start_queue(fmoved, err);
 	if (ret == 0)
-		ret = start_holders(service, err);
+		ret = start_holders(fmoved, err);
 	if (ret == 0)
-		ret = start_api(service, err);
+		ret = start_api(fmoved, err);
 	if (ret == 0)
-		ret = start_join(service, err);
+		ret = start_join(fmoved, err);
 	return ret;
 }
 
 /* The engine runs, but nobody was let in: stop it again. */
-static void abandon(struct fm_service *service)
+static void abandon(struct fm_fmoved *fmoved)
 {
-	if (service->api)
-		fm_api_stop(service->api);
-	if (service->queue)
-		fm_queue_stop(service->queue);
-	fm_engine_stop(service->engine, engine_stopped, service);
-	fm_loop_run(service->loop);
+	if (fmoved->api)
+		fm_api_stop(fmoved->api);
+	if (fmoved->queue)
+		fm_queue_stop(fmoved->queue);
+	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
+	fm_loop_run(fmoved->loop);
 }
 
-int fm_service_start(struct fm_service *service, const struct fm_service_opts *opts, struct fm_config *cfg,
+int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts, struct fm_config *cfg,
 		     struct fm_err *err)
 {
 	int ret;
 
-	*service = (struct fm_service){ .opts = *opts, .cfg = cfg, .started = cfg, .signals = { .fd = -1 } };
-	ret = start_all(service, err);
+	*fmoved = (struct fm_fmoved){ .opts = *opts, .cfg = cfg, .started = cfg, .signals = { .fd = -1 } };
+	ret = start_all(fmoved, err);
 	if (ret == 0) {
-		ret = start_doors(service, err);
+		ret = start_doors(fmoved, err);
 		if (ret < 0)
-			abandon(service);
+			abandon(fmoved);
 	}
 	if (ret < 0) {
-		fm_service_end(service);
+		fm_fmoved_end(fmoved);
 		return ret;
 	}
-	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name, fm_net_port(service->net),
-		    service->tune.is.lanes, service->tune.is.lanes == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(service->lanes, 0)),
-		    service->arena.is_huge ? "in huge pages" : "in ordinary pages");
-	fm_log_info("chosen: %s", service->tune.text);
+	fm_log_info("node %s: port %u, %u lane%s, %s, arena %s", cfg->node.name, fm_net_port(fmoved->net),
+		    fmoved->tune.is.lanes, fmoved->tune.is.lanes == 1 ? "" : "s", fm_ring_kind(fm_lanes_ring(fmoved->lanes, 0)),
+		    fmoved->arena.is_huge ? "in huge pages" : "in ordinary pages");
+	fm_log_info("chosen: %s", fmoved->tune.text);
 	if (opts->is_unchecked)
 		fm_log_warn("--measure-unchecked: no checksum is computed or checked; for measuring only");
 	return 0;
 }
 
-void fm_service_say_status(const struct fm_service *service)
+void fm_fmoved_say_status(const struct fm_fmoved *fmoved)
 {
-	sd_notifyf(0, "STATUS=node %s, port %u, %u peers, %u stores", service->cfg->node.name,
-		   fm_net_port(service->net), service->cfg->peer_count, service->cfg->store_count);
+	sd_notifyf(0, "STATUS=node %s, port %u, %u peers, %u stores", fmoved->cfg->node.name,
+		   fm_net_port(fmoved->net), fmoved->cfg->peer_count, fmoved->cfg->store_count);
 }
 
-void fm_service_run(struct fm_service *service)
+void fm_fmoved_run(struct fm_fmoved *fmoved)
 {
-	fm_service_say_status(service);
+	fm_fmoved_say_status(fmoved);
 	sd_notify(0, "READY=1");
-	fm_loop_run(service->loop);
+	fm_loop_run(fmoved->loop);
 }
 
 static void drain(struct fm_loop *loop)
@@ -558,45 +558,45 @@ static void end_without(const char *what)
 }
 
 /* Also after half a start: what was not made is NULL. */
-void fm_service_end(struct fm_service *service)
+void fm_fmoved_end(struct fm_fmoved *fmoved)
 {
-	if (service->loop) {
-		fm_timer_clear(service->loop, &service->deadline);
-		fm_timer_clear(service->loop, &service->watchdog);
-		if (service->signals.is_added)
-			fm_watch_del(service->loop, &service->signals);
-		drain(service->loop);
+	if (fmoved->loop) {
+		fm_timer_clear(fmoved->loop, &fmoved->deadline);
+		fm_timer_clear(fmoved->loop, &fmoved->watchdog);
+		if (fmoved->signals.is_added)
+			fm_watch_del(fmoved->loop, &fmoved->signals);
+		drain(fmoved->loop);
 	}
-	fm_peer_book_stop(service->book);
+	fm_peer_book_stop(fmoved->book);
 	/* What the worker still has ends now, and its done() must run while those it belongs to are there. */
-	fm_worker_free(service->worker);
-	if (service->loop)
-		drain(service->loop);
-	if (service->is_cut || !fm_holders_settle(service->holders, HOLDERS_NS))
+	fm_worker_free(fmoved->worker);
+	if (fmoved->loop)
+		drain(fmoved->loop);
+	if (fmoved->is_cut || !fm_holders_settle(fmoved->holders, HOLDERS_NS))
 		end_without("it");
 	/* What the engine has on the lanes' loops it takes away from this thread. */
-	if (service->lanes)
-		fm_lanes_stop(service->lanes);
-	fm_reload_free(service->reload);
-	fm_invites_free(service->invites);
-	fm_join_free(service->join);
-	fm_api_free(service->api);
-	fm_queue_free(service->queue);
-	if (!fm_holders_stop(service->holders, HOLDERS_NS))
+	if (fmoved->lanes)
+		fm_lanes_stop(fmoved->lanes);
+	fm_reload_free(fmoved->reload);
+	fm_invites_free(fmoved->invites);
+	fm_join_free(fmoved->join);
+	fm_api_free(fmoved->api);
+	fm_queue_free(fmoved->queue);
+	if (!fm_holders_stop(fmoved->holders, HOLDERS_NS))
 		end_without("closing it");
-	if (service->loop)
-		drain(service->loop);
-	fm_holders_free(service->holders);
-	fm_lanes_free(service->lanes);	/* before the engine, parts of which their threads use */
-	fm_engine_free(service->engine);
-	fm_peer_book_free(service->book);
-	fm_volumes_file_clear(&service->volumes);
-	fm_net_free(service->net);
-	fm_loop_free(service->loop);
-	fm_arena_unmap(&service->arena);
-	if (service->started != service->cfg)
-		fm_config_free(service->started);
-	fm_config_free(service->cfg);
-	if (service->signals.fd >= 0)
-		close(service->signals.fd);
+	if (fmoved->loop)
+		drain(fmoved->loop);
+	fm_holders_free(fmoved->holders);
+	fm_lanes_free(fmoved->lanes);	/* before the engine, parts of which their threads use */
+	fm_engine_free(fmoved->engine);
+	fm_peer_book_free(fmoved->book);
+	fm_volumes_file_clear(&fmoved->volumes);
+	fm_net_free(fmoved->net);
+	fm_loop_free(fmoved->loop);
+	fm_arena_unmap(&fmoved->arena);
+	if (fmoved->started != fmoved->cfg)
+		fm_config_free(fmoved->started);
+	fm_config_free(fmoved->cfg);
+	if (fmoved->signals.fd >= 0)
+		close(fmoved->signals.fd);
 }
