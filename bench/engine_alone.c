@@ -20,6 +20,8 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/services/services.h"
+#include "mover/services/transfer/transfer.h"
 
 #define SLAB_BYTES (16u << 20)
 #define ARENA_BYTES (8u * SLAB_BYTES)
@@ -69,7 +71,8 @@ static void node_new(unsigned i, uint32_t chunk, bool is_unchecked)
 	struct fm_engine_opts o = { .node = i ? "b" : "a", .lanes = 1, .chunk_bytes = chunk, .slab_bytes = SLAB_BYTES,
 				    .rdma_conns = 1, .tcp_conns = 1, .is_unchecked = is_unchecked };
 	struct fm_engine_env env = { .clock = &fm_clock_real, .random = &fm_random_real, .loop = n->loop, .net = nets[i],
-				     .worker = n->worker, .arena = n->arena, .arena_len = ARENA_BYTES };
+				     .worker = n->worker, .arena = n->arena, .arena_len = ARENA_BYTES,
+				     .services = fm_services };
 	struct fm_peer_opts peer = { .name = i ? "a" : "b", .host = i ? NULL : "b", .port = 1 };
 	const char *const all[] = { "*", NULL };
 	struct fm_store_opts so = { .name = "s", .directory = "null:", .read = all, .write = all };

@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/base/words.h"
 #include "mover/queue/queue.h"
+#include "mover/services/request.h"
 #include "mover/tree/names.h"
 
 static void event_begin(struct fm_json_writer *w, char *buf, size_t cap, uint64_t id,

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mover/node/engine.h"
 #include "mover/queue/queue.h"
+#include "mover/services/transfer/transfer.h"
 
 #define FM_API_NODE_MAX 64		/* bytes of a node's or store's name */
 #define FM_API_CODE_MAX 24		/* bytes of an errno's name */

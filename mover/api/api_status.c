@@ -16,6 +16,7 @@
 #include "mover/base/env.h"
 #include "mover/base/words.h"
 #include "mover/node/engine.h"
+#include "mover/services/transfer/transfer.h"
 
 #define RAILS_SHOWN_MAX 64	/* of one peer */
 #define TAIL_ROOM 256		/* kept free of items, for closing everything and "left_out" */
@@ -244,8 +245,7 @@ static void snapshot_job(void *ctx, const struct fm_job_status *job)
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine)
 {
 	static const struct fm_status_visitor visitor = { snapshot_node, snapshot_store,
-							  snapshot_peer, snapshot_rail,
-							  snapshot_job };
+							  snapshot_peer, snapshot_rail };
 	static struct snapshot s;	/* loop thread only, and too large for its stack */
 
 	memset(&s, 0, sizeof(s));
@@ -254,6 +254,7 @@ int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *en
 	fm_jw_u64(&s.w, "id", id);
 	fm_jw_text(&s.w, "event", "done");
 	fm_engine_status(engine, &visitor, &s);
+	fm_job_visit(engine, snapshot_job, &s);
 	section_to(&s, SECTION_END);
 	fm_jw_u64(&s.w, "left_out", s.left_out);
 	fm_jw_object_end(&s.w);

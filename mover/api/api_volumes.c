@@ -5,7 +5,7 @@
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
-#include "mover/node/engine.h"
+#include "mover/services/volumes.h"
 #include "mover/wire/wire.h"
 
 /* Each byte may be escaped as six. */

@@ -45,6 +45,8 @@
 #include "mover/daemon/peer_book.h"
 #include "mover/daemon/reload.h"
 #include "mover/node/engine.h"
+#include "mover/services/services.h"
+#include "mover/services/volumes.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
@@ -152,13 +154,13 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 		.worker = fmoved->worker,
 		.arena = fmoved->arena.memory,
 		.arena_len = fmoved->arena.len,
-		.volumes = &fmoved->volumes.table,
+		.services = fm_services,
 		.watcher = { peer_up, fmoved },
 	};
+	int ret;
 
 	if (strcmp(cfg->node.state_directory, "null:") != 0) {
-		int ret = fm_peer_book_new(cfg->node.state_directory, fmoved->worker, fmoved->loop, &fmoved->book, err);
-
+		ret = fm_peer_book_new(cfg->node.state_directory, fmoved->worker, fmoved->loop, &fmoved->book, err);
 		if (ret < 0)
 			return ret;
 		env.keeper = fm_peer_book_keeper(fmoved->book);
@@ -169,7 +171,10 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 		env.lane_loops[i] = fm_lanes_loop(fmoved->lanes, i);
 		env.lane_rings[i] = fm_lanes_ring(fmoved->lanes, i);
 	}
-	return fm_engine_new(&opts, &env, &fmoved->engine, err);
+	ret = fm_engine_new(&opts, &env, &fmoved->engine, err);
+	if (ret == 0)
+		fm_volumes_set_here(fmoved->engine, &fmoved->volumes.table);
+	return ret;
 }
 
 int fm_fmoved_open_store(const struct fm_config_store *cfg, struct fm_store **out, struct fm_err *err)

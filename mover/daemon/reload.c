@@ -120,12 +120,6 @@ static void visit_rail(void *ctx, const struct fm_rail_status *s)
 	(void)s;
 }
 
-static void visit_job(void *ctx, const struct fm_job_status *s)
-{
-	(void)ctx;
-	(void)s;
-}
-
 static bool is_in_config(const struct fm_config *cfg, bool is_store, const char *name)
 {
 	for (unsigned i = 0; is_store && i < cfg->store_count; i++)
@@ -140,7 +134,7 @@ static bool is_in_config(const struct fm_config *cfg, bool is_store, const char 
 static void remove_gone(struct fm_reload *r, bool is_stores)
 {
 	static const struct fm_status_visitor visitor = {
-		.node = visit_node, .store = visit_store, .peer = visit_peer, .rail = visit_rail, .job = visit_job,
+		.node = visit_node, .store = visit_store, .peer = visit_peer, .rail = visit_rail,
 	};
 	struct names *n = calloc(1, sizeof(*n));
 

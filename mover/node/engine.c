@@ -11,12 +11,9 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
-#include "mover/services/transfer/job.h"
 #include "mover/node/node.h"
-#include "mover/services/request.h"
+#include "mover/node/service.h"
 #include "mover/node/session.h"
-#include "mover/services/verification.h"
-#include "mover/services/volumes.h"
 
 #define TICK_NS (500 * FM_NS_PER_MS)
 
@@ -29,11 +26,7 @@ static void tick_fire(struct fm_timer *timer)
 
 	fm_list_each(at, next, &e->sessions)
 		fm_session_tick(fm_container_of(at, struct fm_session, at), now_ns);
-	fm_job_tick(e, now_ns);
-	fm_request_tick(e, now_ns);
-	fm_upkeep_tick(e, now_ns);
-	fm_verification_tick(e, now_ns);
-	fm_volumes_tick(e, now_ns);
+	fm_services_tick(e, now_ns);
 	if (!e->is_stopped)
 		fm_timer_set(e->env.loop, &e->tick, now_ns + TICK_NS);
 }
@@ -63,25 +56,6 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->peers);
 	fm_list_init(&e->sessions);
 	fm_list_init(&e->stores);
-	fm_list_init(&e->jobs);
-	fm_list_init(&e->requests);
-	fm_list_init(&e->verifications);
-	fm_list_init(&e->volume_asks);
-}
-
-static void init_shares(struct fm_engine_shares *s)
-{
-	fm_share_init(&s->peer_jobs, &(struct fm_share_limits){ "places for transfers of peers", FM_JOBS_PEERS_MAX, 0, 0, 1 });
-	fm_share_init(&s->peer_trees, &(struct fm_share_limits){ "places for directories of peers", FM_TREES_PEERS_MAX, 0, 0, 1 });
-	fm_share_init(&s->peer_requests, &(struct fm_share_limits){ "places for requests of peers", FM_REQUESTS_PEERS_MAX, 0, 0, 1 });
-	fm_share_init(&s->peer_verifications,
-		      &(struct fm_share_limits){ "places for verifications of peers", FM_VERIFICATIONS_PEERS_MAX, 0, 0, 1 });
-	fm_share_init(&s->requests, &(struct fm_share_limits){ "places for requests", FM_REQUESTS_LOCAL_MAX, FM_REQUESTS_LOCAL_ROOT, 0, 1 });
-	fm_share_init(&s->verifications, &(struct fm_share_limits){ "places for verifications", FM_VERIFICATIONS_LOCAL_MAX,
-								    FM_VERIFICATIONS_LOCAL_ROOT, 0, 1 });
-	fm_share_init(&s->volume_asks, &(struct fm_share_limits){ "places for questions about volumes", FM_VOLUME_ASKS_MAX,
-								  FM_VOLUME_ASKS_ROOT, 0, 1 });
-	fm_share_init(&s->kept, &(struct fm_share_limits){ "bytes of messages that were not acknowledged", fm_budget_of_links() / 2, 0, 0, 1 });
 }
 
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env, struct fm_engine **out, struct fm_err *err)
@@ -102,12 +76,16 @@ int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *en
 	if (!e->o.stall_ns)
 		e->o.stall_ns = 10 * FM_NS_PER_S;
 	ret = fm_slabs_new(env->arena, env->arena_len, o->slab_bytes, &e->slabs, err);
+	if (ret == 0)
+		ret = fm_services_init(e, err);
 	if (ret < 0) {
+		fm_slabs_free(e->slabs);
 		free(e);
 		return ret;
 	}
 	init_lists(e);
-	init_shares(&e->shares);
+	fm_share_init(&e->kept, &(struct fm_share_limits){ "bytes of messages that were not acknowledged",
+							   fm_budget_of_links() / 2, 0, 0, 1 });
 	env->random->fill(env->random->ctx, e->boot_id, sizeof(e->boot_id));
 	fm_rate_set(&e->rate, o->rate_bytes);
 	pthread_mutex_init(&e->shared_rate.lock, NULL);
@@ -139,8 +117,8 @@ int fm_engine_start(struct fm_engine *e, struct fm_err *err)
 
 void fm_engine_check_stopped(struct fm_engine *e)
 {
-	if (!e->is_stopping || e->is_stopped || e->job_count || e->upkeep.ref || e->request_count || e->verification_count ||
-	    e->volume_ask_count || !fm_list_is_empty(&e->sessions))
+	if (!e->is_stopping || e->is_stopped || !fm_services_are_idle(e) ||
+	    !fm_list_is_empty(&e->sessions))
 		return;
 	e->is_stopped = true;
 	fm_timer_clear(e->env.loop, &e->tick);
@@ -149,8 +127,7 @@ void fm_engine_check_stopped(struct fm_engine *e)
 
 bool fm_engine_awaits_callers(const struct fm_engine *e)
 {
-	return e->is_stopping && !e->upkeep.ref && !e->request_count && !e->verification_count && !e->volume_ask_count &&
-	       fm_job_await_callers(e);
+	return e->is_stopping && fm_services_await_callers(e);
 }
 
 void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
@@ -161,11 +138,7 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 	e->is_stopping = true;
 	e->stopped = stopped;
 	e->stopped_ctx = ctx;
-	fm_job_stop_all(e);
-	fm_request_stop_all(e);
-	fm_upkeep_stop(e);
-	fm_verification_stop_all(e);
-	fm_volumes_stop_all(e);
+	fm_services_stop(e);
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
@@ -203,6 +176,7 @@ void fm_engine_free(struct fm_engine *e)
 	for (unsigned i = 0; i < e->o.lanes; i++)
 		fm_lane_fini(&e->lanes[i]);
 	fm_slabs_free(e->slabs);
+	fm_services_free(e);
 	pthread_mutex_destroy(&e->shared_rate.lock);
 	free(e);
 }
@@ -416,5 +390,4 @@ void fm_engine_status(struct fm_engine *e, const struct fm_status_visitor *v, vo
 		v->store(ctx, fm_container_of(at, struct fm_store_ref, at)->store);
 	fm_list_each(at, next, &e->peers)
 		visit_peer(e, fm_container_of(at, struct fm_peer, at), v, ctx);
-	fm_job_visit(e, v, ctx);
 }

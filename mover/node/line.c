@@ -132,7 +132,7 @@ static void forget(struct fm_lines *l, uint64_t count)
 static struct kept *kept_new(struct fm_session *s, size_t bytes)
 {
 	struct fm_share_id peer = fm_share_name(s->name);
-	struct fm_share *share = &s->engine->shares.kept;
+	struct fm_share *share = &s->engine->kept;
 	struct fm_lines *l = &s->lines;
 	struct kept *k;
 
@@ -220,8 +220,9 @@ void fm_line_count(struct fm_session *s, enum fm_wire_type type, size_t len)
 		fm_line_tell(s);
 }
 
-void fm_line_received(struct fm_session *s, const struct fm_wire_resume *m)
+void fm_line_on_received(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_resume *m = &msg->resume;
 	if (m->count > s->lines.sent)
 		fm_session_protocol_error(s, "RECEIVED more than was sent");
 	else
@@ -373,8 +374,9 @@ static void resume_asked(struct fm_session *half, const struct fm_wire_resume *m
 	go_on(s);
 }
 
-void fm_line_resume(struct fm_session *s, const struct fm_wire_resume *m)
+void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_resume *m = &msg->resume;
 	if (!s->is_up && !s->is_dialler) {
 		resume_asked(s, m);
 	} else if (!s->lines.is_resuming || m->session != s->lines.number) {

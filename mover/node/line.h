@@ -105,9 +105,9 @@ size_t fm_line_queued(const struct fm_session *s);
 
 /* A message came. */
 void fm_line_count(struct fm_session *s, enum fm_wire_type type, size_t len);
-void fm_line_received(struct fm_session *s, const struct fm_wire_resume *m);
+void fm_line_on_received(struct fm_session *s, const struct fm_wire_msg *msg);
 /* On a connection that has not said HELLO: it is to carry another session of this peer. Or it is the answer. */
-void fm_line_resume(struct fm_session *s, const struct fm_wire_resume *m);
+void fm_line_on_resume(struct fm_session *s, const struct fm_wire_msg *msg);
 
 /* An address of ours is no more, or its link is down: if the line goes there, it is stuck. */
 void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone);

@@ -15,7 +15,6 @@
 #include "mover/data/link.h"
 #include "mover/data/rate.h"
 #include "mover/node/reach.h"
-#include "mover/services/upkeep.h"
 #include "mover/wire/wire.h"
 
 struct fm_session;
@@ -44,18 +43,6 @@ struct fm_peer {
 	char last_error[FM_ERR_TEXT_MAX];
 };
 
-/* Places: of all peers together, divided among them; and of local callers, by user. */
-struct fm_engine_shares {
-	struct fm_share peer_jobs;
-	struct fm_share peer_trees;
-	struct fm_share peer_requests;
-	struct fm_share peer_verifications;
-	struct fm_share requests;
-	struct fm_share verifications;
-	struct fm_share volume_asks;
-	struct fm_share kept;		/* bytes of messages that peers have not said they had: line.h */
-};
-
 struct fm_engine {
 	struct fm_engine_opts o;
 	struct fm_engine_env env;
@@ -69,22 +56,14 @@ struct fm_engine {
 	struct fm_slabs *slabs;
 	struct fm_rate rate;
 	struct fm_shared_rate shared_rate;
-	struct fm_engine_shares shares;
+	struct fm_share kept;		/* bytes of messages that peers have not said they had: line.h */
 	struct fm_list peers;
 	unsigned peer_count;
 	struct fm_list sessions;
 	struct fm_list stores;
 	unsigned store_count;
-	struct fm_list jobs;
-	unsigned job_count;		/* without the large files of trees; local callers' and peers' */
-	unsigned tree_count;		/* of them trees */
-	struct fm_list requests;
-	unsigned request_count;
-	struct fm_list verifications;
-	unsigned verification_count;
-	struct fm_list volume_asks;
-	unsigned volume_ask_count;
-	struct fm_upkeep upkeep;
+	unsigned service_count;
+	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;
 	bool is_started;
 	bool is_stopping;
@@ -111,7 +90,7 @@ static inline uint64_t fm_engine_now(const struct fm_engine *e)
 int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_peer **out, struct fm_err *err);
 void fm_peer_free(struct fm_peer *p);		/* no session */
 void fm_peer_start(struct fm_peer *p);
-void fm_peer_need(struct fm_peer *p);		/* a job waits: dial now, if that can help */
+void fm_peer_need(struct fm_peer *p);		/* somebody waits: dial now, if that can help */
 void fm_peer_network_changed(struct fm_peer *p);	/* a cable may be back */
 void fm_peer_drop(struct fm_peer *p, const char *why);	/* end its sessions */
 /* A session said HELLO: make it the session of its peer, or retire it or the one there is. */

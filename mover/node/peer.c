@@ -14,10 +14,8 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/services/transfer/job.h"
-#include "mover/services/request.h"
+#include "mover/node/service.h"
 #include "mover/node/session.h"
-#include "mover/services/verification.h"
 
 #define BACKOFF_MIN_NS FM_NS_PER_S
 #define BACKOFF_MAX_NS (30 * FM_NS_PER_S)
@@ -164,9 +162,7 @@ void fm_peer_drop(struct fm_peer *p, const char *why)
 	}
 	p->session = NULL;
 	p->dialling = NULL;
-	fm_job_peer_unreachable(p, &err);
-	fm_request_peer_unreachable(p, &err);
-	fm_verification_peer_unreachable(p, &err);
+	fm_services_peer_unreachable(p, &err);
 	fm_timer_clear(p->engine->env.loop, &p->dial_timer);
 }
 
@@ -263,13 +259,6 @@ static void add_to_round(struct fm_peer *p, const struct fm_err *err)
 	(void)snprintf(all->text + len, sizeof(all->text) - len, "; %s", err->text + (name ? name + 2 : 0));	/* cut is fine */
 }
 
-static void unreachable(struct fm_peer *p)
-{
-	fm_job_peer_unreachable(p, &p->round_err);
-	fm_request_peer_unreachable(p, &p->round_err);
-	fm_verification_peer_unreachable(p, &p->round_err);
-}
-
 static void remember(struct fm_peer *p, const struct fm_err *err)
 {
 	if (!p->engine->is_stopping && strcmp(p->last_error, err->text) != 0)
@@ -283,7 +272,7 @@ static void dial_failed(struct fm_peer *p, const struct fm_err *err)
 	if (!p->engine->is_stopping && dial_next(p))
 		return;
 	remember(p, &p->round_err);
-	unreachable(p);
+	fm_services_peer_unreachable(p, &p->round_err);
 	dial_later(p, p->backoff_ns);
 	p->backoff_ns = p->backoff_ns * 2 < BACKOFF_MAX_NS ? p->backoff_ns * 2 : BACKOFF_MAX_NS;
 }

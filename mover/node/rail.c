@@ -14,7 +14,7 @@
 #include "mover/base/network.h"
 #include "mover/base/plain.h"
 #include "mover/data/flow.h"
-#include "mover/services/transfer/job.h"
+#include "mover/node/service.h"
 #include "mover/node/session.h"
 #include "mover/node/tuning.h"
 
@@ -439,8 +439,10 @@ void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local
 		list_rails(s);
 }
 
-void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
+void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_addrs *m = &msg->addrs;
+
 	if (s->rails.is_known)
 		cut_what_is_gone(s, &s->rails.remote, m, false);
 	if (s->rails.is_known)
@@ -458,7 +460,7 @@ void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m)
 	if (s->is_dialler && !s->rails.is_stale)
 		list_rails(s);
 	if (!s->is_closed)
-		fm_job_session_changed(s);
+		fm_services_session_changed(s);
 }
 
 void fm_rail_look(struct fm_session *s)
@@ -494,13 +496,13 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 
 /* ---- tokens ---- */
 
-void fm_rail_tokens_want(struct fm_session *s, unsigned count)
+void fm_rail_on_tokens_want(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS };
 	uint64_t now_ns = fm_engine_now(s->engine);
 
 	/* The oldest make room: whoever asks for more than it can use loses those that it did not use. */
-	while (m.tokens.count < count) {
+	while (m.tokens.count < msg->tokens.count) {
 		struct fm_token *t = &s->tokens[s->next_token++ % FM_SESSION_TOKENS_MAX];
 
 		s->engine->env.random->fill(s->engine->env.random->ctx, t->token, FM_TOKEN_LEN);
@@ -510,8 +512,9 @@ void fm_rail_tokens_want(struct fm_session *s, unsigned count)
 	fm_session_send(s, &m);
 }
 
-void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m)
+void fm_rail_on_tokens(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_tokens *m = &msg->tokens;
 	struct fm_rails *r = &s->rails;
 
 	if (!r->is_asking) {

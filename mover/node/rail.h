@@ -85,9 +85,10 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
 void fm_rail_session_moved(struct fm_session *s, const struct fm_addr *old_local, const struct fm_addr *old_remote,
 			   const struct fm_addr *local, const struct fm_addr *remote);
 
-void fm_rail_addrs(struct fm_session *s, const struct fm_wire_addrs *m);
-void fm_rail_tokens_want(struct fm_session *s, unsigned count);
-void fm_rail_tokens(struct fm_session *s, const struct fm_wire_tokens *m);
+/* Messages. */
+void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_rail_on_tokens_want(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_rail_on_tokens(struct fm_session *s, const struct fm_wire_msg *msg);
 
 /* Make what is missing. */
 void fm_rail_step(struct fm_session *s);

@@ -13,10 +13,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/data/flow.h"
-#include "mover/services/transfer/job.h"
-#include "mover/services/request.h"
-#include "mover/services/verification.h"
-#include "mover/services/volumes.h"
+#include "mover/node/service.h"
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define HELLO_TIMEOUT_NS (5 * FM_NS_PER_S)
@@ -91,10 +88,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 	memset(s->tokens, 0, sizeof(s->tokens));
 	fm_list_each(at, next, &s->flows)
 		fm_flow_close(fm_container_of(at, struct fm_flow, owner_at));
-	fm_job_session_lost(s, err);
-	fm_request_session_lost(s, err);
-	fm_verification_session_lost(s, err);
-	fm_volumes_session_lost(s, err);
+	fm_services_session_lost(s, err);
 	if (s->peer)
 		fm_peer_lost(s->peer, s, err);
 	free_if_done(s);
@@ -182,9 +176,7 @@ static void become_up(struct fm_session *s)
 	fm_rail_send_addrs(s);
 	if (s->is_closed)
 		return;
-	fm_job_peer_up(s->peer);
-	fm_request_peer_up(s->peer);
-	fm_verification_peer_up(s->peer);
+	fm_services_peer_up(s->peer);
 	if (s->engine->env.watcher.up)
 		s->engine->env.watcher.up(s->engine->env.watcher.ctx, s->name);
 }
@@ -196,8 +188,9 @@ static void check_is_same_run(struct fm_session *s, const struct fm_wire_hello *
 		close_with(s, -ECONNRESET, "was started again", true);
 }
 
-static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
+static void on_hello(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_hello *m = &msg->hello;
 	char why[256];
 
 	if (s->lines.is_resuming) {
@@ -228,110 +221,44 @@ static void on_hello(struct fm_session *s, const struct fm_wire_hello *m)
 
 /* ---- messages ---- */
 
-static void on_bye(struct fm_session *s, const struct fm_wire_bye *m)
+static void on_bye(struct fm_session *s, const struct fm_wire_msg *m)
 {
 	struct fm_err err = { 0 };
 
-	(void)fm_err_set(&err, -ECONNRESET, "%s ended the session: %.*s", s->name, (int)m->text.len, m->text.at);
+	(void)fm_err_set(&err, -ECONNRESET, "%s ended the session: %.*s", s->name,
+			 (int)m->bye.text.len, m->bye.text.at);
 	fm_session_close(s, &err, NULL);
 }
 
-static void on_ping(struct fm_session *s, const struct fm_wire_ping *m)
+static void on_ping(struct fm_session *s, const struct fm_wire_msg *m)
 {
 	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
 
-	pong.ping = *m;
+	pong.ping = m->ping;
 	fm_session_send(s, &pong);
 }
 
+/* Its own; all others are for the services. Of PONG it is enough that it came. */
+static const struct fm_service_message messages[] = {
+	{ FM_WIRE_HELLO, on_hello },
+	{ FM_WIRE_BYE, on_bye },
+	{ FM_WIRE_PING, on_ping },
+	{ FM_WIRE_RECEIVED, fm_line_on_received },
+	{ FM_WIRE_RESUME, fm_line_on_resume },
+	{ FM_WIRE_ADDRS, fm_rail_on_addrs },
+	{ FM_WIRE_TOKENS_WANT, fm_rail_on_tokens_want },
+	{ FM_WIRE_TOKENS, fm_rail_on_tokens },
+};
+
 static void dispatch(struct fm_session *s, const struct fm_wire_msg *m)
 {
-	switch (m->type) {
-	case FM_WIRE_HELLO:
-		on_hello(s, &m->hello);
-		break;
-	case FM_WIRE_BYE:
-		on_bye(s, &m->bye);
-		break;
-	case FM_WIRE_PING:
-		on_ping(s, &m->ping);
-		break;
-	case FM_WIRE_PONG:
-		break;
-	case FM_WIRE_RECEIVED:
-		fm_line_received(s, &m->resume);
-		break;
-	case FM_WIRE_RESUME:
-		fm_line_resume(s, &m->resume);
-		break;
-	case FM_WIRE_ADDRS:
-		fm_rail_addrs(s, &m->addrs);
-		break;
-	case FM_WIRE_TOKENS_WANT:
-		fm_rail_tokens_want(s, m->tokens.count);
-		break;
-	case FM_WIRE_TOKENS:
-		fm_rail_tokens(s, &m->tokens);
-		break;
-	case FM_WIRE_PUT:
-		fm_job_put(s, &m->put);
-		break;
-	case FM_WIRE_GET:
-		fm_job_get(s, &m->get);
-		break;
-	case FM_WIRE_READY:
-		fm_job_ready(s, &m->ready);
-		break;
-	case FM_WIRE_FOUND:
-		fm_job_found(s, &m->found);
-		break;
-	case FM_WIRE_FINISH:
-		fm_job_finish(s, &m->finish);
-		break;
-	case FM_WIRE_DONE:
-		fm_job_peer_done(s, &m->done);
-		break;
-	case FM_WIRE_COMMIT:
-		fm_job_peer_commit(s, &m->commit);
-		break;
-	case FM_WIRE_ABORT:
-		if (!fm_verification_abort(s, m->abort.xfer))
-			fm_job_abort(s, &m->abort);
-		break;
-	case FM_WIRE_VERIFY:
-		fm_verification_asked(s, &m->verify);
-		break;
-	case FM_WIRE_VERIFIED:
-		fm_verification_said(s, &m->verified);
-		break;
-	case FM_WIRE_VOLUMES_ASK:
-		fm_volumes_asked(s, &m->volumes_ask);
-		break;
-	case FM_WIRE_VOLUMES:
-		fm_volumes_answered(s, &m->volumes);
-		break;
-	case FM_WIRE_NEED:
-		fm_job_need(s, &m->need);
-		break;
-	case FM_WIRE_KEPT:
-		fm_job_kept(s, &m->kept);
-		break;
-	case FM_WIRE_WINDOW:
-		fm_job_window(s, &m->window);
-		break;
-	case FM_WIRE_NAMES:
-		fm_job_names(s, &m->names);
-		break;
-	case FM_WIRE_REQUEST:
-		fm_request_message(s, &m->request);
-		break;
-	case FM_WIRE_REPLY:
-		fm_request_reply(s, &m->reply);
-		break;
-	case FM_WIRE_SPACE:
-		fm_request_space(s, &m->space);
-		break;
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		if (messages[i].type == m->type) {
+			messages[i].on(s, m);
+			return;
+		}
 	}
+	fm_services_message(s, m);
 }
 
 /* What may come before HELLO, or before the answer to RESUME. */
@@ -393,7 +320,6 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	s->next_id = 1;		/* 0 says "no tree" */
 	fm_lines_init(&s->lines);
 	fm_list_init(&s->flows);
-	fm_list_init(&s->jobs);
 	fm_list_append(&p->engine->sessions, &s->at);
 	return s;
 }
@@ -595,7 +521,7 @@ static void flow_down(struct fm_flow *f)
 		fm_rail_await(s, FM_KIND_TCP);
 		fm_rail_await(s, f->kind);
 	}
-	fm_job_session_changed(s);
+	fm_services_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);	/* its chunks are to be had again */
 }
 
@@ -657,7 +583,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_rail_is_found(s, &f->info);
 	fm_log_info("%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
 		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);
-	fm_job_session_changed(s);
+	fm_services_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
 }
@@ -758,8 +684,7 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 		close_silent(s);
 		return;
 	}
-	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && fm_list_is_empty(&s->jobs) && !fm_request_is_on(s) &&
-	    !fm_verification_is_on(s)) {
+	if (s->retired_ns && now_ns > s->retired_ns + RETIRED_NS && !fm_services_are_on(s)) {
 		close_with(s, -EALREADY, "another connection is in use", true);
 		return;
 	}

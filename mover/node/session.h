@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session - one control connection to a peer, from HELLO to its end, and what hangs on it: flows, jobs, requests.
+ * session - one control connection to a peer, from HELLO to its end, and its flows.
  *
  * Happy path: dialled or accepted -> HELLO both ways -> the peer takes it as its session -> ADDRS both ways -> the
- * dialler makes data connections (rail.h) -> messages go to jobs and requests; PING every second.
- * Failure modes: the connection breaks, the peer is silent for stall_ns, sends what breaks the protocol, is removed,
- * or has a better session: jobs and requests end with the reason, flows close, and when the last flow and the last
- * connection being made are gone the session is freed.
+ * dialler makes data connections (rail.h) -> messages go to the services; PING every second.
+ * Failure modes: the connection breaks, the peer is silent for stall_ns, sends what breaks the
+ * protocol, is removed, or has a better session: what services have under way on it ends with the
+ * reason, flows close, and when the last flow and the last connection being made are gone the
+ * session is freed.
  */
 #ifndef FM_SESSION_H
 #define FM_SESSION_H
@@ -49,7 +50,6 @@ struct fm_session {
 	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
 	unsigned next_token;		/* the oldest of them */
 	struct fm_rails rails;
-	struct fm_list jobs;		/* fm_job.session_at */
 	uint64_t next_id;
 	struct fm_task free_task;
 };
@@ -74,7 +74,7 @@ bool fm_session_has_room(const struct fm_session *s);
  */
 bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err);
 
-/* End it: err for jobs and the log; bye: tell the peer this (NULL: nothing). */
+/* End it: err for the services and the log; bye: tell the peer this (NULL: nothing). */
 void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
 
 /* Twice a second. */

@@ -30,7 +30,7 @@
 
 #include "mover/base/list.h"
 #include "mover/base/retry.h"
-#include "mover/node/engine.h"
+#include "mover/services/transfer/transfer.h"
 
 struct fm_err;
 struct fm_holder;

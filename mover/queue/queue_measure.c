@@ -16,6 +16,8 @@
 
 #include <errno.h>
 
+#include "mover/services/request.h"
+
 #define ROOM_NS (10 * FM_NS_PER_S)
 
 static bool is_update(const struct fm_queue_job *j)

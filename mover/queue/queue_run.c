@@ -28,6 +28,7 @@
 #include "mover/base/holder.h"
 #include "mover/data/link.h"
 #include "mover/node/node.h"
+#include "mover/services/request.h"
 #include "mover/store/held_file.h"
 #include "mover/store/sys.h"
 

@@ -21,7 +21,7 @@ _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message")
  * REPLY.
  */
 struct request {
-	struct fm_list at;		/* engine->requests */
+	struct fm_list at;		/* requests.list */
 	struct fm_engine *engine;
 	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, or lost */
 	struct fm_peer *peer;		/* waiting for this one's session */
@@ -60,6 +60,18 @@ struct request {
 	};
 };
 
+struct requests {
+	struct fm_list list;		/* request.at */
+	unsigned count;
+	struct fm_share places;		/* of local callers, by user */
+	struct fm_share peer_places;	/* of all peers together */
+};
+
+static struct requests *requests_of(const struct fm_engine *e)
+{
+	return fm_service_state(e, &fm_request_service);
+}
+
 static bool is_about_space(const struct request *r)
 {
 	return r->verb == FM_VERB_FREE || r->verb == FM_VERB_PURGE;
@@ -73,7 +85,7 @@ static void free_run(struct fm_task *task)
 	if (r->store_ref)
 		fm_engine_store_put(r->store_ref);
 	fm_list_del(&r->at);
-	e->request_count--;
+	requests_of(e)->count--;
 	fm_share_give_all(&r->place);
 	free(r->path);
 	fm_budget_free(r);
@@ -315,8 +327,8 @@ static struct request *request_new(struct fm_engine *e, const char *path, size_t
 	r->report_task.run = report_run;
 	r->free_task.run = free_run;
 	r->deadline_ns = fm_engine_now(e) + TIMEOUT_NS;
-	fm_list_append(&e->requests, &r->at);
-	e->request_count++;
+	fm_list_append(&requests_of(e)->list, &r->at);
+	requests_of(e)->count++;
 	return r;
 }
 
@@ -331,14 +343,15 @@ static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 	fm_session_send(s, &m);
 }
 
-void fm_request_message(struct fm_session *s, const struct fm_wire_request *m)
+static void on_request(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_request *m = &msg->request;
 	struct fm_share_held place = { 0 };
 	struct fm_engine *e = s->engine;
 	struct fm_err err = { 0 };
 	struct request *r;
 
-	if (fm_share_take(&e->shares.peer_requests, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&requests_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
 		refuse(s, m->id, &err);
 		return;
 	}
@@ -446,7 +459,7 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o, void 
 		if (!ref)
 			return fm_err_set(err, -ENOENT, "%s has no store %s", e->name, o->store);
 	}
-	ret = fm_share_take(&e->shares.requests, fm_share_user(o->who.uid), 1, &place, err);
+	ret = fm_share_take(&requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret == 0)
 		r = request_new(e, o->path, o->path_len);
 	if (!r) {
@@ -493,9 +506,10 @@ static struct fm_entry entry_of(const struct fm_wire_entry *w)
 	return en;
 }
 
-void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m)
+static void on_reply(struct fm_session *s, const struct fm_wire_msg *msg)
 {
-	fm_list_each(at, next, &s->engine->requests) {
+	const struct fm_wire_reply *m = &msg->reply;
+	fm_list_each(at, next, &requests_of(s->engine)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (!r->is_ours || r->is_over || r->session != s || r->id != m->id)
@@ -548,9 +562,10 @@ static void take_space(struct request *r, const struct fm_wire_space *m)
 	(void)snprintf(r->store, sizeof(r->store), "%.*s", (int)m->store.len, m->store.at);
 }
 
-void fm_request_space(struct fm_session *s, const struct fm_wire_space *m)
+static void on_space(struct fm_session *s, const struct fm_wire_msg *msg)
 {
-	fm_list_each(at, next, &s->engine->requests) {
+	const struct fm_wire_space *m = &msg->space;
+	fm_list_each(at, next, &requests_of(s->engine)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (!r->is_ours || r->is_over || r->session != s || r->id != m->id)
@@ -564,17 +579,17 @@ void fm_request_space(struct fm_session *s, const struct fm_wire_space *m)
 	}
 }
 
-bool fm_request_is_on(const struct fm_session *s)
+static bool request_is_on(const struct fm_session *s)
 {
-	fm_list_each(at, next, &s->engine->requests)
+	fm_list_each(at, next, &requests_of(s->engine)->list)
 		if (fm_container_of(at, struct request, at)->session == s)
 			return true;
 	return false;
 }
 
-void fm_request_session_lost(struct fm_session *s, const struct fm_err *err)
+static void request_session_lost(struct fm_session *s, const struct fm_err *err)
 {
-	fm_list_each(at, next, &s->engine->requests) {
+	fm_list_each(at, next, &requests_of(s->engine)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (r->session != s)
@@ -584,9 +599,9 @@ void fm_request_session_lost(struct fm_session *s, const struct fm_err *err)
 	}
 }
 
-void fm_request_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
+static void request_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 {
-	fm_list_each(at, next, &p->engine->requests) {
+	fm_list_each(at, next, &requests_of(p->engine)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (r->peer == p)
@@ -594,9 +609,9 @@ void fm_request_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 	}
 }
 
-void fm_request_peer_up(struct fm_peer *p)
+static void request_peer_up(struct fm_peer *p)
 {
-	fm_list_each(at, next, &p->engine->requests) {
+	fm_list_each(at, next, &requests_of(p->engine)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (r->peer == p && !r->is_over && p->session)
@@ -604,12 +619,12 @@ void fm_request_peer_up(struct fm_peer *p)
 	}
 }
 
-void fm_request_stop_all(struct fm_engine *e)
+static void request_stop(struct fm_engine *e)
 {
 	struct fm_err err = { 0 };
 
 	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
-	fm_list_each(at, next, &e->requests)
+	fm_list_each(at, next, &requests_of(e)->list)
 		fail(fm_container_of(at, struct request, at), &err);
 }
 
@@ -618,11 +633,11 @@ static bool removes(const struct request *r)
 	return r->verb == FM_VERB_REMOVE || (r->verb == FM_VERB_PURGE && !r->is_dry);
 }
 
-void fm_request_tick(struct fm_engine *e, uint64_t now_ns)
+static void request_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	struct fm_err err = { 0 };
 
-	fm_list_each(at, next, &e->requests) {
+	fm_list_each(at, next, &requests_of(e)->list) {
 		struct request *r = fm_container_of(at, struct request, at);
 
 		if (!r->is_ours || r->is_over || now_ns < r->deadline_ns)
@@ -636,3 +651,42 @@ void fm_request_tick(struct fm_engine *e, uint64_t now_ns)
 		fail(r, &err);
 	}
 }
+
+static bool request_is_idle(const struct fm_engine *e)
+{
+	return requests_of(e)->count == 0;
+}
+
+static void request_init(void *state)
+{
+	struct requests *all = state;
+
+	fm_list_init(&all->list);
+	fm_share_init(&all->places,
+		      &(struct fm_share_limits){ "places for requests", FM_REQUESTS_LOCAL_MAX,
+						 FM_REQUESTS_LOCAL_ROOT, 0, 1 });
+	fm_share_init(&all->peer_places,
+		      &(struct fm_share_limits){ "places for requests of peers",
+						 FM_REQUESTS_PEERS_MAX, 0, 0, 1 });
+}
+
+static const struct fm_service_message messages[] = {
+	{ FM_WIRE_REQUEST, on_request },
+	{ FM_WIRE_REPLY, on_reply },
+	{ FM_WIRE_SPACE, on_space },
+};
+
+const struct fm_service fm_request_service = {
+	.name = "request",
+	.messages = messages,
+	.message_count = sizeof(messages) / sizeof(messages[0]),
+	.state_bytes = sizeof(struct requests),
+	.init = request_init,
+	.peer_up = request_peer_up,
+	.peer_unreachable = request_peer_unreachable,
+	.session_lost = request_session_lost,
+	.is_on = request_is_on,
+	.tick = request_tick,
+	.stop = request_stop,
+	.is_idle = request_is_idle,
+};

@@ -1,25 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * request - ls, stat, rm, mkdir, df, purge: asked of a peer, answered for a peer, or done on our own stores. One REQUEST, one
- * REPLY or SPACE.
+ * request - ls, stat, rm, mkdir, df, purge on stores, ours (node NULL or our name) or a peer's; and
+ * answering peers. One REQUEST, one REPLY or SPACE.
  */
 #ifndef FM_REQUEST_H
 #define FM_REQUEST_H
 
-#include "mover/node/node.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-struct fm_session;
+#include "mover/node/engine.h"
+#include "mover/node/service.h"
 
-void fm_request_message(struct fm_session *s, const struct fm_wire_request *m);
-void fm_request_space(struct fm_session *s, const struct fm_wire_space *m);
-void fm_request_reply(struct fm_session *s, const struct fm_wire_reply *m);
-/* Whether one is under way there. */
-bool fm_request_is_on(const struct fm_session *s);
+extern const struct fm_service fm_request_service;
 
-void fm_request_session_lost(struct fm_session *s, const struct fm_err *err);
-void fm_request_peer_unreachable(struct fm_peer *p, const struct fm_err *err);
-void fm_request_peer_up(struct fm_peer *p);
-void fm_request_stop_all(struct fm_engine *e);
-void fm_request_tick(struct fm_engine *e, uint64_t now_ns);
+/*
+ * What there may be at once: what local callers asked for and what all peers together did, so that
+ * neither takes the other's places. What one user or peer may have of it base/share.h says; of what
+ * is local, some is for root.
+ */
+#define FM_REQUESTS_LOCAL_MAX 256u	/* ls, stat, rm, mkdir */
+#define FM_REQUESTS_LOCAL_ROOT 32u
+#define FM_REQUESTS_PEERS_MAX 768u
+
+enum fm_verb { FM_VERB_STAT = 1, FM_VERB_LIST = 2, FM_VERB_REMOVE = 3, FM_VERB_MKDIR = 4, FM_VERB_PARTIALS = 5,
+	       FM_VERB_FREE = 6, FM_VERB_PURGE = 7 };
+
+struct fm_request_opts {
+	enum fm_verb verb;
+	const char *node;
+	const char *store;		/* FREE: "": the first one behind `after` that the caller may read */
+	const char *path;		/* PURGE: "", or with is_dry what is behind that one */
+	size_t path_len;
+	const char *after;		/* LIST, PARTIALS: names behind it; "" from the start */
+	bool is_recursive;		/* REMOVE */
+	bool is_dry;			/* PURGE */
+	struct fm_who who;
+	uint64_t timeout_ns;		/* 0: 30 s */
+};
+
+struct fm_request_result {
+	int code;
+	struct fm_err err;
+	const struct fm_entry *entries;	/* LIST, PARTIALS, STAT (one, name empty); valid during the call */
+	size_t count;
+	bool is_more;
+	const struct fm_space_page *page;	/* FREE: space, PURGE: aside; valid during the call */
+	const char *store;		/* FREE: which it is; "": there is no further one */
+};
+
+/* done() exactly once, unless an error is returned. */
+int fm_request_start(struct fm_engine *engine, const struct fm_request_opts *opts,
+		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err);
 
 #endif

@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "mover/services/upkeep.h"
 
+#include <stdatomic.h>
+
 #include "mover/base/env.h"
+#include "mover/base/worker.h"
 #include "mover/node/node.h"
 
 #define SWEEP_NS (3600 * FM_NS_PER_S)
 
+struct upkeep {
+	struct fm_work work;
+	struct fm_engine *engine;
+	struct fm_store_ref *ref;	/* being swept; NULL: none */
+	atomic_bool is_over;
+};
+
+static struct upkeep *upkeep_of(const struct fm_engine *e)
+{
+	return fm_service_state(e, &fm_upkeep_service);
+}
+
 static void sweep_run(struct fm_work *work)
 {
-	struct fm_upkeep *u = fm_container_of(work, struct fm_upkeep, work);
+	struct upkeep *u = fm_container_of(work, struct upkeep, work);
 	struct fm_store *s = u->ref->store;
 
 	s->ops->sweep(s, &u->is_over);
@@ -16,7 +31,7 @@ static void sweep_run(struct fm_work *work)
 
 static void sweep_done(struct fm_work *work)
 {
-	struct fm_upkeep *u = fm_container_of(work, struct fm_upkeep, work);
+	struct upkeep *u = fm_container_of(work, struct upkeep, work);
 	struct fm_store_ref *ref = u->ref;
 
 	u->ref = NULL;
@@ -29,9 +44,9 @@ static bool is_due(const struct fm_store_ref *ref, uint64_t now_ns)
 	return ref->store->ops->sweep && (ref->swept_ns == 0 || now_ns >= ref->swept_ns + SWEEP_NS);
 }
 
-void fm_upkeep_tick(struct fm_engine *e, uint64_t now_ns)
+static void upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 {
-	struct fm_upkeep *u = &e->upkeep;
+	struct upkeep *u = upkeep_of(e);
 
 	if (u->ref || e->is_stopping)
 		return;
@@ -51,7 +66,21 @@ void fm_upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 	}
 }
 
-void fm_upkeep_stop(struct fm_engine *e)
+/* A sweep that runs ends soon. */
+static void upkeep_stop(struct fm_engine *e)
 {
-	atomic_store(&e->upkeep.is_over, true);
+	atomic_store(&upkeep_of(e)->is_over, true);
 }
+
+static bool upkeep_is_idle(const struct fm_engine *e)
+{
+	return !upkeep_of(e)->ref;
+}
+
+const struct fm_service fm_upkeep_service = {
+	.name = "upkeep",
+	.state_bytes = sizeof(struct upkeep),
+	.tick = upkeep_tick,
+	.stop = upkeep_stop,
+	.is_idle = upkeep_is_idle,
+};

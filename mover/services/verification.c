@@ -26,7 +26,7 @@ _Static_assert((int)FM_FINDING_CORRUPT == (int)FM_WIRE_CORRUPT && (int)FM_FINDIN
  * A peer's:         a thread reads, VERIFIED about once a second -> is over -> VERIFIED as the session has room -> the last VERIFIED
  */
 struct fm_verification {
-	struct fm_list at;		/* engine->verifications */
+	struct fm_list at;		/* verifications.list */
 	struct fm_engine *engine;
 	struct fm_session *session;	/* asked, or asking; NULL: own store, waiting, lost, or all was said */
 	struct fm_peer *peer;		/* waiting for this one's session */
@@ -56,6 +56,18 @@ struct fm_verification {
 	struct fm_err err;
 };
 
+struct verifications {
+	struct fm_list list;		/* fm_verification.at */
+	unsigned count;
+	struct fm_share places;		/* of local callers, by user */
+	struct fm_share peer_places;	/* of all peers together */
+};
+
+static struct verifications *verifications_of(const struct fm_engine *e)
+{
+	return fm_service_state(e, &fm_verification_service);
+}
+
 static void free_run(struct fm_task *task)
 {
 	struct fm_verification *v = fm_container_of(task, struct fm_verification, free_task);
@@ -66,7 +78,7 @@ static void free_run(struct fm_task *task)
 	if (v->store_ref)
 		fm_engine_store_put(v->store_ref);
 	fm_list_del(&v->at);
-	e->verification_count--;
+	verifications_of(e)->count--;
 	fm_share_give_all(&v->place);
 	free(v->path);
 	free(v);
@@ -237,8 +249,8 @@ static struct fm_verification *verification_new(struct fm_engine *e, const char 
 	v->report_task.run = report_run;
 	v->free_task.run = free_run;
 	fm_verify_init(&v->state);
-	fm_list_append(&e->verifications, &v->at);
-	e->verification_count++;
+	fm_list_append(&verifications_of(e)->list, &v->at);
+	verifications_of(e)->count++;
 	return v;
 }
 
@@ -253,14 +265,15 @@ static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 	fm_session_send(s, &m);
 }
 
-void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m)
+static void on_verify(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_verify *m = &msg->verify;
 	struct fm_share_held place = { 0 };
 	struct fm_engine *e = s->engine;
 	struct fm_verification *v;
 	struct fm_err err = { 0 };
 
-	if (fm_share_take(&e->shares.peer_verifications, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&verifications_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
 		refuse(s, m->id, &err);
 		return;
 	}
@@ -343,7 +356,7 @@ int fm_verification_start(struct fm_engine *e, const struct fm_verification_opts
 	int ret = check_opts(e, o, is_local, err);
 
 	if (ret == 0)
-		ret = fm_share_take(&e->shares.verifications, fm_share_user(o->who.uid), 1, &place, err);
+		ret = fm_share_take(&verifications_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
 	if (ret < 0)
 		return ret;
 	v = verification_new(e, o->path, o->path_len);
@@ -399,7 +412,7 @@ void fm_verification_cancel(struct fm_verification *v)
 
 static struct fm_verification *find(struct fm_session *s, uint64_t id, bool is_ours)
 {
-	fm_list_each(at, next, &s->engine->verifications) {
+	fm_list_each(at, next, &verifications_of(s->engine)->list) {
 		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
 
 		if (v->is_ours == is_ours && v->session == s && v->id == id)
@@ -408,8 +421,9 @@ static struct fm_verification *find(struct fm_session *s, uint64_t id, bool is_o
 	return NULL;
 }
 
-void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m)
+static void on_verified(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_verified *m = &msg->verified;
 	struct fm_verification *v = find(s, m->id, true);
 	char path[FM_WIRE_PATH_MAX + 1];
 	struct fm_err err = { 0 };
@@ -441,31 +455,30 @@ void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m
 	finish(v, &err);
 }
 
-bool fm_verification_abort(struct fm_session *s, uint64_t id)
+static void on_abort(struct fm_session *s, const struct fm_wire_msg *msg)
 {
-	struct fm_verification *v = find(s, id, false);
+	struct fm_verification *v = find(s, msg->abort.xfer, false);
 	struct fm_err err;
 
 	if (!v)
-		return false;
+		return;		/* a transfer's, or it crossed our own end */
 	v->session = NULL;	/* who aborts wants no answer */
 	(void)fm_err_set(&err, -ECANCELED, "cancelled");
 	finish(v, &err);
 	free_later(v);
-	return true;
 }
 
-bool fm_verification_is_on(const struct fm_session *s)
+static bool verification_is_on(const struct fm_session *s)
 {
-	fm_list_each(at, next, &s->engine->verifications)
+	fm_list_each(at, next, &verifications_of(s->engine)->list)
 		if (fm_container_of(at, struct fm_verification, at)->session == s)
 			return true;
 	return false;
 }
 
-void fm_verification_session_lost(struct fm_session *s, const struct fm_err *err)
+static void verification_session_lost(struct fm_session *s, const struct fm_err *err)
 {
-	fm_list_each(at, next, &s->engine->verifications) {
+	fm_list_each(at, next, &verifications_of(s->engine)->list) {
 		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
 
 		if (v->session != s)
@@ -476,9 +489,9 @@ void fm_verification_session_lost(struct fm_session *s, const struct fm_err *err
 	}
 }
 
-void fm_verification_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
+static void verification_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 {
-	fm_list_each(at, next, &p->engine->verifications) {
+	fm_list_each(at, next, &verifications_of(p->engine)->list) {
 		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
 
 		if (v->peer == p)
@@ -486,9 +499,9 @@ void fm_verification_peer_unreachable(struct fm_peer *p, const struct fm_err *er
 	}
 }
 
-void fm_verification_peer_up(struct fm_peer *p)
+static void verification_peer_up(struct fm_peer *p)
 {
-	fm_list_each(at, next, &p->engine->verifications) {
+	fm_list_each(at, next, &verifications_of(p->engine)->list) {
 		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
 
 		if (v->peer == p && !v->is_over && p->session)
@@ -496,12 +509,12 @@ void fm_verification_peer_up(struct fm_peer *p)
 	}
 }
 
-void fm_verification_stop_all(struct fm_engine *e)
+static void verification_stop(struct fm_engine *e)
 {
 	struct fm_err err;
 
 	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
-	fm_list_each(at, next, &e->verifications)
+	fm_list_each(at, next, &verifications_of(e)->list)
 		finish(fm_container_of(at, struct fm_verification, at), &err);
 }
 
@@ -529,9 +542,9 @@ static void tick(struct fm_verification *v, uint64_t now_ns)
 	}
 }
 
-void fm_verification_tick(struct fm_engine *e, uint64_t now_ns)
+static void verification_tick(struct fm_engine *e, uint64_t now_ns)
 {
-	fm_list_each(at, next, &e->verifications) {
+	fm_list_each(at, next, &verifications_of(e)->list) {
 		struct fm_verification *v = fm_container_of(at, struct fm_verification, at);
 
 		if (v->is_over && v->session)
@@ -540,3 +553,42 @@ void fm_verification_tick(struct fm_engine *e, uint64_t now_ns)
 			tick(v, now_ns);
 	}
 }
+
+static bool verification_is_idle(const struct fm_engine *e)
+{
+	return verifications_of(e)->count == 0;
+}
+
+static void verification_init(void *state)
+{
+	struct verifications *all = state;
+
+	fm_list_init(&all->list);
+	fm_share_init(&all->places,
+		      &(struct fm_share_limits){ "places for verifications", FM_VERIFICATIONS_LOCAL_MAX,
+						 FM_VERIFICATIONS_LOCAL_ROOT, 0, 1 });
+	fm_share_init(&all->peer_places,
+		      &(struct fm_share_limits){ "places for verifications of peers",
+						 FM_VERIFICATIONS_PEERS_MAX, 0, 0, 1 });
+}
+
+static const struct fm_service_message messages[] = {
+	{ FM_WIRE_VERIFY, on_verify },
+	{ FM_WIRE_VERIFIED, on_verified },
+	{ FM_WIRE_ABORT, on_abort },
+};
+
+const struct fm_service fm_verification_service = {
+	.name = "verification",
+	.messages = messages,
+	.message_count = sizeof(messages) / sizeof(messages[0]),
+	.state_bytes = sizeof(struct verifications),
+	.init = verification_init,
+	.peer_up = verification_peer_up,
+	.peer_unreachable = verification_peer_unreachable,
+	.session_lost = verification_session_lost,
+	.is_on = verification_is_on,
+	.tick = verification_tick,
+	.stop = verification_stop,
+	.is_idle = verification_is_idle,
+};

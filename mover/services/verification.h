@@ -1,26 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verification - reading again what is stored: asked of a peer, for a peer, or of our own stores. One VERIFY, then
- * VERIFIED about once a second until one says that it is over. ABORT ends it.
+ * verification - reading again what is stored, ours (node NULL or our name) or a peer's; and for
+ * peers. One VERIFY, then VERIFIED about once a second until one says that it is over. ABORT ends it.
  */
 #ifndef FM_VERIFICATION_H
 #define FM_VERIFICATION_H
 
-#include "mover/node/node.h"
+#include "mover/node/engine.h"
+#include "mover/node/service.h"
+#include "mover/store/verify.h"
 
-struct fm_session;
+extern const struct fm_service fm_verification_service;
 
-void fm_verification_asked(struct fm_session *s, const struct fm_wire_verify *m);
-void fm_verification_said(struct fm_session *s, const struct fm_wire_verified *m);
-/* Whether that number was one of these. */
-bool fm_verification_abort(struct fm_session *s, uint64_t id);
-/* Whether one is under way there. */
-bool fm_verification_is_on(const struct fm_session *s);
+/*
+ * What there may be at once: what local callers asked for and what all peers together did, so that
+ * neither takes the other's places. What one user or peer may have of it base/share.h says; of what
+ * is local, some is for root.
+ */
+#define FM_VERIFICATIONS_LOCAL_MAX 8u	/* each with a thread where the store is ours */
+#define FM_VERIFICATIONS_LOCAL_ROOT 2u
+#define FM_VERIFICATIONS_PEERS_MAX 12u
 
-void fm_verification_session_lost(struct fm_session *s, const struct fm_err *err);
-void fm_verification_peer_unreachable(struct fm_peer *p, const struct fm_err *err);
-void fm_verification_peer_up(struct fm_peer *p);
-void fm_verification_stop_all(struct fm_engine *e);
-void fm_verification_tick(struct fm_engine *e, uint64_t now_ns);
+struct fm_verification;
+
+struct fm_verification_opts {
+	const char *node;
+	const char *store;
+	const char *path;		/* a file, or a directory with all below it */
+	size_t path_len;
+	struct fm_who who;
+};
+
+struct fm_verification_events {
+	void (*progress)(void *ctx, const struct fm_verify_count *count);	/* about once a second */
+	void (*finding)(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path);
+	/* Once, last; gone afterwards. err->code 0: all of it was looked at, whatever was found. */
+	void (*done)(void *ctx, const struct fm_err *err, const struct fm_verify_count *count);
+};
+
+/* -ENOENT unknown node or store, -EINVAL bad path, -EBUSY no place is left, or none for that user: done() is not called then. */
+int fm_verification_start(struct fm_engine *engine, const struct fm_verification_opts *opts,
+			  const struct fm_verification_events *events, void *ctx, struct fm_verification **out,
+			  struct fm_err *err);
+
+/* done() comes with -ECANCELED. */
+void fm_verification_cancel(struct fm_verification *v);
 
 #endif

@@ -26,7 +26,7 @@ struct asked {
 
 /* begin (a task): every peer that is connected is asked -> answer() for each -> done(). */
 struct volumes_ask {
-	struct fm_list at;		/* engine->volume_asks */
+	struct fm_list at;		/* volumes.asks */
 	struct fm_engine *engine;
 	struct fm_volumes_events events;
 	void *ctx;
@@ -39,6 +39,23 @@ struct volumes_ask {
 	struct asked asked[FM_PEERS_MAX];
 };
 
+struct volumes {
+	struct fm_list asks;		/* volumes_ask.at */
+	unsigned ask_count;
+	struct fm_share places;		/* of asks, by user */
+	const struct fm_volumes_here *here;	/* NULL: nothing is said of ours */
+};
+
+static struct volumes *volumes_of(const struct fm_engine *e)
+{
+	return fm_service_state(e, &fm_volumes_service);
+}
+
+void fm_volumes_set_here(struct fm_engine *e, const struct fm_volumes_here *here)
+{
+	volumes_of(e)->here = here;
+}
+
 /* ---- asking ---- */
 
 static void done_run(struct fm_task *task)
@@ -48,7 +65,7 @@ static void done_run(struct fm_task *task)
 
 	a->events.done(a->ctx);
 	fm_list_del(&a->at);
-	e->volume_ask_count--;
+	volumes_of(e)->ask_count--;
 	fm_share_give_all(&a->place);
 	free(a);
 	fm_engine_check_stopped(e);
@@ -113,7 +130,7 @@ int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_event
 
 	if (e->is_stopping)
 		return fm_err_set(err, -ECANCELED, "fmoved is stopping");
-	ret = fm_share_take(&e->shares.volume_asks, fm_share_user(uid), 1, &place, err);
+	ret = fm_share_take(&volumes_of(e)->places, fm_share_user(uid), 1, &place, err);
 	if (ret < 0)
 		return ret;
 	a = FM_FAULT("volumes.ask") ? NULL : calloc(1, sizeof(*a));
@@ -129,8 +146,8 @@ int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_event
 	a->deadline_ns = fm_engine_now(e) + TIMEOUT_NS;
 	a->begin_task.run = begin_run;
 	a->done_task.run = done_run;
-	fm_list_append(&e->volume_asks, &a->at);
-	e->volume_ask_count++;
+	fm_list_append(&volumes_of(e)->asks, &a->at);
+	volumes_of(e)->ask_count++;
 	fm_loop_post(e->env.loop, &a->begin_task);
 	return 0;
 }
@@ -139,7 +156,7 @@ int fm_volumes_ask(struct fm_engine *e, uid_t uid, const struct fm_volumes_event
 
 static struct asked *find(const struct fm_session *s, uint64_t id, struct volumes_ask **ask)
 {
-	fm_list_each(at, next, &s->engine->volume_asks) {
+	fm_list_each(at, next, &volumes_of(s->engine)->asks) {
 		struct volumes_ask *a = fm_container_of(at, struct volumes_ask, at);
 
 		for (unsigned i = 0; i < a->count; i++) {
@@ -169,8 +186,9 @@ static void take_volume(struct fm_volume_said *to, const struct fm_wire_volume *
 	copy(to->writer, sizeof(to->writer), &from->writer);
 }
 
-void fm_volumes_answered(struct fm_session *s, const struct fm_wire_volumes *m)
+static void on_volumes(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_volumes *m = &msg->volumes;
 	struct fm_volume_said said[FM_WIRE_VOLUMES_MAX];
 	struct fm_volumes_answer answer = { .node = s->name, .volumes = said, .count = m->count };
 	struct volumes_ask *a = NULL;
@@ -241,9 +259,10 @@ static void send_volumes(struct fm_session *s, uint64_t id, const struct fm_volu
 	} while (done < count && !s->is_closed);
 }
 
-void fm_volumes_asked(struct fm_session *s, const struct fm_wire_volumes_ask *m)
+static void on_volumes_ask(struct fm_session *s, const struct fm_wire_msg *msg)
 {
-	const struct fm_volumes_here *here = s->engine->env.volumes;
+	const struct fm_wire_volumes_ask *m = &msg->volumes_ask;
+	const struct fm_volumes_here *here = volumes_of(s->engine)->here;
 	struct fm_volume_said *volumes = NULL;
 	unsigned count = 0;
 	struct fm_err err = { 0 };
@@ -265,9 +284,9 @@ void fm_volumes_asked(struct fm_session *s, const struct fm_wire_volumes_ask *m)
 
 /* ---- what happens around it ---- */
 
-void fm_volumes_session_lost(struct fm_session *s, const struct fm_err *err)
+static void volumes_session_lost(struct fm_session *s, const struct fm_err *err)
 {
-	fm_list_each(at, next, &s->engine->volume_asks) {
+	fm_list_each(at, next, &volumes_of(s->engine)->asks) {
 		struct volumes_ask *a = fm_container_of(at, struct volumes_ask, at);
 
 		for (unsigned i = 0; i < a->count; i++)
@@ -285,24 +304,56 @@ static void fail_all(struct volumes_ask *a, const struct fm_err *err)
 	check_over(a);
 }
 
-void fm_volumes_stop_all(struct fm_engine *e)
+static void volumes_stop(struct fm_engine *e)
 {
 	struct fm_err err = { 0 };
 
 	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
-	fm_list_each(at, next, &e->volume_asks)
+	fm_list_each(at, next, &volumes_of(e)->asks)
 		fail_all(fm_container_of(at, struct volumes_ask, at), &err);
 }
 
-void fm_volumes_tick(struct fm_engine *e, uint64_t now_ns)
+static void volumes_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	struct fm_err err = { 0 };
 
 	(void)fm_err_set(&err, -ETIMEDOUT, "did not answer in time");
-	fm_list_each(at, next, &e->volume_asks) {
+	fm_list_each(at, next, &volumes_of(e)->asks) {
 		struct volumes_ask *a = fm_container_of(at, struct volumes_ask, at);
 
 		if (now_ns >= a->deadline_ns)
 			fail_all(a, &err);
 	}
 }
+
+static bool volumes_are_idle(const struct fm_engine *e)
+{
+	return volumes_of(e)->ask_count == 0;
+}
+
+static void volumes_init(void *state)
+{
+	struct volumes *v = state;
+
+	fm_list_init(&v->asks);
+	fm_share_init(&v->places,
+		      &(struct fm_share_limits){ "places for questions about volumes", FM_VOLUME_ASKS_MAX,
+						 FM_VOLUME_ASKS_ROOT, 0, 1 });
+}
+
+static const struct fm_service_message messages[] = {
+	{ FM_WIRE_VOLUMES_ASK, on_volumes_ask },
+	{ FM_WIRE_VOLUMES, on_volumes },
+};
+
+const struct fm_service fm_volumes_service = {
+	.name = "volumes",
+	.messages = messages,
+	.message_count = sizeof(messages) / sizeof(messages[0]),
+	.state_bytes = sizeof(struct volumes),
+	.init = volumes_init,
+	.session_lost = volumes_session_lost,
+	.tick = volumes_tick,
+	.stop = volumes_stop,
+	.is_idle = volumes_are_idle,
+};

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "mover/node/engine.h"
+#include "mover/services/volumes.h"
 
 #define FM_VOLUMES_FILE_MAX (1u << 20)	/* bytes */
 

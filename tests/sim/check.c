@@ -386,7 +386,7 @@ static void see_job(void *ctx, const struct fm_job_status *st)
 
 void scenario_check_quiet(struct scenario *sc)
 {
-	static const struct fm_status_visitor visitor = { see_node, see_store, see_peer, see_rail, see_job };
+	static const struct fm_status_visitor visitor = { see_node, see_store, see_peer, see_rail };
 	struct sim_net_counts net;
 	struct sim_disk_counts disk;
 
@@ -394,6 +394,7 @@ void scenario_check_quiet(struct scenario *sc)
 		struct sim_node *n = sim_node(sc->sim, i);
 
 		fm_engine_status(n->engine, &visitor, sc);
+		fm_job_visit(n->engine, see_job, sc);
 		if (sc->status.slabs_free != sc->status.slabs)
 			sim_fail(sc->sim, "%s: %llu of %llu slabs are free", n->name,
 				 (unsigned long long)sc->status.slabs_free, (unsigned long long)sc->status.slabs);

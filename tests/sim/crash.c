@@ -127,11 +127,13 @@ struct peer_check {
 
 static void check_peer(void *ctx)
 {
-	static const struct fm_status_visitor visitor = { see_node, see_store, see_peer, see_rail, see_job };
+	static const struct fm_status_visitor visitor = { see_node, see_store, see_peer, see_rail };
 	struct peer_check *p = ctx;
 
-	if (p->node->engine)
-		fm_engine_status(p->node->engine, &visitor, p->crash);
+	if (!p->node->engine)
+		return;
+	fm_engine_status(p->node->engine, &visitor, p->crash);
+	fm_job_visit(p->node->engine, see_job, p->crash);
 }
 
 static void check_peers_later(struct crash *c)

@@ -22,6 +22,9 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/services/request.h"
+#include "mover/services/transfer/transfer.h"
+#include "mover/services/verification.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "mover/base/fault.h"
+#include "mover/services/services.h"
 #include "tests/sim/scenario_priv.h"
 
 static struct fm_engine *engine_new(struct scenario *sc, struct sim_node *n, struct fm_err *err)
@@ -26,6 +27,7 @@ static struct fm_engine *engine_new(struct scenario *sc, struct sim_node *n, str
 	struct fm_engine *engine;
 
 	sim_node_env(n, &env);
+	env.services = fm_services;
 	o.node = n->name;
 	memcpy(o.key, n->key, FM_KEY_LEN);
 	return fm_engine_new(&o, &env, &engine, err) < 0 ? NULL : engine;

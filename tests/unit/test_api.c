@@ -16,6 +16,7 @@
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/services/services.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
 #include "tests/unit/net_test.h"
@@ -90,7 +91,7 @@ static void node_begin(struct node *n)
 				       .tcp_conns = 1,
 				       .rdma_conns = 1,
 				       .stall_ns = 10 * FM_NS_PER_S };
-	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real };
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .services = fm_services };
 	struct fm_err err;
 
 	*n = (struct node){ .loop = loop_new() };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session whose connection is replaced, against a peer that speaks the protocol by hand: a network of control connections whose far
- * ends are the test. links: fm_node
+ * ends are the test. links: fm_services
  */
 #include "tests/fm_test.h"
 
@@ -13,6 +13,9 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/session.h"
+#include "mover/services/request.h"
+#include "mover/services/services.h"
+#include "mover/services/transfer/transfer.h"
 
 #define CTLS_MAX 96
 #define SENT_MAX 32
@@ -207,7 +210,7 @@ static void begin(const char *host)
 	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
 				     .stall_ns = 30 * FM_NS_PER_S };
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena) };
+				     .arena_len = sizeof(arena), .services = fm_services };
 	struct fm_peer_opts b = { .name = "b", .host = host, .port = 7471 }, c = { .name = "c" };
 
 	memcpy(b.key, key_b, FM_KEY_LEN);
@@ -999,7 +1002,7 @@ static void test_shares(void)
 
 	fm_budget_set(fm_budget_used() + (4u << 20));
 	b = begin_accepted(NUMBER);
-	total = engine->shares.kept.limits.total;
+	total = engine->kept.limits.total;
 	CU_ASSERT_TRUE(total > 0 && total < FM_LINE_KEPT_MAX);
 	of_b = &session()->lines;
 	for (uint64_t i = ABORTS + 1; of_b->forgotten == 0 && i < FM_LINE_KEPT_MAX; i++)

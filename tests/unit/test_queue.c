@@ -19,6 +19,7 @@
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/queue/queue.h"
+#include "mover/services/request.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 

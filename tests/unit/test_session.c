@@ -13,6 +13,11 @@
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/services/request.h"
+#include "mover/services/services.h"
+#include "mover/services/transfer/transfer.h"
+#include "mover/services/verification.h"
+#include "mover/services/volumes.h"
 #include "mover/store/tree_file.h"
 #include "mover/wire/wire.h"
 
@@ -187,7 +192,7 @@ static void begin(void)
 	struct fm_engine_opts o = { .node = "a", .lanes = 1, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = 1, .tcp_conns = 1,
 				     .stall_ns = 1000 * FM_NS_PER_S };	/* nor does it need data connections */
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena), .volumes = &here };
+				     .arena_len = sizeof(arena), .services = fm_services };
 	struct fm_peer_opts peer = { .name = "b", .key = { 2 } };
 
 	ctl = (struct fm_ctl){ 0 };
@@ -198,6 +203,7 @@ static void begin(void)
 	env.lane_loops[0] = loop;
 	env.worker = worker;
 	CU_ASSERT_EQUAL_FATAL(fm_engine_new(&o, &env, &engine, NULL), 0);
+	fm_volumes_set_here(engine, &here);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &peer, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
 	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &ctl, peer.key, &ctl_events, &ctl_ctx));

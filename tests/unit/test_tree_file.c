@@ -13,6 +13,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/node/engine.h"
+#include "mover/services/transfer/transfer.h"
 #include "mover/store/done_list.h"
 #include "mover/store/store.h"
 #include "mover/store/tree_file.h"

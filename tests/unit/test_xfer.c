@@ -14,7 +14,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/node/engine.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
 #include "mover/queue/queue.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,6 +27,11 @@
 #define KEEP_NS (5 * FM_NS_PER_S)	/* for the journal, after a failure; a client that cancelled waits longer */
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
+struct fm_jobs *fm_jobs_of(const struct fm_engine *e)
+{
+	return fm_service_state(e, &fm_transfer_service);
+}
+
 /* ---- the end ---- */
 
 static void free_run(struct fm_task *task)
@@ -40,12 +45,11 @@ static void free_run(struct fm_task *task)
 	if (j->store_ref)
 		fm_engine_store_put(j->store_ref);
 	fm_list_del(&j->at);
-	fm_list_del(&j->session_at);
 	if (j->parent)
 		fm_job_sub_freed(j);
 	else
-		e->job_count--;
-	e->tree_count -= j->is_tree;
+		fm_jobs_of(e)->count--;
+	fm_jobs_of(e)->tree_count -= j->is_tree;
 	fm_share_give_all(&j->place);
 	fm_share_give_all(&j->tree_place);
 	fm_have_free(&j->have);
@@ -292,7 +296,6 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	if (!j->is_ours && !j->parent && code)
 		fm_log_info("%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put", j->engine->name, j->store, j->peer_name,
 			    j->result.err.text);
-	fm_list_del(&j->session_at);	/* before anything is sent: that can end the session, and with it the jobs on this list */
 	tell_far_end(j);
 	if (j->is_drained)
 		free_xfer(j);
@@ -529,12 +532,19 @@ unsigned fm_job_choose(struct fm_job *j)
 	return kinds;
 }
 
+/* One that has ended keeps its session for a moment, to tell the peer. */
+static bool is_on(const struct fm_job *j, const struct fm_session *s)
+{
+	return j->session == s && j->state != FM_JOB_ENDED;
+}
+
 struct fm_job *fm_job_find(struct fm_session *s, uint64_t id)
 {
-	fm_list_each(at, next, &s->jobs) {
-		struct fm_job *j = fm_container_of(at, struct fm_job, session_at);
+	fm_list_each(at, next, &fm_jobs_of(s->engine)->list) {
+		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
-		if (j->id == id && j->state != FM_JOB_WAIT)	/* who waits has no number yet */
+		/* Who waits has no number yet. */
+		if (is_on(j, s) && j->id == id && j->state != FM_JOB_WAIT)
 			return j;
 	}
 	return NULL;
@@ -561,15 +571,14 @@ struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len
 	j->started_ns = fm_engine_now(e);
 	j->report_task.run = report_run;
 	j->free_task.run = free_run;
-	fm_list_init(&j->session_at);
 	fm_list_init(&j->subs);
 	fm_list_init(&j->sub_at);
-	fm_list_append(&e->jobs, &j->at);
+	fm_list_append(&fm_jobs_of(e)->list, &j->at);
 	j->parent = parent;
 	if (parent)
 		fm_list_append(&parent->subs, &j->sub_at);
 	else
-		e->job_count++;
+		fm_jobs_of(e)->count++;
 	return j;
 }
 
@@ -596,7 +605,7 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 		fm_session_protocol_error(s, "a transfer number that is not its to use");
 		return NULL;
 	}
-	if (fm_share_take(&e->shares.peer_jobs, fm_share_name(s->name), 1, &place, &err) < 0) {
+	if (fm_share_take(&fm_jobs_of(e)->peer_places, fm_share_name(s->name), 1, &place, &err) < 0) {
 		fm_job_refuse(s, id, &err);
 		return NULL;
 	}
@@ -610,7 +619,6 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	j->place = place;
 	j->id = id;
 	j->session = s;
-	fm_list_append(&s->jobs, &j->session_at);
 	j->is_source = is_source;
 	j->state = FM_JOB_OPENING;
 	j->deadline_ns = j->started_ns + FM_JOB_OPEN_NS;
@@ -668,7 +676,6 @@ static void bind_session(struct fm_job *j, struct fm_session *s)
 	j->peer = NULL;
 	j->is_far_end_told = true;	/* nothing was asked of it yet */
 	j->deadline_ns = fm_engine_now(j->engine) + CONNECT_NS;
-	fm_list_append(&s->jobs, &j->session_at);
 	go(j);
 }
 
@@ -688,7 +695,7 @@ static int check_opts(struct fm_engine *e, const struct fm_job_opts *o, struct f
 	if (memchr(o->path, '\0', o->path_len))
 		return fm_err_set(err, -EINVAL, "the path holds a NUL byte");
 	/* A user's share of them is the queue's affair. */
-	if (e->job_count - e->shares.peer_jobs.used >= FM_JOBS_LOCAL_MAX)
+	if (fm_jobs_of(e)->count - fm_jobs_of(e)->peer_places.used >= FM_JOBS_LOCAL_MAX)
 		return fm_err_full(err, "%u transfers are running, no more are allowed", FM_JOBS_LOCAL_MAX);
 	if (o->file && o->file->tree && !fm_job_has_room_for_tree(e))
 		return fm_err_full(err, "%u directories are being moved, no more are allowed", FM_TREES_LOCAL_MAX);
@@ -706,7 +713,7 @@ int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err
 static void job_undo(struct fm_job *j)
 {
 	fm_list_del(&j->at);
-	j->engine->job_count--;
+	fm_jobs_of(j->engine)->count--;
 	free(j->path);
 	fm_budget_free(j);
 }
@@ -807,11 +814,13 @@ static void choose_again(struct fm_job *j)
 	pthread_mutex_unlock(&j->session->link->lock);
 }
 
-void fm_job_session_changed(struct fm_session *s)
+static void transfer_session_changed(struct fm_session *s)
 {
-	fm_list_each(at, next, &s->jobs) {
-		struct fm_job *j = fm_container_of(at, struct fm_job, session_at);
+	fm_list_each(at, next, &fm_jobs_of(s->engine)->list) {
+		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
+		if (!is_on(j, s))
+			continue;
 		if (j->state == FM_JOB_WAIT)
 			go(j);
 		else
@@ -821,9 +830,9 @@ void fm_job_session_changed(struct fm_session *s)
 	}
 }
 
-void fm_job_peer_up(struct fm_peer *p)
+static void transfer_peer_up(struct fm_peer *p)
 {
-	fm_list_each(at, next, &p->engine->jobs) {
+	fm_list_each(at, next, &fm_jobs_of(p->engine)->list) {
 		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
 		if (j->state == FM_JOB_WAIT && j->peer == p && p->session)
@@ -831,9 +840,9 @@ void fm_job_peer_up(struct fm_peer *p)
 	}
 }
 
-void fm_job_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
+static void transfer_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 {
-	fm_list_each(at, next, &p->engine->jobs) {
+	fm_list_each(at, next, &fm_jobs_of(p->engine)->list) {
 		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
 		if (j->state == FM_JOB_WAIT && j->peer == p)
@@ -841,26 +850,33 @@ void fm_job_peer_unreachable(struct fm_peer *p, const struct fm_err *err)
 	}
 }
 
-void fm_job_session_lost(struct fm_session *s, const struct fm_err *err)
+static void transfer_session_lost(struct fm_session *s, const struct fm_err *err)
 {
-	struct fm_list *at;
+	fm_list_each(at, next, &fm_jobs_of(s->engine)->list) {
+		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
-	while (!fm_list_is_empty(&s->jobs)) {
-		at = s->jobs.next;
-		fm_job_end(fm_container_of(at, struct fm_job, session_at), err->code, "%s", err->text);
-		assert(s->jobs.next != at);	/* ending takes it off the list */
+		if (is_on(j, s))
+			fm_job_end(j, err->code, "%s", err->text);
 	}
 }
 
-void fm_job_stop_all(struct fm_engine *e)
+static bool transfer_is_on(const struct fm_session *s)
 {
-	fm_list_each(at, next, &e->jobs)
+	fm_list_each(at, next, &fm_jobs_of(s->engine)->list)
+		if (is_on(fm_container_of(at, struct fm_job, at), s))
+			return true;
+	return false;
+}
+
+static void transfer_stop(struct fm_engine *e)
+{
+	fm_list_each(at, next, &fm_jobs_of(e)->list)
 		fm_job_end(fm_container_of(at, struct fm_job, at), -ECANCELED, "fmoved at %s is stopping", e->name);
 }
 
-bool fm_job_await_callers(const struct fm_engine *e)
+static bool transfer_awaits_callers(const struct fm_engine *e)
 {
-	fm_list_each(at, next, &((struct fm_engine *)e)->jobs) {
+	fm_list_each(at, next, &fm_jobs_of(e)->list) {
 		const struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
 		if (j->state != FM_JOB_ENDED || (j->is_ours && !j->is_reported) || !fm_job_holder(j))
@@ -1008,9 +1024,9 @@ static void tick(struct fm_job *j, uint64_t now_ns)
 		deadline_passed(j);
 }
 
-void fm_job_tick(struct fm_engine *e, uint64_t now_ns)
+static void transfer_tick(struct fm_engine *e, uint64_t now_ns)
 {
-	fm_list_each(at, next, &e->jobs) {
+	fm_list_each(at, next, &fm_jobs_of(e)->list) {
 		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 
 		if (j->state != FM_JOB_ENDED)
@@ -1020,8 +1036,9 @@ void fm_job_tick(struct fm_engine *e, uint64_t now_ns)
 	}
 }
 
-void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m)
+static void on_abort(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_abort *m = &msg->abort;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	char text[FM_ERR_TEXT_MAX];
 
@@ -1062,9 +1079,10 @@ void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
 	}
 }
 
-void fm_job_visit(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx)
+void fm_job_visit(struct fm_engine *e, void (*visit)(void *ctx, const struct fm_job_status *s),
+		  void *ctx)
 {
-	fm_list_each(at, next, &e->jobs) {
+	fm_list_each(at, next, &fm_jobs_of(e)->list) {
 		struct fm_job *j = fm_container_of(at, struct fm_job, at);
 		struct fm_job_status st = { .is_put = j->is_source == j->is_ours,
 					    .is_ours = j->is_ours,
@@ -1076,6 +1094,56 @@ void fm_job_visit(struct fm_engine *e, const struct fm_status_visitor *v, void *
 		if (j->state == FM_JOB_ENDED || j->parent)
 			continue;
 		fm_job_progress(j, &st.progress);
-		v->job(ctx, &st);
+		visit(ctx, &st);
 	}
 }
+
+/* ---- the service ---- */
+
+static bool transfer_is_idle(const struct fm_engine *e)
+{
+	return fm_jobs_of(e)->count == 0;
+}
+
+static void transfer_init(void *state)
+{
+	struct fm_jobs *all = state;
+
+	fm_list_init(&all->list);
+	fm_share_init(&all->peer_places, &(struct fm_share_limits){ "places for transfers of peers",
+								    FM_JOBS_PEERS_MAX, 0, 0, 1 });
+	fm_share_init(&all->peer_trees, &(struct fm_share_limits){ "places for directories of peers",
+								   FM_TREES_PEERS_MAX, 0, 0, 1 });
+}
+
+static const struct fm_service_message messages[] = {
+	{ FM_WIRE_PUT, fm_job_on_put },
+	{ FM_WIRE_GET, fm_job_on_get },
+	{ FM_WIRE_READY, fm_job_on_ready },
+	{ FM_WIRE_FOUND, fm_job_on_found },
+	{ FM_WIRE_FINISH, fm_job_on_finish },
+	{ FM_WIRE_DONE, fm_job_on_done },
+	{ FM_WIRE_COMMIT, fm_job_on_commit },
+	{ FM_WIRE_NEED, fm_job_on_need },
+	{ FM_WIRE_KEPT, fm_job_on_kept },
+	{ FM_WIRE_WINDOW, fm_job_on_window },
+	{ FM_WIRE_NAMES, fm_job_on_names },
+	{ FM_WIRE_ABORT, on_abort },
+};
+
+const struct fm_service fm_transfer_service = {
+	.name = "transfer",
+	.messages = messages,
+	.message_count = sizeof(messages) / sizeof(messages[0]),
+	.state_bytes = sizeof(struct fm_jobs),
+	.init = transfer_init,
+	.peer_up = transfer_peer_up,
+	.peer_unreachable = transfer_peer_unreachable,
+	.session_changed = transfer_session_changed,
+	.session_lost = transfer_session_lost,
+	.is_on = transfer_is_on,
+	.tick = transfer_tick,
+	.stop = transfer_stop,
+	.is_idle = transfer_is_idle,
+	.awaits_callers = transfer_awaits_callers,
+};

@@ -3,52 +3,279 @@
  * job - one transfer as the control thread sees it, at either end, whoever began it.
  *
  * Source:  (WAIT for the session) -> PUT, READY  or  GET, open, FOUND -> COPYING -> CHECKING that the source is
- * unchanged -> FINISH -> FINISHING -> DONE Sink:    (WAIT for the session) -> GET, FOUND  or  PUT, create, READY ->
- * COPYING -> FINISH -> DRAINING -> PUBLISHING -> DONE
+ *          unchanged -> FINISH -> FINISHING -> DONE
+ * Sink:    (WAIT for the session) -> GET, FOUND  or  PUT, create, READY -> COPYING -> FINISH ->
+ *          DRAINING -> PUBLISHING -> DONE
  *
  * Failure: the first reason counts. The caller (if it is ours) hears it at once; the peer is told by ABORT; chunks
  * under way end on their own; then the file is discarded (sink) and closed on a worker, and the job is freed.
+ *
+ * Private to transfer/: shared by job.c (its life), job_source.c and job_sink.c (the two roles) and
+ * job_tree.c (what trees have beyond that). Control thread only.
  */
-#ifndef FM_JOB_H
-#define FM_JOB_H
+#ifndef FM_JOB_PRIV_H
+#define FM_JOB_PRIV_H
 
-#include "mover/node/engine.h"
-#include "mover/node/node.h"
-#include "mover/wire/wire.h"
+#include "mover/base/env.h"
+#include "mover/node/session.h"
+#include "mover/data/xfer.h"
+#include "mover/services/transfer/transfer.h"
 
-struct fm_session;
+#define FM_JOB_OPEN_NS (60 * FM_NS_PER_S)	/* the far end opens a file: its disk may be slow */
+#define FM_JOB_OPEN_TREE_NS (600 * FM_NS_PER_S)	/* the same of a tree, which may have another one's rest to remove first */
+#define FM_JOB_LOG_NS FM_NS_PER_S	/* the journal is at most this far behind, and a sync */
+#define FM_JOB_CORRUPT_NOTE "not what was put there: its source is corrupt, which was accepted"
+/* Some of each transfer are held while a file that may stand still is waited for (beside.h). */
+#define FM_JOB_BESIDE_CHUNK_MAX (256u << 10)
+#define FM_JOB_SUBS_KEPT_MAX 256	/* large files of one tree, those included that are over and whose file is being closed */
 
-/* Messages of transfers. */
-void fm_job_put(struct fm_session *s, const struct fm_wire_put *m);
-void fm_job_get(struct fm_session *s, const struct fm_wire_get *m);
-void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m);
-void fm_job_found(struct fm_session *s, const struct fm_wire_found *m);
-void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m);
-void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m);
-void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m);
-void fm_job_need(struct fm_session *s, const struct fm_wire_need *m);
-void fm_job_names(struct fm_session *s, const struct fm_wire_names *m);
-void fm_job_kept(struct fm_session *s, const struct fm_wire_kept *m);
-void fm_job_window(struct fm_session *s, const struct fm_wire_window *m);
-void fm_job_abort(struct fm_session *s, const struct fm_wire_abort *m);
+enum fm_job_state {
+	FM_JOB_WAIT,		/* for the session, or for a connection of the kind wanted */
+	FM_JOB_OPENING,		/* the far end opens its file, or a worker ours */
+	FM_JOB_COPYING,
+	FM_JOB_EMPTYING,	/* sink that may stand still: all is here, and it has not taken all yet */
+	FM_JOB_CHECKING,	/* source: is it still what it was? */
+	FM_JOB_FINISHING,	/* source: FINISH is out */
+	FM_JOB_PREPARED,	/* held: all is there but the name; COMMIT is awaited (sink), the caller's word (source) */
+	FM_JOB_DRAINING,	/* sink: the last lanes let go of the file */
+	FM_JOB_PUBLISHING,	/* sink: a worker syncs and renames */
+	FM_JOB_ENDED,
+};
 
-/* The session is up, or its connections changed: go on, choose again. */
-void fm_job_session_changed(struct fm_session *s);
-void fm_job_session_lost(struct fm_session *s, const struct fm_err *err);
+struct fm_job {
+	struct fm_list at;		/* fm_jobs.list */
+	struct fm_engine *engine;
+	struct fm_session *session;	/* NULL: none yet, or lost */
+	struct fm_peer *peer;		/* ours only, while it waits */
+	char peer_name[FM_WIRE_NAME_MAX + 1];
+	bool is_ours;			/* a local caller began it */
+	struct fm_share_held place;	/* else: its peer's, until nothing of it runs any more ... */
+	struct fm_share_held tree_place;	/* ... and this, if it is a tree */
+	bool is_source;
+	enum fm_job_state state;
+	uint64_t id;
+	uint64_t started_ns;
+	uint64_t deadline_ns;		/* of this state; 0: none */
+	uint64_t timeout_ns;		/* of the whole; 0: none */
+	uint64_t moved;			/* when the tick looked last and something had moved ... */
+	uint64_t moved_ns;		/* ... and when that was */
 
-/* Dialling failed: jobs that wait for that peer end with err. */
-void fm_job_peer_unreachable(struct fm_peer *p, const struct fm_err *err);
-void fm_job_peer_up(struct fm_peer *p);
+	char store[FM_WIRE_NAME_MAX + 1];
+	char *path;			/* terminated; path_len bytes */
+	size_t path_len;
+	struct fm_who who;
+	char who_peer[FM_WIRE_NAME_MAX + 1];
+	enum fm_transport_want want;
+	enum fm_durability durability;
+	bool may_replace;
+	bool is_readback;
+	bool accepts_corrupt;
+	bool is_corrupt;		/* source: what was read is not what was kept, which was accepted */
+	bool is_buffered;		/* large files of a tree, see struct fm_job_opts */
+	bool is_held;
+	bool is_ordered;		/* the sink is a stream */
+	bool is_windowed;		/* source: the sink may stand still ... */
+	uint64_t window;		/* ... and its chunks numbered below may be sent */
+	uint64_t rate_bytes;
+	unsigned weight;
+	uint32_t chunk;
 
-/* Every job ends. */
-void fm_job_stop_all(struct fm_engine *e);
+	struct fm_store_ref *store_ref;	/* the peer's jobs: our store */
+	struct fm_file *file;
+	struct fm_attr attr;		/* of the source */
+	struct fm_have have;		/* of it, from an earlier try */
+	struct fm_kept *kept;		/* sink: how far that was read again; NULL: there is nothing, or not begun */
+	bool is_rereading;		/* a worker does that now */
+	size_t note_said;		/* sink: so much of the file's note READY had; it only grows */
+	const char *names_note;		/* sink: why not all names were told; NULL: they were */
+	bool has_begun;			/* sink: the file knows its source, so log() may be called */
+	bool awaits_ready;		/* source of a get: the sink says first what it has */
+	bool is_kept;			/* ended: what is there stays for the next try */
+	struct fm_written *log;		/* sink: being written to the journal; room for FM_XFER_LOG_MAX */
+	size_t log_count;
+	struct fm_written *last_log;	/* what was left to be written there when it ended */
+	size_t last_log_count;
+	uint64_t logged_ns;
+	struct fm_xfer *x;
+	bool is_drained;		/* no lane uses x or file any more */
 
-/* Whether those that are left have told their end, and wait for a local caller's file only. */
-bool fm_job_await_callers(const struct fm_engine *e);
+	/* A tree. Its large files are jobs too, which have a parent. */
+	bool is_tree;
+	uint64_t tree_bytes;		/* that its files take at least; 0: not known */
+	bool is_update;
+	bool is_delete;
+	bool has_checksums;
+	bool is_dry;
+	bool has_names;			/* the names that change are told */
+	struct fm_tree_names *names;	/* sink: the page that is told; NULL: none yet */
+	uint64_t names_at;		/* ... and where the next one is */
+	bool awaits_named;		/* a page was told, and no more was asked for yet (sink), or may be yet (source) */
+	bool is_listening;		/* its file is there and tells us things */
+	unsigned wants;			/* source: flags of READY */
+	struct fm_task tree_task;	/* a large file is over: go on */
+	char **excludes;		/* NULL-terminated, in one block; NULL: none */
+	struct fm_list subs;		/* fm_job.sub_at of its large files, until they are freed */
+	struct fm_tree_sums {
+		uint64_t bytes;		/* of those that ended */
+		uint64_t kind_bytes[FM_KIND_COUNT];
+		uint64_t encryption_bytes[FM_ENCRYPTION_COUNT];
+		uint64_t resent;
+		uint64_t resumed;
+		uint64_t damaged;
+		unsigned corrupt;
+	} sums;
+	uint64_t wanted_files;		/* sink: of what was offered, what was needed */
+	uint64_t wanted_bytes;
+	struct fm_ranges answered;	/* sink: numbers of the offering packs that were answered */
+	struct fm_job *logging[FM_JOB_SUBS_MAX];	/* sink: large files whose log the worker has; they count as working */
+	unsigned logging_count;
 
-/* Twice a second: deadlines. */
-void fm_job_tick(struct fm_engine *e, uint64_t now_ns);
+	/* A large file. */
+	struct fm_job *parent;		/* NULL: none */
+	struct fm_list sub_at;
+	struct fm_tree_large *large;
+	bool is_given_up;		/* source: the far end dropped a chunk; the reason is to follow */
+	bool is_durable;
+	bool is_published;
+	struct fm_wire_finish finish;
+	struct fm_digest digest;	/* sink: of what was written */
 
-void fm_job_visit(struct fm_engine *e, const struct fm_status_visitor *v, void *ctx);
+	/* One thing at a time is with the worker. */
+	struct fm_work work;
+	bool is_working;
+	int work_ret;
+	struct fm_attr work_attr;	/* the worker's: `attr` as it was when it began, or what it found. Others read and write `attr` meanwhile */
+	struct fm_err work_err;
+	struct fm_file *work_file;	/* the worker's while it publishes and closes it, and `file` is NULL; NULL: it is closed */
+	struct fm_create create;
+
+	struct fm_job_events events;
+	void *ctx;
+	void *gone_ctx;
+	struct fm_job_result result;
+	struct fm_task report_task;
+	struct fm_task free_task;
+	bool is_reported;
+	uint64_t report_by_ns;		/* it is reported once the file is closed, or then; 0: at once */
+	bool is_far_end_told;		/* it knows that the job ended, or was never asked */
+};
+
+/* Those of one engine. */
+struct fm_jobs {
+	struct fm_list list;		/* fm_job.at */
+	unsigned count;			/* without the large files of trees; local callers' and peers' */
+	unsigned tree_count;		/* of them trees */
+	struct fm_share peer_places;	/* of all peers together, divided among them */
+	struct fm_share peer_trees;	/* the same of trees */
+};
+
+/* job.c */
+struct fm_jobs *fm_jobs_of(const struct fm_engine *e);
+struct fm_job *fm_job_find(struct fm_session *s, uint64_t id);
+struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const struct fm_wire_str *store, const struct fm_wire_str *path,
+				   uint32_t uid, uint32_t gid, bool is_source);
+/* The first call counts. code 0: done. text: why not. What came stays for the next try if that could help. */
+void fm_job_end(struct fm_job *j, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same with all that why says: also that no place was free, and the same may be taken later. */
+void fm_job_fail(struct fm_job *j, const struct fm_err *why);
+/* Who has the descriptors of its end, or of its tree; NULL: they are ours. */
+struct fm_holder *fm_job_holder(const struct fm_job *j);
+void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work), void (*done)(struct fm_work *work));
+/* The same of work that is not the job's one thing at a time. */
+void fm_job_submit(struct fm_job *j, struct fm_work *work);
+/* As fm_job_end(), and whether it stays is said. */
+void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text);
+int fm_job_make_xfer(struct fm_job *j);
+/* Its chunks go through memory beside the slots (beside.h): they are small then. */
+bool fm_job_is_beside(const struct fm_job *j);
+void fm_job_limit_chunk(struct fm_job *j);
+/* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no memory. */
+struct fm_job *fm_job_new(struct fm_engine *e, const char *path, size_t path_len, struct fm_job *parent);
+/* It has ended: as soon as nobody uses the file, close it; then free the job. */
+void fm_job_clean(struct fm_job *j);
+void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why);
+void fm_job_set_note(struct fm_job *j, const char *text, size_t len);
+/* Which kinds of connection (bits) may carry it now; 0: none there. */
+unsigned fm_job_kinds(const struct fm_job *j);
+/* The same, noting in the result what was chosen and why. */
+unsigned fm_job_choose(struct fm_job *j);
+/* After work: the job ended meanwhile; goes on with its end. */
+bool fm_job_is_over(struct fm_job *j);
+/* After work: it did not, and what was done succeeded. What failed ends the job. */
+bool fm_job_goes_on(struct fm_job *j);
+
+/* job_source.c */
+void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_ready(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_source_start(struct fm_job *j);	/* put: send PUT */
+void fm_job_source_copy(struct fm_job *j);
+void fm_job_identity(const struct fm_job *j, struct fm_identity *out);	/* of the source. Worker */
+void fm_job_source_progressed(struct fm_job *j);
+
+/* job_kept.c */
+void fm_job_on_kept(struct fm_session *s, const struct fm_wire_msg *msg);
+/* Sink, behind READY: read again what is there from an earlier try. */
+void fm_job_reread_kept(struct fm_job *j);
+/* Whether some of it was not yet. */
+bool fm_job_is_kept_unread(const struct fm_job *j);
+
+/* job_names.c */
+void fm_job_on_names(struct fm_session *s, const struct fm_wire_msg *msg);
+/* Sink: published. fm_job_sink_told() follows, now or when all names were told. */
+void fm_job_tell_names(struct fm_job *j);
+/* Its deadline passed: the rest is not told. */
+void fm_job_names_unread(struct fm_job *j);
+
+/* job_tree.c */
+void fm_job_on_need(struct fm_session *s, const struct fm_wire_msg *msg);
+bool fm_job_has_room_for_tree(const struct fm_engine *e);
+/* It is one from here on; it is counted. */
+void fm_job_set_tree(struct fm_job *j);
+/* The same of one that a peer began, who has a share of the places: -EBUSY, -ENOMEM, and it has ended. */
+int fm_job_set_peers_tree(struct fm_job *j);
+/* Copies. -EINVAL: too many, or too long; -ENOMEM. */
+int fm_job_set_excludes(struct fm_job *j, const struct fm_wire_str *at, size_t count, struct fm_err *err);
+int fm_job_set_excludes_of(struct fm_job *j, const char *const *at, struct fm_err *err);
+/* Its file is there: it may tell us things now. */
+void fm_job_tree_listen(struct fm_job *j);
+/* Source: READY came. */
+void fm_job_tree_ready(struct fm_job *j, const struct fm_wire_ready *m);
+/* Source: whether large files are under way, or could be begun now. */
+bool fm_job_tree_has_large(struct fm_job *j);
+/* Worker. */
+int fm_job_tree_open(struct fm_job *j);
+int fm_job_tree_create(struct fm_job *j);
+unsigned fm_job_tree_ready_flags(const struct fm_job *j);
+void fm_job_tree_count(const struct fm_job *j, struct fm_tree_count *out);
+unsigned fm_job_subs(const struct fm_job *j);	/* under way */
+/* Sink: log what was made, and what its large files wrote. */
+void fm_job_tree_log(struct fm_job *j);
+/* Sink: PUT with `tree` came. */
+void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m);
+/* The tree ends: so do its large files, silently. */
+void fm_job_tree_end_subs(struct fm_job *j);
+/* A large file has ended; its job is being freed. */
+void fm_job_sub_ended(struct fm_job *j);
+void fm_job_sub_freed(struct fm_job *j);
+/* What moved so far for the tree, its own packs aside. */
+void fm_job_tree_sums(const struct fm_job *j, struct fm_tree_sums *out);
+
+/* job_sink.c */
+void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg);
+void fm_job_on_commit(struct fm_session *s, const struct fm_wire_msg *msg);
+/* Worker's: what was asked for is there, or not: READY, or the end. */
+void fm_job_sink_created(struct fm_work *work);
+/* The journal was written: go on. */
+void fm_job_sink_logged(struct fm_job *j);
+void fm_job_sink_start(struct fm_job *j);	/* get: send GET */
+void fm_job_sink_drained(struct fm_job *j);
+void fm_job_sink_progressed(struct fm_job *j);	/* what may stand still took something */
+/* It is published and all is told but that: DONE. */
+void fm_job_sink_told(struct fm_job *j);
+void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns);
 
 #endif

@@ -16,7 +16,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/show.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 
 #define SLICE_BYTES (16u << 20)		/* that a worker reads at once: others wait for it too */
 #define SAY_NS FM_NS_PER_S
@@ -197,8 +197,9 @@ static int take_kept(struct fm_job *j, const struct fm_wire_kept *m)
 	return ret;
 }
 
-void fm_job_kept(struct fm_session *s, const struct fm_wire_kept *m)
+void fm_job_on_kept(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_kept *m = &msg->kept;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	int ret = -EPROTO;
 

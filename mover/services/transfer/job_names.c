@@ -13,7 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 #include "mover/tree/names.h"
 
 #define WAIT_NS (30 * FM_NS_PER_S)
@@ -108,8 +108,9 @@ static void take_page(struct fm_job *j, const struct fm_wire_names *m)
 		fm_job_named(j);
 }
 
-void fm_job_names(struct fm_session *s, const struct fm_wire_names *m)
+void fm_job_on_names(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_names *m = &msg->names;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	bool is_page = m->len > 0, is_awaited;
 

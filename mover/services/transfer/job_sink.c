@@ -9,7 +9,7 @@
 
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 #include "mover/store/held_file.h"
 #include "mover/store/small_sink.h"
 
@@ -186,8 +186,9 @@ static void begin_done(struct fm_work *work)
 	go_ahead(j);
 }
 
-void fm_job_found(struct fm_session *s, const struct fm_wire_found *m)
+void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_found *m = &msg->found;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)
@@ -278,8 +279,9 @@ static bool is_created_late(struct fm_job *j)
 	return j->file != NULL;
 }
 
-void fm_job_put(struct fm_session *s, const struct fm_wire_put *m)
+void fm_job_on_put(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_put *m = &msg->put;
 	struct fm_job *j;
 
 	if (m->tree != 0) {
@@ -372,8 +374,9 @@ void fm_job_sink_progressed(struct fm_job *j)
 		begin_draining(j);
 }
 
-void fm_job_finish(struct fm_session *s, const struct fm_wire_finish *m)
+void fm_job_on_finish(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_finish *m = &msg->finish;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	struct fm_err err;
 	int ret;
@@ -609,8 +612,9 @@ static void prepare_done(struct fm_work *work)
 	send_done(j, FM_WIRE_DONE_PREPARED);
 }
 
-void fm_job_peer_commit(struct fm_session *s, const struct fm_wire_commit *m)
+void fm_job_on_commit(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_commit *m = &msg->commit;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)

@@ -8,7 +8,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/show.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 
 /*
  * TCP copies through the CPU: a chunk should stay in its caches from the read to the socket, and from the socket to
@@ -109,8 +109,9 @@ static bool may_be_ready(const struct fm_job *j, const struct fm_wire_ready *m)
 	return j->is_tree || !(m->flags & ~(FM_WIRE_READY_DURABLE | FM_WIRE_READY_WINDOW));
 }
 
-void fm_job_ready(struct fm_session *s, const struct fm_wire_ready *m)
+void fm_job_on_ready(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_ready *m = &msg->ready;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)
@@ -190,8 +191,9 @@ static int get_tree(struct fm_job *j, const struct fm_wire_get *m)
 	return ret;
 }
 
-void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
+void fm_job_on_get(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_get *m = &msg->get;
 	struct fm_job *j = fm_job_new_for_peer(s, m->xfer, &m->store, &m->path, m->uid, m->gid, true);
 
 	if (!j)
@@ -212,8 +214,9 @@ void fm_job_get(struct fm_session *s, const struct fm_wire_get *m)
 	fm_job_work(j, open_run, open_done);
 }
 
-void fm_job_window(struct fm_session *s, const struct fm_wire_window *m)
+void fm_job_on_window(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_window *m = &msg->window;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)
@@ -367,8 +370,9 @@ static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 						 .is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED };
 }
 
-void fm_job_peer_done(struct fm_session *s, const struct fm_wire_done *m)
+void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_done *m = &msg->done;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 
 	if (!j)

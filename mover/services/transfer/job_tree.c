@@ -21,7 +21,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/show.h"
-#include "mover/services/transfer/job_priv.h"
+#include "mover/services/transfer/job.h"
 #include "mover/store/held_file.h"
 #include "mover/store/large_file.h"
 #include "mover/store/tree_file.h"
@@ -37,19 +37,20 @@ _Static_assert(FM_WIRE_EXCLUDES_MAX == FM_TREE_EXCLUDES_MAX && FM_WIRE_EXCLUDE_L
 
 bool fm_job_has_room_for_tree(const struct fm_engine *e)
 {
-	return e->tree_count - e->shares.peer_trees.used < FM_TREES_LOCAL_MAX;
+	return fm_jobs_of(e)->tree_count - fm_jobs_of(e)->peer_trees.used < FM_TREES_LOCAL_MAX;
 }
 
 void fm_job_set_tree(struct fm_job *j)
 {
 	j->is_tree = true;
-	j->engine->tree_count++;
+	fm_jobs_of(j->engine)->tree_count++;
 }
 
 int fm_job_set_peers_tree(struct fm_job *j)
 {
 	struct fm_err err;
-	int ret = fm_share_take(&j->engine->shares.peer_trees, fm_share_name(j->peer_name), 1, &j->tree_place, &err);
+	int ret = fm_share_take(&fm_jobs_of(j->engine)->peer_trees, fm_share_name(j->peer_name), 1,
+				&j->tree_place, &err);
 
 	if (ret < 0) {
 		fm_job_fail(j, &err);
@@ -148,7 +149,6 @@ static struct fm_job *sub_new(struct fm_job *parent, uint64_t id, const struct f
 		*j->large = *large;
 	j->id = id;
 	j->session = parent->session;
-	fm_list_append(&j->session->jobs, &j->session_at);
 	j->is_source = parent->is_source;
 	j->state = FM_JOB_OPENING;
 	j->deadline_ns = fm_engine_now(j->engine) + FM_JOB_OPEN_NS;
@@ -361,8 +361,9 @@ static void source_happened(struct fm_job *j)
 		fm_job_source_progressed(j);
 }
 
-void fm_job_need(struct fm_session *s, const struct fm_wire_need *m)
+void fm_job_on_need(struct fm_session *s, const struct fm_wire_msg *msg)
 {
+	const struct fm_wire_need *m = &msg->need;
 	struct fm_job *j = fm_job_find(s, m->xfer);
 	struct fm_err err = { 0 };
 	int ret;
