@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api - see api.h. Here: who may connect, and which request goes where.
+ * api - see api.h. Here: who may connect, and what is checked of every request.
  *
- * packet_listener lets clients in, packet_conn moves messages, api_request reads one, api_task carries it out, api_event and api_status
- * write the answers.
+ * packet_listener lets clients in, packet_conn moves messages, api_request reads one, the row of its
+ * operation (api_op.h) carries it out, api_event writes the answers.
  */
 #include "mover/api/api.h"
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "mover/api/api_event.h"
-#include "mover/base/exit_code.h"
+#include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/api/api_task.h"
 #include "mover/base/env.h"
@@ -30,7 +30,6 @@
 #include "mover/base/packet_conn.h"
 #include "mover/base/packet_listener.h"
 #include "mover/queue/queue.h"
-#include "mover/tree/channel.h"
 
 static const struct fm_packet_limits limits = {
 	.receive_max = FM_API_REQUEST_BYTES_MAX, .send_max = FM_API_MSG_MAX, .queue_max = FM_API_QUEUE_MAX,
@@ -45,6 +44,7 @@ struct fm_api {
 	struct fm_loop *loop;
 	struct fm_packet_listener listener;
 	struct fm_packet_shared shared;
+	const struct fm_api_op *const *ops;
 	struct fm_api_tasks tasks;
 	struct fm_list clients;
 	struct fm_share conns;
@@ -87,124 +87,28 @@ static void client_reply_error(struct client *c, const struct fm_api_request *as
 					   ask && ask->has_id ? &ask->id : NULL, err));
 }
 
-static void client_reply_done(struct client *c, const struct fm_api_request *ask)
+static int check_fds(const struct fm_api_request *ask, unsigned count, struct fm_err *err)
 {
-	client_reply(c, fm_api_event_done(c->api->tasks.tx, FM_API_MSG_MAX, ask->id));
+	unsigned least = 0, most = 0;
+
+	if (ask->op->fds)
+		ask->op->fds(ask, &least, &most);
+	if (count >= least && count <= most)
+		return 0;
+	return fm_err_set(err, -EINVAL, "%u descriptor%s came with this request, it takes %u%s", count,
+			  count == 1 ? "" : "s", count < least ? least : most,
+			  most == least ? "" : count < least ? " or more" : " or less");
 }
 
-static int cancel(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
-{
-	int ret = 0;
-
-	if (ask->job_id[0])
-		ret = fm_queue_cancel(c->api->tasks.queue, ask->job_id, c->owner.who.uid, ask->is_kept, err);
-	else if (fm_api_task_cancel(&c->owner, ask->job, ask->is_kept) < 0)
-		ret = fm_err_set(err, -ENOENT,
-				 "cancel: no transfer with the id %" PRIu64 " on this connection",
-				 ask->job);
-	if (ret == 0)
-		client_reply_done(c, ask);
-	return ret;
-}
-
-static int commit(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
-{
-	struct fm_err why = { .code = 0 };
-	int ret;
-
-	if (ask->error_code[0])
-		(void)fm_err_set(&why, fm_api_errno(ask->error_code), "%s", ask->file);
-	ret = fm_api_task_commit(&c->owner, ask->job, why.code < 0 ? &why : NULL);
-	if (ret == -ENOENT)
-		return fm_err_set(err, ret, "commit: no put with \"hold\" and no attended get has the id %" PRIu64 " on this connection", ask->job);
-	if (ret < 0)
-		return fm_err_set(err, ret, "commit: %" PRIu64 " is not prepared yet", ask->job);
-	client_reply_done(c, ask);
-	return 0;
-}
-
-/* fd is taken over. */
-static int resume(struct client *c, const struct fm_api_request *ask, int fd, struct fm_holder *holder, struct fm_err *err)
-{
-	struct fm_holder *ref = fd >= 0 ? fm_holder_ref(holder) : NULL;
-	int ret = fm_queue_resume(c->api->tasks.queue, ask->job_id, c->owner.who.uid, fd, ref, err);
-
-	if (ret == 0)
-		client_reply_done(c, ask);
-	return ret;
-}
-
-static int jobs(struct client *c, const struct fm_api_request *ask, struct fm_err *err)
-{
-	struct fm_queue *queue = c->api->tasks.queue;
-	uid_t uid = c->owner.who.uid;
-	char *tx = c->api->tasks.tx;
-	int len;
-
-	if (ask->is_all && uid != 0)
-		return fm_err_set(err, -EPERM, "the jobs of all users are for root");
-	if (ask->job_id[0])
-		len = fm_api_event_one_job(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->job_id, err);
-	else
-		len = fm_api_event_jobs(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->is_all, ask->after_seq);
-	if (len < 0)
-		return len;
-	client_reply(c, len);
-	return 0;
-}
-
-/* How many descriptors come with a request: least and most. */
-static void fds_wanted(const struct fm_api_request *ask, unsigned *least, unsigned *most)
-{
-	*least = *most = 0;
-	if (ask->op == FM_API_RESUME)
-		*most = 1;
-	if (!fm_api_op_is_transfer(ask->op) || ask->is_generated || ask->is_discarded || ask->is_store)
-		return;
-	*least = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MIN : 1;
-	*most = ask->is_tree ? 1 + FM_CHANNEL_SOCKETS_MAX : ask->op == FM_API_GET ? 2 : 1;
-}
-
-static int attended_check(const struct fm_api_request *ask, struct fm_err *err)
-{
-	if (!ask->is_attended && ask->job_id[0] && fm_api_op_is_transfer(ask->op))
-		return fm_err_set(err, -EINVAL, "\"job\" needs \"attended\": true");
-	if (ask->is_attended && (ask->is_store || ask->is_generated || ask->is_discarded || ask->is_detached || ask->is_held))
-		return fm_err_set(err, -EINVAL, "\"attended\" is for a file or directory of the client, and leaves no room for \"detach\" "
-				  "or \"hold\"");
-	return 0;
-}
-
-/* What the table of keys cannot check. */
 static int request_check(struct client *c, const struct fm_api_request *ask, unsigned fd_count,
 			 struct fm_err *err)
 {
-	unsigned least, most;
+	int ret = check_fds(ask, fd_count, err);
 
-	fds_wanted(ask, &least, &most);
-	if (fd_count < least || fd_count > most)
-		return fm_err_set(err, -EINVAL,
-				  "%u descriptor%s came with this request, it takes %u%s", fd_count,
-				  fd_count == 1 ? "" : "s", fd_count < least ? least : most,
-				  most > least ? fd_count < least ? " or more" : " or less" : "");
-	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
-		return fm_err_set(err, -EINVAL, "\"local_store\" leaves no room for another source or target");
-	if (ask->is_tree && (ask->is_generated || ask->is_discarded || (ask->is_detached && !ask->is_store)))
-		return fm_err_set(err, -EINVAL,
-				  "a \"tree\" is a directory of the client, which cannot be detached, or of \"local_store\"");
-	if (attended_check(ask, err) < 0)
-		return err->code;
-	if (ask->op == FM_API_PUT && ask->excludes_count > 0 && !ask->is_store && !ask->is_attended)
-		return fm_err_set(err, -EINVAL, "\"exclude\" has no meaning for put without \"local_store\": leave them out");
-	if (fm_api_op_is_transfer(ask->op) && !ask->is_tree && (ask->is_update || ask->has_checksums || ask->is_dry || ask->excludes_count > 0))
-		return fm_err_set(err, -EINVAL,
-				  "\"update\", \"checksum\", \"dry_run\" and \"exclude\" need \"tree\": true");
-	if (ask->is_delete && (!ask->is_tree || (!ask->is_update && !ask->has_checksums)))
-		return fm_err_set(err, -EINVAL, "\"delete\" needs \"update\": true");
-	if (ask->op == FM_API_GET && ask->is_force && !ask->is_store && !ask->is_attended)
-		return fm_err_set(err, -EINVAL, "\"force\" has no meaning for get without \"local_store\"");
-	if (!ask->is_store && ask->local_path_len > 0)
-		return fm_err_set(err, -EINVAL, "\"local_path\" needs \"local_store\"");
+	if (ret == 0 && ask->op->check)
+		ret = ask->op->check(ask, err);
+	if (ret < 0)
+		return ret;
 	if (c->owner.count >= FM_API_REQUESTS_MAX)
 		return fm_err_full(err, "%d requests are under way on this connection, no more are allowed", FM_API_REQUESTS_MAX);
 	if (fm_api_task_is(&c->owner, ask->id))
@@ -217,32 +121,15 @@ static int request_check(struct client *c, const struct fm_api_request *ask, uns
 /* Carry it out. Descriptors are taken over where they are set to -1. */
 static int request_do(struct client *c, const struct fm_api_request *ask, int *fds, struct fm_holder *holder, struct fm_err *err)
 {
-	int task_fds[FM_API_TASK_FDS];
-	char *tx = c->api->tasks.tx;
+	const struct fm_api_call call = {
+		.tasks = &c->api->tasks,
+		.owner = &c->owner,
+		.ask = ask,
+		.fds = fds,
+		.holder = holder,
+	};
 
-	memcpy(task_fds, fds, sizeof(task_fds));
-	switch (ask->op) {
-	case FM_API_PING:
-		client_reply(c, fm_api_event_pong(tx, FM_API_MSG_MAX, ask->id, c->api->node));
-		return 0;
-	case FM_API_STATUS:
-		client_reply(c, fm_api_event_status(tx, FM_API_MSG_MAX, ask->id,
-						    c->api->tasks.engine));
-		return 0;
-	case FM_API_CANCEL:
-		return cancel(c, ask, err);
-	case FM_API_COMMIT:
-		return commit(c, ask, err);
-	case FM_API_JOBS:
-		return jobs(c, ask, err);
-	case FM_API_RESUME:
-		fds[0] = -1;
-		return resume(c, ask, task_fds[0], holder, err);
-	default:
-		for (unsigned i = 0; i < FM_API_TASK_FDS; i++)
-			fds[i] = -1;
-		return fm_api_task_start(&c->api->tasks, &c->owner, ask, task_fds, holder, err);
-	}
+	return ask->op->answer ? ask->op->answer(&call, err) : fm_api_task_start(&call, err);
 }
 
 static void client_message(void *ctx, const struct fm_packet *msg)
@@ -263,7 +150,7 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 	if (ret < 0) {
 		client_reply_error(c, NULL, &err);
 	} else {
-		ret = fm_api_request_parse(msg->text, msg->len, ask, &err);
+		ret = fm_api_request_parse(msg->text, msg->len, c->api->ops, ask, &err);
 		if (ret == 0)
 			ret = request_check(c, ask, msg->fd_count, &err);
 		if (ret == 0)
@@ -374,8 +261,10 @@ int fm_api_new(struct fm_loop *loop, const struct fm_api_opts *opts, struct fm_e
 	fm_share_init(&api->conns, &conn_limits);
 	fm_packet_shared_init(&api->shared, loop, &limits);
 	api->shared.holders = opts->holders;
-	api->tasks =
-		(struct fm_api_tasks){ .loop = loop, .engine = engine, .queue = opts->queue };
+	api->tasks = (struct fm_api_tasks){
+		.loop = loop, .engine = engine, .queue = opts->queue, .node = api->node
+	};
+	api->ops = opts->ops;
 	fm_share_init(&api->tasks.places, &task_limits);
 	(void)snprintf(api->node, sizeof(api->node), "%s", opts->node);	/* has at most so many */
 	api->shared.rx = FM_FAULT("api.rx") ? NULL : malloc(FM_API_REQUEST_BYTES_MAX);

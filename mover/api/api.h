@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 struct fm_api;
+struct fm_api_op;
 struct fm_engine;
 struct fm_err;
 struct fm_holders;
@@ -48,6 +49,7 @@ struct fm_api_opts {
 	mode_t mode;			/* of the socket: who may connect, e.g. 0660 */
 	gid_t gid;			/* owning group; (gid_t)-1: leave as it is */
 	struct fm_queue *queue;		/* of transfers */
+	const struct fm_api_op *const *ops;	/* NULL-terminated: fm_api_ops (api_op.h) */
 	struct fm_holders *holders;	/* who receives descriptors; NULL: we do (tests) */
 	const char *node;		/* our name; copied */
 };

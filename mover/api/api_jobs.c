@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* api_jobs - the jobs of the queue as an event of the local API. See api_event.h. */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
+#include "mover/api/api_rows.h"
+#include "mover/api/api_task.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -158,3 +161,29 @@ int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *qu
 	job_add(&page.w, &info, true);
 	return page_end(&page);
 }
+
+static int jobs(const struct fm_api_call *call, struct fm_err *err)
+{
+	const struct fm_api_request *ask = call->ask;
+	struct fm_queue *queue = call->tasks->queue;
+	uid_t uid = call->owner->who.uid;
+	char *tx = call->tasks->tx;
+	int len;
+
+	if (ask->is_all && uid != 0)
+		return fm_err_set(err, -EPERM, "the jobs of all users are for root");
+	if (ask->job_id[0])
+		len = fm_api_event_one_job(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->job_id, err);
+	else
+		len = fm_api_event_jobs(tx, FM_API_MSG_MAX, ask->id, queue, uid, ask->is_all, ask->after_seq);
+	if (len < 0)
+		return len;
+	fm_api_answer(call, len);
+	return 0;
+}
+
+const struct fm_api_op fm_api_jobs = {
+	.name = "jobs",
+	.takes = FM_API_KEY(JOB) | FM_API_KEY(ALL) | FM_API_KEY(SEQ),
+	.answer = jobs,
+};

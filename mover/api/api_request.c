@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_request - see api_request.h. One table says which keys there are, of which type, and for
- * which operations.
+ * api_request - see api_request.h. One table says which keys there are and of which type; which of
+ * them an operation takes its row says.
  */
 #include "mover/api/api_request.h"
 
@@ -10,20 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/api/api_op.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "mover/base/words.h"
-
-static const char *const op_names[] = {
-	[FM_API_PING] = "ping",	    [FM_API_PUT] = "put",	  [FM_API_GET] = "get",
-	[FM_API_STAT] = "stat",	    [FM_API_LIST] = "list",	  [FM_API_REMOVE] = "remove",
-	[FM_API_MKDIR] = "mkdir",   [FM_API_STATUS] = "status",	  [FM_API_CANCEL] = "cancel",
-	[FM_API_JOBS] = "jobs",	    [FM_API_WAIT] = "wait",	  [FM_API_RESUME] = "resume",
-	[FM_API_VERIFY] = "verify", [FM_API_COMMIT] = "commit",
-	[FM_API_VOLUMES] = "volumes", [FM_API_SPACE] = "space",	  [FM_API_PURGE] = "purge",
-};
-_Static_assert(sizeof(op_names) / sizeof(op_names[0]) == FM_API_OP_COUNT,
-	       "an operation has no name");
 
 _Static_assert(FM_WANT_AUTO == 0 && FM_WANT_RDMA == 1 && FM_WANT_TCP == 2,
 	       "order of fm_words_transport");
@@ -32,22 +22,12 @@ _Static_assert(FM_DURABILITY_DEFAULT == 0 && FM_DURABILITY_DISK == 1 && FM_DURAB
 _Static_assert(FM_KIND_TCP == 0 && FM_KIND_RDMA == 1, "order of fm_words_kind");
 _Static_assert(FM_PLAIN == 0 && FM_TLS == 1 && FM_TLS_KERNEL == 2, "order of fm_words_encryption");
 
-#define OP(x) (1u << FM_API_##x)
-#define ALL ((1u << FM_API_OP_COUNT) - 1)
-#define TRANSFERS (OP(PUT) | OP(GET))
-#define REQUESTS (OP(STAT) | OP(LIST) | OP(REMOVE) | OP(MKDIR) | OP(SPACE) | OP(PURGE))
-
-#define NAMED (TRANSFERS | REQUESTS | OP(VERIFY))
-#define BY_JOB (OP(CANCEL) | OP(WAIT) | OP(RESUME) | OP(COMMIT))
-
 enum key_type { KEY_OP, KEY_ID, KEY_U64, KEY_BOOL, KEY_WORD, KEY_NAME, KEY_CHOICE, KEY_JOB, KEY_EXCLUDES };
 
 struct key {
 	const char *name;
 	enum key_type type;
 	size_t at;			/* in struct fm_api_request */
-	unsigned ops;			/* where it may stand */
-	unsigned required;		/* where it must */
 	uint64_t max;			/* U64: the value; WORD and NAME: bytes */
 	/* U64: a bool set if it is there; NAME: its length. 0: none */
 	size_t flag_at;
@@ -57,58 +37,73 @@ struct key {
 #define AT(x) offsetof(struct fm_api_request, x)
 
 static const struct key keys[] = {
-	{ "op", KEY_OP, AT(op), ALL, ALL, 0, 0, NULL },
-	{ "id", KEY_ID, AT(id), ALL, ALL, 0, 0, NULL },
-	{ "node", KEY_WORD, AT(node), NAMED, TRANSFERS, FM_API_NODE_MAX, 0, NULL },
-	{ "store", KEY_WORD, AT(store), NAMED, NAMED, FM_API_NODE_MAX, 0, NULL },
-	{ "path", KEY_NAME, AT(path), NAMED, NAMED, FM_PATH_LEN_MAX, AT(path_len), NULL },
-	{ "transport", KEY_CHOICE, AT(transport), TRANSFERS, 0, 0, 0, fm_words_transport },
-	{ "durability", KEY_CHOICE, AT(durability), TRANSFERS, 0, 0, 0, fm_words_durability },
-	{ "force", KEY_BOOL, AT(is_force), TRANSFERS, 0, 0, 0, NULL },
-	{ "verify", KEY_CHOICE, AT(readback), OP(PUT), 0, 0, 0, fm_words_readback },
-	{ "hold", KEY_BOOL, AT(is_held), OP(PUT), 0, 0, 0, NULL },
-	{ "buffered", KEY_BOOL, AT(is_buffered), OP(PUT), 0, 0, 0, NULL },
-	{ "generate", KEY_U64, AT(bytes_generated), OP(PUT), 0, FM_SIZE_LIMIT, AT(is_generated),
-	  NULL },
-	{ "discard", KEY_BOOL, AT(is_discarded), OP(GET), 0, 0, 0, NULL },
-	{ "accept_corrupt", KEY_BOOL, AT(accepts_corrupt), TRANSFERS, 0, 0, 0, NULL },
-	{ "limit", KEY_U64, AT(rate_bytes), TRANSFERS, 0, INT64_MAX, 0, NULL },
-	{ "timeout_ms", KEY_U64, AT(timeout_ms), TRANSFERS | REQUESTS, 0, FM_API_MS_MAX, 0, NULL },
-	{ "progress_ms", KEY_U64, AT(progress_ms), TRANSFERS | OP(WAIT) | OP(VERIFY), 0, FM_API_MS_MAX, 0,
-	  NULL },
-	{ "detach", KEY_BOOL, AT(is_detached), TRANSFERS, 0, 0, 0, NULL },
-	{ "attended", KEY_BOOL, AT(is_attended), TRANSFERS, 0, 0, 0, NULL },
-	{ "priority", KEY_CHOICE, AT(priority), TRANSFERS, 0, 0, 0, fm_words_priority },
-	{ "retry_ms", KEY_U64, AT(retry_ms), TRANSFERS, 0, FM_API_MS_MAX, AT(has_retry), NULL },
-	{ "local_store", KEY_WORD, AT(local_store), TRANSFERS, 0, FM_API_NODE_MAX, 0, NULL },
-	{ "local_path", KEY_NAME, AT(local_path), TRANSFERS, 0, FM_PATH_LEN_MAX, AT(local_path_len),
-	  NULL },
-	{ "file", KEY_NAME, AT(file), TRANSFERS, 0, FM_QUEUE_FILE_PATH_MAX, AT(file_len), NULL },
-	{ "after", KEY_NAME, AT(after), OP(LIST) | OP(SPACE), 0, FM_NAME_LEN_MAX, AT(after_len), NULL },
-	{ "recursive", KEY_BOOL, AT(is_recursive), OP(REMOVE), 0, 0, 0, NULL },
-	{ "partial", KEY_BOOL, AT(is_partial), OP(LIST), 0, 0, 0, NULL },
-	{ "tree", KEY_BOOL, AT(is_tree), TRANSFERS, 0, 0, 0, NULL },
-	{ "update", KEY_BOOL, AT(is_update), TRANSFERS, 0, 0, 0, NULL },
-	{ "delete", KEY_BOOL, AT(is_delete), TRANSFERS, 0, 0, 0, NULL },
-	{ "checksum", KEY_BOOL, AT(has_checksums), TRANSFERS, 0, 0, 0, NULL },
-	{ "dry_run", KEY_BOOL, AT(is_dry), TRANSFERS | OP(PURGE), 0, 0, 0, NULL },
-	{ "names", KEY_BOOL, AT(has_names), TRANSFERS, 0, 0, 0, NULL },
-	{ "tree_bytes", KEY_U64, AT(tree_bytes), OP(PUT), 0, FM_SIZE_LIMIT, 0, NULL },
-	{ "dev", KEY_U64, AT(dev), OP(PUT), 0, INT64_MAX, 0, NULL },
-	{ "ino", KEY_U64, AT(ino), OP(PUT), 0, INT64_MAX, 0, NULL },
-	{ "exclude", KEY_EXCLUDES, AT(excludes), TRANSFERS, 0, FM_TREE_EXCLUDE_LEN_MAX, 0, NULL },
-	{ "job", KEY_JOB, AT(job), BY_JOB | OP(JOBS) | TRANSFERS, BY_JOB, FM_API_ID_MAX, 0, NULL },
-	{ "code", KEY_WORD, AT(error_code), OP(COMMIT), 0, FM_API_CODE_MAX, 0, NULL },
-	{ "text", KEY_WORD, AT(file), OP(COMMIT), 0, FM_ERR_TEXT_MAX - 1, 0, NULL },
-	{ "keep", KEY_BOOL, AT(is_kept), OP(CANCEL), 0, 0, 0, NULL },
-	{ "all", KEY_BOOL, AT(is_all), OP(JOBS), 0, 0, 0, NULL },
-	{ "seq", KEY_U64, AT(after_seq), OP(JOBS), 0, FM_API_ID_MAX, 0, NULL },
+	[FM_API_KEY_OP] = { "op", KEY_OP, AT(op), 0, 0, NULL },
+	[FM_API_KEY_ID] = { "id", KEY_ID, AT(id), 0, 0, NULL },
+	[FM_API_KEY_NODE] = { "node", KEY_WORD, AT(node), FM_API_NODE_MAX, 0, NULL },
+	[FM_API_KEY_STORE] = { "store", KEY_WORD, AT(store), FM_API_NODE_MAX, 0, NULL },
+	[FM_API_KEY_PATH] = { "path", KEY_NAME, AT(path), FM_PATH_LEN_MAX, AT(path_len), NULL },
+	[FM_API_KEY_TRANSPORT] = { "transport", KEY_CHOICE, AT(transport), 0, 0, fm_words_transport },
+	[FM_API_KEY_DURABILITY] = {
+		"durability", KEY_CHOICE, AT(durability), 0, 0, fm_words_durability
+	},
+	[FM_API_KEY_FORCE] = { "force", KEY_BOOL, AT(is_force), 0, 0, NULL },
+	[FM_API_KEY_VERIFY] = { "verify", KEY_CHOICE, AT(readback), 0, 0, fm_words_readback },
+	[FM_API_KEY_HOLD] = { "hold", KEY_BOOL, AT(is_held), 0, 0, NULL },
+	[FM_API_KEY_BUFFERED] = { "buffered", KEY_BOOL, AT(is_buffered), 0, 0, NULL },
+	[FM_API_KEY_GENERATE] = {
+		"generate", KEY_U64, AT(bytes_generated), FM_SIZE_LIMIT, AT(is_generated), NULL
+	},
+	[FM_API_KEY_DISCARD] = { "discard", KEY_BOOL, AT(is_discarded), 0, 0, NULL },
+	[FM_API_KEY_ACCEPT_CORRUPT] = {
+		"accept_corrupt", KEY_BOOL, AT(accepts_corrupt), 0, 0, NULL
+	},
+	[FM_API_KEY_LIMIT] = { "limit", KEY_U64, AT(rate_bytes), INT64_MAX, 0, NULL },
+	[FM_API_KEY_TIMEOUT_MS] = { "timeout_ms", KEY_U64, AT(timeout_ms), FM_API_MS_MAX, 0, NULL },
+	[FM_API_KEY_PROGRESS_MS] = {
+		"progress_ms", KEY_U64, AT(progress_ms), FM_API_MS_MAX, 0, NULL
+	},
+	[FM_API_KEY_DETACH] = { "detach", KEY_BOOL, AT(is_detached), 0, 0, NULL },
+	[FM_API_KEY_ATTENDED] = { "attended", KEY_BOOL, AT(is_attended), 0, 0, NULL },
+	[FM_API_KEY_PRIORITY] = { "priority", KEY_CHOICE, AT(priority), 0, 0, fm_words_priority },
+	[FM_API_KEY_RETRY_MS] = {
+		"retry_ms", KEY_U64, AT(retry_ms), FM_API_MS_MAX, AT(has_retry), NULL
+	},
+	[FM_API_KEY_LOCAL_STORE] = {
+		"local_store", KEY_WORD, AT(local_store), FM_API_NODE_MAX, 0, NULL
+	},
+	[FM_API_KEY_LOCAL_PATH] = {
+		"local_path", KEY_NAME, AT(local_path), FM_PATH_LEN_MAX, AT(local_path_len), NULL
+	},
+	[FM_API_KEY_FILE] = {
+		"file", KEY_NAME, AT(file), FM_QUEUE_FILE_PATH_MAX, AT(file_len), NULL
+	},
+	[FM_API_KEY_AFTER] = { "after", KEY_NAME, AT(after), FM_NAME_LEN_MAX, AT(after_len), NULL },
+	[FM_API_KEY_RECURSIVE] = { "recursive", KEY_BOOL, AT(is_recursive), 0, 0, NULL },
+	[FM_API_KEY_PARTIAL] = { "partial", KEY_BOOL, AT(is_partial), 0, 0, NULL },
+	[FM_API_KEY_TREE] = { "tree", KEY_BOOL, AT(is_tree), 0, 0, NULL },
+	[FM_API_KEY_UPDATE] = { "update", KEY_BOOL, AT(is_update), 0, 0, NULL },
+	[FM_API_KEY_DELETE] = { "delete", KEY_BOOL, AT(is_delete), 0, 0, NULL },
+	[FM_API_KEY_CHECKSUM] = { "checksum", KEY_BOOL, AT(has_checksums), 0, 0, NULL },
+	[FM_API_KEY_DRY_RUN] = { "dry_run", KEY_BOOL, AT(is_dry), 0, 0, NULL },
+	[FM_API_KEY_NAMES] = { "names", KEY_BOOL, AT(has_names), 0, 0, NULL },
+	[FM_API_KEY_TREE_BYTES] = { "tree_bytes", KEY_U64, AT(tree_bytes), FM_SIZE_LIMIT, 0, NULL },
+	[FM_API_KEY_DEV] = { "dev", KEY_U64, AT(dev), INT64_MAX, 0, NULL },
+	[FM_API_KEY_INO] = { "ino", KEY_U64, AT(ino), INT64_MAX, 0, NULL },
+	[FM_API_KEY_EXCLUDE] = {
+		"exclude", KEY_EXCLUDES, AT(excludes), FM_TREE_EXCLUDE_LEN_MAX, 0, NULL
+	},
+	[FM_API_KEY_JOB] = { "job", KEY_JOB, AT(job), FM_API_ID_MAX, 0, NULL },
+	[FM_API_KEY_CODE] = { "code", KEY_WORD, AT(error_code), FM_API_CODE_MAX, 0, NULL },
+	[FM_API_KEY_TEXT] = { "text", KEY_WORD, AT(file), FM_ERR_TEXT_MAX - 1, 0, NULL },
+	[FM_API_KEY_KEEP] = { "keep", KEY_BOOL, AT(is_kept), 0, 0, NULL },
+	[FM_API_KEY_ALL] = { "all", KEY_BOOL, AT(is_all), 0, 0, NULL },
+	[FM_API_KEY_SEQ] = { "seq", KEY_U64, AT(after_seq), FM_API_ID_MAX, 0, NULL },
 };
-#define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
+_Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
 
 static const struct key *key_find(const char *name)
 {
-	for (size_t i = 0; i < KEY_COUNT; i++)
+	for (size_t i = 0; i < FM_API_KEY_COUNT; i++)
 		if (strcmp(keys[i].name, name) == 0)
 			return &keys[i];
 	return NULL;
@@ -184,11 +179,12 @@ static int job_take(const struct key *k, const struct fm_json *value, struct fm_
 {
 	const char *text;
 
-	if (r->op == FM_API_COMMIT || (r->op == FM_API_CANCEL && fm_json_type(value) == FM_JSON_INTEGER))
+	if (r->op->job == FM_API_JOB_REQUEST ||
+	    (r->op->job == FM_API_JOB_EITHER && fm_json_type(value) == FM_JSON_INTEGER))
 		return u64_take(k, value, r, err);
 	if (fm_json_text(value, &text) < 0 || !*text)
 		return fm_err_set(err, -EINVAL, "\"%s\": not the id of a job%s", k->name,
-				  r->op == FM_API_CANCEL ? " or of a request" : "");
+				  r->op->job == FM_API_JOB_EITHER ? " or of a request" : "");
 	if (strlen(text) > FM_QUEUE_ID_LEN)
 		return fm_err_set(err, -ENOENT, "\"%.32s\" is no id of a job: those have %d characters",
 				  text, FM_QUEUE_ID_LEN);
@@ -221,24 +217,25 @@ struct taking {
 	struct fm_err *err;
 	uint64_t seen;			/* bit n: keys[n] is there */
 };
-_Static_assert(KEY_COUNT <= 64, "a bit for every key");
 _Static_assert(FM_ERR_TEXT_MAX <= FM_QUEUE_FILE_PATH_MAX, "the text of a commit fits where it is put");
 
 static int key_take(void *ctx, const char *name, const struct fm_json *value)
 {
 	struct taking *t = ctx;
+	const struct fm_api_op *op = t->request->op;
 	const struct key *k = key_find(name);
 
 	if (!k)
 		return fm_err_set(t->err, -EINVAL, "unknown key \"%s\"", name);
-	if (!(k->ops & 1u << t->request->op))
-		return fm_err_set(t->err, -EINVAL, "\"%s\" has no meaning for %s", name,
-				  op_names[t->request->op]);
+	if (k->type == KEY_OP || k->type == KEY_ID)
+		return 0;	/* taken first */
+	if (!((op->takes | op->needs) & UINT64_C(1) << (k - keys)))
+		return fm_err_set(t->err, -EINVAL, "\"%s\" has no meaning for %s", name, op->name);
 	t->seen |= UINT64_C(1) << (k - keys);
 	switch (k->type) {
 	case KEY_OP:
 	case KEY_ID:
-		return 0;	/* taken first */
+		break;
 	case KEY_U64:
 		return u64_take(k, value, t->request, t->err);
 	case KEY_BOOL:
@@ -260,7 +257,8 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 }
 
 /* What decides about everything else: whom to answer and which keys may stand there. */
-static int head_take(const struct fm_json *json, struct fm_api_request *r, struct fm_err *err)
+static int head_take(const struct fm_json *json, const struct fm_api_op *const *ops,
+		     struct fm_api_request *r, struct fm_err *err)
 {
 	const char *text;
 	uint64_t id;
@@ -272,9 +270,9 @@ static int head_take(const struct fm_json *json, struct fm_api_request *r, struc
 	r->has_id = true;
 	if (fm_json_text(fm_json_get(json, "op"), &text) < 0)
 		return fm_err_set(err, -EINVAL, "\"op\": not a string");
-	for (unsigned i = 0; i < FM_API_OP_COUNT; i++) {
-		if (strcmp(op_names[i], text) == 0) {
-			r->op = (enum fm_api_op)i;
+	for (; *ops; ops++) {
+		if (strcmp((*ops)->name, text) == 0) {
+			r->op = *ops;
 			return 0;
 		}
 	}
@@ -283,15 +281,15 @@ static int head_take(const struct fm_json *json, struct fm_api_request *r, struc
 
 static int required_check(const struct taking *t)
 {
-	for (size_t i = 0; i < KEY_COUNT; i++)
-		if ((keys[i].required & 1u << t->request->op) && !(t->seen & UINT64_C(1) << i))
+	for (size_t i = 0; i < FM_API_KEY_COUNT; i++)
+		if (t->request->op->needs & ~t->seen & UINT64_C(1) << i)
 			return fm_err_set(t->err, -EINVAL, "%s needs \"%s\"",
-					  op_names[t->request->op], keys[i].name);
+					  t->request->op->name, keys[i].name);
 	return 0;
 }
 
-int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out,
-			 struct fm_err *err)
+int fm_api_request_parse(const char *msg, size_t len, const struct fm_api_op *const *ops,
+			 struct fm_api_request *out, struct fm_err *err)
 {
 	struct taking t = { .request = out, .err = err };
 	struct fm_json *json;
@@ -304,7 +302,7 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 	ret = fm_json_parse(msg, len, &json, err);
 	if (ret < 0)
 		return ret;
-	ret = head_take(json, out, err);
+	ret = head_take(json, ops, out, err);
 	if (ret == 0)
 		ret = fm_json_each(json, key_take, &t);
 	if (ret == 0)
@@ -314,9 +312,4 @@ int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out
 	if (ret == 0 && out->progress_ms > 0 && out->progress_ms < FM_API_PROGRESS_MS_MIN)
 		out->progress_ms = FM_API_PROGRESS_MS_MIN;
 	return ret;
-}
-
-bool fm_api_op_is_transfer(enum fm_api_op op)
-{
-	return (TRANSFERS & 1u << op) != 0;
 }

@@ -22,31 +22,12 @@
 #define FM_API_MS_MAX (UINT64_C(366) * 24 * 3600 * 1000)
 #define FM_API_ID_MAX ((UINT64_C(1) << 53) - 1)	/* what every language's numbers hold exactly */
 
-enum fm_api_op {
-	FM_API_PING,
-	FM_API_PUT,
-	FM_API_GET,
-	FM_API_STAT,
-	FM_API_LIST,
-	FM_API_REMOVE,
-	FM_API_MKDIR,
-	FM_API_STATUS,
-	FM_API_CANCEL,
-	FM_API_JOBS,
-	FM_API_WAIT,
-	FM_API_RESUME,
-	FM_API_VERIFY,
-	FM_API_COMMIT,
-	FM_API_VOLUMES,
-	FM_API_SPACE,
-	FM_API_PURGE,
-	FM_API_OP_COUNT
-};
+struct fm_api_op;
 
 struct fm_api_request {
 	bool has_id;
 	uint64_t id;
-	enum fm_api_op op;
+	const struct fm_api_op *op;
 	unsigned transport;		/* enum fm_transport_want */
 	unsigned durability;		/* enum fm_durability */
 	unsigned readback;		/* put: 1: compare what the far disk gives back */
@@ -100,12 +81,10 @@ struct fm_api_request {
 
 /*
  * Fill *out. Also after an error has_id and id are set if the message had a usable id, so that the
- * answer can name it. -EINVAL, -ENAMETOOLONG, -ENOMEM; err says which key and why.
+ * answer can name it. ops: those there are, NULL-terminated. -EINVAL, -ENAMETOOLONG, -ENOMEM; err
+ * says which key and why.
  */
-int fm_api_request_parse(const char *msg, size_t len, struct fm_api_request *out,
-			 struct fm_err *err);
-
-/* Whether this operation is a transfer. */
-bool fm_api_op_is_transfer(enum fm_api_op op);
+int fm_api_request_parse(const char *msg, size_t len, const struct fm_api_op *const *ops,
+			 struct fm_api_request *out, struct fm_err *err);
 
 #endif

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_rows.h"
+#include "mover/api/api_task.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
 #include "mover/base/words.h"
@@ -260,3 +262,13 @@ int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *en
 	fm_jw_object_end(&s.w);
 	return fm_jw_end(&s.w);
 }
+
+static int status(const struct fm_api_call *call, struct fm_err *err)
+{
+	(void)err;
+	fm_api_answer(call, fm_api_event_status(call->tasks->tx, FM_API_MSG_MAX, call->ask->id,
+						call->tasks->engine));
+	return 0;
+}
+
+const struct fm_api_op fm_api_status = { .name = "status", .answer = status };

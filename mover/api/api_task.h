@@ -12,15 +12,16 @@
 #include <stddef.h>
 
 #include "mover/api/api.h"
+#include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/base/list.h"
+#include "mover/base/loop.h"
 #include "mover/base/share.h"
+#include "mover/queue/queue.h"
 
-struct fm_api_task;
 struct fm_engine;
 struct fm_holder;
 struct fm_loop;
-struct fm_queue;
 
 #define FM_API_TASK_FDS FM_API_FDS_MAX	/* a file, and of a get its journal; a tree: its memory and sockets */
 #define FM_API_TASK_BYTES_MAX 512	/* of one, whatever was asked */
@@ -30,6 +31,7 @@ struct fm_api_tasks {
 	struct fm_loop *loop;
 	struct fm_engine *engine;
 	struct fm_queue *queue;
+	const char *node;		/* our name */
 	char *tx;			/* FM_API_MSG_MAX, for writing events */
 	struct fm_share places;		/* of those that have not ended */
 };
@@ -44,12 +46,44 @@ struct fm_api_owner {
 	unsigned count;
 };
 
+struct fm_api_task {
+	struct fm_list link;		/* of owner->tasks */
+	struct fm_api_tasks *tasks;
+	struct fm_api_owner *owner;	/* NULL: nobody is told any more */
+	struct fm_share_held place;	/* its user's, also when nobody is told any more */
+	uint64_t id;			/* of its request: the rest is with who carries it out */
+	const struct fm_api_op *op;
+	uint64_t progress_ms;
+	void *work;			/* the operation's own: what it has under way; NULL: none */
+	void (*work_forget)(struct fm_api_task *t);	/* freed before that is over; may be NULL */
+	/* Of transfers, and of waiting for one: */
+	bool is_detached;
+	bool is_attended;
+	bool is_held;
+	bool is_prepared;		/* a put that is held, an attended get: may be committed */
+	struct fm_queue_watch watch;
+	struct fm_timer progress;
+	struct fm_timer named;		/* names wait until the client is not slow any more */
+};
+
+/* What was written to tasks->tx is the answer. */
+void fm_api_answer(const struct fm_api_call *call, int len);
+
 /*
- * Carry out *ask, of which what is needed later is copied; its descriptors (or -1), which holder has (NULL: they are ours), are taken
- * over in any case. The answer goes to owner->send. An error returned here has been answered to nobody.
+ * Carry out an operation that takes its time. The answer goes to owner->send. An error returned
+ * here has been answered to nobody.
  */
-int fm_api_task_start(struct fm_api_tasks *tasks, struct fm_api_owner *owner,
-		      const struct fm_api_request *ask, const int fds[FM_API_TASK_FDS], struct fm_holder *holder, struct fm_err *err);
+int fm_api_task_start(const struct fm_api_call *call, struct fm_err *err);
+
+/* For operations: what was written to tasks->tx goes to the client, if that is still there. */
+void fm_api_task_send(struct fm_api_task *task, int len);
+void fm_api_task_send_error(struct fm_api_task *task, const struct fm_err *err);
+
+/* From here on the client knows nothing of it. */
+void fm_api_task_detach(struct fm_api_task *task);
+
+/* It is over. */
+void fm_api_task_free(struct fm_api_task *task);
 
 /*
  * End the transfer or verification with this id, or the waiting for a job; its own event follows. is_kept: what

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* api_verify - the events of a verification, and of a put that is held, for the local API. See api_event.h. */
+/*
+ * api_verify - reading again what is stored. See api_op.h; its events: api_event.h.
+ *
+ * The engine's; progress; findings; the done event; gone. One whose client is gone ends in its own
+ * time, unanswered.
+ */
 #include <string.h>
 
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
+#include "mover/api/api_rows.h"
+#include "mover/api/api_task.h"
+#include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/services/verification.h"
 #include "mover/store/verify.h"
 
 /* The longest path of a finding: 4095 bytes twice, each escaped as six. */
@@ -65,3 +74,76 @@ int fm_api_event_finding(char *buf, size_t cap, uint64_t id, enum fm_finding_kin
 	fm_jw_name(&w, "path", path, strlen(path));
 	return end(&w);
 }
+
+/* ---- verifying ---- */
+
+/* Progress and findings are made in the engine's own time: of a client that is gone nobody wants to know. */
+static void task_verifying(void *ctx, const struct fm_verify_count *count)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner && t->progress_ms > 0 && !t->owner->is_slow(t->owner->ctx))
+		fm_api_task_send(t, fm_api_event_verifying(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+}
+
+static void task_finding(void *ctx, enum fm_finding_kind kind, uint64_t offset, uint64_t length, const char *path)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner)
+		fm_api_task_send(t, fm_api_event_finding(t->tasks->tx, FM_API_MSG_MAX, t->id, kind, offset,
+							 length, path));
+}
+
+static void task_verified(void *ctx, const struct fm_err *err, const struct fm_verify_count *count)
+{
+	struct fm_api_task *t = ctx;
+
+	if (err->code < 0)
+		fm_api_task_send_error(t, err);
+	else
+		fm_api_task_send(t, fm_api_event_verified(t->tasks->tx, FM_API_MSG_MAX, t->id, count));
+	fm_api_task_free(t);
+}
+
+static int start_verifying(struct fm_api_task *t, const struct fm_api_call *call,
+			   struct fm_err *err)
+{
+	const struct fm_api_request *a = call->ask;
+	static const struct fm_verification_events events = { task_verifying, task_finding, task_verified };
+	const struct fm_verification_opts opts = {
+		.node = a->node[0] ? a->node : NULL,
+		.store = a->store,
+		.path = a->path,
+		.path_len = a->path_len,
+		.who = t->owner->who,
+	};
+
+	struct fm_verification *started;
+	int ret = fm_verification_start(t->tasks->engine, &opts, &events, t, &started, err);
+
+	if (ret == 0)
+		t->work = started;
+	return ret;
+}
+
+static void cancel_verifying(struct fm_api_task *t, bool is_kept)
+{
+	(void)is_kept;
+	fm_verification_cancel(t->work);
+}
+
+static void abandon_verifying(struct fm_api_task *t)
+{
+	fm_api_task_detach(t);
+	fm_verification_cancel(t->work);
+}
+
+const struct fm_api_op fm_api_verify = {
+	.name = "verify",
+	.takes = FM_API_KEY(NODE) | FM_API_KEY(PROGRESS_MS),
+	.needs = FM_API_KEY(STORE) | FM_API_KEY(PATH),
+	.start = start_verifying,
+	.cancel = cancel_verifying,
+	.abandon = abandon_verifying,
+};

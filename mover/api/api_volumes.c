@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* api_volumes - what one peer says of shared volumes, for the local API. See api_event.h. */
+/*
+ * api_volumes - what the peers say of shared volumes. See api_op.h; its event: api_event.h.
+ *
+ * The engine's; an event for each peer; the done event; gone.
+ */
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
+#include "mover/api/api_rows.h"
+#include "mover/api/api_task.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
@@ -47,3 +53,31 @@ int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_vol
 	fm_jw_object_end(&w);
 	return fm_jw_end(&w);
 }
+
+/* ---- the operation ---- */
+
+static void task_volumes(void *ctx, const struct fm_volumes_answer *answer)
+{
+	struct fm_api_task *t = ctx;
+
+	if (t->owner)
+		fm_api_task_send(t, fm_api_event_volumes(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
+}
+
+static void task_volumes_done(void *ctx)
+{
+	struct fm_api_task *t = ctx;
+
+	fm_api_task_send(t, fm_api_event_done(t->tasks->tx, FM_API_MSG_MAX, t->id));
+	fm_api_task_free(t);
+}
+
+static int start_volumes(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	static const struct fm_volumes_events events = { task_volumes, task_volumes_done };
+
+	(void)call;
+	return fm_volumes_ask(t->tasks->engine, t->owner->who.uid, &events, t, err);
+}
+
+const struct fm_api_op fm_api_volumes = { .name = "volumes", .start = start_volumes };

@@ -29,6 +29,7 @@
 #include "config/files.h"
 #include "config/value.h"
 #include "mover/api/api.h"
+#include "mover/api/api_op.h"
 #include "mover/base/apart.h"
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
@@ -302,6 +303,7 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 		.mode = modes[cfg->socket_mode],
 		.gid = (gid_t)-1,
 		.queue = fmoved->queue,
+		.ops = fm_api_ops,
 		.holders = fmoved->holders,
 		.node = fmoved->cfg->node.name,
 	};

@@ -15,6 +15,7 @@
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
 #include "mover/base/json.h"
+#include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/base/err.h"
 
@@ -34,7 +35,7 @@ static void check_request(const struct fm_api_request *r)
 	struct fm_err err;
 	size_t len;
 
-	check(r->has_id && r->id <= FM_API_ID_MAX && r->op < FM_API_OP_COUNT);
+	check(r->has_id && r->id <= FM_API_ID_MAX && r->op);
 	check(r->path_len == strlen(r->path) && r->path_len <= FM_PATH_LEN_MAX);
 	check(r->after_len == strlen(r->after) && r->after_len <= FM_NAME_LEN_MAX);
 	check(strlen(r->node) <= FM_API_NODE_MAX && strlen(r->store) <= FM_API_NODE_MAX);
@@ -71,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct fm_api_request r;
 	struct fm_err err = { 0 };
 
-	if (fm_api_request_parse((const char *)data, size, &r, &err) < 0)
+	if (fm_api_request_parse((const char *)data, size, fm_api_ops, &r, &err) < 0)
 		check_error(&r, &err);
 	else
 		check_request(&r);

@@ -13,6 +13,7 @@
 
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
+#include "mover/api/api_op.h"
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
@@ -55,7 +56,8 @@ static void store_add(struct node *n)
 static int node_api(struct node *n, struct fm_api **out, struct fm_err *err)
 {
 	struct fm_api_opts opts = {
-		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .queue = n->queue, .node = "n1"
+		.socket_path = n->socket, .mode = 0600, .gid = (gid_t)-1, .queue = n->queue,
+		.ops = fm_api_ops, .node = "n1"
 	};
 
 	return fm_api_new(n->loop, &opts, n->engine, out, err);
@@ -91,7 +93,8 @@ static void node_begin(struct node *n)
 				       .tcp_conns = 1,
 				       .rdma_conns = 1,
 				       .stall_ns = 10 * FM_NS_PER_S };
-	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .services = fm_services };
+	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real,
+				     .services = fm_services };
 	struct fm_err err;
 
 	*n = (struct node){ .loop = loop_new() };

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api_store - requests about what is stored, here or at a peer. See api_op.h.
+ *
+ * The engine's; the done event; gone. One whose client is gone ends in its own time, unanswered.
+ */
+#include <stddef.h>
+
+#include "mover/api/api.h"
+#include "mover/api/api_event.h"
+#include "mover/api/api_rows.h"
+#include "mover/api/api_task.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/services/request.h"
+
+/* event NULL: that it is done is all there is to say. */
+static const struct verb {
+	const struct fm_api_op *op;
+	enum fm_verb verb;
+	int (*event)(char *buf, size_t cap, uint64_t id, const struct fm_request_result *r);
+} verbs[] = {
+	{ &fm_api_stat, FM_VERB_STAT, fm_api_event_stat },
+	{ &fm_api_list, FM_VERB_LIST, fm_api_event_list },
+	{ &fm_api_remove, FM_VERB_REMOVE, NULL },
+	{ &fm_api_mkdir, FM_VERB_MKDIR, NULL },
+	{ &fm_api_space, FM_VERB_FREE, fm_api_event_space },
+	{ &fm_api_purge, FM_VERB_PURGE, fm_api_event_purged },
+};
+
+static const struct verb *verb_of(const struct fm_api_op *op)
+{
+	const struct verb *v = verbs;
+
+	while (v->op != op)
+		v++;
+	return v;
+}
+
+static void request_done(void *ctx, const struct fm_request_result *result)
+{
+	struct fm_api_task *t = ctx;
+	const struct verb *v = verb_of(t->op);
+	char *tx = t->tasks->tx;
+
+	if (result->code < 0)
+		fm_api_task_send_error(t, &result->err);
+	else if (v->event)
+		fm_api_task_send(t, v->event(tx, FM_API_MSG_MAX, t->id, result));
+	else
+		fm_api_task_send(t, fm_api_event_done(tx, FM_API_MSG_MAX, t->id));
+	fm_api_task_free(t);
+}
+
+static int start_request(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	const struct fm_api_request *a = call->ask;
+	const struct fm_request_opts opts = {
+		.verb = a->is_partial ? FM_VERB_PARTIALS : verb_of(t->op)->verb,
+		.node = a->node[0] ? a->node : NULL,
+		.store = a->store,
+		.path = a->path,
+		.path_len = a->path_len,
+		.after = a->after,
+		.is_recursive = a->is_recursive,
+		.is_dry = a->is_dry,
+		.who = t->owner->who,
+		.timeout_ns = a->timeout_ms * FM_NS_PER_MS,
+	};
+
+	return fm_request_start(t->tasks->engine, &opts, request_done, t, err);
+}
+
+#define TAKES (FM_API_KEY(NODE) | FM_API_KEY(TIMEOUT_MS))
+#define NEEDS (FM_API_KEY(STORE) | FM_API_KEY(PATH))
+
+const struct fm_api_op fm_api_stat = {
+	.name = "stat",
+	.takes = TAKES,
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_list = {
+	.name = "list",
+	.takes = TAKES | FM_API_KEY(AFTER) | FM_API_KEY(PARTIAL),
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_remove = {
+	.name = "remove",
+	.takes = TAKES | FM_API_KEY(RECURSIVE),
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_mkdir = {
+	.name = "mkdir",
+	.takes = TAKES,
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_space = {
+	.name = "space",
+	.takes = TAKES | FM_API_KEY(AFTER),
+	.needs = NEEDS,
+	.start = start_request,
+};
+
+const struct fm_api_op fm_api_purge = {
+	.name = "purge",
+	.takes = TAKES | FM_API_KEY(DRY_RUN),
+	.needs = NEEDS,
+	.start = start_request,
+};
