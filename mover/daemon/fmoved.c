@@ -259,6 +259,7 @@ static int start_queue(struct fm_fmoved *fmoved, struct fm_err *err)
 	struct fm_err why = { 0 };
 	char directory[PATH_MAX];
 	struct fm_queue_config opts = {
+		.needs = &fm_queue_engine,
 		.loop = fmoved->loop,
 		.engine = fmoved->engine,
 		.worker = fmoved->worker,

@@ -457,7 +457,7 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 		return ret;
 	if (o->is_detached && q->dir < 0)
 		return fm_err_set(err, -EOPNOTSUPP, "this node keeps no jobs: %s", q->no_dir.text);
-	ret = fm_job_check(q->c.engine, &o->job, err);
+	ret = q->c.needs->check(q->c.engine, &o->job, err);
 	if (ret < 0 && ret != -EBUSY)	/* busy now is no reason not to wait */
 		return ret;
 	fm_queue_prune(q, NULL);
@@ -732,7 +732,7 @@ void fm_queue_progress(const struct fm_queue_job *j, struct fm_queue_progress *o
 	case FM_QUEUE_RUNNING:
 		out->job.state = "opening";
 		if (j->job)
-			fm_job_progress(j->job, &out->job);
+			j->queue->c.needs->progress(j->job, &out->job);
 		else if (j->is_naming)
 			out->job = (struct fm_job_progress){ .size = j->result->size, .bytes_done = j->result->data_bytes, .state = "committing" };
 		break;

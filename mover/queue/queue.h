@@ -66,9 +66,33 @@ struct fm_worker;
 
 _Static_assert(FM_QUEUE_RUNNING_MAX + FM_QUEUE_PROMPT_MAX + FM_QUEUE_LINGERING_MAX <= FM_JOBS_LOCAL_MAX, "the engine keeps a place for each");
 
+struct fm_request_opts;
+struct fm_request_result;
+struct fm_store_ref;
+
+/* What the queue needs of the engine, as transfer.h, request.h and node.h say. */
+struct fm_queue_needs {
+	int (*check)(struct fm_engine *engine, const struct fm_job_opts *opts, struct fm_err *err);
+	int (*start)(struct fm_engine *engine, const struct fm_job_opts *opts,
+		     const struct fm_job_events *events, void *ctx, struct fm_job **out,
+		     struct fm_err *err);
+	void (*cancel)(struct fm_job *job, int code, bool is_kept, const char *reason);
+	void (*named)(struct fm_job *job);
+	void (*commit)(struct fm_job *job);
+	void (*progress)(struct fm_job *job, struct fm_job_progress *out);
+	int (*request)(struct fm_engine *engine, const struct fm_request_opts *opts,
+		       void (*done)(void *ctx, const struct fm_request_result *result), void *ctx,
+		       struct fm_err *err);
+	struct fm_store_ref *(*store_get)(struct fm_engine *engine, const char *name, size_t len);
+	void (*store_put)(struct fm_store_ref *store);
+};
+
+extern const struct fm_queue_needs fm_queue_engine;
+
 struct fm_queue_config {
 	struct fm_loop *loop;
 	struct fm_engine *engine;
+	const struct fm_queue_needs *needs;	/* fm_queue_engine; a test has its own */
 	struct fm_worker *worker;
 	const struct fm_random *random;
 	const char *node;		/* our name; copied */

@@ -157,7 +157,7 @@ void fm_queue_commit(struct fm_queue_watch *watch, const struct fm_err *err)
 	struct fm_queue_job *j = watch->job;
 
 	if (j && j->job)
-		fm_job_commit(j->job);
+		j->queue->c.needs->commit(j->job);
 	else if (j && j->is_naming && !fm_queue_has_ended(j))
 		named(j, err);
 }

@@ -52,7 +52,7 @@ bool fm_queue_asks_room(struct fm_queue_job *j)
 	if (!is_update(j) || !j->o.job.is_put || j->is_asked || j->try->attr.size == 0 || j->try->attr.size == FM_SIZE_UNKNOWN)
 		return false;
 	j->is_asked = true;
-	return fm_request_start(j->queue->c.engine, &o, room_said, j, &err) == 0;
+	return j->queue->c.needs->request(j->queue->c.engine, &o, room_said, j, &err) == 0;
 }
 
 /* The far end of a put refuses what it may be unable to keep as if it had no room. */

@@ -71,7 +71,7 @@ static void try_free(struct fm_queue_job *j)
 	fm_holder_put(t->holder);
 	free(t->lingering);
 	if (t->store)
-		fm_engine_store_put(t->store);
+		j->queue->c.needs->store_put(t->store);
 	free(t);
 	j->try = NULL;
 }
@@ -89,7 +89,8 @@ static int take_store(struct fm_queue_try *t)
 {
 	const struct fm_queue_job *j = t->job;
 
-	t->store = fm_engine_store_get(j->queue->c.engine, j->o.own_store, strlen(j->o.own_store));
+	t->store = j->queue->c.needs->store_get(j->queue->c.engine, j->o.own_store,
+						strlen(j->o.own_store));
 	if (!t->store)
 		return fm_err_set(&t->err, -ENOENT, "there is no store %s at this node", j->o.own_store);
 	return 0;
@@ -492,13 +493,13 @@ static void job_names(void *ctx, const struct fm_tree_names *page)
 	if (j->submitter && j->submitter->events->names)
 		j->submitter->events->names(j->submitter, page);
 	else
-		fm_job_named(j->job);
+		j->queue->c.needs->named(j->job);
 }
 
 void fm_queue_named(struct fm_queue_watch *watch)
 {
 	if (watch->job && watch->job->job)
-		fm_job_named(watch->job->job);
+		watch->job->queue->c.needs->named(watch->job->job);
 }
 
 static void begin(struct fm_queue_job *j)
@@ -530,7 +531,7 @@ static void begin(struct fm_queue_job *j)
 		o.excludes = NULL;	/* our end leaves them out */
 	if (j->deadline_ns)
 		o.timeout_ns = j->deadline_ns > now_ns ? j->deadline_ns - now_ns : 1;
-	t->ret = fm_job_check(j->queue->c.engine, &o, &t->err);
+	t->ret = j->queue->c.needs->check(j->queue->c.engine, &o, &t->err);
 	if (t->ret == 0 && t->file->holder && !t->lingering)
 		t->ret = fm_err_set(&t->err, -ENOMEM, "no memory for a job");
 	if (t->ret < 0) {	/* what an earlier try left stays for the next one */
@@ -541,7 +542,8 @@ static void begin(struct fm_queue_job *j)
 	if (t->file->holder)
 		o.gone_ctx = t->lingering;
 	t->file = NULL;
-	ret = fm_job_start(j->queue->c.engine, &o, &events[o.is_held][o.gone_ctx != NULL], j, &j->job, &t->err);
+	ret = j->queue->c.needs->start(j->queue->c.engine, &o, &events[o.is_held][o.gone_ctx != NULL],
+				       j, &j->job, &t->err);
 	if (ret == 0 && o.gone_ctx) {
 		j->lingering = t->lingering;
 		j->lingering->queue = j->queue;
@@ -893,7 +895,7 @@ static int ask(struct fm_queue_job *j, bool is_far, void (*done)(void *ctx, cons
 	};
 	struct fm_err err;
 
-	return fm_request_start(j->queue->c.engine, &o, done, j, &err);
+	return j->queue->c.needs->request(j->queue->c.engine, &o, done, j, &err);
 }
 
 static void near_seen(void *ctx, const struct fm_request_result *result)
@@ -1037,7 +1039,7 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 	j->end_code = code;
 	j->is_end_kept = is_kept;
 	if (j->job) {
-		fm_job_cancel(j->job, code, is_kept, reason);
+		j->queue->c.needs->cancel(j->job, code, is_kept, reason);
 	} else if (j->try || (!j->is_accepted && j->o.is_detached)) {
 		fm_queue_set_why(j, code, reason);	/* when the worker is through with it */
 	} else {

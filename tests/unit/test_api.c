@@ -66,6 +66,7 @@ static int node_api(struct node *n, struct fm_api **out, struct fm_err *err)
 static void queue_begin(struct node *n)
 {
 	struct fm_queue_config config = { .loop = n->loop,
+					  .needs = &fm_queue_engine,
 					  .engine = n->engine,
 					  .worker = n->worker,
 					  .random = &fm_random_real,

@@ -2,7 +2,7 @@
 /* links: fm_queue fm_store */
 /*
  * test_queue - the queue of jobs over an engine that is made up here: it starts what it is told to and ends it when the
- * test says so. (The linker takes these functions instead of the library's.) Time stands still unless it is moved.
+ * test says so. Time stands still unless it is moved.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 
 /* ---- an engine ---- */
 
-struct fm_job {
+struct transfer {
 	struct fm_job_events events;
 	void *ctx;
 	char path[64];
@@ -40,7 +40,7 @@ struct fm_job {
 	bool is_kept;
 };
 
-static struct fm_job started[STARTED_MAX];
+static struct transfer started[STARTED_MAX];
 static unsigned started_count;
 static int check_answer;
 
@@ -53,17 +53,18 @@ static struct {
 
 static struct fm_attr own_attr = { .type = FM_NODE_FILE, .size = 1000, .mtime_ns = 5 };
 
-int fm_job_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err *err)
+static int engine_check(struct fm_engine *e, const struct fm_job_opts *o, struct fm_err *err)
 {
 	(void)e;
 	(void)o;
 	return check_answer ? fm_err_set(err, check_answer, "no such node") : 0;
 }
 
-int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct fm_job_events *events, void *ctx,
+static int engine_start(struct fm_engine *e, const struct fm_job_opts *o,
+			const struct fm_job_events *events, void *ctx,
 		 struct fm_job **out, struct fm_err *err)
 {
-	struct fm_job *j = &started[started_count];
+	struct transfer *j = &started[started_count];
 
 	(void)e;
 	o->file->ops->close(o->file);
@@ -71,38 +72,41 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o, const struct 
 		return fm_err_set(err, -ENOMEM, "no memory");
 	if (started_count == STARTED_MAX)
 		abort();
-	*j = (struct fm_job){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns, .may_replace = o->may_replace };
+	*j = (struct transfer){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns,
+				.may_replace = o->may_replace };
 	(void)snprintf(j->path, sizeof(j->path), "%s", o->path);
 	started_count++;
-	*out = j;
+	*out = (struct fm_job *)(void *)j;
 	return 0;
 }
 
-void fm_job_cancel(struct fm_job *j, int code, bool is_kept, const char *reason)
+static void engine_cancel(struct fm_job *job, int code, bool is_kept, const char *reason)
 {
+	struct transfer *j = (struct transfer *)(void *)job;
+
 	(void)reason;
 	CU_ASSERT_FALSE(j->is_over);
 	j->cancelled = code;
 	j->is_kept = is_kept;
 }
 
-void fm_job_named(struct fm_job *j)
+static void engine_named(struct fm_job *j)
 {
 	(void)j;
 }
 
-void fm_job_commit(struct fm_job *j)
+static void engine_commit(struct fm_job *j)
 {
 	(void)j;
 }
 
-void fm_job_progress(struct fm_job *j, struct fm_job_progress *out)
+static void engine_progress(struct fm_job *j, struct fm_job_progress *out)
 {
 	(void)j;
 	*out = (struct fm_job_progress){ .size = 1000, .bytes_done = 10, .state = "copying" };
 }
 
-int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
+static int engine_request(struct fm_engine *e, const struct fm_request_opts *o,
 		     void (*done)(void *ctx, const struct fm_request_result *result), void *ctx, struct fm_err *err)
 {
 	(void)e;
@@ -172,7 +176,7 @@ static const struct fm_store_ops store_ops = { .open_source = store_open_source,
 static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
 static struct fm_store_ref store_ref = { .store = &store };
 
-struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len)
+static struct fm_store_ref *engine_store_get(struct fm_engine *e, const char *name, size_t len)
 {
 	(void)e;
 	if (len != 1 || name[0] != 's')
@@ -181,10 +185,22 @@ struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, 
 	return &store_ref;
 }
 
-void fm_engine_store_put(struct fm_store_ref *ref)
+static void engine_store_put(struct fm_store_ref *ref)
 {
 	ref->refs--;
 }
+
+static const struct fm_queue_needs engine = {
+	.check = engine_check,
+	.start = engine_start,
+	.cancel = engine_cancel,
+	.named = engine_named,
+	.commit = engine_commit,
+	.progress = engine_progress,
+	.request = engine_request,
+	.store_get = engine_store_get,
+	.store_put = engine_store_put,
+};
 
 /* ---- time ---- */
 
@@ -219,7 +235,8 @@ static void pass(uint64_t ns)
 
 static void queue_up(unsigned running_max)
 {
-	struct fm_queue_config config = { .loop = loop, .worker = worker, .random = &fm_random_real, .node = "n1",
+	struct fm_queue_config config = { .loop = loop, .needs = &engine, .worker = worker,
+					  .random = &fm_random_real, .node = "n1",
 					  .running_max = running_max, .directory = dir };
 	struct fm_err err;
 
@@ -398,7 +415,7 @@ static void detached(struct fm_queue_opts o, struct caller *c)
 }
 
 /* The one of those running that goes to this path; NULL: none does. */
-static struct fm_job *running(const char *path)
+static struct transfer *running(const char *path)
 {
 	for (unsigned i = 0; i < started_count; i++)
 		if (!started[i].is_over && strcmp(started[i].path, path) == 0)
@@ -417,7 +434,7 @@ static unsigned running_count(void)
 
 static void end_after(const char *path, int code, uint64_t data_bytes)
 {
-	struct fm_job *j = running(path);
+	struct transfer *j = running(path);
 	struct fm_job_result r = { .code = code, .size = 1000, .data_bytes = data_bytes,
 				   .bytes_reached = data_bytes, .conns = 1, .crc = 77 };
 
@@ -1919,7 +1936,7 @@ static void visit(void)
 	struct caller c[4] = { { .is_done = false } };
 	struct fm_queue_opts o[4] = { store_put("a", ALICE), file_put("b", ALICE), store_put("c", BOB), attended_get("d", BOB) };
 	struct fm_err err;
-	struct fm_job *j;
+	struct transfer *j;
 
 	o[0].is_detached = o[1].is_detached = true;
 	o[0].retry_ns = o[1].retry_ns = FM_RETRY_ALWAYS;
