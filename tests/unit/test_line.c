@@ -734,6 +734,23 @@ static void test_way_flaps(void)
 	end_with_data();
 }
 
+/* Goal: nor does a session whose address is gone here, and which is heard all the same. */
+static void test_way_is_moving(void)
+{
+	struct fm_ctl *c;
+
+	has_address = true;
+	c = begin_accepted(NUMBER);
+	has_address = false;
+	pass_heard(c, 3);
+	CU_ASSERT_TRUE(fm_line_is_moving(session()));
+	CU_ASSERT_EQUAL(begin_put(), 1);
+	pass_heard(c, 7);
+	CU_ASSERT_TRUE(fm_line_is_moving(session()));
+	CU_ASSERT_EQUAL(put_code, -EHOSTUNREACH);
+	end();
+}
+
 static void test_no_answer(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
@@ -1110,6 +1127,7 @@ static const struct fm_test tests[] = {
 	{ "a put waits for a way that is back", test_way_is_back },
 	{ "a put waits when the session goes another way", test_way_is_another },
 	{ "a way that comes and goes does not make a put wait for ever", test_way_flaps },
+	{ "nor does a session that is heard and cannot move", test_way_is_moving },
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },

@@ -634,9 +634,15 @@ struct fm_job *fm_job_new_for_peer(struct fm_session *s, uint64_t id, const stru
 	return j;
 }
 
+/* For a connection, or for the way that it would go. */
+static bool may_wait(const struct fm_job *j)
+{
+	return fm_engine_now(j->engine) <= j->deadline_ns;
+}
+
 static bool may_wait_for(const struct fm_job *j, enum fm_kind kind)
 {
-	return fm_engine_now(j->engine) <= j->deadline_ns && fm_rail_may_come(j->session, kind);
+	return may_wait(j) && fm_rail_may_come(j->session, kind);
 }
 
 /* The session is there: go on as soon as there is a connection that may carry it. */
@@ -654,7 +660,7 @@ static void go(struct fm_job *j)
 	if (s->up[first] == 0 && may_wait_for(j, first))
 		return;
 	if (fm_job_choose(j) == 0) {
-		if (fm_line_is_moving(s) ||
+		if ((fm_line_is_moving(s) && may_wait(j)) ||
 		    (j->want == FM_WANT_AUTO && may_wait_for(j, FM_KIND_TCP)))
 			return;
 		fm_rail_why_not(s, j->want == FM_WANT_RDMA ? FM_KIND_RDMA : FM_KIND_TCP, why, sizeof(why));
