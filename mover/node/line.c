@@ -310,6 +310,7 @@ static void go_on(struct fm_session *s)
 	struct fm_addr local, remote;
 	struct fm_lines *l = &s->lines;
 
+	fm_session_heard(s);
 	l->is_nowhere = false;
 	l->doubt.code = 0;
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
@@ -367,8 +368,6 @@ static void resume_asked(struct fm_session *half, const struct fm_wire_resume *m
 	}
 	take_line_of(s, half);
 	s->lines.order = order;
-	s->heard_ns = fm_engine_now(s->engine);
-	atomic_store(&s->link->heard_ns, s->heard_ns);
 	forget(&s->lines, count);
 	say_resume(s);
 	go_on(s);

@@ -267,6 +267,13 @@ static bool is_early(enum fm_wire_type type)
 	return type == FM_WIRE_HELLO || type == FM_WIRE_BYE || type == FM_WIRE_RESUME;
 }
 
+void fm_session_heard(struct fm_session *s)
+{
+	s->heard_ns = fm_engine_now(s->engine);
+	if (s->link)
+		atomic_store(&s->link->heard_ns, s->heard_ns);
+}
+
 void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len)
 {
 	struct fm_wire_msg *m = &s->engine->in;
@@ -275,9 +282,8 @@ void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len)
 
 	if (s->is_closed)
 		return;
-	s->heard_ns = fm_engine_now(s->engine);
-	if (s->link)
-		atomic_store(&s->link->heard_ns, s->heard_ns);
+	if (!s->lines.is_resuming)	/* else HELLO alone would keep a session that does not go on */
+		fm_session_heard(s);
 	ret = fm_wire_decode(msg, len, m);
 	if (ret < 0) {
 		(void)snprintf(what, sizeof(what), "a message that is none (%zu bytes: %s)", len, fm_err_name(ret));

@@ -102,6 +102,7 @@ void fm_session_settle(struct fm_session *s);
 /* A line's: it is open; a message came over it; it broke for good. */
 void fm_session_say_hello(struct fm_session *s);
 void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len);
+void fm_session_heard(struct fm_session *s);	/* it carries the session, and the peer is there */
 void fm_session_broke(struct fm_session *s, const struct fm_err *err);
 
 void fm_session_protocol_error(struct fm_session *s, const char *what);

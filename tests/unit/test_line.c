@@ -812,16 +812,34 @@ static void test_old_stays_open(void)
 	end();
 }
 
+/* Goal: who takes each connection, but does not go on with the session, keeps it no longer than who is silent. */
+static void test_hello_alone(void)
+{
+	struct fm_ctl *c = resume_dialled(begin_dialled());
+
+	for (unsigned i = 0; i < 35 && !fm_list_is_empty(&engine->sessions); i++) {
+		if (!c->is_closed)
+			say_hello(c, 9, 1);
+		pass(FM_NS_PER_S);
+		if (&ctls[ctl_count - 1] != c) {
+			c = &ctls[ctl_count - 1];
+			c->events->opened(c->ctx);
+		}
+	}
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+	end();
+}
+
 /* A peer that opens connections and never answers on them does not make us keep them all. */
 static void test_left_are_bounded(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
 
 	for (unsigned i = 0; i <= FM_LINES_LEFT_MAX; i++) {
-		say_hello(c, 9, 1);		/* so that it is not silent */
 		CU_ASSERT_EQUAL(session()->lines.left_count, i < FM_LINES_LEFT_MAX ? i + 1 : FM_LINES_LEFT_MAX);
 		CU_ASSERT_EQUAL(ctls[0].is_closed, i >= FM_LINES_LEFT_MAX);
-		pass(8 * FM_NS_PER_S);
+		c->is_stuck = true;		/* sooner than its answer is overdue */
+		pass(FM_NS_PER_S);
 		CU_ASSERT_EQUAL_FATAL(ctl_count, i + 3);
 		c = &ctls[ctl_count - 1];
 		c->events->opened(c->ctx);
@@ -1131,6 +1149,7 @@ static const struct fm_test tests[] = {
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
+	{ "HELLO without an answer to RESUME does not keep a session", test_hello_alone },
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
 	{ "a connection that was given up does not take the session back", test_acceptor_is_asked_late },
