@@ -17,7 +17,7 @@
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
-#define RETRY_NS FM_NS_PER_S		/* after all of them */
+#define RETRY_NS FM_NS_PER_S		/* after all of them, and after one that the session goes on over */
 #define ANSWER_NS (5 * FM_NS_PER_S)	/* a peer that took the connection may be busy */
 #define DOUBT_NS (5 * FM_NS_PER_S)	/* the dialler of a session that lives tries each second */
 #define SILENT_NS (3 * FM_NS_PER_S)	/* with a PING every second */
@@ -311,6 +311,7 @@ static void go_on(struct fm_session *s)
 	struct fm_lines *l = &s->lines;
 
 	fm_session_heard(s);
+	l->retry_ns = s->heard_ns + RETRY_NS;
 	l->is_nowhere = false;
 	l->doubt.code = 0;
 	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
@@ -441,7 +442,6 @@ static void main_was_reset(struct fm_session *s, const struct fm_err *err)
 	give_up_main(s);
 	l->doubt = *err;
 	l->doubt_ns = fm_engine_now(s->engine) + DOUBT_NS;
-	l->retry_ns = 0;
 	fm_line_tick(s, fm_engine_now(s->engine));
 }
 

@@ -965,6 +965,31 @@ static void test_dialler_is_reset(void)
 	end();
 }
 
+/* Goal: a peer, or somebody on the path, that resets each connection does not have us dial without a pause. */
+static void test_reset_again_and_again(void)
+{
+	struct fm_ctl *c = begin_dialled();
+	unsigned dialled;
+
+	for (unsigned i = 0; i < 20 && c; i++) {
+		dialled = ctl_count;
+		break_line(c, -ECONNABORTED);
+		c = ctl_count > dialled ? &ctls[dialled] : NULL;
+		if (!c)
+			continue;
+		c->events->opened(c->ctx);
+		say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	}
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+	c = &ctls[2];
+	c->events->opened(c->ctx);
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	CU_ASSERT_TRUE(session()->is_up && !c->is_closed);
+	end();
+}
+
 /* Goal: who accepted waits for the dialler, but not for long. */
 static void test_acceptor_is_reset(void)
 {
@@ -1157,6 +1182,7 @@ static const struct fm_test tests[] = {
 	{ "a peer that knows no RESUME ends with its connection", test_cannot_resume },
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "a dialler whose connection was reset finds out whether the session lives", test_dialler_is_reset },
+	{ "resets without end have nobody dial without a pause", test_reset_again_and_again },
 	{ "who accepted waits a while for that", test_acceptor_is_reset },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
