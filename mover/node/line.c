@@ -458,10 +458,8 @@ static void line_closed(void *ctx, const struct fm_err *err)
 	} else if (line == l->spare) {
 		fm_log_debug("%s: no other way: %s", s->name, err->text);
 		line_free(s, &l->spare);
-		if (l->doubt.code && err->code == -ECONNREFUSED)
-			fm_session_broke(s, &l->doubt);
-		else
-			dial_spare(s);
+		l->is_refused |= err->code == -ECONNREFUSED;
+		dial_spare(s);
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
 		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
@@ -538,6 +536,10 @@ static void dial_spare(struct fm_session *s)
 		l->spare = dial(s, &to);
 	if (l->spare)
 		return;
+	if (l->doubt.code && l->is_refused) {
+		fm_session_broke(s, &l->doubt);
+		return;
+	}
 	l->is_nowhere = true;
 	l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
 }
@@ -627,6 +629,7 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 		return;
 	if (ctl)
 		fm_log_info("%s: nothing goes to %s, or comes back; another connection is made", s->name, net_of(s)->ops->ctl_peer(ctl));
+	l->is_refused = false;
 	fm_reach_begin(&s->peer->reach);
 	dial_spare(s);
 }

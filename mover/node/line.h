@@ -11,8 +11,8 @@
  * A peer that asks twice: its first RESUME may be read behind its second, from a connection that it has given up. They are numbered, so
  *               that the first does not take the session back.
  * A reset:      the peer's process has ended, or its kernel alone has given the connection up, before
- *               ours did, as when cables come and go. Who dialled finds out by dialling: nobody listens
- *               there, or another run. Who accepted waits a few seconds for that.
+ *               ours did, as when cables come and go. Who dialled finds out by dialling: an address
+ *               refuses and no other answers, or another run does. Who accepted waits a few seconds for that.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
@@ -53,6 +53,7 @@ struct fm_lines {
 	bool can_resume;		/* the peer knows how */
 	bool is_gone;			/* the address of main at our end is no more, or its link is down */
 	bool is_nowhere;		/* and of all other addresses of the peer none answered */
+	bool is_refused;		/* one of them did, in this round */
 	bool is_resuming;		/* RESUME was said on main and is not answered yet */
 	uint64_t number;		/* of the session, by its dialler */
 	uint64_t order;			/* of the last RESUME: which one it was of this session */

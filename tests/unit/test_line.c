@@ -990,6 +990,38 @@ static void test_reset_again_and_again(void)
 	end();
 }
 
+/*
+ * Goal: a firewall, or whoever else has an address of the peer now, does not end a session that was reset: it ends where nobody
+ * listens at any of them.
+ */
+static void test_reset_and_refused(void)
+{
+	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
+				       .addrs = { .tcp_port = 7471, .count = 1, .addr = { { .family = 4, .address = { 10, 1, 1, 2 } } } } };
+
+	for (unsigned refusals = 1; refusals <= 2; refusals++) {
+		struct fm_ctl *c;
+
+		has_address = true;
+		c = begin_dialled();
+		say(c, &m);
+		break_line(c, -ECONNABORTED);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, 2);
+		break_line(&ctls[1], -ECONNREFUSED);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, 3);
+		if (refusals == 1) {
+			ctls[2].events->opened(ctls[2].ctx);
+			say_count(&ctls[2], FM_WIRE_RESUME, session()->lines.number, COUNTED);
+			CU_ASSERT_TRUE(session()->is_up);
+		} else {
+			break_line(&ctls[2], -ETIMEDOUT);
+			CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions));
+		}
+		end();
+		has_address = false;
+	}
+}
+
 /* Goal: who accepted waits for the dialler, but not for long. */
 static void test_acceptor_is_reset(void)
 {
@@ -1183,6 +1215,7 @@ static const struct fm_test tests[] = {
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "a dialler whose connection was reset finds out whether the session lives", test_dialler_is_reset },
 	{ "resets without end have nobody dial without a pause", test_reset_again_and_again },
+	{ "one address that refuses does not end a session that was reset", test_reset_and_refused },
 	{ "who accepted waits a while for that", test_acceptor_is_reset },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
