@@ -560,9 +560,9 @@ static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint6
 }
 
 /* A peer that is busy takes RESUME all the same, and answers it later. */
-static bool may_answer(const struct fm_session *s, uint64_t now_ns)
+bool fm_line_may_answer(const struct fm_session *s, uint64_t now_ns)
 {
-	return now_ns <= s->lines.answer_ns && !is_cut(s, s->lines.main->ctl);
+	return s->lines.is_resuming && now_ns <= s->lines.answer_ns && !is_cut(s, s->lines.main->ctl);
 }
 
 bool fm_line_is_moving(const struct fm_session *s)
@@ -616,7 +616,7 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	}
 	if (s->is_closed || !s->is_dialler || !l->can_resume || !is_in_use(s))
 		return;
-	if (l->is_resuming && may_answer(s, now_ns))
+	if (fm_line_may_answer(s, now_ns))
 		return;
 	if (l->is_resuming)
 		leave_main(s);

@@ -91,6 +91,9 @@ struct fm_ctl *fm_line_ctl(const struct fm_session *s);
 bool fm_line_is_moving(const struct fm_session *s);
 bool fm_line_is_lost(const struct fm_session *s);
 
+/* Whether RESUME is out, and its answer may come: a few seconds at most. */
+bool fm_line_may_answer(const struct fm_session *s, uint64_t now_ns);
+
 /* For status. */
 void fm_line_way(const struct fm_session *s, struct fm_session_way *out);
 

@@ -686,7 +686,7 @@ void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 			close_with(s, -ETIMEDOUT, "does not answer: connected, but no HELLO came", false);
 		return;
 	}
-	if (now_ns > s->heard_ns + s->engine->o.stall_ns) {
+	if (now_ns > s->heard_ns + s->engine->o.stall_ns && !fm_line_may_answer(s, now_ns)) {
 		close_silent(s);
 		return;
 	}

@@ -812,6 +812,28 @@ static void test_old_stays_open(void)
 	end();
 }
 
+/* Goal: an answer that is under way when the session was silent for long enough is awaited. */
+static void test_answered_late(void)
+{
+	struct fm_ctl *old = begin_dialled(), *c;
+
+	old->is_stuck = true;
+	for (unsigned i = 0; i < 28; i++) {
+		pass(FM_NS_PER_S);
+		if (!ctls[ctl_count - 1].is_closed && i < 27)
+			break_line(&ctls[ctl_count - 1], -ETIMEDOUT);
+	}
+	c = &ctls[ctl_count - 1];
+	c->events->opened(c->ctx);
+	CU_ASSERT_EQUAL_FATAL(c->sent[0].type, FM_WIRE_RESUME);
+	pass(4 * FM_NS_PER_S);
+	CU_ASSERT_FALSE_FATAL(fm_list_is_empty(&engine->sessions));
+	say_count(c, FM_WIRE_RESUME, session()->lines.number, COUNTED);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(session()->is_up && !c->is_closed);
+	end();
+}
+
 /* Goal: who takes each connection, but does not go on with the session, keeps it no longer than who is silent. */
 static void test_hello_alone(void)
 {
@@ -1206,6 +1228,7 @@ static const struct fm_test tests[] = {
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
+	{ "an answer to RESUME is awaited, however long the session was silent", test_answered_late },
 	{ "HELLO without an answer to RESUME does not keep a session", test_hello_alone },
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
