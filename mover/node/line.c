@@ -17,7 +17,7 @@
 
 #define DIAL_TIMEOUT_NS (5 * FM_NS_PER_S)
 #define CONNECT_TIMEOUT_NS FM_NS_PER_S	/* where there are other addresses to try */
-#define RETRY_NS FM_NS_PER_S		/* after all of them, and after one that the session goes on over */
+#define RETRY_NS FM_NS_PER_S		/* after all of them, and after one that serves */
 #define ANSWER_NS (5 * FM_NS_PER_S)	/* a peer that took the connection may be busy */
 #define DOUBT_NS (5 * FM_NS_PER_S)	/* the dialler of a session that lives tries each second */
 #define SILENT_NS (3 * FM_NS_PER_S)	/* with a PING every second */
@@ -562,7 +562,9 @@ static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint6
 /* A peer that is busy takes RESUME all the same, and answers it later. */
 bool fm_line_may_answer(const struct fm_session *s, uint64_t now_ns)
 {
-	return s->lines.is_resuming && now_ns <= s->lines.answer_ns && !is_cut(s, s->lines.main->ctl);
+	const struct fm_lines *l = &s->lines;
+
+	return l->is_resuming && now_ns <= l->answer_ns && !is_cut(s, l->main->ctl);
 }
 
 bool fm_line_is_moving(const struct fm_session *s)

@@ -12,7 +12,8 @@
  *               that the first does not take the session back.
  * A reset:      the peer's process has ended, or its kernel alone has given the connection up, before
  *               ours did, as when cables come and go. Who dialled finds out by dialling: an address
- *               refuses and no other answers, or another run does. Who accepted waits a few seconds for that.
+ *               refuses and no other answers, or another run does. Who accepted waits a few seconds
+ *               for that.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *

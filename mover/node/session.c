@@ -282,7 +282,7 @@ void fm_session_message(struct fm_session *s, const uint8_t *msg, size_t len)
 
 	if (s->is_closed)
 		return;
-	if (!s->lines.is_resuming)	/* else HELLO alone would keep a session that does not go on */
+	if (!s->lines.is_resuming)	/* else HELLO alone would keep it */
 		fm_session_heard(s);
 	ret = fm_wire_decode(msg, len, m);
 	if (ret < 0) {

@@ -834,7 +834,10 @@ static void test_answered_late(void)
 	end();
 }
 
-/* Goal: who takes each connection, but does not go on with the session, keeps it no longer than who is silent. */
+/*
+ * Goal: who takes each connection, but does not go on with the session, keeps it no longer than who
+ * is silent.
+ */
 static void test_hello_alone(void)
 {
 	struct fm_ctl *c = resume_dialled(begin_dialled());
@@ -987,7 +990,10 @@ static void test_dialler_is_reset(void)
 	end();
 }
 
-/* Goal: a peer, or somebody on the path, that resets each connection does not have us dial without a pause. */
+/*
+ * Goal: a peer, or somebody on the path, that resets each connection does not have us dial without
+ * a pause.
+ */
 static void test_reset_again_and_again(void)
 {
 	struct fm_ctl *c = begin_dialled();
@@ -1013,13 +1019,15 @@ static void test_reset_again_and_again(void)
 }
 
 /*
- * Goal: a firewall, or whoever else has an address of the peer now, does not end a session that was reset: it ends where nobody
- * listens at any of them.
+ * Goal: a firewall, or whoever else has an address of the peer now, does not end a session that was
+ * reset: it ends where one refuses and no other answers.
  */
 static void test_reset_and_refused(void)
 {
+	const struct fm_wire_addr second = { .family = 4, .address = { 10, 1, 1, 2 } };
 	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
-				       .addrs = { .tcp_port = 7471, .count = 1, .addr = { { .family = 4, .address = { 10, 1, 1, 2 } } } } };
+				       .addrs = { .tcp_port = 7471, .count = 1,
+						  .addr = { second } } };
 
 	for (unsigned refusals = 1; refusals <= 2; refusals++) {
 		struct fm_ctl *c;
@@ -1228,7 +1236,7 @@ static const struct fm_test tests[] = {
 	{ "a RESUME without an answer is said again on another connection", test_no_answer },
 	{ "a RESUME whose cable is cut is said on the next connection at once", test_cut_before_answer },
 	{ "the old connection is open until the new one carries the session", test_old_stays_open },
-	{ "an answer to RESUME is awaited, however long the session was silent", test_answered_late },
+	{ "an answer to RESUME is awaited, however long it was silent", test_answered_late },
 	{ "HELLO without an answer to RESUME does not keep a session", test_hello_alone },
 	{ "connections that were left are bounded", test_left_are_bounded },
 	{ "who is asked twice to go on does so on the second connection", test_acceptor_is_asked_twice },
@@ -1238,7 +1246,7 @@ static const struct fm_test tests[] = {
 	{ "a connection that its peer closed ends the session", test_closed_by_peer },
 	{ "a dialler whose connection was reset finds out whether the session lives", test_dialler_is_reset },
 	{ "resets without end have nobody dial without a pause", test_reset_again_and_again },
-	{ "one address that refuses does not end a session that was reset", test_reset_and_refused },
+	{ "an address that refuses does not end a session that was reset", test_reset_and_refused },
 	{ "who accepted waits a while for that", test_acceptor_is_reset },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
