@@ -15,6 +15,7 @@ static bool is_unsure(int code)
 {
 	switch (-code) {
 	case ECONNRESET:
+	case ECONNABORTED:
 	case ECONNREFUSED:
 	case ETIMEDOUT:
 	case EHOSTUNREACH:
@@ -40,6 +41,7 @@ static bool has_cause(const struct job *j)
 	case ETIMEDOUT:
 		return may_break || j->opts.timeout_ns || fired & SIM_FIRED_HANG;
 	case ECONNRESET:
+	case ECONNABORTED:
 	case ECONNREFUSED:
 		return may_break;
 	case EHOSTUNREACH:

@@ -57,7 +57,8 @@ static uint64_t patience_ns(const struct scenario *sc, const struct sim_node *n)
 
 static bool is_about_peer(int code)
 {
-	return code == -ECONNRESET || code == -ECONNREFUSED || code == -EHOSTUNREACH || code == -ETIMEDOUT;
+	return code == -ECONNRESET || code == -ECONNABORTED || code == -ECONNREFUSED ||
+	       code == -EHOSTUNREACH || code == -ETIMEDOUT;
 }
 
 void scenario_check_end(const struct job *j, const struct fm_job_result *r)

@@ -134,6 +134,16 @@ static void ctl_close_at(struct fm_ctl *c, uint64_t at_ns, int code, const char 
 	(void)sim_at(sim_of(c->net), c->net->node->control, at_ns, ctl_tell_closed, p);
 }
 
+/*
+ * The real network tells a reset, which may come from the peer's kernel alone, from the end that a
+ * process leaves.
+ */
+static void ctl_reset_at(struct fm_ctl *c, uint64_t at_ns, bool is_reset)
+{
+	ctl_close_at(c, at_ns, is_reset ? -ECONNABORTED : -ECONNRESET,
+		     is_reset ? "connection reset by peer" : "closed by peer");
+}
+
 /* Both ends hear it, each within the latency. */
 static void ctl_break(struct fm_ctl *c)
 {
@@ -144,8 +154,8 @@ static void ctl_break(struct fm_ctl *c)
 	sim_fired(s, SIM_FIRED_NET);
 	sim_trace(s, "cut: control connection %s - %s", c->net->node->name, c->far->net->node->name);
 	c->is_broken = c->far->is_broken = true;
-	ctl_close_at(c, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), -ECONNRESET, "connection reset by peer");
-	ctl_close_at(c->far, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), -ECONNRESET, "connection reset by peer");
+	ctl_reset_at(c, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), true);
+	ctl_reset_at(c->far, sim_now(s) + sim_latency(s, sim_opts(s)->net_ns), true);
 }
 
 static void ctl_get_stuck(struct fm_ctl *c)
@@ -710,7 +720,8 @@ static void ctl_die(struct fm_ctl *c)
 	if (c->net->node->death == SIM_POWER_CUT)
 		c->is_stuck = far->is_stuck = true;
 	else
-		ctl_close_at(far, far->deaf_ns + sim_latency(s, sim_opts(s)->net_ns), -ECONNRESET, "connection reset by peer");
+		ctl_reset_at(far, far->deaf_ns + sim_latency(s, sim_opts(s)->net_ns),
+			     sim_one_in(s, 2));
 }
 
 void sim_net_die(struct sim_node *node)
@@ -748,7 +759,7 @@ void sim_net_boot(struct sim_node *node)
 		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
 
 		if (c->far && c->far->net == n && c->deaf_ns && !c->is_closed && !c->is_told && sim_one_in(node->sim, 2))
-			ctl_close_at(c, sim_now(node->sim) + sim_below(node->sim, 3 * SIM_S), -ECONNRESET, "connection reset by peer");
+			ctl_reset_at(c, sim_now(node->sim) + sim_below(node->sim, 3 * SIM_S), true);
 	}
 }
 
