@@ -20,7 +20,8 @@
 #define TURNS_MAX 64u
 
 struct turn {
-	uint64_t user;			/* made of him and of his peer; two who have the same one share turns */
+	uint64_t peer;			/* made of its name; two that have the same one share turns */
+	uid_t user;
 	uint64_t number;		/* 0: nobody's */
 };
 
@@ -31,7 +32,7 @@ struct fm_worker {
 	bool is_shared;
 	struct fm_share busy;		/* is_shared: threads, by whose work they do ... */
 	struct fm_list running;		/* ... and that work */
-	struct turn turns[TURNS_MAX];	/* of users of peers, the last ones */
+	struct turn turns[TURNS_MAX];	/* of users of peers, the last ones; who has most makes room */
 	uint64_t turn;
 	unsigned under_way;		/* in the queue, or with a thread */
 	bool is_stopping;
@@ -73,42 +74,73 @@ static unsigned threads_of(const struct fm_worker *worker, const struct fm_work 
 	return n;
 }
 
-static uint64_t hash_of(const struct fm_work *work)
+static uint64_t hash_of(const char *peer)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ work->user;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
-	for (const char *at = work->who.name; *at; at++)
+	for (const char *at = peer; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
 	return hash;
 }
 
-/* Where the user of that work is, or the place of who had no turn for longest. */
-static struct turn *turn_of(struct fm_worker *worker, const struct fm_work *work)
+/* Where the user of that work is, or NULL. */
+static struct turn *find_turn(struct fm_worker *worker, const struct fm_work *work)
 {
-	uint64_t user = hash_of(work);
-	struct turn *oldest = &worker->turns[0];
+	uint64_t peer = hash_of(work->who.name);
 
 	for (unsigned i = 0; i < TURNS_MAX; i++) {
 		struct turn *t = &worker->turns[i];
 
-		if (t->number > 0 && t->user == user)
+		if (t->number > 0 && t->peer == peer && t->user == work->user)
 			return t;
-		if (t->number < oldest->number)
-			oldest = t;
 	}
-	*oldest = (struct turn){ .user = user };
-	return oldest;
+	return NULL;
+}
+
+static unsigned turns_of(const struct fm_worker *worker, uint64_t peer)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < TURNS_MAX; i++)
+		n += worker->turns[i].number > 0 && worker->turns[i].peer == peer;
+	return n;
+}
+
+/* A place that is free, or the oldest of the peer that has most: so none has them all while others want some. */
+static struct turn *make_room(struct fm_worker *worker)
+{
+	struct turn *victim = NULL;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < TURNS_MAX; i++) {
+		struct turn *t = &worker->turns[i];
+		unsigned n = turns_of(worker, t->peer);
+
+		if (t->number == 0)
+			return t;
+		if (!victim || n > most || (n == most && t->number < victim->number)) {
+			victim = t;
+			most = n;
+		}
+	}
+	return victim;
+}
+
+static void note_turn(struct fm_worker *worker, const struct fm_work *work)
+{
+	struct turn *t = find_turn(worker, work);
+
+	if (!t)
+		t = make_room(worker);
+	*t = (struct turn){ .peer = hash_of(work->who.name), .user = work->user, .number = ++worker->turn };
 }
 
 /* When the user of that work had the last one; 0: not for long. */
-static uint64_t last_turn(const struct fm_worker *worker, const struct fm_work *work)
+static uint64_t last_turn(struct fm_worker *worker, const struct fm_work *work)
 {
-	uint64_t user = hash_of(work);
+	const struct turn *t = find_turn(worker, work);
 
-	for (unsigned i = 0; i < TURNS_MAX; i++)
-		if (worker->turns[i].user == user)
-			return worker->turns[i].number;
-	return 0;
+	return t ? t->number : 0;
 }
 
 /*
@@ -142,7 +174,7 @@ static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *firs
 		turn = its_turn;
 		best = work;
 	}
-	turn_of(worker, best)->number = ++worker->turn;
+	note_turn(worker, best);
 	return best;
 }
 

@@ -362,7 +362,52 @@ static void test_users_take_turns_on_one_thread(void)
 	sem_destroy(&begun);
 }
 
+static void ended_one(struct fm_worker *worker, struct ordered *o, const char *peer, uid_t user)
+{
+	unsigned before = dones;
+
+	submit_of(worker, o, peer, user, NULL);
+	wait_for(before + 1);
+	wait_begun(1);
+}
+
+/*
+ * Goal: a peer with very many users does not make forgotten who of another peer's had his turn. Method: users 1 and 2 of n1
+ * have one each, then a hundred of n2's; with n1's thread held, 2 asks before 1, whose turn it is.
+ */
+static void test_many_users_of_one_peer(void)
+{
+	static struct ordered one, first, second, holder;
+	struct fm_worker *worker = set_up(2);
+	unsigned before;
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	CU_ASSERT_EQUAL(sem_init(&begun, 0, 0), 0);
+	fm_worker_share(worker, 0);
+	ordered = 0;
+	ended_one(worker, &one, "n1", 1);
+	ended_one(worker, &one, "n1", 2);
+	for (unsigned i = 0; i < 100; i++) {
+		ordered = 0;
+		ended_one(worker, &one, "n2", 1000 + i);
+	}
+	ordered = 0;
+	before = dones;
+	submit_of(worker, &holder, "n1", 9, &until);
+	wait_begun(1);
+	submit_of(worker, &second, "n1", 2, NULL);
+	submit_of(worker, &first, "n1", 1, NULL);
+	sem_post(&until);
+	wait_for(before + 3);
+	CU_ASSERT_TRUE(order[0] == 9 && order[1] == 1 && order[2] == 2);
+	tear_down(worker);
+	sem_destroy(&until);
+	sem_destroy(&begun);
+}
+
 static const struct fm_test tests[] = {
+	{ "many users of one peer make no other peer's forgotten", test_many_users_of_one_peer },
 	{ "users of one peer take turns on one thread", test_users_take_turns_on_one_thread },
 	{ "users of one peer take turns", test_a_peers_users_take_turns },
 	{ "threads are divided among those who ask", test_threads_are_shared },
