@@ -16,6 +16,8 @@
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
 #include "mover/node/session.h"
+#include "mover/services/services.h"
+#include "mover/services/transfer/job.h"
 #include "mover/wire/wire.h"
 
 #define SLAB (64u << 10)
@@ -71,6 +73,7 @@ static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
 static struct dial dials[DIALS_MAX];
 static unsigned dial_count, crosses_dialled, dialled;
+static unsigned privacy;		/* bits of the network that the peer calls private */
 static uint64_t longest_cross_ns;	/* that a dial from one port to another was to last */
 static struct conn *up[PORTS];		/* the last one made */
 static unsigned conn_count[PORTS];
@@ -392,7 +395,8 @@ static void say_addrs(unsigned port_count)
 
 		address(i / 2, i % 2, 2, &a);
 		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len, 
-						  .is_rdma = a.is_rdma, .speed_mbps = a.speed_mbps };
+						  .is_rdma = a.is_rdma, .speed_mbps = a.speed_mbps,
+						  .private_bits = i % 2 ? 0 : (uint8_t)privacy };
 		if (i % 2)
 			memcpy(w->address, &((struct sockaddr_in6 *)(void *)&a.sa)->sin6_addr, 16);
 		else
@@ -408,7 +412,7 @@ static void begin(unsigned port_count)
 	struct fm_engine_opts o = { .node = "a", .lanes = lanes, .chunk_bytes = SLAB, .slab_bytes = SLAB, .rdma_conns = conns_here,
 				    .tcp_conns = conns_here, .is_link_counted = is_link_counted, .key = { 1 } };
 	struct fm_engine_env env = { .clock = &test_clock, .random = &fm_random_real, .net = &net, .arena = arena,
-				     .arena_len = sizeof(arena) };
+				     .arena_len = sizeof(arena), .services = fm_services };
 	struct fm_peer_opts peer = { .name = "b", .host = "b", .port = 7471, .key = { 2 } };
 	struct fm_wire_msg hello = { .type = FM_WIRE_HELLO };
 
@@ -748,6 +752,45 @@ static void test_flapping(void)
 	CU_ASSERT_TRUE(calm > 0 && flapping <= 3 * calm);
 }
 
+static void close_nothing(struct fm_file *file)
+{
+	(void)file;
+}
+
+static void note_end(void *ctx, const struct fm_job_result *result)
+{
+	*(struct fm_err *)ctx = result->err;
+}
+
+/*
+ * Goal:   a transfer that has a session, but never a connection for its data, ends, whatever the peer does.
+ * Method: nothing is reached, and the peer calls its network private and not private by turns, for which all is dialled anew.
+ */
+static void test_never_a_connection(void)
+{
+	static const struct fm_file_ops ops = { .close = close_nothing };
+	struct fm_file file = { .ops = &ops, .is_ours = true };
+	const struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "f", .path_len = 1, .file = &file,
+				       .attr = { .type = FM_NODE_FILE, .size = 1 } };
+	const struct fm_job_events events = { .done = note_end };
+	struct fm_err ended = { 0 }, err;
+	struct fm_job *job;
+
+	kind = FM_KIND_TCP;
+	begin(2);
+	CU_ASSERT_EQUAL_FATAL(fm_job_start(engine, &o, &events, &ended, &job, &err), 0);
+	for (unsigned i = 0; i < 15 && ended.code == 0; i++) {
+		pass(2 * FM_NS_PER_S);
+		privacy = i % 2 ? 0 : 24;
+		say_addrs(ports);
+	}
+	CU_ASSERT_EQUAL(ended.code, -EHOSTUNREACH);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ended.text, "no connection for the data"));
+	privacy = 0;
+	end();
+	kind = FM_KIND_RDMA;
+}
+
 /* Goal: a rail has as many connections as the smaller node wants, and over a slow link fewer, unless they were set. */
 static void test_how_many(void)
 {
@@ -856,6 +899,7 @@ static const struct fm_test tests[] = {
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
 	{ "connections are spread over the lanes, also when some were made again", test_lanes },
+	{ "a transfer that never gets a connection ends", test_never_a_connection },
 	{ "a rail has as many connections as the smaller node and the link want", test_how_many },
 };
 FM_TEST_MAIN("rail", tests)
