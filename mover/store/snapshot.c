@@ -43,12 +43,14 @@ static const struct fm_file_ops snapshot_ops = {
 	.close = snapshot_close,
 };
 
-/* A file that ends early is left to check_unchanged(). */
+/* -ESTALE: it ends early, whatever check_unchanged() would find: times go in steps. */
 static int read_all(int fd, struct snapshot *s)
 {
 	int64_t n = FM_FAULT("snapshot.read") ? -EIO : fm_call_read_all(fd, s->bytes, s->size, 0);
 
-	return n < 0 ? (int)n : 0;
+	if (n < 0)
+		return (int)n;
+	return (uint64_t)n < s->size ? -ESTALE : 0;
 }
 
 int fm_snapshot_take(int fd, uint64_t size, struct fm_file **file, struct fm_err *err)
@@ -63,7 +65,9 @@ int fm_snapshot_take(int fd, uint64_t size, struct fm_file **file, struct fm_err
 		return 0;
 	s->size = size;
 	ret = read_all(fd, s);
-	if (ret < 0)
+	if (ret == -ESTALE)
+		(void)fm_err_set(err, ret, "the source became shorter while it was read; run it again");
+	else if (ret < 0)
 		(void)fm_err_sys(err, ret, "read the source");
 	else
 		ret = of->ops->check_unchanged(of, err);

@@ -82,6 +82,41 @@ static int make_file(uint64_t size, bool has_hole)
 	return fd;
 }
 
+static int say_unchanged(struct fm_file *file, struct fm_err *why)
+{
+	(void)file;
+	(void)why;
+	return 0;
+}
+
+static void note_closed(struct fm_file *file)
+{
+	(void)file;
+}
+
+/*
+ * Goal: a file that ends before its size, as it was when it was opened, is no source, whatever its times say: some file systems
+ * have them in steps of milliseconds. Method: one whose look finds nothing.
+ */
+static void test_small_cut(void)
+{
+	static const struct fm_file_ops ops = { .check_unchanged = say_unchanged, .close = note_closed };
+
+	for (size_t i = 0; i < BASES; i++) {
+		struct fm_file of = { .ops = &ops }, *file = &of;
+		int fd;
+
+		begin(bases[i], false);
+		fd = open(at("f"), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+		CU_ASSERT_EQUAL(ftruncate(fd, 50), 0);
+		CU_ASSERT_EQUAL(fm_snapshot_take(fd, 100, &file, &err), -ESTALE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "run it again"));
+		close(fd);
+		CU_ASSERT_EQUAL(unlink(at("f")), 0);
+		end();
+	}
+}
+
 /*
  * Goal: a small file is read when it is opened. Nothing of it is left that would have to be closed,
  * and what is written to it later is not in what is read, however often that is. Larger ones, and
@@ -474,6 +509,7 @@ static void test_two_users(void)
 static const struct fm_test tests[] = {
 	{ "a caller's file takes and gives every length", test_regular },
 	{ "a small file is read when it is opened", test_small },
+	{ "a small file that ends early is no source", test_small_cut },
 	{ "an abandoned target is empty again", test_discard },
 	{ "the rest of a file is a stream", test_half_read },
 	{ "a stream is read up to its end", test_stream_source },
