@@ -39,7 +39,8 @@ static int fail_connect(struct fm_err *err, int code, const char *path)
 		return fm_err_set(err, -EACCES, "%s may not be used by you: join the group that owns it (ls -l shows it), or be root",
 				  path);
 	case EAGAIN:
-		return fm_err_set(err, -EBUSY, "%s: too many programs wait for fmove-nvmed already", path);
+		return fm_err_set(err, -EBUSY, "%s: too many programs wait for fmove-nvmed already; run it again in a moment, and if "
+				  "that lasts look at systemctl status fmove-nvmed: it hangs or is stopped", path);
 	default:
 		return fm_err_sys(err, code, "connect to %s", path);
 	}

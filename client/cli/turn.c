@@ -14,6 +14,7 @@
 #define PAUSE_MIN_NS (100 * FM_NS_PER_MS)
 #define PAUSE_MAX_NS (2 * FM_NS_PER_S)
 #define SAID_AFTER_NS FM_NS_PER_S
+#define CONNECT_NS (30 * FM_NS_PER_S)	/* that nobody accepts for longer is no matter of turns */
 
 void fm_turn_init(struct fm_turn *turn, const char *verb, bool is_quiet)
 {
@@ -22,8 +23,15 @@ void fm_turn_init(struct fm_turn *turn, const char *verb, bool is_quiet)
 
 int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error *err)
 {
+	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + CONNECT_NS, now_ns;
 	int ret = fmove_connect(fm_socket_path(), out, err);
 
+	for (unsigned refused = 1; ret < 0 && err->is_full; refused++) {
+		now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+		if (now_ns >= end_ns || !fm_turn_wait(turn, err, refused, (end_ns - now_ns) / FM_NS_PER_MS))
+			break;
+		ret = fmove_connect(fm_socket_path(), out, err);
+	}
 	if (ret == 0)
 		fmove_set_again(*out, fm_turn_wait, turn);
 	return ret;

@@ -34,7 +34,10 @@ struct fm_turn {
 
 void fm_turn_init(struct fm_turn *turn, const char *verb, bool is_quiet);
 
-/* fmove_connect(), and what is refused there later waits. turn must outlive it. */
+/*
+ * fmove_connect(), waiting for up to 30 s where too many others wait to be accepted; what is refused there later waits, too.
+ * turn must outlive it; err is not NULL.
+ */
 int fm_turn_connect(struct fm_turn *turn, struct fmove **out, struct fmove_error *err);
 
 /* Pause behind why, the refused-th refusal of one request (1: the first). False: no more of it. ctx: a struct fm_turn. */

@@ -42,7 +42,10 @@ struct fmove_error {
 	char text[FMOVE_TEXT_MAX];	/* one line for people */
 };
 
-/* socket_path NULL: the environment's FMOVE_SOCKET, else /run/fmove/fmoved.sock. */
+/*
+ * socket_path NULL: the environment's FMOVE_SOCKET, else /run/fmove/fmoved.sock. -EBUSY, with is_full: too many others wait to be
+ * accepted there; it is not waited for.
+ */
 int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_error *err);
 
 /* What is under way is cancelled. NULL is allowed. */

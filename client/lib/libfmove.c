@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -97,7 +98,10 @@ static int fail_connect(struct fmove_error *err, int code, const char *path)
 			"or ask who runs fmoved",
 			path);
 	case EAGAIN:
-		return fail(err, -EBUSY, "%s: too many programs wait for fmoved already", path);
+		(void)fail(err, -EBUSY, "%s: too many programs wait for fmoved already; if that lasts, it hangs or is stopped", path);
+		if (err)
+			err->is_full = true;
+		return -EBUSY;
 	default:
 		return fail(err, code, "connect to %s: %s", path, fm_err_name(code));
 	}
@@ -119,12 +123,13 @@ static int socket_connect(const struct sockaddr_un *address, struct fmove_error 
 	int size = 2 * FM_API_MSG_MAX;
 	int fd, code;
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* Not blocking: with a full backlog connect() would wait for ever. */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail(err, -errno, "make a socket: %s", fm_err_name(errno));
 	/* as much as is granted */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 && fcntl(fd, F_SETFL, 0) == 0)
 		return fd;
 	code = -errno;
 	(void)close(fd);	/* unused */

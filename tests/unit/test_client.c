@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "client/cli/part.h"
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
+#include "client/cli/turn.h"
 #include "client/lib/tries.h"
 #include "mover/journal/format.h"
 #include "mover/base/err.h"
@@ -49,6 +52,64 @@ static void test_a_try_that_took_too_long(void)
 		CU_ASSERT_FALSE(fm_tries_again(&t, NULL, &err));
 		CU_ASSERT_EQUAL(err.code, cases[i].said);
 	}
+}
+
+/* ---- connecting ---- */
+
+/* Nobody accepts; the backlog takes as many as it takes. */
+static int listen_full(const char *path, int fds[], unsigned *count)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(fd, 1), 0);
+	for (*count = 0; *count < 16; ++*count) {
+		fds[*count] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (connect(fds[*count], (struct sockaddr *)&address, sizeof(address)) < 0)
+			break;
+	}
+	CU_ASSERT_TRUE_FATAL(*count < 16 && errno == EAGAIN);
+	close(fds[*count]);
+	return fd;
+}
+
+/* It has been said that it waits: one place is free then. */
+static void accept_one(void *ctx, const char *text)
+{
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "waiting: "));
+	close(accept(*(int *)ctx, NULL, NULL));
+}
+
+/* Goal: where too many wait to be accepted, that is said, as something that passes; a command waits for it. */
+static void test_many_who_connect(void)
+{
+	char where[] = "/tmp/fm-client.XXXXXX", path[64];
+	struct fm_turn turn;
+	struct fmove_error err;
+	struct fmove *c;
+	unsigned count;
+	int fds[16], fd;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(where));
+	(void)snprintf(path, sizeof(path), "%s/sock", where);
+	fd = listen_full(path, fds, &count);
+	CU_ASSERT_EQUAL(fmove_connect(path, &c, &err), -EBUSY);
+	CU_ASSERT_TRUE(err.is_full && strstr(err.text, "wait for fmoved"));
+	CU_ASSERT_EQUAL(setenv("FMOVE_SOCKET", path, 1), 0);
+	fm_turn_init(&turn, "put", false);
+	turn.say = accept_one;
+	turn.ctx = &fd;
+	CU_ASSERT_EQUAL_FATAL(fm_turn_connect(&turn, &c, &err), 0);
+	CU_ASSERT_TRUE(turn.is_said);
+	fmove_close(c);
+	while (count > 0)
+		close(fds[--count]);
+	close(fd);
+	unlink(path);
+	rmdir(where);
+	unsetenv("FMOVE_SOCKET");
 }
 
 /* ---- results ---- */
@@ -477,6 +538,7 @@ static void test_the_second_signal_removes_the_part(void)
 
 static const struct fm_test tests[] = {
 	{ "a try that took too long says that the time is up", test_a_try_that_took_too_long },
+	{ "who finds too many before him at the socket waits", test_many_who_connect },
 	{ "a result says what carried it", test_a_result_says_what_carried_it },
 	{ "names are taken apart", test_names_are_taken_apart },
 	{ "what is no name is refused", test_what_is_no_name_is_refused },
