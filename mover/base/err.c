@@ -99,6 +99,15 @@ int fm_err_full(struct fm_err *err, const char *fmt, ...)
 	return -EBUSY;
 }
 
+int fm_err_not_begun(struct fm_err *err)
+{
+	if (err->code == -EMFILE)
+		return fm_err_full(err, "%s; fewer at a time, or more descriptors for fmoved (LimitNOFILE=)", err->text);
+	if (err->code == -ENFILE)
+		return fm_err_full(err, "%s; the whole machine has no more (fs.file-max)", err->text);
+	return err->code;
+}
+
 int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...)
 {
 	struct text t = { .len = 0 };

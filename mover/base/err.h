@@ -29,6 +29,12 @@ int fm_err_set(struct fm_err *err, int code, const char *fmt, ...) __attribute__
 /* As fm_err_set(), of -EBUSY, with is_full. */
 int fm_err_full(struct fm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Of what was not begun: that no descriptor is left passes as others give theirs back, so it is one more place that is not
+ * free: -EBUSY, with is_full, and what to do about it. All else stays as it is. Returns err's code.
+ */
+int fm_err_not_begun(struct fm_err *err);
+
 /* As fm_err_set(), with ": " and the text of the errno appended. */
 int fm_err_sys(struct fm_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -137,8 +137,12 @@ static void probe_run(struct fm_work *w)
 
 static void probed(struct fm_queue_job *j, int ret, const struct fm_err *err)
 {
+	struct fm_err why = *err;
+
 	if (ret < 0 && !j->end_code) {
-		fm_queue_fail(j, ret, err->text);
+		why.code = ret;
+		(void)fm_err_not_begun(&why);
+		fm_queue_fail_as(j, &why);
 		return;
 	}
 	if (j->end_code) {
@@ -411,9 +415,10 @@ static void open_run(struct fm_work *w)
 /* Without a result of the engine's. */
 static void settle_err(struct fm_queue_job *j, int code, const struct fm_err *why)
 {
-	struct fm_job_result r = { .code = code, .err = *why };
+	struct fm_job_result r = { .err = *why };
 
 	r.err.code = code;
+	r.code = fm_err_not_begun(&r.err);
 	settle(j, &r);
 }
 

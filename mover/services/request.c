@@ -139,6 +139,11 @@ static void fill_space(const struct request *r, struct fm_wire_msg *m)
 							   .path = fm_wire_str(p->aside[i].path) };
 }
 
+static uint16_t reply_full(const struct fm_err *why)
+{
+	return why->is_full && why->code == -EBUSY ? FM_WIRE_REPLY_FULL : 0;
+}
+
 static void send_reply(struct request *r)
 {
 	struct fm_wire_msg *m = malloc(sizeof(*m));
@@ -152,7 +157,7 @@ static void send_reply(struct request *r)
 		return;
 	}
 	m->type = FM_WIRE_REPLY;
-	m->reply = (struct fm_wire_reply){ .flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE : 0,
+	m->reply = (struct fm_wire_reply){ .flags = r->is_more && r->code == 0 ? FM_WIRE_REPLY_MORE : reply_full(&r->err),
 					   .id = r->id,
 					   .code = (uint32_t)-r->code,
 					   .count = (uint16_t)(r->code ? 0 : r->count),
@@ -264,9 +269,9 @@ static void work_done(struct fm_work *work)
 		start_next_store(r);
 		return;
 	}
-	r->code = r->work_ret;
 	r->err = r->work_err;
-	r->err.code = r->code;
+	r->err.code = r->work_ret;
+	r->code = fm_err_not_begun(&r->err);
 	finish(r);
 }
 
@@ -336,7 +341,7 @@ static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_REPLY };
 
-	m.reply = (struct fm_wire_reply){ .flags = why->is_full && why->code == -EBUSY ? FM_WIRE_REPLY_FULL : 0,
+	m.reply = (struct fm_wire_reply){ .flags = reply_full(why),
 					  .id = id,
 					  .code = (uint32_t)-why->code,
 					  .text = fm_wire_str(why->text) };

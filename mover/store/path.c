@@ -34,6 +34,7 @@ static const struct {
 	{ -ENOSPC, "no space left on the store's file system; fmove df shows what stores have, fmove purge removes what they keep aside" },
 	{ -EDQUOT, "over the file system's own quota for the service's user" },
 	{ -ENAMETOOLONG, "the file system takes no name as long as that" },
+	{ -ENOMEM, "no memory left just now; run fewer at a time, raise memory.total, or let --retry try again" },
 	{ -ESTALE, "the file system was unmounted or changed under the store" },
 };
 

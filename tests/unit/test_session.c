@@ -570,18 +570,18 @@ static const struct fm_tree_ops tree_ops = {
 };
 static struct fm_tree tree = { .ops = &tree_ops };
 static struct fm_file *tree_file;
-static bool is_full;			/* no memory is left for another transfer there */
+static int own_code;			/* why it refuses; -EBUSY: no memory is left for another transfer there */
 
 static int own_full(struct fm_err *err)
 {
-	return fm_err_full(err, "all memory is taken");
+	return own_code == -EBUSY ? fm_err_full(err, "all memory is taken") : fm_err_sys(err, own_code, "open it");
 }
 
 static int own_create_tree(struct fm_store *s, const char *path, const struct fm_who *who, const struct fm_create_tree *how,
 			   struct fm_file **out, struct fm_err *err)
 {
 	const struct fm_tree_file_opts o = { .tree = &tree };
-	int ret = is_full ? own_full(err) : fm_tree_file_new(&o, &tree_file, err);
+	int ret = own_code ? own_full(err) : fm_tree_file_new(&o, &tree_file, err);
 
 	(void)s;
 	(void)path;
@@ -607,7 +607,7 @@ static int own_create(struct fm_store *s, const char *path, const struct fm_who 
 	(void)who;
 	(void)how;
 	*out = &own_file;
-	return is_full ? own_full(err) : 0;
+	return own_code ? own_full(err) : 0;
 }
 
 static int own_open_source(struct fm_store *s, const char *path, const struct fm_who *who, struct fm_file **out, struct fm_attr *attr,
@@ -618,7 +618,7 @@ static int own_open_source(struct fm_store *s, const char *path, const struct fm
 	(void)who;
 	*attr = (struct fm_attr){ .type = FM_NODE_FILE, .size = 1 << 20 };
 	*out = &own_file;
-	return is_full ? own_full(err) : 0;
+	return own_code ? own_full(err) : 0;
 }
 
 static int own_open_tree(struct fm_store *s, const char *path, const struct fm_who *who, const char *const *excludes, struct fm_file **out,
@@ -663,8 +663,8 @@ static void begin_with_own_store(void)
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, &own_store, NULL), 0);
 }
 
-/* Goal: a peer hears that it may ask again also where the store finds that nothing is left for it, of whatever it wants to move. */
-static void test_a_full_store(void)
+/* What a peer hears of its store's code, of whatever it wants to move, and whether it may ask again. */
+static void refuses_with(int code, int heard, bool may_ask_again)
 {
 	struct fm_wire_msg m[] = {
 		{ .type = FM_WIRE_PUT, .put = { .xfer = 2, .chunk = 4096, .size = 10 } },
@@ -674,7 +674,7 @@ static void test_a_full_store(void)
 	};
 
 	begin_with_own_store();
-	is_full = true;
+	own_code = code;
 	for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++) {
 		if (m[i].type == FM_WIRE_PUT) {
 			m[i].put.store = fm_wire_str("own");
@@ -685,11 +685,25 @@ static void test_a_full_store(void)
 		}
 		last.type = 0;
 		say(&m[i]);
-		CU_ASSERT_TRUE(last.type == FM_WIRE_ABORT && last.abort.code == EBUSY && last.abort.flags & FM_WIRE_ABORT_FULL);
+		CU_ASSERT_TRUE(last.type == FM_WIRE_ABORT && last.abort.code == (uint32_t)-heard);
+		CU_ASSERT_EQUAL((last.abort.flags & FM_WIRE_ABORT_FULL) != 0, may_ask_again);
 	}
-	is_full = false;
+	own_code = 0;
 	CU_ASSERT_FALSE(ctl.is_closed);
 	end();
+}
+
+/*
+ * Goal: a peer hears that it may ask again where the store finds that nothing is left for it, or has no descriptor just now;
+ * not where it is refused for good.
+ */
+static void test_a_full_store(void)
+{
+	refuses_with(-EBUSY, -EBUSY, true);
+	refuses_with(-EMFILE, -EBUSY, true);
+	refuses_with(-ENFILE, -EBUSY, true);
+	refuses_with(-ENOMEM, -ENOMEM, false);
+	refuses_with(-EACCES, -EACCES, false);
 }
 
 static void on_written(struct fm_io *io)

@@ -273,9 +273,13 @@ void fm_job_end(struct fm_job *j, int code, const char *fmt, ...)
 
 void fm_job_fail(struct fm_job *j, const struct fm_err *why)
 {
+	struct fm_err err = *why;
+
+	if (j->state <= FM_JOB_OPENING)
+		(void)fm_err_not_begun(&err);
 	if (j->state != FM_JOB_ENDED)
-		j->result.err.is_full = why->is_full;
-	fm_job_end(j, why->code, "%s", why->text);
+		j->result.err.is_full = err.is_full;
+	fm_job_end(j, err.code, "%s", err.text);
 }
 
 void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
