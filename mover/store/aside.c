@@ -19,6 +19,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/staging.h"
 #include "mover/tree/wanted.h"
 
@@ -26,6 +27,7 @@
 #define AWAIT_S_MAX 5			/* that the first look through the store is waited for */
 #define KNOWN_NS_MIN FM_NS_PER_S
 #define KNOWN_TIMES 60u
+#define FOREIGN (-EMEDIUMTYPE)	/* no system call of ours says this */
 
 struct entry {
 	struct fm_list at;
@@ -34,6 +36,7 @@ struct entry {
 	uint64_t known_until_ns;	/* what follows; 0: never looked at */
 	uint64_t bytes;
 	bool is_gone;
+	bool is_foreign;		/* it has the name, and is no holder: nobody but a person removes it */
 	char path[];
 };
 
@@ -43,6 +46,8 @@ struct place {
 	const char *name;
 	int64_t since_ns;
 	dev_t dev;
+	bool is_foreign;
+	char held[FM_STAGING_FINAL_MAX + 1];	/* the name that it had; "": not known */
 };
 
 void fm_aside_init(struct fm_aside_index *index)
@@ -76,12 +81,7 @@ void fm_aside_free(struct fm_aside_index *index)
 
 /* ---- one of them ---- */
 
-static bool is_aside(int dir, const char *name)
-{
-	return fm_staging_kind_at(dir, name) == FM_STAGING_OLD;
-}
-
-/* -ENOENT: there is no such thing (any more). The directory is the caller's. */
+/* is_no_more(): there is no such thing (any more); else nobody can say. The directory is the caller's. */
 static int place_of(const struct fm_store_dir *dir, const char *path, struct place *out)
 {
 	char parent[FM_PATH_LEN_MAX + 1];
@@ -95,13 +95,24 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	if (out->dir < 0)
 		return out->dir;
 	ret = fm_sys_fstatat(out->dir, out->name, &st);
-	if (ret == 0 && S_ISDIR(st.st_mode) && is_aside(out->dir, out->name)) {
+	if (ret == 0 && (!S_ISDIR(st.st_mode) || fm_staging_kind(out->name) != FM_STAGING_OLD))
+		ret = -ENOENT;
+	if (ret == 0)
+		ret = fm_holder_look(out->dir, out->name, out->held);
+	if (ret >= 0) {
+		out->is_foreign = ret == 0;
 		out->dev = st.st_dev;
 		out->since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
 		return 0;
 	}
 	close(out->dir);
-	return ret < 0 ? ret : -ENOENT;
+	return ret;
+}
+
+/* There is something else at that path by now. */
+static bool is_no_more(int ret)
+{
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN;
 }
 
 /*
@@ -169,22 +180,14 @@ static void freed(void *ctx, int64_t bytes)
 	fm_usage_sub(&((struct fm_store_dir *)ctx)->usage, bytes < 0 ? (uint64_t)-bytes : 0);
 }
 
-static bool is_still_aside(const void *ctx, int dir, const char *name)
-{
-	(void)ctx;
-	return is_aside(dir, name);
-}
-
 static int remove_at(struct fm_store_dir *dir, const struct place *p)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
-	const struct fm_staging_age any = { .is_old = is_still_aside };
-
 	int wanted = fm_wanted_in(p->dir, p->name);
 
 	if (wanted != FM_WANTED_NOTHING)
 		return wanted < 0 ? wanted : -EBUSY;
-	return fm_staging_sweep(p->dir, p->name, &any, &told);
+	return fm_holder_remove(p->dir, p->name, &told);
 }
 
 /* ---- the index ---- */
@@ -209,6 +212,7 @@ static void forget(struct fm_aside_index *index, const char *path)
 	if (e) {
 		fm_list_del(&e->at);
 		index->count--;
+		index->foreign -= e->is_foreign;
 		fm_budget_free(e);
 	}
 	pthread_mutex_unlock(&index->lock);
@@ -229,6 +233,7 @@ static void insert(struct fm_aside_index *index, struct entry *e)
 	}
 	fm_list_append(before, &e->at);
 	index->count++;
+	index->foreign += e->is_foreign;
 }
 
 void fm_aside_add(struct fm_store_dir *dir, const char *path)
@@ -242,13 +247,14 @@ void fm_aside_add(struct fm_store_dir *dir, const char *path)
 		return;
 	close(p.dir);
 	pthread_mutex_lock(&index->lock);
-	if (index->count < FM_ASIDE_MAX && !find(index, path))
+	if (index->count < FM_ASIDE_MAX && (!p.is_foreign || index->foreign < FM_ASIDE_FOREIGN_MAX) && !find(index, path))
 		e = fm_budget_alloc(sizeof(*e) + len);
 	if (e) {
 		e->since_ns = p.since_ns;
 		e->dev = p.dev;
 		e->known_until_ns = e->bytes = 0;
 		e->is_gone = false;
+		e->is_foreign = p.is_foreign;
 		memcpy(e->path, path, len);
 		insert(index, e);
 	}
@@ -318,11 +324,9 @@ static bool next_path(struct fm_aside_index *index, const char *after, const dev
 /* Its path, and behind that, if it is known, the name that it had. */
 static void tell_path(const struct place *p, const char *path, struct fm_aside *out)
 {
-	char name[FM_STAGING_FINAL_MAX + 1];
+	bool is_told = p->held[0] && strlen(path) + 1 + strlen(p->held) <= FM_PATH_LEN_MAX;
 
-	if (!fm_staging_noted_name(p->dir, p->name, name) || strlen(path) + 1 + strlen(name) > FM_PATH_LEN_MAX)
-		name[0] = '\0';
-	(void)snprintf(out->path, sizeof(out->path), "%s%s%s", path, name[0] ? "/" : "", name);
+	(void)snprintf(out->path, sizeof(out->path), "%s%s%s", path, is_told ? "/" : "", is_told ? p->held : "");
 }
 
 /* The path without that name: what is beneath a replaced directory is never listed by itself. */
@@ -340,12 +344,16 @@ static void untell_path(const char *told, char out[static FM_PATH_LEN_MAX + 1])
 		*last = '/';
 }
 
-/* What went: 1; what was no more: 0; both are forgotten. */
+/* What went: 1; what was no more: 0; both are forgotten. FOREIGN: it is none of ours. */
 static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;
 	int ret = place_of(dir, path, &p);
 
+	if (ret == 0 && p.is_foreign) {
+		close(p.dir);
+		return FOREIGN;
+	}
 	if (ret == 0) {
 		out->bytes = bytes_in(&p);
 		out->since_ns = p.since_ns;
@@ -353,8 +361,8 @@ static int remove_path(struct fm_store_dir *dir, const char *path, struct fm_asi
 		ret = remove_at(dir, &p);
 		close(p.dir);
 		ret = ret == 0 ? 1 : ret == -ENOENT || ret == -EAGAIN ? 0 : ret;
-	} else if (ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EXDEV || ret == -EAGAIN) {
-		ret = 0;	/* there is something else at that path by now */
+	} else if (is_no_more(ret)) {
+		ret = 0;
 	}
 	if (ret >= 0)
 		forget(&dir->aside, path);
@@ -373,7 +381,7 @@ bool fm_aside_reaches(struct fm_store_dir *dir, int fd, uint64_t bytes)
 	while (most < bytes && next_path(&dir->aside, path, fd >= 0 ? &st.st_dev : NULL, path)) {
 		if (place_of(dir, path, &p) < 0)
 			continue;
-		one = sum_of(&p, most_of, NULL);
+		one = p.is_foreign ? 0 : sum_of(&p, most_of, NULL);
 		most = one < UINT64_MAX - most ? most + one : UINT64_MAX;
 		close(p.dir);
 	}
@@ -509,10 +517,14 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *out)
 {
 	struct place p;
-	int wanted;
+	int wanted, ret = place_of(dir, path, &p);
 
-	if (place_of(dir, path, &p) < 0)
-		return 0;
+	if (ret < 0)
+		return is_no_more(ret) ? 0 : ret;
+	if (p.is_foreign) {
+		close(p.dir);
+		return FOREIGN;
+	}
 	wanted = fm_wanted_in(p.dir, p.name);
 	out->bytes = wanted == FM_WANTED_NOTHING ? bytes_in(&p) : 0;
 	out->since_ns = p.since_ns;
@@ -539,7 +551,10 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry, stru
 		if (out->is_more)
 			break;
 		ret = is_dry ? look_at(dir, path, a) : remove_path(dir, path, a);
-		if (ret == -EBUSY)
+		if (ret == FOREIGN)
+			failed = fm_err_set(err, -EBUSY, "\"%s\" stays: an earlier version of fmove put it there, or somebody "
+					    "gave it that name; look through it, and remove it by hand", path);
+		else if (ret == -EBUSY)
 			failed = fm_err_set(err, ret, "\"%s\" stays: " FM_STAGING_WANTED, path);
 		else if (ret < 0)
 			failed = fm_err_sys(err, ret, "remove \"%s\", which is kept aside", path);

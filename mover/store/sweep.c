@@ -35,6 +35,8 @@ struct sweep {
 	int64_t now_ns;			/* since 1970 */
 	int64_t boot_ns;		/* when this machine was started */
 	unsigned removed;
+	unsigned foreign;		/* have a name of ours, and are none */
+	char first_foreign[FM_STAGING_NAME_LEN + 1];
 };
 
 /* ctime, since the mtime is set by us and the other cannot be set by anybody. */
@@ -192,6 +194,8 @@ static bool is_old_tree(const void *ctx, int dir, const char *name)
 
 	if (!look(dir, name, &st))
 		return false;
+	if (kind != FM_STAGING_NEW && fm_staging_kind(name) == FM_STAGING_NEW)
+		return true;	/* it is put aside, and its time begins */
 	if (kind == FM_STAGING_OLD)
 		return is_older(sw, &st, sw->sd->old_keep_ns) && may_go_replaced(sw, dir, name, &st);
 	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
@@ -212,23 +216,29 @@ static void note_aside(const struct sweep *sw, int dir, const char *name, const 
 		fm_aside_add(sw->sd, path);
 }
 
+/* Anybody may give a directory such a name. It stays, and is told of with others of its kind: they may be many. */
+static void note_foreign(struct sweep *sw, const char *name)
+{
+	if (sw->foreign++ == 0)
+		(void)snprintf(sw->first_foreign, sizeof(sw->first_foreign), "%s", name);
+}
+
 /* Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
 static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
 	const struct fm_staging_age age = { .is_old = is_old_tree, .ctx = sw };
-	int ret;
+	int ret = is_old_tree(sw, dir, name) ? fm_staging_sweep(dir, name, &age, &told) : -EAGAIN;
 
-	if (!is_old_tree(sw, dir, name)) {
-		note_aside(sw, dir, name, path);
-		return;
-	}
-	ret = fm_staging_sweep(dir, name, &age, &told);
 	if (ret == 0)
 		sw->removed++;
+	else if (ret == -EPERM)
+		note_foreign(sw, name);
 	else if (ret != -EBUSY && ret != -EAGAIN)
 		fm_log_warn("store %s: cannot remove %s, left by an earlier transfer: %s", sw->sd->store.name, name,
 			    fm_err_name(ret));
+	if (ret < 0)
+		note_aside(sw, dir, name, path);
 }
 
 /* Of a tree that went by other ways than ours, or was moved elsewhere. */
@@ -319,4 +329,8 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 	if (sw.removed > 0)
 		fm_log_info("store %s: removed %u file%s and directories that interrupted transfers had left",
 			    dir->store.name, sw.removed, sw.removed == 1 ? "" : "s");
+	if (sw.foreign > 0)
+		fm_log_warn("store %s: %u director%s named as fmove names what it keeps aside or makes, but of an earlier version "
+			    "or of somebody else, %s first: nothing removes such, look through them", dir->store.name, sw.foreign,
+			    sw.foreign == 1 ? "y is" : "ies are", sw.first_foreign);
 }

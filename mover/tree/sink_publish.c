@@ -3,8 +3,8 @@
  * sink_publish - the finished tree gets its final name; or what there is stays for the next try, or goes.
  *
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
- * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, gets an
- *                         .old one, and is removed now or after its grace time.
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, goes
+ *                         into a holder, and is removed now or after its grace time.
  * The directory around it was replaced by a new version of that meanwhile: the tree gets its name where its path leads now.
  * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
  *                         under the name: a note says so.
@@ -20,6 +20,7 @@
 
 #include "mover/base/log.h"
 #include "mover/base/show.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -64,8 +65,8 @@ static int replaced_dir(const struct place *p)
 }
 
 /*
- * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under the name: no sweep takes
- * away what was there.
+ * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under the name: what was there is
+ * a .kept that is no holder, and no sweep takes it away.
  */
 static int place_twice(struct place *p)
 {
@@ -250,44 +251,76 @@ static void say_kept(const struct place *p)
 	fm_sink_warn(s, text);
 }
 
-/* Whether others have it now. If they cannot take it, it stays, and nothing removes it. */
-static bool is_taken(struct place *p)
+/* It cannot be put where only we can have put it, so nothing removes it. */
+static void leave_old(struct place *p, int why)
 {
-	struct fm_sink *s = p->s;
 	char text[128];
+
+	/* else it stays under the name it has */
+	(void)move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
+	if (p->is_kept)
+		return;
+	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
+		 p->old_name, fm_err_name(why));
+	fm_sink_warn(p->s, text);
+}
+
+/* It goes to others, who keep it for its time, or into a holder of ours: then that is its name. */
+static int hand_over(struct place *p)
+{
+	const struct fm_sink *s = p->s;
+	const struct fm_holder_what what = { .dir = replaced_dir(p), .from = p->old_name, .ino = p->old_ino, .name = s->opts.name };
+	char holder[FM_STAGING_NAME_LEN + 1];
 	int ret;
 
-	if (!s->opts.take_old)
-		return false;
-	ret = s->opts.take_old(s->opts.ctx, replaced_dir(p), p->old_name, p->old_ino);
+	if (!p->is_kept && s->opts.take_old)
+		return s->opts.take_old(s->opts.ctx, what.dir, what.from, what.ino);
+	ret = fm_holder_keep(&what, p->dir, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, holder);
 	if (ret == 0)
-		return true;
-	(void)move_away(p, FM_STAGING_OLD, replaced_dir(p), p->old_name);	/* else it stays under the name it has */
-	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
-		 p->old_name, fm_err_name(ret));
-	fm_sink_warn(s, text);
-	return true;
+		memcpy(p->old_name, holder, sizeof(p->old_name));
+	return ret;
+}
+
+/* The version that was replaced is in a holder. */
+static void end_old(struct place *p)
+{
+	struct fm_sink *s = p->s;
+	struct fm_tree_freed freed = fm_sink_freed(s);
+
+	if (s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
+		warn_left(s, p->old_name, fm_holder_remove(p->dir, p->old_name, &freed));
+	else if (s->opts.put_aside)
+		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
+}
+
+/* Where there is no room for a holder, there is none for what lies in it either. */
+static int remove_at_once(const struct place *p)
+{
+	const struct fm_sink *s = p->s;
+	struct fm_tree_freed freed = fm_sink_freed(p->s);
+
+	if (s->opts.is_wanted && s->opts.is_wanted(replaced_dir(p), p->old_name))
+		return -EBUSY;
+	return fm_tree_remove_known(replaced_dir(p), p->old_name, p->old_ino, &freed);
 }
 
 /* The version that was replaced. */
 static void put_old_away(struct place *p)
 {
-	struct fm_sink *s = p->s;
-	struct fm_tree_freed freed = fm_sink_freed(s);
-	int ret = 0;
+	bool is_others = !p->is_kept && p->s->opts.take_old;
+	int ret = hand_over(p);
+	bool is_full = ret == -ENOSPC || ret == -EDQUOT;
 
-	if (!p->is_kept && is_taken(p))
-		return;
-	fm_staging_note_name(replaced_dir(p), p->old_name, s->opts.name);
-	if (p->placed == PLACED_EXCHANGED || !p->is_kept)
-		ret = move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
+	if (ret == -ENOENT)
+		return;		/* a sweep was faster */
+	if (is_full && !is_others && !p->is_kept)
+		ret = remove_at_once(p);
+	if (ret < 0)
+		leave_old(p, ret);
 	if (p->is_kept)
 		say_kept(p);
-	else if (ret == 0 && s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
-		ret = fm_tree_remove_known(p->dir, p->old_name, p->old_ino, &freed);
-	else if (ret == 0 && !p->is_kept && s->opts.put_aside)
-		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
-	warn_left(s, p->old_name, ret);
+	else if (ret == 0 && !is_others && !is_full)
+		end_old(p);
 }
 
 /* What others are told of. */

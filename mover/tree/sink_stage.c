@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mover/base/show.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -71,31 +72,48 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 
 /* ------------------------------------------------------------------------------------------- earlier tries */
 
+/* What is nobody's to remove gets another name beside the tree. */
+static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind, char aside[FM_STAGING_NAME_LEN + 1])
+{
+	char text[192];
+	int ret;
+
+	fm_staging_name(kind, "", aside);
+	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
+	if (ret < 0 || kind == FM_STAGING_KEPT)
+		return ret;
+	snprintf(text, sizeof(text), "what had the name of a version that was replaced is %s beside it now; nothing "
+		 "removes that", aside);
+	fm_sink_warn(s, text);
+	return 0;
+}
+
 /*
- * The version that a try replaced before it died, or (old_ino: which one that was) what somebody else put there. After a
+ * The version that a try replaced before it died (old_ino: which one that was), or what somebody else put there. After a
  * merge nobody has looked through it for what was saved in it while the new one was made: it stays as long as what is
  * unfinished does.
  */
 static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino, bool was_merging)
 {
+	const struct fm_holder_what what = { .dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name };
+	enum fm_staging_kind kind = was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	char aside[FM_STAGING_NAME_LEN + 1], text[192];
-	int ret;
+	bool is_ours = ino == old_ino;
+	int ret = -ESTALE;
 
-	if (!was_merging && ino == old_ino && s->opts.take_old &&
+	if (is_ours && !was_merging && s->opts.take_old &&
 	    s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name, ino) == 0)
 		return 0;
-	fm_staging_name(was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD, "", aside);
-	ret = fm_tsys_rename(s->opts.parent, s->new_name, s->opts.parent, aside, 0);
-	if (ret < 0 || (!was_merging && !s->opts.take_old))
+	if (is_ours && (was_merging || !s->opts.take_old))
+		ret = fm_holder_keep(&what, s->opts.parent, kind, aside);
+	if (ret < 0)
+		ret = give_other_name(s, kind, aside);
+	if (ret < 0 || !was_merging)
 		return ret;
-	if (was_merging)
-		snprintf(text, sizeof(text), "an earlier update ended before it took over what was saved in it meanwhile: the "
-			 "version that it replaced is %s beside it", aside);
-	else
-		snprintf(text, sizeof(text), "what had the name of a version that was replaced is %s beside it now; nothing "
-			 "removes that", aside);
+	snprintf(text, sizeof(text), "an earlier update ended before it took over what was saved in it meanwhile: the "
+		 "version that it replaced is %s beside it", aside);
 	fm_sink_warn(s, text);
-	return ret;
+	return 0;
 }
 
 /* The .new that has that inode goes back into the staging directory; something else that takes its name meanwhile does not. */

@@ -15,18 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include "mover/base/component.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/tsys.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define LOCK_NAME "lock"
-#define NAME_XATTR "user.fmove.was"
+#define GONE_NAME "gone"	/* of what goes, in a holder */
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
 #define STATE_LEN (HEX_LEN + 1 + HEX_LEN)
@@ -264,71 +263,48 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------- the name that it had */
-
-void fm_staging_note_name(int parent, const char *old, const char *name)
-{
-	int fd = fm_tsys_open(parent, old, DIR_FLAGS, 0);
-
-	if (fd < 0)
-		return;
-	(void)fm_tsys_set_xattr(fd, NAME_XATTR, name, strlen(name));	/* best effort */
-	close(fd);
-}
-
-bool fm_staging_noted_name(int parent, const char *old, char out[FM_STAGING_FINAL_MAX + 1])
-{
-	int fd = fm_tsys_open(parent, old, DIR_FLAGS, 0);
-	ssize_t len = fd < 0 ? -1 : fgetxattr(fd, NAME_XATTR, out, FM_STAGING_FINAL_MAX);
-
-	if (fd >= 0)
-		close(fd);
-	if (len <= 0)
-		return false;
-	out[len] = '\0';
-	return strlen(out) == (size_t)len && fm_is_component(out) && !fm_staging_is_reserved(out);
-}
-
 /* ---------------------------------------------------------------------------------------------- removal */
 
-int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed)
+/*
+ * The one with that inode, in a holder: so it is gone from its name at once, and a sweep removes what is left of it should
+ * this process die. A full disk has no room for that.
+ */
+static int remove_known(int parent, const char *name, uint64_t ino, const struct fm_tree_freed *freed,
+			void (*first)(void *ctx), void *ctx)
 {
-	char gone[FM_STAGING_NAME_LEN + 1];
-	int ret = 0;
+	const struct fm_holder_what what = { .dir = parent, .from = name, .ino = ino, .name = GONE_NAME };
+	char holder[FM_STAGING_NAME_LEN + 1];
+	int ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
 
-	if (fm_staging_kind(name) == FM_STAGING_OLD)
-		return fm_tree_remove(parent, name, freed);
-	fm_staging_name(FM_STAGING_OLD, "", gone);
-	ret = fm_tsys_rename(parent, name, parent, gone, 0);
-	if (ret == -ENOENT)
-		return 0;
-	return ret < 0 ? ret : fm_tree_remove(parent, gone, freed);
+	if (first)
+		first(ctx);
+	if (ret == 0)
+		return fm_holder_remove(parent, holder, freed);
+	return ret == -ESTALE ? ret : fm_tree_remove_known(parent, name, ino, freed);
 }
 
 int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
 			     void (*first)(void *ctx), void *ctx)
 {
-	char gone[FM_STAGING_NAME_LEN + 1];
 	struct stat st;
 	int ret = fm_tsys_fstat(fd, &st);
 
-	fm_staging_name(FM_STAGING_OLD, "", gone);
 	if (ret == 0)
-		ret = fm_tsys_rename(parent, name, parent, gone, 0);
+		return remove_known(parent, name, st.st_ino, freed, first, ctx);
 	if (first)
 		first(ctx);
-	if (ret < 0)
-		return ret == -ENOENT ? 0 : ret;
-	ret = fm_tree_remove_known(parent, gone, st.st_ino, freed);
-	if (ret == -ESTALE)
-		(void)fm_tsys_rename_free(parent, gone, parent, name);	/* under either it stays */
 	return ret;
 }
 
-/* The name of the .tree that guards a .tree or .new. */
+/* The names of the .tree that guards a .tree or .new, and of its .new. */
 static void guard_of(const char *name, char tree[FM_STAGING_NAME_LEN + 1])
 {
 	snprintf(tree, FM_STAGING_NAME_LEN + 1, "%.*s.tree", (int)(HEX_AT + HEX_LEN), name);
+}
+
+static void new_of(const char *name, char new[FM_STAGING_NAME_LEN + 1])
+{
+	snprintf(new, FM_STAGING_NAME_LEN + 1, "%.*s.new", (int)(HEX_AT + HEX_LEN), name);
 }
 
 /* -EPERM: no staging directory of ours, whatever its name, so that nothing is known by it. */
@@ -337,11 +313,28 @@ static bool is_none(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM;
 }
 
+/* Of what is under the .new name, which may be anybody's: FM_STAGING_NEW too if the lock does not know it. An error: nobody can say. */
+static int kind_of_new(int parent, const char *new, const struct fm_staging_state *state, enum fm_staging_kind *kind)
+{
+	struct stat st;
+	int ret = state->data_ino ? fm_tsys_fstatat(parent, new, &st) : -ENOENT;
+
+	*kind = FM_STAGING_NEW;
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (st.st_ino == state->data_ino)
+		return 0;
+	if (state->is_merging)
+		*kind = FM_STAGING_KEPT;
+	else if (st.st_ino == state->old_ino)
+		*kind = FM_STAGING_OLD;
+	return 0;
+}
+
 int fm_staging_look(int parent, const char *name, enum fm_staging_kind *kind)
 {
 	struct fm_staging_state state;
 	char tree[FM_STAGING_NAME_LEN + 1];
-	struct stat st;
 	int dir, lock, ret;
 
 	*kind = fm_staging_kind(name);
@@ -352,14 +345,11 @@ int fm_staging_look(int parent, const char *name, enum fm_staging_kind *kind)
 	if (ret < 0)
 		return is_none(ret) ? 0 : ret;
 	ret = fm_staging_read(lock, &state);
-	if (ret == 0 && state.data_ino != 0) {
-		ret = fm_tsys_fstatat(parent, name, &st);
-		if (ret == 0 && st.st_ino != state.data_ino)
-			*kind = state.is_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
-	}
+	if (ret == 0)
+		ret = kind_of_new(parent, name, &state, kind);
 	close(lock);
 	close(dir);
-	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
+	return ret == -EBADMSG ? 0 : ret;
 }
 
 enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
@@ -370,6 +360,62 @@ enum fm_staging_kind fm_staging_kind_at(int parent, const char *name)
 	return kind;
 }
 
+/* A .new has a .tree, or is somebody else's: none is made for it. */
+static int lock_guard(int parent, const char *tree, int *dir, int *lock)
+{
+	int ret = open_both(parent, tree, dir, lock, false);
+
+	if (ret < 0)
+		return ret == -ENOENT ? -EPERM : ret;
+	ret = try_lock(parent, tree, *dir, *lock);
+	if (ret < 0) {
+		close(*lock);
+		close(*dir);
+	}
+	return ret;
+}
+
+/* What a process that died had replaced is put aside as it would have done it. 1: it was; 0: there is none of that. -EPERM: it is somebody else's. */
+static int put_new_aside(int parent, const char *new, const struct fm_staging_state *state)
+{
+	const struct fm_holder_what what = { .dir = parent, .from = new, .ino = state->old_ino, .name = GONE_NAME };
+	enum fm_staging_kind kind;
+	char holder[FM_STAGING_NAME_LEN + 1];
+	int ret = kind_of_new(parent, new, state, &kind);
+
+	if (ret < 0 || kind == FM_STAGING_NEW)
+		return ret;
+	ret = state->old_ino == 0 ? -EPERM : fm_holder_keep(&what, parent, kind, holder);
+	return ret == 0 ? 1 : ret == -ESTALE ? -EPERM : ret;
+}
+
+/* Under the lock. */
+static int sweep_locked(int parent, const char *name, int dir, int lock, const struct fm_staging_age *age,
+			const struct fm_tree_freed *freed)
+{
+	struct fm_staging_state state = { .data_ino = 0 };
+	char new[FM_STAGING_NAME_LEN + 1], tree[FM_STAGING_NAME_LEN + 1];
+	bool is_new = fm_staging_kind(name) == FM_STAGING_NEW;
+	int ret;
+
+	new_of(name, new);
+	guard_of(name, tree);
+	ret = fm_staging_read(lock, &state);
+	if (ret < 0 && ret != -EBADMSG)		/* that says nothing, so it knows none */
+		return ret;
+	ret = put_new_aside(parent, new, &state);
+	if (ret < 0 && (is_new || ret != -EPERM))
+		return ret;
+	if (is_new && ret > 0)
+		return -EAGAIN;
+	if (!age->is_old(age->ctx, parent, name))
+		return -EAGAIN;
+	ret = state.data_ino == 0 ? -ESTALE : remove_known(parent, new, state.data_ino, freed, NULL, NULL);
+	if (ret == -ESTALE)	/* somebody else's */
+		ret = is_new ? -EPERM : 0;
+	return ret < 0 ? ret : fm_staging_remove_opened(parent, tree, dir, freed, NULL, NULL);
+}
+
 /* It is locked while what it guards is removed. */
 static int sweep_guarded(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed)
 {
@@ -377,12 +423,11 @@ static int sweep_guarded(int parent, const char *name, const struct fm_staging_a
 	int dir, lock, ret;
 
 	guard_of(name, tree);
-	ret = fm_staging_lock(parent, tree, &dir, &lock);
+	ret = fm_staging_kind(name) == FM_STAGING_NEW ? lock_guard(parent, tree, &dir, &lock)
+						      : fm_staging_lock(parent, tree, &dir, &lock);
 	if (ret < 0)
 		return ret;
-	ret = age->is_old(age->ctx, parent, name) ? fm_staging_remove(parent, name, freed) : -EAGAIN;
-	if (ret == 0)
-		ret = fm_staging_remove_opened(parent, tree, dir, freed, NULL, NULL);
+	ret = sweep_locked(parent, name, dir, lock, age, freed);
 	close(lock);
 	close(dir);
 	return ret;
@@ -393,7 +438,7 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
 	case FM_STAGING_KEPT:
-		return age->is_old(age->ctx, parent, name) ? fm_tree_remove(parent, name, freed) : -EAGAIN;
+		return age->is_old(age->ctx, parent, name) ? fm_holder_remove(parent, name, freed) : -EAGAIN;
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:
 		return sweep_guarded(parent, name, age, freed);

@@ -7,9 +7,9 @@
  *                          the journal tells the whole name.
  *   .fmove.<16 hex>.new    the finished tree between prepare and publish; for a moment after it, the version replaced.
  *                          The same digits.
- *   .fmove.<16 hex>.old    a version that was replaced, or anything that is being removed. Random digits. Its ctime
- *                          says since when.
- *   .fmove.<16 hex>.kept   a version that was replaced, of which something may be nowhere else. Random digits.
+ *   .fmove.<16 hex>.old    holds a version that was replaced, or anything that is being removed (holder.h). Random
+ *                          digits. Its ctime says since when.
+ *   .fmove.<16 hex>.kept   holds a version that was replaced, of which something may be nowhere else. Random digits.
  *
  * Whoever works in one of the first two holds a lock (F_OFD_SETLK) on the file `lock` in the .tree directory; it ends with
  * the process. Others may write to the directory around them: a .tree is used if it is ours alone, and empty or made for
@@ -75,24 +75,12 @@ int fm_staging_write(int lock_fd, const struct fm_staging_state *state);
 int fm_staging_read(int lock_fd, struct fm_staging_state *state);
 
 /*
- * Remove a whole .tree, .new or .old of parent: it is renamed to a new .old first, so that it is gone from its name at
- * once. The holder of a .tree's lock does it with this.
- */
-int fm_staging_remove(int parent, const char *name, const struct fm_tree_freed *freed);
-
-/*
- * The same of what fd refers to. -ESTALE: something else has that name, and keeps it. first: called when it has its name no
- * more, for what is removed otherwise; NULL: nothing is.
+ * Remove the whole .tree or .new that fd refers to: it goes into a holder first, so that it is gone from its name at once.
+ * The holder of a .tree's lock does it with this. -ESTALE: something else has that name, and keeps it. first: called when
+ * it has its name no more, for what is removed otherwise; NULL: nothing is.
  */
 int fm_staging_remove_opened(int parent, const char *name, int fd, const struct fm_tree_freed *freed,
 			     void (*first)(void *ctx), void *ctx);
-
-/*
- * The name that a replaced version had is kept with it, for people: nothing depends on it, and not all file systems can.
- * Whoever may write to the directory can have put another one there. False: none is known.
- */
-void fm_staging_note_name(int parent, const char *old, const char *name);
-bool fm_staging_noted_name(int parent, const char *old, char out[FM_STAGING_FINAL_MAX + 1]);
 
 /* ---- for a store's sweep and for lists of partial transfers ---- */
 
@@ -104,13 +92,15 @@ struct fm_staging_age {
 
 /*
  * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked under the lock, since a
- * transfer may have gone on with it, and ended, just before that was taken (-EAGAIN). freed as for fm_tree_remove().
+ * transfer may have gone on with it, and ended, just before that was taken (-EAGAIN). What a .new holds that a transfer
+ * replaced before it died is put aside instead (-EAGAIN, too). -EPERM: it is none of ours, whatever it is called.
+ * freed as for fm_tree_remove().
  */
 int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed);
 
 /*
- * As fm_staging_kind(). Of a .new that a transfer replaced before it died: FM_STAGING_OLD; after a merge FM_STAGING_KEPT,
- * since nobody has looked through it for what was saved in it meanwhile.
+ * As fm_staging_kind(). Of what a transfer replaced before it died, and is a .new: FM_STAGING_OLD; after a merge
+ * FM_STAGING_KEPT, since nobody has looked through it for what was saved in it meanwhile.
  */
 enum fm_staging_kind fm_staging_kind_at(int parent, const char *name);
 

@@ -175,11 +175,11 @@ for how in --replace --update; do
 		[ "$(cat crash/.fmove.*.old/t/saved)" = saved ] || bad "what was replaced is not kept: $(ls -lA crash)"
 	else
 		kept=$(echo crash/.fmove.*.kept)
-		[ "$(cat "$kept/saved")" = saved ] && grep -q "${kept#crash/}" err || bad "nobody hears of what was saved: $(cat err)"
+		[ "$(cat "$kept/t/saved")" = saved ] && grep -q "${kept#crash/}" err || bad "nobody hears of what was saved: $(cat err)"
 	fi
 	ok fmove purge crash
 done
-[ -e "$kept/saved" ] || bad "purge took what is nowhere else"
+[ -e "$kept/t/saved" ] || bad "purge took what is nowhere else"
 rm -r crash "$src/large"
 
 # ---- who may: nobody who is not its owner ----

@@ -50,8 +50,8 @@ finish a
 [ "$(cat "$s/a/version")" = 2 ] || bad "the new version went"
 # Now only what is nowhere else holds it.
 fmove purge n2:s >out 2>&1
-[ -f "$old/.fmove.0123456789abcdef.kept/f" ] || bad "what is nowhere else was removed: $(cat out)"
-rm -r "$old/.fmove.0123456789abcdef.kept"
+[ -f "$old/a/.fmove.0123456789abcdef.kept/f" ] || bad "what is nowhere else was removed: $(cat out)"
+rm -r "$old/a/.fmove.0123456789abcdef.kept"
 ok fmove purge n2:s
 [ ! -e "$old" ] || bad "purge left $(find "$old")"
 

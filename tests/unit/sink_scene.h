@@ -125,6 +125,16 @@ static inline const char *ours(enum fm_staging_kind kind)
 	return name;
 }
 
+/* What that one holds of a tree, "" if there is none. */
+static inline const char *version_in(enum fm_staging_kind kind)
+{
+	static char path[300];
+	const char *holder = ours(kind);
+
+	snprintf(path, sizeof(path), "%s%s", holder, holder[0] ? "/tree" : "");
+	return path;
+}
+
 /* ---- content ---- */
 
 static inline void fill(void *buf, unsigned salt, uint64_t offset, size_t len)

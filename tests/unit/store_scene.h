@@ -5,6 +5,7 @@
 #ifndef STORE_SCENE_H
 #define STORE_SCENE_H
 
+#include "mover/tree/holder.h"
 #include "tests/unit/store_fixture.h"
 
 static const char *const bases[] = { ON_DISK, IN_MEMORY };
@@ -47,6 +48,20 @@ static inline int put(const char *path, uint64_t size, uint64_t salt, bool may_r
 {
 	return store_put(&l, s, &(struct put){ .path = path, .size = size, .salt = salt, .may_replace = may_replace },
 			 &err);
+}
+
+/* The directory of that name is kept aside, as one that was replaced; where: in a holder. */
+static inline const char *hold(const char *name, enum fm_staging_kind kind)
+{
+	static char where[FM_STAGING_NAME_LEN + 1];
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(stat(at(name), &st), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_holder_keep(&(struct fm_holder_what){ .dir = fd, .from = name, .ino = st.st_ino, .name = name },
+					     fd, kind, where), 0);
+	close(fd);
+	return where;
 }
 
 #endif

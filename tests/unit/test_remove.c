@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sys/mount.h>
 
+#include "mover/base/fault.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/remove.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/sink_scene.h"
@@ -180,7 +182,220 @@ static void test_mounted(void)
 	}
 }
 
+/* ---- holders ---- */
+
+/* A private directory of that name, with a directory `v` in it and a mark that names this inode (0: none). */
+static void make_like_holder(const char *name, mode_t mode, uint64_t ino)
+{
+	char path[256];
+
+	CU_ASSERT_EQUAL(mkdir(at(name), mode), 0);
+	(void)snprintf(path, sizeof(path), "%s/v", name);
+	make_tree(path);
+	if (ino == 0)
+		return;
+	(void)snprintf(path, sizeof(path), "%s/.fmove.held.%016llx", name, (unsigned long long)ino);
+	close(open(at(path), O_CREAT | O_WRONLY, 0600));
+	CU_ASSERT_EQUAL(chmod(at(name), mode), 0);
+}
+
+/* Goal: nothing goes for its name: not what has no mark, nor what others may write to, nor what the mark does not name. */
+static void test_like_holders(void)
+{
+	static const char name[] = ".fmove.0123456789abcdef.old";
+	char held[FM_STAGING_FINAL_MAX + 1];
+
+	for (int how = 0; how < 3; how++) {
+		scene_begin(IN_MEMORY);
+		parent = open(dir, O_RDONLY | O_DIRECTORY);
+		make_like_holder(name, how == 1 ? 0777 : 0700, how == 0 ? 0 : how == 1 ? 1 : ino_of("."));
+		CU_ASSERT_EQUAL(fm_holder_look(parent, name, held), how == 2);
+		CU_ASSERT_EQUAL(fm_holder_remove(parent, name, NULL), how == 2 ? -EBUSY : -EPERM);
+		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.old/v/d1/f"), F_OK), 0);
+		close(parent);
+		scene_end();
+	}
+}
+
+static void check_held(int ret, const char *holder)
+{
+	char held[FM_STAGING_FINAL_MAX + 1];
+
+	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_TRUE(fm_holder_look(parent, holder, held) == 1 && strcmp(held, "name") == 0);
+	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+}
+
+#ifdef FM_FAULTS
+struct meanwhile {
+	unsigned turn;			/* at which point */
+	bool takes_name;		/* something else gets the name of what is put aside; else holders that are empty go */
+};
+
+static void do_meanwhile(void *ctx, const char *point)
+{
+	struct meanwhile *m = ctx;
+	DIR *d;
+	const struct dirent *e;
+
+	(void)point;
+	if (m->turn == 0 || --m->turn > 0)
+		return;
+	if (m->takes_name) {
+		(void)rename(at("tree"), at("taken"));
+		(void)rename(at("theirs"), at("tree"));
+		return;
+	}
+	d = opendir(dir);
+	while (d && (e = readdir(d)))
+		if (fm_staging_kind(e->d_name) == FM_STAGING_OLD)
+			(void)fm_holder_remove(dirfd(d), e->d_name, NULL);
+	if (d)
+		closedir(d);
+}
+
+/* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets the holder half made does no harm. */
+static void test_held_meanwhile(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1];
+
+	for (unsigned i = 0; i < 60; i++) {
+		struct meanwhile m = { .turn = i / 2 + 1, .takes_name = i % 2 };
+		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		int ret;
+
+		scene_begin(IN_MEMORY);
+		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+		make_tree("tree");
+		make_tree("theirs");
+		what.ino = ino_of("tree");
+		fm_fault_watch(do_meanwhile, &m);
+		ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		fm_fault_watch(NULL, NULL);
+		/* A sweep that comes when it is filled takes it, being told that any age is enough. */
+		CU_ASSERT_TRUE(ret == 0 || (ret == -ESTALE && is_there("tree/d1/f")) || (ret == -ENOENT && !is_there("tree")));
+		if (ret == 0 && fm_holder_look(parent, holder, (char[FM_STAGING_FINAL_MAX + 1]){ 0 }) == 1)
+			CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f"));
+		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
+		close(parent);
+		scene_end();
+	}
+}
+
+/* Goal: whatever fails, once, of what is kept aside nobody hears that somebody else has named it so. */
+static void test_held_unknown(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
+	struct fm_holder_what what = { .from = "tree", .name = "name" };
+	unsigned n = 0;
+	int ret;
+
+	scene_begin(IN_MEMORY);
+	parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+	make_tree("tree");
+	what.ino = ino_of("tree");
+	CU_ASSERT_EQUAL(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), 0);
+	do {
+		fm_fault_arm(NULL, ++n);
+		ret = fm_holder_look(parent, holder, held);
+		CU_ASSERT_TRUE(ret < 0 || (ret == 1 && strcmp(held, "name") == 0));
+	} while (fm_fault_fired() && n < 100);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(ret == 1 && n > 3 && n < 100);
+	CU_ASSERT_EQUAL(fm_holder_look(parent, "nothing", held), -ENOENT);
+	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+	close(parent);
+	scene_end();
+}
+
+static bool is_any_age(const void *ctx, int at_dir, const char *name)
+{
+	(void)ctx;
+	(void)at_dir;
+	(void)name;
+	return true;
+}
+
+/* The .tree of a process that died when its .new was what it had replaced. */
+static void leave_replaced(const char *tree, const char *new)
+{
+	struct fm_staging_state state = { .data_ino = 1 };
+	int stage, lock;
+
+	make_tree(new);
+	state.old_ino = ino_of(new);
+	CU_ASSERT_EQUAL_FATAL(fm_staging_lock(parent, tree, &stage, &lock), 0);
+	CU_ASSERT_EQUAL(fm_staging_write(lock, &state), 0);
+	close(lock);
+	close(stage);
+}
+
+/* Goal: a .tree does not go before what only its lock file knows was put aside. */
+static void test_replaced_unknown(void)
+{
+	static const char tree[] = ".fmove.0123456789abcdef.tree", new[] = ".fmove.0123456789abcdef.new";
+	const struct fm_staging_age age = { .is_old = is_any_age };
+	bool has_fired = true;
+
+	for (unsigned n = 1; has_fired && n < 1000; n++) {
+		scene_begin(IN_MEMORY);
+		parent = open(dir, O_RDONLY | O_DIRECTORY);
+		leave_replaced(tree, new);
+		fm_fault_arm(NULL, n);
+		(void)fm_staging_sweep(parent, tree, &age, NULL);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_TRUE(is_there(tree) || !is_there(new));
+		close(parent);
+		scene_end();
+	}
+	CU_ASSERT_FALSE(has_fired);
+}
+#else
+static void test_held_meanwhile(void)
+{
+	printf("SKIP: built without fault points\n");
+}
+
+static void test_held_unknown(void)
+{
+	test_held_meanwhile();
+}
+
+static void test_replaced_unknown(void)
+{
+	test_held_meanwhile();
+}
+#endif
+
+/* Goal: what is put aside is told by its mark, under the name that it had, and goes as a whole; also one that forbids itself to its owner. */
+static void test_held(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1];
+
+	for (int is_closed = 0; is_closed < 2; is_closed++) {
+		struct fm_holder_what what = { .from = "tree", .name = "name" };
+
+		scene_begin(IN_MEMORY);
+		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+		make_tree("tree");
+		what.ino = ino_of("tree");
+		if (is_closed)
+			CU_ASSERT_EQUAL(chmod(at("tree"), 0), 0);
+		check_held(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), holder);
+		close(parent);
+		scene_end();
+	}
+}
+
 static const struct fm_test tests[] = {
+	{ "what is put aside is known, and goes", test_held },
+	{ "what is called like a holder and is none stays", test_like_holders },
+	{ "what happens to names while something is put aside harms nobody", test_held_meanwhile },
+	{ "what only a lock file knows is put aside before that goes", test_replaced_unknown },
+	{ "what is put aside and cannot be looked at is not said to be another's", test_held_unknown },
 	{ "several that remove the same leave nothing", test_at_once },
 	{ "what somebody else moves meanwhile goes too", test_moved_meanwhile },
 	{ "what is mounted in it stays", test_mounted },

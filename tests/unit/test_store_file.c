@@ -753,8 +753,9 @@ static void test_space_asked_by_many(void)
 	struct asked a = { .reads = 0 };
 
 	begin(bases[0], false);
-	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
-	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old/d"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("v"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("v/d"), 0755), 0);
+	(void)hold("v", FM_STAGING_OLD);
 	reopen_keeping();
 	fm_fault_watch(ask_again, &a);
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
@@ -800,14 +801,16 @@ static void test_aside_counts_shared_files(void)
 	uint64_t went = 0;
 
 	begin(bases[0], false);
-	CU_ASSERT_EQUAL(mkdir(at(".fmove.0000000000000001.old"), 0755), 0);
-	CU_ASSERT_EQUAL(mkdir(at(".fmove.0000000000000002.old"), 0755), 0);
-	write_some(".fmove.0000000000000001.old/twice", LEN);
-	link_as(".fmove.0000000000000001.old/twice", ".fmove.0000000000000001.old/again");
-	write_some(".fmove.0000000000000001.old/both", LEN);
-	link_as(".fmove.0000000000000001.old/both", ".fmove.0000000000000002.old/both");
+	CU_ASSERT_EQUAL(mkdir(at("v1"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("v2"), 0755), 0);
+	write_some("v1/twice", LEN);
+	link_as("v1/twice", "v1/again");
+	write_some("v1/both", LEN);
+	link_as("v1/both", "v2/both");
 	write_some("mine", LEN);
-	link_as("mine", ".fmove.0000000000000002.old/mine");
+	link_as("mine", "v2/mine");
+	(void)hold("v1", FM_STAGING_OLD);
+	(void)hold("v2", FM_STAGING_OLD);
 	reopen_keeping();
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
 	CU_ASSERT_TRUE(!space.is_counting && space.trees == 2);
@@ -853,7 +856,8 @@ static void test_purge_before_it_is_known(void)
 	atomic_bool is_over = false;
 
 	begin(bases[0], false);
-	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.old"), 0755), 0);
+	CU_ASSERT_EQUAL(mkdir(at("v"), 0755), 0);
+	(void)hold("v", FM_STAGING_OLD);
 	reopen_unseen();
 	for (int is_dry = 0; is_dry < 2; is_dry++) {
 		fm_fault_arm("aside.await", 1);		/* it waited for that in vain */
@@ -872,8 +876,8 @@ static void test_purge_before_it_is_known(void)
 static void test_purge_goes_on(void)
 {
 	static struct fm_space_page page;
-	static const char *const names[] = { ".fmove.0123456789abcde1.old", ".fmove.0123456789abcde2.old", ".fmove.0123456789abcde3.old" };
-	char below[64];
+	static const char *const names[] = { "v1", "v2", "v3" };
+	char below[64], where[3][FM_STAGING_NAME_LEN + 1];
 
 	if (!may_mount())
 		return;
@@ -882,9 +886,10 @@ static void test_purge_goes_on(void)
 		for (unsigned j = 0; j < 3; j++) {
 			(void)snprintf(below, sizeof(below), "%s/d", names[j]);
 			CU_ASSERT_TRUE(mkdir(at(names[j]), 0755) == 0 && mkdir(at(below), 0755) == 0);
+			(void)snprintf(where[j], sizeof(where[j]), "%s", hold(names[j], FM_STAGING_OLD));
 		}
 		reopen_keeping();
-		(void)snprintf(below, sizeof(below), "%s/d", names[i]);
+		(void)snprintf(below, sizeof(below), "%s/%s/d", where[i], names[i]);
 		CU_ASSERT_EQUAL_FATAL(mount("none", at(below), "tmpfs", 0, NULL), 0);
 		CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
 		CU_ASSERT_TRUE(page.count == 2 && page.is_more);

@@ -142,16 +142,30 @@ static void quota_store(uint64_t quota)
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
 }
 
-static void sweep(uint64_t keep_ns)
+/* The nth point of it fails (0: none). Whether that came. */
+static bool sweep_failing(uint64_t keep_ns, unsigned nth)
 {
 	struct fm_store_opts opts = { .name = "s", .directory = dir, .read = everybody, .write = everybody,
 				      .is_durable = true, .partial_keep_ns = keep_ns };
 	static const atomic_bool not_over;
 	struct fm_store *store;
+	bool has_fired = false;
 
 	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &store, &err), 0);
+	if (nth > 0)
+		fm_fault_arm(NULL, nth);
 	store->ops->sweep(store, &not_over);
+	if (nth > 0) {
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+	}
 	store->ops->free(store);
+	return has_fired;
+}
+
+static void sweep(uint64_t keep_ns)
+{
+	(void)sweep_failing(keep_ns, 0);
 }
 
 /* Paths of the partial file and its journal, of name `f` in the store. */
@@ -942,11 +956,14 @@ static void test_swept(void)
 /* Goal: a replaced version of which something is nowhere else stays as long as what is unfinished does. */
 static void test_swept_kept(void)
 {
-	static const char *const dirs[] = { ".fmove.0123456789abcdef.kept", ".fmove.fedcba9876543210.old" };
+	static const enum fm_staging_kind kinds[] = { FM_STAGING_KEPT, FM_STAGING_OLD };
+	char dirs[2][FM_STAGING_NAME_LEN + 1];
 
 	begin(ON_DISK, false);
-	for (size_t i = 0; i < 2; i++)
-		CU_ASSERT_EQUAL(mkdir(at(dirs[i]), 0755), 0);
+	for (size_t i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(mkdir(at("v"), 0755), 0);
+		(void)snprintf(dirs[i], sizeof(dirs[i]), "%s", hold("v", kinds[i]));
+	}
 	usleep(50000);	/* times of files are those of the last tick */
 	sweep(UINT64_C(3600) * NS_PER_S);
 	CU_ASSERT_EQUAL(access(at(dirs[0]), F_OK), 0);
@@ -1031,30 +1048,51 @@ static void test_streams_swept_at_boot(void)
 #endif
 }
 
+enum found_new { NEW_UNFINISHED, NEW_REPLACED, NEW_MERGED, NEW_STRANGE, NEW_COUNT };
+
+/* As a process left it that died: a .new with something in it, and the lock of its .tree. */
+static void leave_new(enum found_new how)
+{
+	struct stat st;
+	FILE *lock;
+
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.tree"), 0700), 0);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.new"), 0700), 0);
+	CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.new/d"), 0700), 0);
+	CU_ASSERT_EQUAL(stat(at(".fmove.0123456789abcdef.new"), &st), 0);
+	lock = fopen(at(".fmove.0123456789abcdef.tree/lock"), "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(lock);
+	fprintf(lock, "%016llx%c%016llx", (unsigned long long)st.st_ino + (how != NEW_UNFINISHED), how == NEW_MERGED ? 'm' : '-',
+		(unsigned long long)st.st_ino + (how == NEW_STRANGE ? 2 : 0));
+	CU_ASSERT_EQUAL(fclose(lock), 0);
+	usleep(50000);	/* times of files are those of the last tick */
+}
+
+static bool has_new(void)
+{
+	return access(at(".fmove.0123456789abcdef.new/d"), F_OK) == 0;
+}
+
 /*
- * Goal: a .new is the version that was replaced, kept as long as those, unless the lock file says that it is the new one,
- * or that it is of a merge: nobody has looked yet for what was saved in it.
+ * Goal: a .new that the lock file knows as the version that was replaced is put aside, and kept as long as those, after a
+ * merge as long as what is unfinished; the new one goes with its .tree; what the lock file does not know stays.
  */
 static void test_swept_replaced_tree(void)
 {
-	struct stat st;
-	int fd;
-
-	for (int how = 0; how < 3; how++) {
-		bool is_replaced = how > 0, is_merge = how == 2;
-
-
+	for (enum found_new how = 0; how < NEW_COUNT; how++) {
 		begin(ON_DISK, false);
-		CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.tree"), 0700), 0);
-		CU_ASSERT_EQUAL(mkdir(at(".fmove.0123456789abcdef.new"), 0700), 0);
-		CU_ASSERT_EQUAL(stat(at(".fmove.0123456789abcdef.new"), &st), 0);
-		fd = open(at(".fmove.0123456789abcdef.tree/lock"), O_CREAT | O_RDWR, 0600);
-		dprintf(fd, "%016llx%s", (unsigned long long)st.st_ino + (unsigned)is_replaced, is_merge ? "m" : "");
-		close(fd);
+		leave_new(how);
+		sweep(UINT64_C(3600) * NS_PER_S);
+		CU_ASSERT_EQUAL(has_new(), how == NEW_UNFINISHED || how == NEW_STRANGE);
+		usleep(50000);
 		sweep(UINT64_C(3600) * NS_PER_S);	/* replaced ones are not kept here */
-		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.new"), F_OK), is_replaced && !is_merge ? -1 : 0);
+		CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), how == NEW_REPLACED ? 1 : 2);
 		sweep(1);
-		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.new"), F_OK), -1);
+		sweep(1);
+		CU_ASSERT_EQUAL(has_new(), how == NEW_STRANGE);
+		CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), how == NEW_STRANGE ? 1 : 0);
+		if (how == NEW_STRANGE)
+			CU_ASSERT_TRUE(rmdir(at(".fmove.0123456789abcdef.new/d")) == 0 && rmdir(at(".fmove.0123456789abcdef.new")) == 0);
 		end();
 	}
 }
@@ -1169,6 +1207,29 @@ static void test_each_failure(void)
 	fm_log_set_level(FM_LOG_INFO);
 }
 
+/*
+ * Goal: a sweep that cannot look, or put something aside, leaves what it does not know so that a later one does; it never makes
+ * somebody else's of what was replaced.
+ */
+static void test_swept_while_it_fails(void)
+{
+	bool has_fired = true;
+	unsigned n;
+
+	if (fm_test_lacks_faults())
+		return;
+	for (n = 1; has_fired && n < 200; n++) {
+		begin(ON_DISK, false);
+		leave_new(NEW_REPLACED);
+		has_fired = sweep_failing(1, n);
+		for (unsigned i = 0; i < 3; i++)
+			sweep(1);
+		CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 0);
+		end();
+	}
+	CU_ASSERT_TRUE(!has_fired && n > 10);
+}
+
 static const struct fm_test tests[] = {
 	{ "what was logged before a kill is there", test_killed },
 	{ "what was not logged is sent again", test_killed_early },
@@ -1195,6 +1256,7 @@ static const struct fm_test tests[] = {
 	{ "what a power cut leaves is swept at the next start", test_swept_at_boot },
 	{ "what a stream left is swept when the machine starts", test_streams_swept_at_boot },
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },
+	{ "and is put aside by a later sweep if one fails", test_swept_while_it_fails },
 	{ "whatever fails, the next try is right", test_each_failure },
 };
 FM_TEST_MAIN("store resume", tests)

@@ -6,6 +6,8 @@
  * stays open, and the same transfer without the failure succeeds.
  * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then every point was tried.
  */
+#include <sys/wait.h>
+
 #include "mover/base/fault.h"
 #include "tests/unit/sink_scene.h"
 
@@ -362,7 +364,7 @@ static void test_late(void)
 		if (i == 0) {
 			CU_ASSERT_TRUE(has_late("tree") && ours(FM_STAGING_OLD)[0] == '\0');
 		} else {
-			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(ours(FM_STAGING_KEPT)));
+			CU_ASSERT_TRUE(!is_there("tree/late") && has_late(version_in(FM_STAGING_KEPT)));
 			CU_ASSERT_PTR_NOT_NULL(strstr(t->note, ours(FM_STAGING_KEPT)));
 		}
 		t->ops->close(t);
@@ -421,7 +423,7 @@ static void run_saved(enum saved how)
 		CU_ASSERT_TRUE(has_saved("tree") && has_content("tree/d/kept", 5, 30) && ours(FM_STAGING_OLD)[0] == '\0');
 		CU_ASSERT_TRUE(used_bytes < used);	/* the old version went, and what was taken over first */
 	} else if (how == SAVED_CANNOT_COME) {
-		CU_ASSERT_TRUE(!has_saved("tree") && has_saved(ours(FM_STAGING_KEPT)));
+		CU_ASSERT_TRUE(!has_saved("tree") && has_saved(version_in(FM_STAGING_KEPT)));
 	} else {
 		CU_ASSERT_TRUE(t->note && strstr(t->note, "saved meanwhile"));
 	}
@@ -440,6 +442,35 @@ static void test_saved(void)
 
 /* ---- the process dies between the exchange and the removal ---- */
 
+struct dying {
+	const char *point;		/* NULL: any */
+	unsigned turn;			/* the first one: 1 */
+};
+
+static void die(void *ctx, const char *point)
+{
+	struct dying *d = ctx;
+
+	if ((!d->point || strcmp(point, d->point) == 0) && --d->turn == 0)
+		_exit(0);
+}
+
+/* In a process that dies there. False: it came through. */
+static bool publish_and_die(struct dying how)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fm_fault_watch(die, &how);
+		(void)t->ops->publish(t, true, &err);
+		_exit(1);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFEXITED(status));
+	return WEXITSTATUS(status) == 0;
+}
+
 static void test_replaced_and_died(void)
 {
 	char command[512], tree[256];
@@ -453,23 +484,82 @@ static void test_replaced_and_died(void)
 	OK(t->ops->log(t, &err));
 	OK(t->ops->prepare(t, true, &err));
 	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
+	CU_ASSERT_TRUE(publish_and_die((struct dying){ .point = "tree.mkdir", .turn = 1 }));	/* of the holder */
 	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy'", dir, tree, dir);
 	CU_ASSERT_EQUAL(system(command), 0);
-	fm_fault_arm("tree.rename", 2);	/* the exchange, then the old version's move */
-	OK(t->ops->publish(t, true, &err));
-	CU_ASSERT_TRUE(fm_fault_fired());
-	fm_fault_arm(NULL, 0);
-	t->ops->close(t);
+	t->ops->close(t);	/* what is left is the one that died's, all but the copy */
 	CU_ASSERT_TRUE(is_version(ours(FM_STAGING_NEW), 1));
 	CU_ASSERT_EQUAL(rename(at("copy"), at(tree)), 0);
 	/* It must not be taken for the unfinished tree, nor the journal for one of it. */
 	MUST(sink_new(replacing()));
 	CU_ASSERT_FALSE(t->is_partial);
-	CU_ASSERT_TRUE(is_version(ours(FM_STAGING_OLD), 1) && ours(FM_STAGING_NEW)[0] == '\0');
+	CU_ASSERT_TRUE(is_version(version_in(FM_STAGING_OLD), 1) && ours(FM_STAGING_NEW)[0] == '\0');
 	t->ops->close(t);
 	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000));
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);
 	scene_end();
+}
+
+static bool is_any_old(const void *ctx, int from, const char *name)
+{
+	(void)ctx;
+	(void)from;
+	(void)name;
+	return true;
+}
+
+static void sweep_all(void)
+{
+	const struct fm_staging_age any = { .is_old = is_any_old };
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	while ((e = readdir(d)))
+		if (fm_staging_kind(e->d_name) != FM_STAGING_NONE)
+			(void)fm_staging_sweep(dirfd(d), e->d_name, &any, NULL);
+	closedir(d);
+}
+
+/* A process replaces the tree, and dies in the midst of giving the new one its name. False: it came through. */
+static bool die_replacing(unsigned turn)
+{
+	struct dying how = { .turn = turn };
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (sink_new(replacing()) < 0)
+			_exit(2);
+		pack_begin(0);
+		add_file("f", 2, 5000);
+		if (apply() < 0 || t->ops->prepare(t, true, &err) < 0)
+			_exit(3);
+		fm_fault_watch(die, &how);
+		_exit(t->ops->publish(t, true, &err) == 0 ? 1 : 4);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+	return WEXITSTATUS(status) == 0;
+}
+
+/* Goal: wherever it dies, one of the versions has the name, and a sweep leaves nothing else, in one pass or two. */
+static void test_died_anywhere(void)
+{
+	bool is_dead = true;
+	unsigned turn;
+
+	for (turn = 1; is_dead && turn < 200; turn++) {
+		scene_begin(IN_MEMORY);
+		put_version(options(), 1);
+		is_dead = die_replacing(turn);
+		CU_ASSERT_TRUE(is_version("tree", 1) || has_content("tree/f", 2, 5000));
+		sweep_all();
+		sweep_all();
+		CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+		scene_end();
+	}
+	CU_ASSERT_TRUE(turn > 15 && turn < 200);
 }
 
 /*
@@ -638,6 +728,7 @@ static const struct fm_test tests[] = {
 	{ "what appears in the version that is replaced is not lost", test_late },
 	{ "what is saved while a version gets its name is there, not what was before", test_saved },
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
+	{ "who dies while a version is replaced leaves nothing that stays", test_died_anywhere },
 	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
 	{ "and who dies on the way leaves both versions", test_dies_between },

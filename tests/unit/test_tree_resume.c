@@ -764,7 +764,7 @@ static void run_update_attr(void)
 	CU_ASSERT_FALSE(is_needed(0));
 	OK(finish());
 	t->ops->close(t);
-	CU_ASSERT_EQUAL(rename(at(ours(FM_STAGING_OLD)), at("old")), 0);
+	CU_ASSERT_EQUAL(rename(at(version_in(FM_STAGING_OLD)), at("old")), 0);
 	CU_ASSERT_TRUE(has_content("old/same", 1, 5000) && has_stat("old/same", 0644, A_TIME + 1));
 }
 

@@ -479,7 +479,7 @@ static void run_replacing(void)
 	/* The version that was replaced stays for who has it open, and under a name of ours for a while. */
 	CU_ASSERT_EQUAL(faccessat(held, "d/g", R_OK, 0), 0);
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 1);
-	CU_ASSERT_TRUE(is_version(ours(FM_STAGING_OLD), 1));
+	CU_ASSERT_TRUE(is_version(version_in(FM_STAGING_OLD), 1));
 	OK(fm_staging_sweep(open(dir, O_RDONLY), ours(FM_STAGING_OLD), &any_age, NULL));
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
 	close(held);
@@ -529,7 +529,7 @@ static unsigned names_aside(const char *below)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/%s", at(ours(FM_STAGING_KEPT)), below);
+	snprintf(path, sizeof(path), "%s/%s", at(version_in(FM_STAGING_KEPT)), below);
 	return ours(FM_STAGING_KEPT)[0] ? names_in(path, "") : 0;
 }
 

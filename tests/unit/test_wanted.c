@@ -13,6 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/journal/partial.h"
+#include "mover/tree/holder.h"
 #include "tests/unit/deep_tree.h"
 #include "tests/unit/sink_scene.h"
 
@@ -43,6 +44,18 @@ static void end(void)
 static void add_kept(int in)
 {
 	CU_ASSERT_EQUAL(mkdirat(in, HASH ".kept", 0700), 0);
+}
+
+static void add_kept_in_holder(int in)
+{
+	struct fm_holder_what what = { .dir = in, .from = "v", .name = "tree" };
+	char holder[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+
+	CU_ASSERT_EQUAL(mkdirat(in, "v", 0700), 0);
+	CU_ASSERT_EQUAL(fstatat(in, "v", &st, 0), 0);
+	what.ino = st.st_ino;
+	OK(fm_holder_keep(&what, in, FM_STAGING_KEPT, holder));
 }
 
 static void add_part(int in)
@@ -81,7 +94,7 @@ static const struct {
 	void (*add)(int in);
 	int wanted;
 } kinds[] = {
-	{ add_kept, FM_WANTED_KEPT }, { add_part, FM_WANTED_BUSY },
+	{ add_kept, FM_WANTED_KEPT }, { add_kept_in_holder, FM_WANTED_KEPT }, { add_part, FM_WANTED_BUSY },
 	{ add_tree, FM_WANTED_BUSY }, { add_new, FM_WANTED_KEPT },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -110,6 +123,30 @@ static void test_found(void)
 	for (size_t i = 0; i < BASES; i++) {
 		begin(bases[i]);
 		run_found();
+		end();
+	}
+}
+
+/* Goal: the same in a version that is kept aside, which lies in a holder; and that one which is kept lies in one. */
+static void test_found_in_holder(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+	int in;
+
+	for (size_t i = 0; i < KINDS; i++) {
+		struct fm_holder_what what = { .from = "old", .name = "tree" };
+
+		begin(IN_MEMORY);
+		in = openat(parent, "old/d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		kinds[i].add(in);
+		CU_ASSERT_EQUAL(stat(at("old"), &st), 0);
+		what.dir = parent;
+		what.ino = st.st_ino;
+		OK(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder));
+		CU_ASSERT_EQUAL(fm_wanted_in(parent, holder), kinds[i].wanted);
+		close_added();
+		close(in);
 		end();
 	}
 }
@@ -260,6 +297,7 @@ static void test_unknown(void)
 
 static const struct fm_test tests[] = {
 	{ "each kind is found", test_found },
+	{ "in what is kept aside, too", test_found_in_holder },
 	{ "however deep", test_deep },
 	{ "and wide", test_wide },
 	{ "in what is closed to its owner", test_closed },

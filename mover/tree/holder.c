@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "mover/tree/holder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/tree/manifest.h"
+#include "mover/tree/remove.h"
+#include "mover/tree/tsys.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
+#define MARK_PREFIX ".fmove.held."
+#define HEX_LEN 16
+#define MARK_LEN (sizeof(MARK_PREFIX) - 1 + HEX_LEN)
+#define TRIES_MAX 16
+
+static void mark_of(uint64_t ino, char mark[static MARK_LEN + 1])
+{
+	(void)snprintf(mark, MARK_LEN + 1, MARK_PREFIX "%016" PRIx64, ino);
+}
+
+/* Nobody but us can have put anything there. */
+static bool is_private(const struct stat *st)
+{
+	return st->st_uid == geteuid() && (st->st_mode & 0022) == 0;
+}
+
+/* ------------------------------------------------------------------------------------- finding one */
+
+struct found {
+	int fd;
+	char mark[MARK_LEN + 1];		/* "": it has none */
+	uint64_t ino;				/* that the mark names */
+	char name[FM_STAGING_FINAL_MAX + 1];	/* of that; "": it is not there */
+	bool has_any;				/* it is not empty */
+};
+
+static int look_for_mark(struct found *f, const char *name)
+{
+	const char *hex = name + sizeof(MARK_PREFIX) - 1;
+	struct stat st;
+	int ret;
+
+	f->has_any = true;
+	if (strncmp(name, MARK_PREFIX, sizeof(MARK_PREFIX) - 1) != 0 || strlen(hex) != HEX_LEN ||
+	    strspn(hex, "0123456789abcdef") != HEX_LEN)
+		return 0;
+	ret = fm_tsys_fstatat(f->fd, name, &st);
+	if (ret < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return ret;
+	memcpy(f->mark, name, MARK_LEN + 1);
+	f->ino = strtoull(hex, NULL, 16);
+	return 0;
+}
+
+static int look_for_held(struct found *f, const char *name)
+{
+	struct stat st;
+	int ret = fm_tsys_fstatat(f->fd, name, &st);
+
+	if (ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == f->ino)
+		(void)snprintf(f->name, sizeof(f->name), "%s", name);
+	return ret;
+}
+
+/* fn for each name; one that went meanwhile is none. */
+static int each_name(struct found *f, int (*fn)(struct found *f, const char *name))
+{
+	int fd = fm_tsys_open(f->fd, ".", DIR_FLAGS, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	int ret = fd < 0 ? fd : d ? 0 : -errno;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);	/* only read */
+		return ret;
+	}
+	do {
+		errno = 0;
+		e = readdir(d);
+		ret = e ? 0 : -errno;
+		if (e && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			ret = fn(f, e->d_name);
+	} while (e && (ret == 0 || ret == -ENOENT));
+	(void)closedir(d);
+	return ret;
+}
+
+/* 0: it is one, or empty (it has no mark then), and f->fd is the caller's. -EPERM: it is none. */
+static int find(int parent, const char *holder, struct found *f)
+{
+	struct stat st;
+	int ret;
+
+	*f = (struct found){ .fd = fm_tsys_open_unmounted(parent, holder, DIR_FLAGS) };
+	if (f->fd == -EACCES || f->fd == -ENOTDIR || f->fd == -ELOOP || f->fd == -EXDEV)
+		return -EPERM;
+	if (f->fd < 0)
+		return f->fd;
+	ret = fm_tsys_fstat(f->fd, &st);
+	if (ret == 0)
+		ret = is_private(&st) ? each_name(f, look_for_mark) : -EPERM;
+	if (ret == 0 && f->mark[0])
+		ret = each_name(f, look_for_held);
+	else if (ret == 0 && f->has_any)
+		ret = -EPERM;
+	if (ret < 0) {
+		(void)close(f->fd);	/* only read */
+		return ret;
+	}
+	return 0;
+}
+
+int fm_holder_look(int parent, const char *holder, char name[FM_STAGING_FINAL_MAX + 1])
+{
+	struct found f;
+	int ret = find(parent, holder, &f);
+
+	name[0] = '\0';
+	if (ret < 0)
+		return ret == -EPERM ? 0 : ret;
+	(void)close(f.fd);	/* only read */
+	memcpy(name, f.name, sizeof(f.name));
+	return 1;
+}
+
+/* --------------------------------------------------------------------------------------- making one */
+
+/* Best effort: what is left is empty, or has a mark that names nothing, and goes later. */
+static void drop(int parent, const char *holder, int fd, const char *mark)
+{
+	(void)unlinkat(fd, mark, 0);
+	(void)unlinkat(parent, holder, AT_REMOVEDIR);
+	(void)close(fd);	/* only read */
+}
+
+static int put_mark(int holder, const char *mark)
+{
+	int fd = fm_tsys_open(holder, mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	return fd < 0 ? fd : fm_tsys_close(fd);
+}
+
+/* Open, with its mark. Somebody else may put something else under the name between two calls. */
+static int make(int parent, enum fm_staging_kind kind, const char *mark, char holder[FM_STAGING_NAME_LEN + 1])
+{
+	struct found f;
+	int ret;
+
+	fm_staging_name(kind, "", holder);
+	ret = fm_tsys_mkdir(parent, holder);
+	if (ret == 0)
+		ret = find(parent, holder, &f);
+	if (ret < 0)
+		return ret;
+	ret = f.mark[0] ? -EPERM : put_mark(f.fd, mark);
+	if (ret == 0)
+		return f.fd;
+	drop(parent, holder, f.fd, mark);
+	return ret;
+}
+
+/* For its mode only, whatever has its name by then. */
+static int open_what(const struct fm_holder_what *what, mode_t *mode)
+{
+	int fd = fm_tsys_open(what->dir, what->from, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+	int ret = fd < 0 ? fd : fm_tsys_fstat(fd, &st);
+
+	if (ret == 0 && st.st_ino != what->ino)
+		ret = -ESTALE;
+	if (ret < 0 && fd >= 0)
+		(void)close(fd);	/* only looked at */
+	*mode = ret < 0 ? 0 : st.st_mode & 07777;
+	return ret < 0 ? ret : fd;
+}
+
+/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
+static int rename_in(const struct fm_holder_what *what, int holder)
+{
+	int ret = fm_tsys_rename(what->dir, what->from, holder, what->name, 0), fd;
+	mode_t mode;
+
+	if (ret != -EACCES)
+		return ret;
+	fd = open_what(what, &mode);
+	if (fd < 0)
+		return fd;
+	if (fm_tsys_chmod_opened(fd, 0700) == 0) {
+		ret = fm_tsys_rename(what->dir, what->from, holder, what->name, 0);
+		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
+	}
+	(void)close(fd);	/* only looked at */
+	return ret;
+}
+
+/*
+ * What is not seen to be the right thing goes back. If it cannot it stays in the holder, where only what the mark names goes:
+ * so who could not look need not know.
+ */
+static int move_in(const struct fm_holder_what *what, int holder)
+{
+	struct stat st;
+	int ret = rename_in(what, holder);
+	bool is_back;
+
+	if (ret < 0)
+		return ret;
+	ret = fm_tsys_fstatat(holder, what->name, &st);
+	if (ret == 0 && st.st_ino == what->ino)
+		return 0;
+	is_back = fm_tsys_rename_free(holder, what->name, what->dir, what->from) == 0;
+	if (ret < 0)
+		return is_back ? ret : 0;
+	return -ESTALE;
+}
+
+/* Best effort: without it nothing can be verified with it any more. */
+static void bring_manifest(const struct fm_holder_what *what, int holder)
+{
+	char manifest[FM_MANIFEST_NAME_LEN + 1];
+	struct fm_manifest_key key;
+
+	if (fm_manifest_key_at(holder, what->name, &key) < 0)
+		return;
+	fm_manifest_name(&key, manifest);
+	(void)renameat(what->dir, manifest, holder, manifest);
+}
+
+int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_staging_kind kind,
+		   char holder[FM_STAGING_NAME_LEN + 1])
+{
+	char mark[MARK_LEN + 1];
+	int ret = -EEXIST, fd;
+
+	mark_of(what->ino, mark);
+	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
+	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
+		ret = fd = make(parent, kind, mark, holder);
+		if (fd < 0)
+			continue;
+		ret = move_in(what, fd);
+		if (ret < 0) {
+			drop(parent, holder, fd, mark);
+			continue;
+		}
+		bring_manifest(what, fd);
+		(void)close(fd);	/* only read */
+	}
+	return ret;
+}
+
+/* ----------------------------------------------------------------------------------------- its end */
+
+/*
+ * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could name it so could remove it, too.
+ * -EBUSY: something came into it meanwhile.
+ */
+static int remove_empty(int parent, const char *holder, const struct found *f)
+{
+	int ret = f->mark[0] ? fm_tsys_unlink(f->fd, f->mark, 0) : 0;
+
+	if (ret == 0 || ret == -ENOENT)
+		ret = fm_tsys_unlink(parent, holder, AT_REMOVEDIR);
+	if (ret != -ENOTEMPTY && ret != -EEXIST)
+		return ret == -ENOENT ? 0 : ret;
+	if (f->mark[0])
+		(void)put_mark(f->fd, f->mark);
+	return -EBUSY;
+}
+
+int fm_holder_remove(int parent, const char *holder, const struct fm_tree_freed *freed)
+{
+	struct found f;
+	int ret = find(parent, holder, &f);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (f.name[0])
+		ret = fm_tree_remove_known(f.fd, f.name, f.ino, freed);
+	if (ret == 0)
+		ret = remove_empty(parent, holder, &f);
+	(void)close(f.fd);	/* only read */
+	return ret;
+}
