@@ -478,6 +478,31 @@ static void test_modes(void)
 	each_base(run_modes);
 }
 
+/* Goal: what goes into a holder is where it was, or is known there, whatever fails. */
+static void test_keep_fails(void)
+{
+	uint64_t count, bytes;
+	unsigned n = 0;
+	int parent, ret;
+	bool has_fired;
+
+	do {
+		scene_begin(IN_MEMORY);
+		put_version(getting(), 1);
+		parent = open_dir();
+		fm_fault_arm(NULL, ++n);
+		ret = fm_former_keep(parent, "tree", number_of("tree"), "tree", holder);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		OK(fm_former_sum(parent, &count, &bytes, &err));
+		CU_ASSERT_EQUAL(is_there("tree"), count == 0);
+		CU_ASSERT_TRUE(ret < 0 || count == 1);
+		close(parent);
+		scene_end();
+	} while (has_fired && n < POINTS_MAX);
+	CU_ASSERT_TRUE(n > 5 && n < POINTS_MAX);
+}
+
 #endif
 
 static const struct fm_test tests[] = {
@@ -490,6 +515,7 @@ static const struct fm_test tests[] = {
 	{ "what no path can name is looked through, and goes", test_deep },
 #ifdef FM_FAULTS
 	{ "who cannot look does not say that it may go", test_unknown },
+	{ "what is put aside is not lost on the way", test_keep_fails },
 	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
 	{ "what takes its name meanwhile stays", test_swapped },
 	{ "and keeps its mode", test_modes },
