@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/journal/journal.h"
 #include "mover/tree/descent.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/tsys.h"
 
 #define HEX_END (sizeof(FM_STAGING_PREFIX) - 1 + 16)
@@ -107,6 +108,8 @@ static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
 		u->bytes += bytes_in(at->dir, at->name);
 	if (kind == FM_STAGING_TREE)
 		name_tree(at->dir, u);
+	if (kind == FM_STAGING_KEPT)
+		(void)fm_holder_look(at->dir, at->name, u->name);	/* else that is not known */
 	return 1;
 }
 
@@ -238,8 +241,9 @@ int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 	if (ret == -EBUSY)
 		return fm_err_set(err, ret, "\"%s\" stays: a transfer works on it", u->found);
 	if (kind == FM_STAGING_KEPT)
-		return fm_err_set(err, ret, "\"%s\" stays: something lies in it that is nowhere "
-				  "else; look, and remove it with rm", u->found);
+		return fm_err_set(err, ret, "\"%s%s%s\" stays: something lies in it that is "
+				  "nowhere else; look, and remove it with rm", u->found,
+				  u->name[0] ? "/" : "", u->name);
 	if (ret == -EPERM)
 		return fm_err_set(err, ret, "\"%s\" stays: nothing says that it is of an unfinished "
 				  "get of yours; look, and remove it with rm", u->found);

@@ -22,7 +22,7 @@ struct fm_err;
 
 struct fm_unfinished {
 	char found[FM_STAGING_NAME_LEN + 1];	/* .fmove.HASH.part, .tree, .new or .kept */
-	char name[FM_STAGING_FINAL_MAX + 1];	/* that it would get; "": not known */
+	char name[FM_STAGING_FINAL_MAX + 1];	/* that it would get, or had; "": not known */
 	int64_t changed_ns;			/* since 1970 */
 	uint64_t bytes;				/* on the disk */
 };

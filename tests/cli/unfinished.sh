@@ -68,6 +68,11 @@ no 3 'stays: ' fmove purge --unfinished --json d
 [ "$(cat d/.fmove.00000000000000a*/f d/.fmove.00000000000000a*.part | wc -l)" -eq 6 ] || bad "something else went: $(ls -lAR d)"
 rm -r d/.fmove.00000000000000a*
 [ -z "$(ls -A d)" ] || bad "something is left: $(ls -lAR d)"
+# What a get kept, under the name that it had.
+mkdir -m 700 d/.fmove.00000000000000ab.kept && mkdir d/.fmove.00000000000000ab.kept/tree
+touch "d/.fmove.00000000000000ab.kept/.fmove.held.$(printf %016x "$(stat -c %i d/.fmove.00000000000000ab.kept/tree)")"
+no 6 '"\.fmove\.00000000000000ab\.kept/tree" stays: .* nowhere else' fmove purge --unfinished d
+rm -r d/.fmove.00000000000000ab.kept
 ok fmove get -q n2:s/file d/file
 same "$src/file" d/file
 # What is unfinished in a directory that is replaced goes with that; the next get begins anew.
