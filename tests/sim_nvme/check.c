@@ -30,6 +30,16 @@ void check_said(const struct node *n, unsigned volume, bool is_read_write)
 		sim_violate("%s mounts %s %s, and its peers were not told", n->name, sim_volumes[volume], is_read_write ? "rw" : "ro");
 }
 
+void check_heard(const struct node *n, unsigned volume, const char *call)
+{
+	if (strcmp(call, "prepare") != 0 || sim.is_forced[volume])
+		return;
+	for (unsigned i = 0; i < sim.node_count; i++)
+		if (n->has_heard_hand[i][volume] && !sim.node[i].was_forgotten)
+			sim_violate("%s mounts %s, and has heard that %s has it by hand", n->name,
+				    sim_volumes[volume], sim.node[i].name);
+}
+
 /* Out of the table of mounts, of a volume that is not configured, and what was written down of it is lost: nothing is left to know it by. */
 static bool is_unknowable(const struct node *n, unsigned volume)
 {
@@ -38,19 +48,24 @@ static bool is_unknowable(const struct node *n, unsigned volume)
 
 static bool has_left(const struct node *n, unsigned volume)
 {
-	return n->device[volume].left.is_there && !is_unknowable(n, volume);
+	const struct mounted *left = &n->device[volume].left;
+
+	return left->is_there && !left->is_by_hand && !is_unknowable(n, volume);
 }
 
 static bool writes(const struct node *n, unsigned volume)
 {
 	const struct device *d = &n->device[volume];
 
-	return (has_left(n, volume) && !d->left.is_read_only) || (d->mount.is_there && !d->mount.is_read_only);
+	return (has_left(n, volume) && !d->left.is_read_only) ||
+	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_read_only);
 }
 
 static bool has_it(const struct node *n, unsigned volume)
 {
-	return has_left(n, volume) || n->device[volume].mount.is_there;
+	const struct mounted *m = &n->device[volume].mount;
+
+	return has_left(n, volume) || (m->is_there && !m->is_by_hand);
 }
 
 /* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who reads what the next writer has sealed. */
@@ -69,7 +84,9 @@ static bool is_written_by_the_dead(unsigned volume)
 
 void check_clean(const struct node *n, unsigned volume)
 {
-	if (sim.disk[volume].is_dirty && !sim.is_forced[volume] && !is_written_by_the_dead(volume))
+	if (sim.was_by_hand[volume] || sim.is_forced[volume] || is_written_by_the_dead(volume))
+		return;
+	if (sim.disk[volume].is_dirty)
 		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
 }
 
@@ -85,16 +102,24 @@ static void check_pair(const struct node *a, const struct node *b, unsigned volu
 		sim_violate("%s writes to %s, and %s reads it", b->name, sim_volumes[volume], a->name);
 }
 
+/* What a person has mounted is told from the moment when the node has seen it, until it is free. */
+static bool is_to_be_told(const struct node *n, unsigned volume, const struct mounted *m)
+{
+	if (!m->is_there || !n->published || (m->is_by_hand && !m->is_told))
+		return false;
+	return m == &n->device[volume].mount || !is_unknowable(n, volume);
+}
+
 static void check_volume(unsigned volume)
 {
 	for (unsigned i = 0; i < sim.node_count; i++) {
 		const struct node *n = &sim.node[i];
 		const struct mounted *m = &n->device[volume].mount, *left = &n->device[volume].left;
 
-		if (has_left(n, volume) && n->published && !is_said(n, volume, !left->is_read_only))
+		if (is_to_be_told(n, volume, left) && !is_said(n, volume, !left->is_read_only))
 			sim_violate("%s still %s %s, and tells its peers that it does not", n->name,
 				    left->is_read_only ? "reads" : "writes to", sim_volumes[volume]);
-		if (m->is_there && n->published && !is_said(n, volume, !m->is_read_only))
+		if (is_to_be_told(n, volume, m) && !is_said(n, volume, !m->is_read_only))
 			sim_violate("%s has %s %s, and tells its peers that it has not", n->name, sim_volumes[volume], m->is_read_only ? "ro" : "rw");
 		for (unsigned k = 0; k < i; k++)
 			check_pair(&sim.node[k], n, volume);
@@ -105,6 +130,43 @@ void check_step(void)
 {
 	for (unsigned v = 0; v < sim.volume_count; v++)
 		check_volume(v);
+}
+
+/* ---- mounted by hand ---- */
+
+static bool is_writing_anyhow(const struct node *n, unsigned volume)
+{
+	const struct mounted *m = &n->device[volume].mount;
+
+	return m->is_there && !m->is_read_only;
+}
+
+static unsigned writers_but(const struct node *n, unsigned volume)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < sim.node_count; i++)
+		count += i != n->number && is_writing_anyhow(&sim.node[i], volume);
+	return count;
+}
+
+void check_hands(void)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		for (unsigned i = 0; i < sim.node_count; i++) {
+			const struct node *n = &sim.node[i];
+
+			if (!n->sup || !is_writing_anyhow(n, v))
+				continue;
+			if (!is_said(n, v, true))
+				sim_violate("%s has %s by hand, and tells nobody", n->name,
+					    sim_volumes[v]);
+			if (sim.is_user[v][i] && writers_but(n, v) > 0 &&
+			    fm_supervisor_count(n->sup).alarms == 0)
+				sim_violate("%s and another node write to %s: no alarm there",
+					    n->name, sim_volumes[v]);
+		}
+	}
 }
 
 /* ---- in the end ---- */
@@ -129,7 +191,9 @@ static char present(const struct node *n, unsigned volume)
 
 	if (!m->is_there)
 		return '-';
-	return !m->is_read_only ? 'w' : m->content == sim.disk[volume].content ? 'r' : 'o';
+	if (!m->is_read_only)
+		return m->is_elsewhere ? '-' : 'w';
+	return m->content == sim.disk[volume].content || sim.was_by_hand[volume] ? 'r' : 'o';
 }
 
 static void complain(const struct node *n, unsigned volume)

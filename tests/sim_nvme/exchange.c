@@ -19,6 +19,44 @@ static bool is_reachable(const struct node *from, const struct node *to)
 	       sim.now_ns >= from->late_ns;
 }
 
+static const char *text_of(const json_t *said, const char *key)
+{
+	return json_string_value(json_object_get(said, key));
+}
+
+static bool is_said_written(const json_t *said, unsigned volume)
+{
+	const json_t *at;
+	size_t i;
+
+	json_array_foreach(said, i, at)
+		if (json_is_true(json_object_get(at, "read_write")) &&
+		    (strcmp(text_of(at, "wwid"), sim_wwids[volume]) == 0 ||
+		     strcmp(text_of(at, "name"), sim_volumes[volume]) == 0))
+			return true;
+	return false;
+}
+
+static void note_told(struct node *n)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		struct mounted *m = &n->device[v].mount;
+
+		m->is_told = m->is_told || is_said_written(n->published, v);
+	}
+}
+
+/* Of what this node mounts itself it hears as well; that is checked where it begins. */
+static void note_heard(struct node *n, unsigned peer)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		const struct device *d = &sim.node[peer].device[v];
+
+		n->has_heard_hand[peer][v] = is_said_written(n->question[peer].heard, v) &&
+					     d->mount.is_there && d->mount.is_by_hand;
+	}
+}
+
 static int world_publish(void *ctx, const char *text, struct fm_err *err)
 {
 	struct node *n = ctx;
@@ -32,6 +70,7 @@ static int world_publish(void *ctx, const char *text, struct fm_err *err)
 	json_decref(n->published);
 	n->published = json_incref(json_object_get(said, "volumes"));
 	json_decref(said);
+	note_told(n);
 	if (sim_is_tracing)
 		sim_trace("%s says %s", n->name, text);
 	return 0;
@@ -121,6 +160,8 @@ void exchange_answer(struct node *n)
 		if (p == n->number)
 			continue;
 		event = event_of(n, p);
+		if (is_answered(n, p))
+			note_heard(n, p);
 		if (fm_peers_add(&peers, event) < 0)
 			sim_violate("%s: what %s says is not understood", n->name, sim.node[p].name);
 		json_decref(event);

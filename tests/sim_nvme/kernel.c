@@ -98,7 +98,7 @@ static void world_settings(void *ctx, const char *controller, struct fm_inv_sett
 static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 {
 	const struct node *n = ctx;
-	char text[1024];
+	char text[1024], point[64];
 	int len = snprintf(text, sizeof(text), "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
 
 	if (n->is_dying)
@@ -108,9 +108,13 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 	for (unsigned v = 0; v < sim.volume_count; v++) {
 		const struct mounted *m = &n->device[v].mount;
 
-		if (m->is_there)
-			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 %u:%u / %s %s - %s /dev/nvme%un1 rw\n", v + 10, MAJOR,
-					m->dev, points[v], m->is_read_only ? "ro" : "rw", sim.disk[v].is_xfs ? "xfs" : "ext4", v);
+		(void)snprintf(point, sizeof(point), "%s%s", m->is_elsewhere ? "/mnt" : "",
+			       points[v]);
+		if (m->is_there && !(m->is_by_hand && sim_mutant == MUTANT_HANDS_UNSEEN))
+			len += snprintf(text + len, sizeof(text) - (size_t)len,
+					"%u 1 %u:%u / %s %s - %s /dev/nvme%un1 rw\n", v + 10, MAJOR,
+					m->dev, point, m->is_read_only ? "ro" : "rw",
+					sim.disk[v].is_xfs ? "xfs" : "ext4", v);
 	}
 	return fm_mounts_parse(text, (size_t)len, out, err);
 }
@@ -202,6 +206,7 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key, jso
 		drop_call(c);
 		return fm_err_set(err, -ECANCELED, "it was not begun");
 	}
+	check_heard(n, c->volume, asked(c, "call"));
 	plan_call(c, timeout_ns);
 	return 0;
 }
@@ -385,7 +390,8 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 		return fm_err_set(err, -EBUSY, "multiple mount protection: another node has it");
 	if (is_read_only)
 		check_clean(n, c->volume);
-	d->mount = (struct mounted){ true, is_read_only, d->dev, d->content };
+	d->mount = (struct mounted){ .is_there = true, .is_read_only = is_read_only, .dev = d->dev,
+				     .content = d->content };
 	d->is_prepared = false;
 	if (!is_read_only) {
 		disk->content++;
@@ -393,6 +399,25 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	}
 	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume], is_read_only ? "ro" : "rw");
 	return 0;
+}
+
+/* Not while another mount of it is under way, which has the device for itself, nor beside one. */
+void kernel_mount_by_hand(struct node *n, unsigned volume)
+{
+	struct disk *disk = &sim.disk[volume];
+	struct device *d = &n->device[volume];
+	struct call any = { .volume = volume };
+
+	if (d->dev == 0 || d->mount.is_there || d->is_read_only || is_held(n, &any) ||
+	    (!disk->is_xfs && is_written_elsewhere(n, volume)))
+		return;
+	d->content = ++disk->content;
+	disk->is_dirty = true;
+	d->mount = (struct mounted){ .is_there = true, .dev = d->dev, .content = d->content,
+				     .is_by_hand = true, .is_elsewhere = sim_is_one_in(50) };
+	sim.was_by_hand[volume] = true;
+	sim_trace("%s: a person mounts %s%s", n->name, sim_volumes[volume],
+		  d->mount.is_elsewhere ? " elsewhere" : "");
 }
 
 /* It is out of the table of mounts, and has the device until then. */
@@ -444,13 +469,13 @@ static int do_unmount(struct node *n, struct device *d, const struct call *c)
 {
 	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
 
-	if (d->mount.is_there)
+	if (d->mount.is_there && !d->mount.is_elsewhere)
 		take_out(n, c->volume, is_lazy ? some_farewell() : FM_NEVER);
 	if (d->left.is_there && d->left_ns == FM_NEVER)
 		kernel_leave(n, c->volume);
 	if (json_is_true(json_object_get(c->request, "read_write_device")) && !d->left.is_there)
 		d->is_read_only = false;
-	return 0;
+	return d->mount.is_there ? -EINVAL : 0;
 }
 
 /* An exclusive open. What is gone, or is another one by now, nobody has; a mount that hangs may not have come to its device yet. */
@@ -525,7 +550,8 @@ static bool begins_to_write_out(struct node *n, struct call *c)
 {
 	struct device *d = &n->device[c->volume];
 
-	if (!is_call(c, "unmount") || !d->mount.is_there || d->mount.is_read_only || d->dev != minor_asked(c) ||
+	if (!is_call(c, "unmount") || !d->mount.is_there || d->mount.is_elsewhere ||
+	    d->mount.is_read_only || d->dev != minor_asked(c) ||
 	    json_is_true(json_object_get(c->request, "lazy")) || sim_is_one_in(sim.fail_percent))
 		return false;
 	take_out(n, c->volume, FM_NEVER);

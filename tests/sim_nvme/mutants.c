@@ -35,6 +35,8 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_LEFT_FORGOTTEN] = "left_forgotten",
 	[MUTANT_REMOVED_FORGOTTEN] = "removed_forgotten",
 	[MUTANT_FORCE_STORED] = "force_stored",
+	[MUTANT_HANDS_UNSEEN] = "hands_unseen",
+	[MUTANT_ALARM_UNSEEN] = "alarm_unseen",
 };
 
 static bool was_refused[NODES_MAX];
@@ -160,6 +162,14 @@ void __wrap_fm_supervised_hold_found(struct fm_supervised *v)
 {
 	if (sim_mutant != MUTANT_LEFT_FORGOTTEN)
 		__real_fm_supervised_hold_found(v);
+}
+
+bool __real_fm_supervised_watch_writers(struct fm_supervised *v);
+bool __wrap_fm_supervised_watch_writers(struct fm_supervised *v);
+
+bool __wrap_fm_supervised_watch_writers(struct fm_supervised *v)
+{
+	return sim_mutant != MUTANT_ALARM_UNSEEN && __real_fm_supervised_watch_writers(v);
 }
 
 int __real_fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config);

@@ -214,6 +214,7 @@ void node_kill(struct node *n)
 	n->sup = NULL;
 	exchange_drop(n);
 	n->is_dying = false;
+	memset(n->has_heard_hand, 0, sizeof(n->has_heard_hand));
 	n->saves_left = 0;
 	n->stalled_ns = 0;
 	n->start_ns = sim.now_ns + sim_below(sim_is_one_in(50) ? 100 : 5000) * MS;

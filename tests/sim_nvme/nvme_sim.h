@@ -66,6 +66,9 @@ struct mounted {
 	bool is_there, is_read_only;
 	unsigned dev;
 	uint64_t content;		/* of the disk when its cache was last empty */
+	bool is_by_hand;		/* a person mounted it, whatever anybody says ... */
+	bool is_elsewhere;		/* ... at another point than the volume's */
+	bool is_told;			/* ... and its node has seen that, and says so */
 };
 
 struct device {
@@ -137,6 +140,8 @@ struct node {
 	bool was_forgotten;		/* by a person, at some node */
 	bool is_nothing_forced;		/* for mutants.c: force was said of the first volume while it was mounted */
 	bool is_held_lost;		/* held.json was lost or damaged */
+	/* That one has it by hand, by its last answer. */
+	bool has_heard_hand[NODES_MAX][VOLUMES_MAX];
 	bool is_heard_lost;		/* for mutants.c: what peers said, and the daemon was not told */
 };
 
@@ -148,6 +153,8 @@ struct sim {
 	enum fm_volume_mode mode[VOLUMES_MAX];
 	bool is_user[VOLUMES_MAX][NODES_MAX];	/* nodes whose configuration has it */
 	bool has_nodes[VOLUMES_MAX];	/* which names them */
+	bool has_hands;			/* people mount by hand in this seed */
+	bool was_by_hand[VOLUMES_MAX];	/* somebody did: of what is on it nothing is promised */
 	bool is_forced[VOLUMES_MAX];	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
 	bool has[TROUBLES];
 	const struct plot *plot;	/* of scenario.c; NULL: none */
@@ -214,6 +221,8 @@ bool kernel_is_unmounting(const struct node *n, unsigned volume);
 void kernel_unmount(struct node *n, unsigned volume);
 /* What is out of the table of mounts has the device no more. */
 void kernel_leave(struct node *n, unsigned volume);
+/* To be written to: nothing of ours is asked. */
+void kernel_mount_by_hand(struct node *n, unsigned volume);
 void kernel_release(struct call *c);
 
 /* ---- exchange.c: what nodes hear of each other ---- */
@@ -228,9 +237,13 @@ void exchange_answer(struct node *n);
 void check_step(void);
 /* Mounted read-only at this moment. */
 void check_clean(const struct node *n, unsigned volume);
+/* A call begins: none that leads to a mount, if this node has heard that it is mounted by hand. */
+void check_heard(const struct node *n, unsigned volume, const char *call);
 /* About to be mounted: what peers can read must say so. */
 void check_said(const struct node *n, unsigned volume, bool is_read_write);
 bool check_is_calm(bool is_last);
+/* What people have mounted by hand is told, and is an alarm beside another writer. */
+void check_hands(void);
 /* A person does what a refusal asks for. */
 void check_help(void);
 
@@ -258,6 +271,8 @@ enum mutant {
 	MUTANT_LEFT_FORGOTTEN,
 	MUTANT_REMOVED_FORGOTTEN,
 	MUTANT_FORCE_STORED,
+	MUTANT_HANDS_UNSEEN,
+	MUTANT_ALARM_UNSEEN,
 	MUTANTS,
 };
 

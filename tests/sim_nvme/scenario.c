@@ -9,6 +9,7 @@
 
 #define STEPS_MAX 200000		/* a seed takes a few thousand */
 #define CALM_NS (400 * S)		/* patience, deadlines and holds are over by then */
+#define HANDS_NS (90 * S)
 #define WALL_MS INT64_C(1750000000000)
 
 struct sim sim;
@@ -195,6 +196,7 @@ static void begin(uint64_t seed)
 		sim.mode[v] = sim_is_one_in(70) ? FM_VOLUME_SHARED_READ : FM_VOLUME_EXCLUSIVE;
 		choose_users(v);
 	}
+	sim.has_hands = seed % 8 == 4;
 	choose_troubles();
 	choose_plot();
 	for (unsigned i = 0; i < sim.node_count; i++) {
@@ -590,10 +592,23 @@ static void act(const struct act_of *of, unsigned a, unsigned b)
 	}
 }
 
+/* A person mounts it to write, whoever its writer is, or unmounts. */
+static void use_hands(struct node *n, unsigned volume)
+{
+	if (n->device[volume].mount.is_there && sim_is_one_in(50))
+		kernel_unmount(n, volume);
+	else
+		kernel_mount_by_hand(n, volume);
+}
+
 static void something_happens(void)
 {
 	enum trouble t;
 
+	if (sim.has_hands && sim_is_one_in(40)) {
+		use_hands(some_node(), (unsigned)sim_below(sim.volume_count));
+		return;
+	}
 	do
 		t = (enum trouble)sim_below(TROUBLES + 1);	/* one more: nothing, so that it ends */
 	while (t < TROUBLES && !sim.has[t]);
@@ -771,9 +786,29 @@ static bool run_until_calm(uint64_t end_ns)
 	return false;
 }
 
+/* What is mounted by hand stays until everybody has heard of it, and is unmounted then. */
+static void end_hands(void)
+{
+	uint64_t end_ns = sim.now_ns + HANDS_NS;
+
+	for (unsigned i = 0; i < sim.node_count; i++)
+		for (unsigned v = 0; v < sim.volume_count; v++)
+			if (sim_is_one_in(30))
+				kernel_mount_by_hand(&sim.node[i], v);
+	while (!sim.violation[0] && step(end_ns))
+		;
+	check_hands();
+	for (unsigned i = 0; i < sim.node_count; i++)
+		for (unsigned v = 0; v < sim.volume_count; v++)
+			if (sim.node[i].device[v].mount.is_by_hand)
+				kernel_unmount(&sim.node[i], v);
+}
+
 static void run_calm(void)
 {
 	become_calm();
+	if (sim.has_hands)
+		end_hands();
 	if (run_until_calm(sim.now_ns + CALM_NS) || sim.violation[0])
 		return;
 	check_help();
