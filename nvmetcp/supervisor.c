@@ -703,6 +703,7 @@ static void look(struct fm_supervisor *sup)
 	fm_list_each(at, after, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
+		fm_supervised_hand_over(v);
 		if (!is_forgettable(v))
 			continue;
 		fm_log_info("volume %s: taken down, as it is no longer configured like that", v->volume->name);

@@ -261,6 +261,27 @@ static bool is_mounted(const struct fm_supervisor *sup, dev_t dev)
 		    fm_mounts_of(&sup->mounts, dev, NULL) != NULL;
 }
 
+/* To what is configured, and is that namespace by now. False: to nothing. */
+static bool give_away(const struct fm_supervised *v, const struct fm_held *h)
+{
+	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);
+
+	fm_list_each(at, next, &v->sup->volumes) {
+		struct fm_supervised *other = fm_container_of(at, struct fm_supervised, link);
+
+		if (ns && !other->is_retired && is_its_device(other, ns))
+			return fm_supervised_hold(other, ns, h->is_read_write);
+	}
+	return false;
+}
+
+void fm_supervised_hand_over(struct fm_supervised *v)
+{
+	for (unsigned i = v->held_count; v->is_retired && i-- > 0;)
+		if (give_away(v, &v->held[i]))
+			forget(v, &v->held[i]);
+}
+
 static bool is_cut(const struct fm_supervised *v, const struct fm_inv_namespace *ns, dev_t from,
 		   const char *wwid)
 {

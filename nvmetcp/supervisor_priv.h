@@ -467,6 +467,11 @@ bool fm_supervised_is_held(const struct fm_supervised *v, bool *is_read_write);
 bool fm_supervised_is_in_use(const struct fm_supervised *v);
 const char *fm_supervised_in_use_why(const struct fm_supervised *v);
 /* Begins to look whether it is free, if that is due. Whether it was. */
+/*
+ * After a look: what a volume that is not configured any more has held, and what another one is by
+ * now, is that one's to try and to tell. Once that one has mounted it, it would never be free here.
+ */
+void fm_supervised_hand_over(struct fm_supervised *v);
 bool fm_supervised_check_unused(struct fm_supervised *v);
 void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text);
 

@@ -129,6 +129,7 @@ static struct sim {
 	const char *holder;		/* what is made of the first volume's device; NULL: nothing */
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
+	bool is_moved;			/* what is mounted: to the mount point of now */
 	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
 	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
 	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
@@ -395,7 +396,8 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 
 		if (m->is_there)
 			len += snprintf(text + len, sizeof(text) - (size_t)len, "%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10,
-					m->dev, points[m->point], m->is_read_only ? "ro" : "rw", m->point);
+					m->dev, sim.is_moved ? sim.volume[m->point].mount_point : points[m->point],
+					m->is_read_only ? "ro" : "rw", m->point);
 	}
 	if (sim.is_btrfs_mounted)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "97 1 0:60 / /mnt rw - btrfs /dev/nvme0n1 rw\n");
@@ -622,7 +624,7 @@ static void check_announced(unsigned volume, bool is_read_write)
 	size_t i;
 
 	json_array_foreach(json_object_get(said, "volumes"), i, at)
-		is_told = is_told || (strcmp(json_string_value(json_object_get(at, "name")), names[volume]) == 0 &&
+		is_told = is_told || (strcmp(json_string_value(json_object_get(at, "name")), sim.volume[volume].name) == 0 &&
 				      json_is_true(json_object_get(at, "mounted")) &&
 				      json_is_true(json_object_get(at, "read_write")) == is_read_write);
 	CU_ASSERT_TRUE(is_told);
@@ -3658,6 +3660,27 @@ static void test_another_came(void)
 	end();
 }
 
+/* What is another volume's by now the former one does not go on holding, which would never be free. */
+static void test_renamed(void)
+{
+	json_t *shows;
+
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.is_moved = true;
+	sim.volume[0].name = "one-anew";
+	sim.volume[0].mount_point = "/srv/anew";
+	set_config();
+	run_for(60 * S);
+	shows = fm_supervisor_show(sim.sup, "one-anew");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(shows, "state")), "mounted");
+	json_decref(shows);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	end();
+}
+
 /* The kernel may keep a device without a path, and write when one is back. */
 static void test_stranger_without_path(void)
 {
@@ -4615,6 +4638,7 @@ static const struct fm_test tests[] = {
 	{ "and what was unmounted by force, lazily", test_forced_and_held },
 	{ "a device that cannot be looked at is not free, and keeps nobody waiting", test_held_unknown },
 	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
+	{ "a volume under another name", test_renamed },
 	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
 	{ "and may come back meanwhile", test_removed_and_back },
 	{ "without a file what is mounted is told by its wwid", test_removed_unknown },
