@@ -706,7 +706,10 @@ static void look(struct fm_supervisor *sup)
 		fm_supervised_hand_over(v);
 		if (!is_forgettable(v))
 			continue;
-		fm_log_info("volume %s: taken down, as it is no longer configured like that", v->volume->name);
+		fm_log_info(fm_supervised_is_stranger(v) ?
+				    "%s: it is free, and peers are told so" :
+				    "volume %s: taken down, as it is no longer configured like that",
+			    v->volume->name);
 		free_volume(v);
 		sup->is_published = false;	/* peers may have been told of it */
 		next = now;	/* what waited for it */

@@ -13,7 +13,8 @@
  * Of another boot it says nothing: nothing is mounted from before. Without the file, or if it makes
  * no sense, what is configured is found by its device (supervisor_held.c), and of the rest what is
  * mounted: every namespace that came over the network and is mounted here, by whomever, is told by
- * its wwid, also if no volume here has it, or none is known to be it.
+ * its wwid, also if no volume here has it, or none is known to be it. Out of the table of mounts it is
+ * held as a volume's is, and noted as well.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "nvmetcp/supervisor_priv.h"
+
+#define STRANGER "-"	/* the subsystem of what is no volume */
 
 /* ---- the file ---- */
 
@@ -47,11 +50,36 @@ static json_t *write_one(const struct fm_supervised *v)
 			 v->word.is_read_write);
 }
 
+/* It leads to no target, and is found by its wwid. */
+static struct fm_volume volume_of_stranger(const json_t *said)
+{
+	return (struct fm_volume){
+		.name = json_string_value(json_object_get(said, "name")),
+		.subsystem = STRANGER,
+		.uuid = "",
+		.nguid = "",
+		.mount_point = "",
+		.writer = "",
+	};
+}
+
+static json_t *write_stranger(const json_t *said)
+{
+	const struct fm_volume vol = volume_of_stranger(said);
+
+	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:O, s:O}", "name", vol.name,
+			 "subsystem", vol.subsystem, "nsid", (json_int_t)vol.nsid, "uuid", vol.uuid,
+			 "nguid", vol.nguid, "mount_point", vol.mount_point, "mode", (int)vol.mode,
+			 "writer", vol.writer, "wwid", json_object_get(said, "wwid"), "read_write",
+			 json_object_get(said, "read_write"));
+}
+
 /* What was not looked at yet stays: nothing says that it is free. */
 static char *write_all(const struct fm_supervisor *sup)
 {
-	json_t *all = sup->left ? json_copy(sup->left) : json_array(), *whole;
+	json_t *all = sup->left ? json_copy(sup->left) : json_array(), *whole, *said;
 	char *text;
+	size_t i;
 
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
@@ -61,6 +89,8 @@ static char *write_all(const struct fm_supervisor *sup)
 			return NULL;
 		}
 	}
+	json_array_foreach(sup->used_strangers, i, said)
+		(void)json_array_append_new(all, write_stranger(said));
 	whole = json_pack("{s:s, s:o}", "boot", sup->world->boot, "held", all);
 	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
 	json_decref(whole);
@@ -135,6 +165,29 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup)
 	json_decref(whole);
 }
 
+/* ---- what is held by its wwid ---- */
+
+static void note_left(struct fm_supervised *v, const char *wwid, bool is_read_write)
+{
+	(void)snprintf(v->left_wwid, sizeof(v->left_wwid), "%s", wwid);
+	v->is_left_written = is_read_write;
+}
+
+/* Mounted, as far as is known, until its device is found to be free. NULL: no memory. */
+static struct fm_supervised *hold_by_wwid(struct fm_supervisor *sup, const struct fm_volume *volume,
+					  const char *wwid, bool is_read_write)
+{
+	struct fm_supervised *v = fm_supervisor_add_retired(sup, volume);
+
+	if (!v)
+		return NULL;
+	if (wwid[0])
+		(void)snprintf(v->last_wwid, sizeof(v->last_wwid), "%s", wwid);
+	note_left(v, wwid, is_read_write);
+	fm_supervised_doubt_unit(v, is_read_write);
+	return v;
+}
+
 /* ---- what is mounted, and of no volume here ---- */
 
 /* What a volume was once is not enough: of what it is not known to be now its word says nothing. */
@@ -165,9 +218,9 @@ static bool is_local(const struct fm_inventory *inv, const struct fm_inv_namespa
  */
 static json_t *say_stranger(const char *name, const char *wwid, bool is_read_write)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", name, "subsystem", "-",
-			 "wwid", wwid, "writer", "", "mounted", 1, "read_write", is_read_write,
-			 "sealed", 0, "epoch", (json_int_t)0);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", name, "subsystem",
+			 STRANGER, "wwid", wwid, "writer", "", "mounted", 1, "read_write",
+			 is_read_write, "sealed", 0, "epoch", (json_int_t)0);
 }
 
 /* It is taken for another namespace now, of which its word is. */
@@ -182,19 +235,94 @@ static void say_former(const struct fm_supervised *v, json_t *all)
 	}
 }
 
-bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
+static json_t *list_used(const struct fm_supervisor *sup)
 {
-	json_t *now = json_array();
-	bool is_new, may_write;
+	json_t *used = json_array();
+	bool may_write;
 
 	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
 		if (ns->wwid[0] && fm_supervisor_is_used(sup, ns, &may_write) &&
 		    !is_local(sup->inv, ns) && !is_anybodys(sup, ns))
-			(void)json_array_append_new(now,
+			(void)json_array_append_new(used,
 						    say_stranger(ns->name, ns->wwid, may_write));
 	}
+	return used;
+}
+
+static const char *wwid_of(const json_t *said)
+{
+	return json_string_value(json_object_get(said, "wwid"));
+}
+
+static bool has_wwid(const json_t *all, const char *wwid)
+{
+	const json_t *said;
+	size_t i;
+
+	json_array_foreach(all, i, said)
+		if (strcmp(wwid_of(said), wwid) == 0)
+			return true;
+	return false;
+}
+
+bool fm_supervised_is_stranger(const struct fm_supervised *v)
+{
+	return strcmp(v->volume->subsystem, STRANGER) == 0;
+}
+
+/* NULL: neither is it any volume's, nor was it held before. */
+static struct fm_supervised *find_holder(const struct fm_supervisor *sup, const char *wwid)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+		const struct fm_inv_namespace *its = fm_supervised_ns(v);
+
+		if ((its && strcmp(its->wwid, wwid) == 0) ||
+		    (fm_supervised_is_stranger(v) && strcmp(v->last_wwid, wwid) == 0))
+			return v;
+	}
+	return NULL;
+}
+
+static bool may_be_there(const struct fm_inventory *inv, const char *wwid)
+{
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		if (strcmp(inv->namespaces[i].wwid, wwid) == 0)
+			return true;
+	return inv->is_cut;
+}
+
+/* Out of the table of mounts, which is not free: held as a volume's is, by what it is now. */
+static void hold_stranger(struct fm_supervisor *sup, const json_t *said)
+{
+	bool may_write = json_is_true(json_object_get(said, "read_write"));
+	struct fm_volume volume = volume_of_stranger(said);
+	struct fm_supervised *v = find_holder(sup, wwid_of(said));
+
+	if (!may_be_there(sup->inv, wwid_of(said)))
+		return;
+	if (v)
+		note_left(v, wwid_of(said), may_write);
+	else
+		v = hold_by_wwid(sup, &volume, wwid_of(said), may_write);
+	if (v)
+		fm_supervised_doubt_unit(v, may_write);
+	fm_supervisor_look_soon(sup);
+}
+
+bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
+{
+	json_t *used = list_used(sup), *now = json_copy(used), *said;
+	bool is_new;
+	size_t i;
+
+	json_array_foreach(sup->used_strangers, i, said)
+		if (!has_wwid(used, wwid_of(said)))
+			hold_stranger(sup, said);
+	json_decref(sup->used_strangers);
+	sup->used_strangers = used;
 	fm_list_each(at, next, &sup->volumes)
 		say_former(fm_container_of(at, struct fm_supervised, link), now);
 	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
@@ -264,28 +392,16 @@ static bool is_configured(const struct fm_supervisor_config *config, const struc
 	return false;
 }
 
-static void note_left(struct fm_supervised *v, const char *wwid, bool is_read_write)
-{
-	(void)snprintf(v->left_wwid, sizeof(v->left_wwid), "%s", wwid);
-	v->is_left_written = is_read_write;
-}
-
 static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
 		     bool is_read_write)
 {
-	struct fm_supervised *v = fm_supervisor_add_retired(sup, volume);
+	struct fm_supervised *v = hold_by_wwid(sup, volume, wwid, is_read_write);
 
-	if (!v)
-		return -ENOMEM;
-	if (wwid[0])
-		(void)snprintf(v->last_wwid, sizeof(v->last_wwid), "%s", wwid);
-	note_left(v, wwid, is_read_write);
-	/* Mounted, as far as is known, until its device is found to be free. */
-	fm_supervised_doubt_unit(v, is_read_write);
-	fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran last: it "
-		    "is taken down",
-		    volume->name, volume->mount_point);
-	return 0;
+	if (v && !fm_supervised_is_stranger(v))
+		fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran "
+			    "last: it is taken down",
+			    volume->name, volume->mount_point);
+	return v ? 0 : -ENOMEM;
 }
 
 int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_supervisor_config *config)

@@ -263,7 +263,8 @@ struct fm_supervisor {
 	/* Of supervisor_left.c: */
 	json_t *left;			/* what was mounted here when fmove-nvmed ran last, until it is compared with the configuration */
 	char *held_text;		/* as it is in the file; NULL: not known */
-	json_t *strangers;		/* what is mounted here and of no volume, as peers are told */
+	json_t *used_strangers;		/* what is mounted here and of no volume, at the last look */
+	json_t *strangers;		/* that, and what volumes held when they were others: told */
 	bool is_too_much_said;		/* with all that, peers are told more than they take */
 	struct fm_inventory *inv;	/* of the last look; NULL before */
 	struct fm_mounts mounts;
@@ -481,6 +482,8 @@ void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *te
 int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err);
 /* At the start: what an earlier fmove-nvmed has noted. */
 void fm_supervisor_recall_left(struct fm_supervisor *sup);
+/* It is no volume: a namespace that was mounted by hand, and may not be free yet. */
+bool fm_supervised_is_stranger(const struct fm_supervised *v);
 /* What is mounted here and of no volume. Whether that is something else than before. */
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 /* That, to what peers are told. */

@@ -91,6 +91,7 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup)
 	json_decref(sup->heard.entries);
 	json_decref(sup->nodes.entries);
 	json_decref(sup->left);
+	json_decref(sup->used_strangers);
 	json_decref(sup->strangers);
 	free(sup->owned_text);
 	free(sup->held_text);

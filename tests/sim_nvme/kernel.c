@@ -147,9 +147,11 @@ static bool is_call(const struct call *c, const char *name)
 	return strcmp(asked(c, "call"), name) == 0;
 }
 
-/* A key begins with the volume's name. */
+/* A key begins with the volume's name, or its device's where the node has no such volume. */
 static unsigned volume_of_key(const char *key)
 {
+	if (strncmp(key, "nvme", 4) == 0)
+		return (unsigned)(key[4] - '0');
 	for (unsigned v = 0; v < sim.volume_count; v++)
 		if (strncmp(key, sim_volumes[v], strlen(sim_volumes[v])) == 0)
 			return v;

@@ -416,7 +416,8 @@ static unsigned volume_of_key(const char *key)
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (strncmp(key, names[v], strlen(names[v])) == 0)
 			return v;
-	CU_ASSERT_EQUAL_FATAL(strncmp(key, "discovery controller nvme", 25), 0);
+	if (strncmp(key, "nvme0n1", 7) != 0)	/* a device that is no volume's */
+		CU_ASSERT_EQUAL_FATAL(strncmp(key, "discovery controller nvme", 25), 0);
 	return 0;
 }
 
@@ -3660,6 +3661,62 @@ static void test_another_came(void)
 	end();
 }
 
+/* What is of no volume, and out of the table of mounts, is told until its device is free. */
+static void test_stranger_held(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+	sim.volume_count = 0;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
+	unmount_by_hand(0, 60 * S);
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	run_for(60 * S);
+	CU_ASSERT_FALSE(is_told_written('a'));
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
+	end();
+}
+
+/* The same, unmounted while no fmove-nvmed ran; then it is configured, and mounted. */
+static void test_stranger_left(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+	sim.volume_count = 0;
+	start_supervisor();
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.held_dev[0] = sim.dev[0];
+	sim.held_ns[0] = sim.now_ns + 60 * S;
+	for (unsigned i = 0; i < MOUNTS_MAX; i++)
+		sim.mounted[i].is_there = false;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	sim.volume_count = 1;
+	set_config();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	run_for(60 * S);
+	is_mounted_as(true, 0);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	end();
+}
+
 /* What is another volume's by now the former one does not go on holding, which would never be free. */
 static void test_renamed(void)
 {
@@ -4638,6 +4695,8 @@ static const struct fm_test tests[] = {
 	{ "and what was unmounted by force, lazily", test_forced_and_held },
 	{ "a device that cannot be looked at is not free, and keeps nobody waiting", test_held_unknown },
 	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
+	{ "what is of no volume is told until its device is free", test_stranger_held },
+	{ "the same, over a restart, and when it is configured", test_stranger_left },
 	{ "a volume under another name", test_renamed },
 	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
 	{ "and may come back meanwhile", test_removed_and_back },
