@@ -235,6 +235,16 @@ static void say_former(const struct fm_supervised *v, json_t *all)
 	}
 }
 
+/* As long as a helper of an earlier fmove-nvmed may hang, and nobody knows of what, it may be this. */
+static bool may_be_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
+			bool *may_write)
+{
+	bool is_used = fm_supervisor_is_used(sup, ns, may_write);
+
+	*may_write = *may_write || (sup->is_begun_unknown && !ns->is_read_only);
+	return is_used || sup->is_begun_unknown;
+}
+
 static json_t *list_used(const struct fm_supervisor *sup)
 {
 	json_t *used = json_array();
@@ -243,8 +253,8 @@ static json_t *list_used(const struct fm_supervisor *sup)
 	for (unsigned i = 0; sup->inv && i < sup->inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
-		if (ns->wwid[0] && fm_supervisor_is_used(sup, ns, &may_write) &&
-		    !is_local(sup->inv, ns) && !is_anybodys(sup, ns))
+		if (ns->wwid[0] && may_be_used(sup, ns, &may_write) && !is_local(sup->inv, ns) &&
+		    !is_anybodys(sup, ns))
 			(void)json_array_append_new(used,
 						    say_stranger(ns->name, ns->wwid, may_write));
 	}

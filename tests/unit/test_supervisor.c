@@ -3717,6 +3717,28 @@ static void test_stranger_left(void)
 	end();
 }
 
+/* A mount of no volume that hangs, and nobody has a note of it: it may be of whatever is there. */
+static void test_stranger_stray(void)
+{
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	lose_file(FM_SUPERVISOR_HELD);
+	lose_file(FM_SUPERVISOR_BEGUN);
+	sim.orphan = (struct fm_process){ .pid = 99, .start = 5 };
+	sim.volume_count = 0;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(is_told_written('a'));
+	sim.orphan.pid = 0;
+	run_for(60 * S);
+	CU_ASSERT_FALSE(is_told_written('a'));
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 0);
+	end();
+}
+
 /* What is another volume's by now the former one does not go on holding, which would never be free. */
 static void test_renamed(void)
 {
@@ -4697,6 +4719,7 @@ static const struct fm_test tests[] = {
 	{ "a device that is gone is free, one without a path is not", test_held_and_gone },
 	{ "what is of no volume is told until its device is free", test_stranger_held },
 	{ "the same, over a restart, and when it is configured", test_stranger_left },
+	{ "a mount of no volume may hang, and nobody knows of what", test_stranger_stray },
 	{ "a volume under another name", test_renamed },
 	{ "a volume that is configured no more is told until its device is free, over restarts", test_removed_while_held },
 	{ "and may come back meanwhile", test_removed_and_back },
