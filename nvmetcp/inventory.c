@@ -241,25 +241,57 @@ static bool read_namespace(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns
 	return true;
 }
 
-/* Of the device, or of a partition of it; what failed is the directory's error. */
-static void read_holder(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
-{
-	struct fm_sysfs_names names = { 0 };
-	struct fm_sysfs_dir holders;
-	int ret;
+static int read_holders(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns);
 
-	if (ns->holder[0])
-		return;
-	ret = fm_sysfs_open(dir, "holders", &holders);
-	if (ret == 0) {
-		ret = fm_sysfs_list(&holders, is_any, 1, &names);
-		fm_sysfs_close(&holders);
-	}
-	if (names.count > 0)
-		memcpy(ns->holder, names.name[0], sizeof(ns->holder));
-	fm_sysfs_names_free(&names);
+/* multipathd has it, which is no use of it: what is made of its device is. */
+static int read_mapper(struct fm_sysfs_dir *mapper, const char *name, struct fm_inv_namespace *ns)
+{
+	memcpy(ns->mapper, name, strlen(name) + 1);
+	ns->mapper_dev = read_dev(mapper);
+	if (ns->part_count == FM_INV_PARTS_MAX)
+		memcpy(ns->holder, name, strlen(name) + 1);
+	else
+		ns->part[ns->part_count++] = ns->mapper_dev;
+	return read_holders(mapper, ns);
+}
+
+static int read_holder(const struct fm_sysfs_dir *holders, const char *name,
+		       struct fm_inv_namespace *ns)
+{
+	struct fm_sysfs_dir holder;
+	char uuid[160] = "";
+	int ret = fm_sysfs_open(holders, name, &holder);
+
 	if (ret < 0 && ret != -ENOENT)
-		dir->error = ret;
+		return ret;
+	if (ret == 0)
+		(void)fm_sysfs_text(&holder, "dm/uuid", uuid, sizeof(uuid));
+	if (strncmp(uuid, "mpath-", 6) == 0 && !ns->mapper[0])
+		ret = read_mapper(&holder, name, ns);
+	else
+		memcpy(ns->holder, name, strlen(name) + 1);
+	if (ret == -ENOENT)
+		return 0;
+	ret = ret < 0 ? ret : holder.error;
+	fm_sysfs_close(&holder);
+	return ret;
+}
+
+/* Of the device, of a partition of it, or of multipathd's. */
+static int read_holders(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
+{
+	struct fm_sysfs_names names;
+	struct fm_sysfs_dir holders;
+	int ret = fm_sysfs_open(dir, "holders", &holders);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	ret = fm_sysfs_list(&holders, is_any, FM_INV_PARTS_MAX, &names);
+	for (unsigned i = 0; ret == 0 && i < names.count && !ns->holder[0]; i++)
+		ret = read_holder(&holders, names.name[i], ns);
+	fm_sysfs_names_free(&names);
+	fm_sysfs_close(&holders);
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static int read_partition(struct fm_sysfs_dir *dir, const char *name, struct fm_inv_namespace *ns)
@@ -275,8 +307,8 @@ static int read_partition(struct fm_sysfs_dir *dir, const char *name, struct fm_
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	ns->part[ns->part_count++] = read_dev(&child);
-	read_holder(&child, ns);
-	ret = child.error;
+	ret = read_holders(&child, ns);
+	ret = ret < 0 ? ret : child.error;
 	fm_sysfs_close(&child);
 	return ret;
 }
@@ -285,13 +317,14 @@ static int read_partition(struct fm_sysfs_dir *dir, const char *name, struct fm_
 static void read_parts(struct fm_sysfs_dir *dir, struct fm_inv_namespace *ns)
 {
 	struct fm_sysfs_names names;
-	int ret;
+	int ret = read_holders(dir, ns);
 
-	read_holder(dir, ns);
-	ret = fm_sysfs_list(dir, is_partition, FM_INV_PARTS_MAX + 1, &names);
-	for (unsigned i = 0; ret == 0 && i < names.count; i++)
-		ret = read_partition(dir, names.name[i], ns);
-	fm_sysfs_names_free(&names);
+	if (ret == 0) {
+		ret = fm_sysfs_list(dir, is_partition, FM_INV_PARTS_MAX + 1, &names);
+		for (unsigned i = 0; ret == 0 && i < names.count; i++)
+			ret = read_partition(dir, names.name[i], ns);
+		fm_sysfs_names_free(&names);
+	}
 	if (ret < 0 && ret != -ENOENT)
 		dir->error = ret;
 }

@@ -82,10 +82,17 @@ struct fm_inv_namespace {
 	dev_t part[FM_INV_PARTS_MAX];	/* its partitions */
 	unsigned part_count;
 	/*
-	 * A device that is made of it or of a partition, by LVM, RAID or multipathd for instance:
+	 * A device that is made of it or of a partition, by LVM or RAID for instance:
 	 * "dm-0"; "": none. A partition beyond those above: what is made of that is not known.
 	 */
 	char holder[32];
+	/*
+	 * multipathd's device of it, "" if it has none: the same namespace once more, and a part. As
+	 * long as nothing is made of that one, it is no holder; what has it keeps others from opening
+	 * the namespace exclusively.
+	 */
+	char mapper[32];
+	dev_t mapper_dev;
 };
 
 struct fm_inventory {

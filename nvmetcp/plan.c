@@ -318,6 +318,20 @@ static const struct fm_inv_namespace *held_by_device(const struct scene *s,
 	return NULL;
 }
 
+/* The kernel mounts none beside multipathd's device. NULL: that has none of them. */
+static const struct fm_inv_namespace *mapped_device(const struct scene *s,
+						    const struct fm_inv_namespace *ns)
+{
+	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *other = &s->inv->namespaces[i];
+
+		if (other->mapper[0] &&
+		    (other == ns || (is_in_subsystem(s, other) && is_same_namespace(other, ns))))
+			return other;
+	}
+	return NULL;
+}
+
 /* "/dev/nvme3n1", not a partition, or a link by the namespace's identity. */
 static bool is_namespace_source(const char *source)
 {
@@ -415,7 +429,7 @@ static bool step_mounted(const struct scene *s)
 
 static bool step_mount(const struct scene *s)
 {
-	const struct fm_inv_namespace *held;
+	const struct fm_inv_namespace *held, *mapped;
 	const struct fm_mount *elsewhere;
 	struct fm_path_shown shown;
 	const char *device;
@@ -430,8 +444,14 @@ static bool step_mount(const struct scene *s)
 	if (held)
 		return say(s, FM_STEP_REFUSE,
 			   "%.31s is in use by %.31s, which is made of it or of a partition of it: a "
-			   "volume is a whole namespace; take that away (vgchange -an, mdadm --stop, "
-			   "multipath -f)", held->name, held->holder);
+			   "volume is a whole namespace; take that away (vgchange -an, mdadm --stop)",
+			   held->name, held->holder);
+	mapped = mapped_device(s, &s->inv->namespaces[s->plan->ns]);
+	if (mapped)
+		return say(s, FM_STEP_REFUSE,
+			   "multipathd has taken %.31s (%.31s), so it cannot be mounted: leave it out "
+			   "in multipath.conf (blacklist), then multipath -f %.31s", mapped->name,
+			   mapped->mapper, mapped->mapper);
 	if (s->pv->is_mount_held || !is_usable(s, &s->inv->namespaces[s->plan->ns]))
 		return false;
 	return say(s, FM_STEP_MOUNT, "%.31s", s->inv->namespaces[s->plan->ns].name);

@@ -347,13 +347,21 @@ static bool is_due(const struct fm_supervised *v)
 static json_t *request_of(const struct fm_supervised *v, const struct fm_held *h)
 {
 	json_t *request = json_pack("{s:s, s:s*}", "call", "unused", "unit_of", v->is_unit_in_doubt && v->volume->mount_point[0] ? v->volume->mount_point : NULL);
+	const struct fm_inv_namespace *ns = h ? find_device(v->sup, h->dev) : NULL;
+	bool is_mapped = ns && ns->mapper[0];
+	const char *wwid;
 	char device[64];
+	dev_t dev;
 
 	if (!request || !h)
 		return request;
-	(void)snprintf(device, sizeof(device), "/dev/%s", h->name);
-	if (json_object_update_new(request, json_pack("{s:s, s:[i, i], s:s*}", "device", device, "rdev", (int)major(h->dev),
-						      (int)minor(h->dev), "wwid", h->wwid[0] ? h->wwid : NULL)) == 0)
+	/* multipathd has the namespace for itself, so who has multipathd's device has it. */
+	dev = is_mapped ? ns->mapper_dev : h->dev;
+	(void)snprintf(device, sizeof(device), "/dev/%s", is_mapped ? ns->mapper : h->name);
+	wwid = h->wwid[0] && !is_mapped ? h->wwid : NULL;
+	if (json_object_update_new(request, json_pack("{s:s, s:[i, i], s:s*}", "device", device,
+						      "rdev", (int)major(dev), (int)minor(dev),
+						      "wwid", wwid)) == 0)
 		return request;
 	json_decref(request);
 	return NULL;

@@ -117,9 +117,23 @@ static void test_parts(void)
 	inv = inventory();
 	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "md0");
 	fm_inventory_free(inv);
-	/* Of more than there is room for nothing is known. */
+	/* What multipathd has is the same once more; what is made of that is a use. */
 	tree_remove(FABRICS "/nvme1/nvme1n1/holders/md0");
 	tree_remove(FABRICS "/nvme1/nvme1n1/nvme1n1p1/holders/dm-3");
+	tree_attr(FABRICS "/nvme1/nvme1n1/holders/dm-4", "dev", "253:4");
+	tree_attr(FABRICS "/nvme1/nvme1n1/holders/dm-4/dm", "uuid", "mpath-uuid.1");
+	inv = inventory();
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "");
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].mapper, "dm-4");
+	CU_ASSERT_EQUAL(inv->namespaces[0].mapper_dev, makedev(253, 4));
+	CU_ASSERT_EQUAL(inv->namespaces[0].part[0], makedev(253, 4));
+	fm_inventory_free(inv);
+	tree_mkdirs(FABRICS "/nvme1/nvme1n1/holders/dm-4/holders/dm-5");
+	inv = inventory();
+	CU_ASSERT_STRING_EQUAL(inv->namespaces[0].holder, "dm-5");
+	fm_inventory_free(inv);
+	tree_remove(FABRICS "/nvme1/nvme1n1/holders/dm-4");
+	/* Of more than there is room for nothing is known. */
 	for (unsigned i = 1; i <= FM_INV_PARTS_MAX + 2; i++) {
 		snprintf(name, sizeof(name), FABRICS "/nvme1/nvme1n1/nvme1n1p%u", i);
 		tree_attr(name, "dev", "259:9");

@@ -90,6 +90,8 @@ struct peer_word {
 	int epoch;
 };
 
+#define MAPPER_MINOR 77
+
 static struct sim {
 	uint64_t now_ns, seed;
 	struct fm_loop *loop;
@@ -130,6 +132,7 @@ static struct sim {
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
 	bool is_covered;		/* something else is mounted over the first volume's mount point */
 	bool is_moved;			/* what is mounted: to the mount point of now */
+	bool is_mapped;			/* multipathd has the first volume's device */
 	bool is_pathless;		/* no path of any device is left, and the kernel keeps them */
 	bool has_another;		/* the first subsystem has a namespace 2 as well, which the kernel lists first */
 	unsigned connects, prepares, mounts, saves, rescans, unmounts_lazy, syncs;
@@ -305,6 +308,10 @@ static void show_namespace(struct fm_inventory *inv, unsigned volume)
 		ns->part[ns->part_count++] = makedev(259, 200);
 	if (volume == 0 && sim.holder)
 		strcpy(ns->holder, sim.holder);
+	if (volume == 0 && sim.is_mapped) {
+		strcpy(ns->mapper, "dm-4");
+		ns->mapper_dev = ns->part[ns->part_count++] = makedev(253, MAPPER_MINOR);
+	}
 	for (unsigned i = 0; i < inv->controller_count && !sim.is_pathless; i++)
 		if (inv->controllers[i].subsystem == (int)volume)
 			ns->path[ns->path_count++] = (struct fm_inv_path){ .controller = (int)i };
@@ -810,7 +817,8 @@ static int do_unused(const struct call *c, struct fm_err *err)
 			return fm_err_set(err, -EBUSY, "it is mounted");
 	if (sim.busy_dev && dev == sim.busy_dev)
 		return fm_err_set(err, -EBUSY, "it is in use");
-	if (volume == 0 && dev == sim.dev[0] && (sim.is_part_mounted || sim.is_btrfs_mounted || sim.holder))
+	if (volume == 0 && dev == sim.dev[0] &&
+	    (sim.is_part_mounted || sim.is_btrfs_mounted || sim.holder || sim.is_mapped))
 		return fm_err_set(err, -EBUSY, "it is in use");
 	if (dev && sim.dev[volume] == dev && sim.held_dev[volume] == dev && sim.now_ns < sim.held_ns[volume])
 		return fm_err_set(err, -EBUSY, "it is in use");
@@ -3860,6 +3868,30 @@ static void test_used_in_parts(void)
 	end();
 }
 
+/* multipathd takes what comes: no node waits for that, and who would mount it says what to do. */
+static void test_multipath(void)
+{
+	begin(1);
+	make_controller(0, 0)->is_foreign = true;
+	sim.volume[0].writer = "n2";
+	sim.is_mapped = true;
+	start_supervisor();
+	run_for(60 * S);
+	CU_ASSERT_FALSE(is_told_written('a'));
+	is_state(0, "refused");
+	end();
+	begin(1);
+	sim.is_mapped = true;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "multipath -f dm-4"));
+	sim.is_mapped = false;
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+	end();
+}
+
 /* What cannot be written down is not mounted; what is damaged is no reason not to start. */
 static void test_held_file(void)
 {
@@ -4730,6 +4762,7 @@ static const struct fm_test tests[] = {
 	{ "more devices than can be looked at at once count as in use until each was tried", test_more_than_can_be_held },
 	{ "nothing is left out where more is to be told than peers take", test_more_than_can_be_said },
 	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
+	{ "what multipathd has is not in use, and not mounted", test_multipath },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
 	{ "force said during an unmount is for the mount after it", test_force_while_unmounting },
