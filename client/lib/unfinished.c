@@ -206,19 +206,47 @@ static int remove_made(int parent, const struct fm_unfinished *u, int lock)
 	if (ret < 0)
 		return ret;
 	sibling(u->found, ".new", made);
-	ret = state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, NULL) : 0;
-	return ret == -ESTALE ? -EPERM : ret;	/* it was replaced: the next get puts it aside */
+	return state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, NULL) : 0;
 }
 
-static int remove_tree(int parent, const struct fm_unfinished *u, bool is_dry)
+static bool is_empty(int parent, const char *name)
 {
-	int stage, lock, ret;
+	struct fm_descent_at at;
+	struct fm_descent *d;
+	bool is;
 
-	if (is_dry) {
-		ret = fm_staging_is_busy(parent, u->found);
+	if (fm_descent_begin(parent, name, &d) < 0)
+		return false;
+	is = fm_descent_next(d, &at) == 0;
+	fm_descent_end(d);
+	return is;
+}
+
+/* What remove_tree() would say. Nothing is locked: a get that begins must not find it busy. */
+static int ask_tree(int parent, const struct fm_unfinished *u)
+{
+	char made[FM_PARTIAL_NAME_MAX + 1];
+	struct fm_staging_info info;
+	enum fm_staging_kind kind;
+	int ret = fm_staging_is_busy(parent, u->found);
+
+	if (ret != 0)
 		return ret > 0 ? -EBUSY : ret;
-	}
-	ret = fm_staging_lock(parent, u->found, &stage, &lock);
+	ret = fm_staging_peek(parent, u->found, &info);
+	if (ret == -ENOENT)	/* without a lock file: a get that died before it made one left it empty */
+		return is_empty(parent, u->found) ? 0 : -EPERM;
+	sibling(u->found, ".new", made);
+	if (ret == 0)
+		ret = fm_staging_look(parent, made, &kind);
+	if (ret == 0 && kind != FM_STAGING_NEW)
+		ret = -ESTALE;
+	return ret;
+}
+
+static int remove_tree(int parent, const struct fm_unfinished *u)
+{
+	int stage, lock, ret = fm_staging_lock(parent, u->found, &stage, &lock);
+
 	if (ret < 0)
 		return ret;
 	ret = remove_made(parent, u, lock);
@@ -229,6 +257,17 @@ static int remove_tree(int parent, const struct fm_unfinished *u, bool is_dry)
 	return ret;
 }
 
+/* Its get was cut off right after it had replaced a version, which has the other name still. */
+static int say_replaced(const struct fm_unfinished *u, struct fm_err *err)
+{
+	char made[FM_PARTIAL_NAME_MAX + 1];
+
+	sibling(u->found, ".new", made);
+	return fm_err_set(err, -ESTALE, "\"%s\" stays: \"%s\" may be the version that this get "
+			  "replaced before it was cut off; the next get of the same puts that "
+			  "aside", u->found, made);
+}
+
 int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry, struct fm_err *err)
 {
 	enum fm_staging_kind kind = fm_staging_kind(u->found);
@@ -237,9 +276,11 @@ int fm_unfinished_remove(int parent, const struct fm_unfinished *u, bool is_dry,
 	if (kind == FM_STAGING_NONE)
 		ret = remove_part(parent, u, is_dry);
 	else if (kind == FM_STAGING_TREE)
-		ret = remove_tree(parent, u, is_dry);
+		ret = is_dry ? ask_tree(parent, u) : remove_tree(parent, u);
 	if (ret == -EBUSY)
 		return fm_err_set(err, ret, "\"%s\" stays: a transfer works on it", u->found);
+	if (ret == -ESTALE)
+		return say_replaced(u, err);
 	if (kind == FM_STAGING_KEPT)
 		return fm_err_set(err, ret, "\"%s%s%s\" stays: something lies in it that is "
 				  "nowhere else; look, and remove it with rm", u->found,

@@ -18,6 +18,11 @@ is_coming() {
 	[ -n "$(find d -name "$pattern" -size +0 | head -n 1)" ]
 }
 
+# What the lock of a directory that comes says of it.
+is_made() {
+	[ "$(head -c 16 d/.fmove.*.tree/lock)" = "$(printf %016x "$(stat -c %i d/.fmove.*.tree/data)")" ]
+}
+
 # begun PATTERN ARGS...: a get that is slow, and has brought something.
 begun() {
 	pattern=$1
@@ -45,6 +50,16 @@ cut_off
 begun journal -r n2:s/tree d/tree
 no 3 'stays: a transfer works on it' fmove purge --unfinished -n d
 cut_off
+# One that was cut off between the exchange and what follows: the other name is the replaced version's.
+tree=$(echo d/.fmove.*.tree)
+mkdir "${tree%.tree}.new" && echo saved >"${tree%.tree}.new/saved"
+for how in '' -n; do
+	no 3 "\.new\" may be the version that this get replaced" fmove purge --unfinished $how --json d
+	[ "$(cat d/.fmove.*.new/saved)" = saved ] && [ -e "$tree/data" ] || bad "purge $how: it went: $(ls -lA d)"
+	[ -n "$how" ] || begun '.fmove.*.journal' n2:s/file d/file
+	[ -n "$how" ] || cut_off
+done
+rm -r "${tree%.tree}.new"
 journal=$(find d -maxdepth 1 -name '.fmove.*.journal')
 find d -name '.fmove.*' >there
 ok fmove df d/
