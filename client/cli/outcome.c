@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/name.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -255,10 +256,12 @@ static void show_spared(const struct fmove_result *r, char *out, size_t cap)
 }
 
 /* Where the version that was replaced is; nothing if there was none. Returns out. */
-static const char *show_former(const struct fmove_result *r, char *out, size_t cap)
+static const char *show_former(const struct fm_outcome *one, char *out, size_t cap)
 {
+	const struct fmove_result *r = &one->result;
+	int beside = (int)(fm_name_last(one->target) - one->target);
 	time_t seconds = (time_t)(r->former_until_ns / (int64_t)FM_NS_PER_S);
-	char until[16] = "", path[4 * sizeof(r->former)];
+	char until[16] = "";
 	struct tm tm;
 
 	out[0] = '\0';
@@ -266,15 +269,15 @@ static const char *show_former(const struct fmove_result *r, char *out, size_t c
 		return out;
 	if (localtime_r(&seconds, &tm))
 		(void)strftime(until, sizeof(until), "%H:%M", &tm);	/* fits */
-	fm_show(r->former, strlen(r->former), path, sizeof(path));
-	(void)snprintf(out, cap, "; what was there is %s until %s at least", path, until);
+	(void)snprintf(out, cap, "; what was there is %.*s%s until %s at least", beside, one->target,
+		       r->former, until);
 	return out;
 }
 
 static void say_tree(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
-	char former[4 * sizeof(r->former) + 64];
+	char former[FMOVE_PATH_MAX + sizeof(r->former) + 64];
 	char files[FM_SHOW_MAX], bytes[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX], spared[160], difference[200];
 
 	if (is_unchanged(one)) {
@@ -286,7 +289,7 @@ static void say_tree(const struct fm_outcome *one)
 	fm_say("%s -> %s: %s file%s, %s in %.2f s, %.2f GB/s, %s%s, %s%s%s%s", one->source, one->target,
 	       fm_show_count(r->files, files), plural(r->files), fm_show_bytes(r->bytes, bytes), r->seconds, r->gb_per_s,
 	       fm_outcome_transport(r, transport), r->is_checked ? "" : " (not checked)", r->is_durable ? "durable" : "not durable", spared,
-	       show_difference(one, difference, sizeof(difference)), show_former(r, former, sizeof(former)));
+	       show_difference(one, difference, sizeof(difference)), show_former(one, former, sizeof(former)));
 }
 
 /* ", resumed at 61 %"; or nothing. */

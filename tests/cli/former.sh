@@ -50,6 +50,8 @@ ok fmove get -r --update -n n2:s/src t
 # ---- the directory around it is sent without what is kept in it, and with what only looks like that ----
 
 mkdir around && ok fmove get -r n2:s/src around/t && ok fmove get -r --replace n2:s/src around/t
+former=$(sed -n 's/.*what was there is \(.*\) until .*/\1/p' err)
+[ "$(cat "$former/version")" = 3 ] || bad "what the last line names is not there: $(cat err)"
 ok fmove put -r around n2:s/around
 [ "$(count around)" -eq 1 ] && [ "$(ls -A "$(store 2)/around")" = t ] || bad "sent: $(ls -lA around "$(store 2)/around")"
 echo mine >around/.fmove.notes
