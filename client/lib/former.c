@@ -403,7 +403,10 @@ static bool remove_old(void *ctx, struct place *p)
 	p->is.bytes = r->each ? bytes_of(p) : 0;
 	wanted = wanted_of(p);
 	ret = wanted != FM_WANTED_NOTHING || r->is_dry ? 0 : remove_one(p);
-	if (wanted < 0)
+	if (wanted == -EXDEV)
+		r->failed = fm_err_set(r->err, wanted, "\"%s\" stays: another file system is mounted in "
+				       "it; unmount it first", p->is.holder);
+	else if (wanted < 0)
 		r->failed = fm_err_sys(r->err, wanted, "\"%s\" stays: look whether a transfer goes on in it",
 				       p->is.holder);
 	else if (wanted > 0)

@@ -253,6 +253,10 @@ if [ "$(id -u)" -eq 0 ] && mkdir little && mount -t tmpfs -o size=7m,mode=700 no
 	same "$src/large" little/t/large
 	[ "$(count little)" -eq 2 ] || bad "room was needed, for one: $(ls -lA little)"
 	[ -z "$(find little -mindepth 2 -maxdepth 2 -inum "$first")" ] || bad "the oldest is there still: $(ls -lAR little)"
+	# What is mounted in one is not removed, and the reason is said.
+	mount --bind other "$(holders little | head -n 1)/t/sub" || bad 'no mount'
+	no 3 'stays: another file system is mounted in it; unmount it first' fmove purge -n little
+	umount "$(holders little | head -n 1)/t/sub"
 	random 9000000 "$src/large"
 	no 1 'no space for the directory: its files take 90[0-9]* bytes at least' fmove get -r --replace n2:s/src little/t
 	[ "$(count little)" -eq 2 ] || bad "it went, though all of it is too little: $(ls -lA little)"
