@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/cli/ask.h"
 #include "client/cli/rows.h"
@@ -95,6 +96,17 @@ static int parse(const char *text, struct fm_name *out, struct fm_err *err)
 	return fm_value_is_name(out->node) ? 0 : fm_err_set(err, -EINVAL, "\"%.200s\" is not of the form NODE or NODE:STORE", text);
 }
 
+/* A directory of that name is here, and may be what was meant. */
+static void hint_dir(const char *text, struct fmove_error *why)
+{
+	size_t len = strlen(why->text);
+	struct stat st;
+
+	if (text && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
+		(void)snprintf(why->text + len, sizeof(why->text) - len,
+			       "; the directory here is ./%s", text);	/* cut if it is too long */
+}
+
 static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 {
 	const struct fmove_name parts = { name->node[0] ? name->node : NULL, name->store, "" };
@@ -108,8 +120,10 @@ static int df(const struct fm_name *name, const char *text, struct fm_df *how)
 		fm_rows_begin("stores");
 	ret = fmove_space(c, &parts, fm_df_print, how, &why);
 	fmove_close(c);
-	if (ret < 0)
+	if (ret < 0) {
+		hint_dir(text, &why);
 		status = fm_ask_fail("df", text, &why);
+	}
 	if (how->is_json)
 		fm_rows_end(NULL, status);
 	else if (ret == 0 && how->count == 0)

@@ -106,3 +106,4 @@ file" ] || bad "something is left: $(ls -lAR d)"
 # Of a store this is the store's affair; what cannot be is refused.
 no 2 'partial_keep' fmove purge --unfinished n2:s
 no 1 'nowhere' fmove df ./nowhere
+no 1 'no node d in .*; the directory here is \./d$' fmove df d
