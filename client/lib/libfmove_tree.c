@@ -365,6 +365,16 @@ static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *a
 	return sink.parent < 0 ? sink.parent : fm_tree_sink_new(&sink, out, err);
 }
 
+/* Whether something of it, or of an earlier try, is there to go on with. */
+static bool has_stage(int parent_fd, const char *as)
+{
+	char name[FM_STAGING_NAME_LEN + 1];
+	struct stat st;
+
+	fm_staging_name(FM_STAGING_TREE, as, name);
+	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 			 struct fmove_error *err)
 {
@@ -387,6 +397,8 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 		tree->ops->keep(tree);
 	t->is_unmeasured = tree->is_unmeasured;
 	tree->ops->close(tree);		/* discards what is neither published nor kept */
+	if (ret < 0 && err->is_kept)	/* what was refused before the first byte left nothing */
+		err->is_kept = has_stage(parent_fd, as);
 	return ret;
 }
 

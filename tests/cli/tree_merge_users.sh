@@ -115,6 +115,14 @@ if mkdir "$t/mounted" && mount -t tmpfs none "$t/mounted" 2>/dev/null; then
 		# shellcheck disable=SC2086
 		no 6 'mountpoint".*mounted there' fmove get -r $how n2:s/src mountpoint
 	done
+	# In the target of a get: nothing came, so nothing is said to be kept.
+	ok fmove get -r n2:s/src around && mkdir around/mp && mount -t tmpfs none around/mp
+	for how in --update '--update --delete' --replace '--update -n'; do
+		# shellcheck disable=SC2086
+		no 6 'around/mp".*mounted there' fmove get -r $how n2:s/src around
+		grep -q 'what came is kept' err && bad "$how: nothing came: $(cat err)"
+	done
+	umount around/mp
 	[ -z "$(find . "$(store 2)" -maxdepth 1 -name '.fmove*' ! -name '*.manifest')" ] ||
 		bad "refused, but something is left: $(find . "$(store 2)" -maxdepth 1 -name '.fmove*')"
 	[ "$(cat "$t/f" mountpoint/f)" = "there
