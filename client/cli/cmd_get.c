@@ -16,6 +16,7 @@
 #include "client/cli/name.h"
 #include "client/cli/part.h"
 #include "client/cli/pump.h"
+#include "client/lib/former.h"
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
 
@@ -120,6 +121,32 @@ static bool is_worth_keeping(const struct fm_transfer *t, const struct fm_outcom
 	return one->is_kept || fm_errno_keeps_partial(one->err.code);
 }
 
+/* What gets put aside beside it goes before a file is refused. Whether it has room then. */
+static bool makes_room(struct fm_transfer *t, const struct fm_name *source, const struct fm_part *part)
+{
+	struct fmove_entry entry;
+	struct fmove_error why;
+	uint64_t there;
+	struct stat st;
+
+	if (t->is_detached || fm_is_interrupted() || fm_transfer_stat(t, source, &entry, &why) < 0 ||
+	    fstat(part->file.fd, &st) < 0)
+		return false;
+	there = (uint64_t)st.st_blocks * 512;
+	return entry.size > there && fm_former_make_room(part->file.dir, entry.size - there);
+}
+
+static int receive_part(struct fm_transfer *t, const struct fm_name *source, const struct fm_part *part,
+			struct fm_outcome *one)
+{
+	int ret = receive(t, part->file.fd, source, one);
+
+	if (ret != -ENOSPC || !makes_room(t, source, part))
+		return ret;
+	one->err.code = 0;
+	return receive(t, part->file.fd, source, one);
+}
+
 static int get_file(struct fm_transfer *t, const struct fm_name *source, const char *dst,
 		    struct fm_outcome *one)
 {
@@ -133,7 +160,7 @@ static int get_file(struct fm_transfer *t, const struct fm_name *source, const c
 		return ret;
 	t->opts.journal_fd = part.file.journal > 0 ? part.file.journal : 0;
 	fm_background_part(t, &part);
-	ret = receive(t, part.file.fd, source, one);
+	ret = receive_part(t, source, &part, one);
 	t->opts.journal_fd = 0;
 	if (fm_background_is_over(t, &is_published))
 		return is_published && ret != -ECONNRESET ? 0 : ret;	/* else the daemon did not hear that it has its name */

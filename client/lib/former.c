@@ -483,15 +483,17 @@ static bool remove_oldest(int parent)
 	return ret == 0;
 }
 
-void fm_former_make_room(int parent, uint64_t bytes)
+bool fm_former_make_room(int parent, uint64_t bytes)
 {
 	uint64_t kept = 0, is_free;
 
 	if (each_former(parent, add_bytes, &kept) < 0 || fm_tsys_free_bytes(parent, &is_free) < 0 ||
 	    (is_free < bytes && bytes - is_free > kept))
-		return;
-	while (is_free < bytes && remove_oldest(parent) && fm_tsys_free_bytes(parent, &is_free) == 0)
-		;
+		return false;
+	while (is_free < bytes)
+		if (!remove_oldest(parent) || fm_tsys_free_bytes(parent, &is_free) < 0)
+			return false;
+	return true;
 }
 
 /* ---- where a path leads by now ---- */

@@ -58,8 +58,11 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 /* How many lie in parent, and how much goes with all of them; what still has a name elsewhere does not count. */
 int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *err);
 
-/* The oldest go, until so many bytes are free there, unless all of them would be too little. Best effort. */
-void fm_former_make_room(int parent, uint64_t bytes);
+/*
+ * The oldest go, until so many bytes are free there, unless all of them would be too little.
+ * Whether so many are.
+ */
+bool fm_former_make_room(int parent, uint64_t bytes);
 
 /*
  * The directory that a get puts something into can be in a version that another get replaces

@@ -337,7 +337,7 @@ static int find_other(void *ctx, const char *as, int held, int *fd, struct fm_er
 static void make_room(void *ctx, int parent, uint64_t bytes)
 {
 	(void)ctx;
-	fm_former_make_room(parent, bytes);
+	(void)fm_former_make_room(parent, bytes);	/* best effort */
 }
 
 static int open_sink(int parent_fd, const struct fm_lib_tree *t, struct aside *aside, struct fm_tree **out,

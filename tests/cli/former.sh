@@ -260,6 +260,13 @@ if [ "$(id -u)" -eq 0 ] && mkdir little && mount -t tmpfs -o size=7m,mode=700 no
 	random 9000000 "$src/large"
 	no 1 'no space for the directory: its files take 90[0-9]* bytes at least' fmove get -r --replace n2:s/src little/t
 	[ "$(count little)" -eq 2 ] || bad "it went, though all of it is too little: $(ls -lA little)"
+	# For a file, too.
+	no 1 'no space: 9000000 bytes are needed' fmove get n2:s/src/large little/file
+	[ "$(count little)" -eq 2 ] || bad "it went for a file, though all of it is too little: $(ls -lA little)"
+	random 2000000 "$src/large"
+	ok fmove get --json n2:s/src/large little/file && same "$src/large" little/file
+	grep -q '"exit":0' out || bad "it came, and the result is another: $(cat out err)"
+	[ "$(count little)" -eq 1 ] || bad "room was needed for a file, as one of them has: $(ls -lA little)"
 	umount little
 	trap down EXIT
 fi
