@@ -11,21 +11,22 @@
 #include <string.h>
 
 #include "mover/base/log.h"
+#include "mover/base/show.h"
 #include "nvmetcp/supervisor_priv.h"
 
 #define SAY_NS (60 * FM_NS_PER_S)
 #define HEARD_ENOUGH 2
 
 /* Wherever its device is mounted, and by whomever. */
-static bool has_read_write(const struct fm_supervised *v)
+static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 	const struct fm_mount *m = NULL;
 
 	while (ns && (m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
 		if (!m->is_read_only)
-			return true;
-	return false;
+			return m;
+	return NULL;
 }
 
 /* Also of one that has fallen silent: it has it until it says otherwise. NULL: none has. */
@@ -47,10 +48,19 @@ bool fm_supervised_has_alarm(const struct fm_supervised *v)
 void fm_supervised_show_alarm(const struct fm_supervised *v, char *text, size_t size)
 {
 	bool is_writer = fm_guard_is_writer(v->volume, v->sup->node);
+	const struct fm_mount *here = read_write_mount(v);
+	struct fm_path_shown point;
 
 	text[0] = '\0';
 	if (!fm_supervised_has_alarm(v))
 		return;
+	if (!is_writer && !v->plan.is_read_write && here) {
+		(void)snprintf(text, size,
+			       "%s has it mounted read-write as well: each destroys what the other "
+			       "one writes; this node is not its writer: unmount it here, at %.200s",
+			       v->second_writer, fm_path_show(here->point, &point));
+		return;
+	}
 	(void)snprintf(text, size, "%s has it mounted read-write as well: each destroys what the other one writes; %s", v->second_writer,
 		       is_writer ? "unmount it there now, then here, and have the file system checked before it is mounted again" :
 				   "this node is not its writer and unmounts it as soon as no file is open on it: end what uses it");
@@ -70,7 +80,7 @@ static void say(struct fm_supervised *v)
 
 bool fm_supervised_watch_writers(struct fm_supervised *v)
 {
-	const struct fm_peer_volume *other = has_read_write(v) ? other_writer(v) : NULL;
+	const struct fm_peer_volume *other = read_write_mount(v) ? other_writer(v) : NULL;
 	bool had_alarm = fm_supervised_has_alarm(v);
 
 	if (!other || strcmp(v->second_writer, other->node) != 0)

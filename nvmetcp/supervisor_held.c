@@ -22,6 +22,7 @@
 #include <sys/sysmacros.h>
 
 #include "mover/base/log.h"
+#include "mover/base/show.h"
 #include "nvmetcp/supervisor_priv.h"
 
 #define UNUSED_NS (20 * FM_NS_PER_S)
@@ -324,6 +325,40 @@ void fm_supervised_watch_held(struct fm_supervised *v)
 			forget(v, &v->held[i]);
 	}
 	hold_cut(v);
+}
+
+static bool show_use(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns, char *text,
+		     size_t size)
+{
+	struct fm_path_shown shown;
+
+	if (ns->holder[0]) {
+		(void)snprintf(text, size,
+			       "%s is in use by %s, and peers are told that it is mounted: take "
+			       "that away (vgchange -an, mdadm --stop)", ns->name, ns->holder);
+		return true;
+	}
+	for (size_t i = 0; i < sup->mounts.count; i++) {
+		const struct fm_mount *m = &sup->mounts.mounts[i];
+
+		if (!is_of(m, ns))
+			continue;
+		(void)snprintf(text, size,
+			       "%s is mounted at %.200s by somebody else, and peers are told so: "
+			       "unmount it there", ns->name, fm_path_show(m->point, &shown));
+		return true;
+	}
+	return false;
+}
+
+void fm_supervised_show_use(const struct fm_supervised *v, char *text, size_t size)
+{
+	for (unsigned i = 0; i < v->held_count; i++) {
+		const struct fm_inv_namespace *ns = find_device(v->sup, v->held[i].dev);
+
+		if (v->held[i].is_mounted && ns && show_use(v->sup, ns, text, size))
+			return;
+	}
 }
 
 /* ---- whether it is free ---- */

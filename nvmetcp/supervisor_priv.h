@@ -473,6 +473,8 @@ const char *fm_supervised_in_use_why(const struct fm_supervised *v);
  * now, is that one's to try and to tell. Once that one has mounted it, it would never be free here.
  */
 void fm_supervised_hand_over(struct fm_supervised *v);
+/* What has its device, by whomever, for people; nothing is written if nothing is to be seen. */
+void fm_supervised_show_use(const struct fm_supervised *v, char *text, size_t size);
 bool fm_supervised_check_unused(struct fm_supervised *v);
 void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *text);
 

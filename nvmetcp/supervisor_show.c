@@ -101,7 +101,7 @@ static const char *text_of(const struct fm_supervised *v, enum fm_supervised_sta
 	if (is_guards)
 		return v->refusal;
 	if (fm_supervised_in_use_why(v)[0] && !v->plan.is_mounted && state != FM_STATE_REFUSED)
-		return v->in_use_why;
+		return fm_supervised_in_use_why(v);
 	if (state == FM_STATE_DOWN || state == FM_STATE_MOUNTED || state == FM_STATE_CONNECTED)
 		return "";
 	return v->plan.why;
@@ -117,6 +117,8 @@ void fm_supervised_update(struct fm_supervised *v)
 			       fm_supervised_state_name(before->state));
 	else
 		(void)snprintf(v->text, sizeof(v->text), "%s", text_of(v, state));
+	if (!v->text[0] && !v->plan.is_mounted)
+		fm_supervised_show_use(v, v->text, sizeof(v->text));
 	if (state == v->state)
 		return;
 	v->state = state;

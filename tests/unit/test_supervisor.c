@@ -3868,6 +3868,43 @@ static void test_used_in_parts(void)
 	end();
 }
 
+/* Who keeps others waiting says by what; who has it mounted elsewhere says where. */
+static void test_used_is_shown(void)
+{
+	begin(1);
+	start_supervisor();
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	is_state(0, "connected");
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "");
+	sim.has_part = true;
+	sim.holder = "dm-0";
+	run_for(20 * S);
+	is_state(0, "connected");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "in use by dm-0"));
+	sim.holder = NULL;
+	sim.is_part_mounted = true;
+	run_for(20 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "mounted at /mnt"));
+	sim.is_part_mounted = false;
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "");
+	end();
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.volume[0].writer = sim.peer[0].writer = "n2";
+	sim.volume[0].mount_point = "/srv/elsewhere";
+	sim.peer[0] = (struct peer_word){ "n2", true, true, false, 0 };
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+	start_supervisor();
+	run_for(30 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "unmount it here"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "alarm"), "/srv/one"));
+	end();
+}
+
 /* multipathd takes what comes: no node waits for that, and who would mount it says what to do. */
 static void test_multipath(void)
 {
@@ -4762,6 +4799,7 @@ static const struct fm_test tests[] = {
 	{ "more devices than can be looked at at once count as in use until each was tried", test_more_than_can_be_held },
 	{ "nothing is left out where more is to be told than peers take", test_more_than_can_be_said },
 	{ "so is a partition that is mounted, and what is made of the device", test_used_in_parts },
+	{ "what keeps others waiting is shown where it is", test_used_is_shown },
 	{ "what multipathd has is not in use, and not mounted", test_multipath },
 	{ "what peers are told to be mounted is written down first", test_held_file },
 	{ "force is for the mount that is waited for, not for a later one", test_force_is_no_store },
