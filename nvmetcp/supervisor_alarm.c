@@ -29,15 +29,24 @@ static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
 	return NULL;
 }
 
-/* Also of one that has fallen silent: it has it until it says otherwise. NULL: none has. */
+/*
+ * Also of one that has fallen silent: it has it until it says otherwise. Of several the one of
+ * before, since their order is not always the same. NULL: none has.
+ */
 static const struct fm_peer_volume *other_writer(const struct fm_supervised *v)
 {
 	const struct fm_peers *peers = &v->sup->peers;
+	const struct fm_peer_volume *found = NULL;
 
-	for (unsigned i = 0; i < peers->volume_count; i++)
-		if (peers->volumes[i].is_mounted && peers->volumes[i].is_read_write && fm_supervised_is_meant(v, &peers->volumes[i]))
-			return &peers->volumes[i];
-	return NULL;
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (!p->is_mounted || !p->is_read_write || !fm_supervised_is_meant(v, p))
+			continue;
+		if (!found || strcmp(p->node, v->second_writer) == 0)
+			found = p;
+	}
+	return found;
 }
 
 bool fm_supervised_has_alarm(const struct fm_supervised *v)
@@ -83,7 +92,7 @@ bool fm_supervised_watch_writers(struct fm_supervised *v)
 	const struct fm_peer_volume *other = read_write_mount(v) ? other_writer(v) : NULL;
 	bool had_alarm = fm_supervised_has_alarm(v);
 
-	if (!other || strcmp(v->second_writer, other->node) != 0)
+	if (!other || (!had_alarm && strcmp(v->second_writer, other->node) != 0))
 		v->second_writer_heard = 0;
 	if (other && v->second_writer_heard < HEARD_ENOUGH && !other->is_stale)
 		v->second_writer_heard++;
