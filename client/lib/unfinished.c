@@ -227,7 +227,7 @@ static int ask_tree(int parent, const struct fm_unfinished *u)
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];
 	struct fm_staging_info info;
-	enum fm_staging_kind kind;
+	struct stat st;
 	int ret = fm_staging_is_busy(parent, u->found);
 
 	if (ret != 0)
@@ -236,9 +236,7 @@ static int ask_tree(int parent, const struct fm_unfinished *u)
 	if (ret == -ENOENT)	/* without a lock file: a get that died before it made one left it empty */
 		return is_empty(parent, u->found) ? 0 : -EPERM;
 	sibling(u->found, ".new", made);
-	if (ret == 0)
-		ret = fm_staging_look(parent, made, &kind);
-	if (ret == 0 && kind != FM_STAGING_NEW)
+	if (ret == 0 && info.data_ino && fm_tsys_fstatat(parent, made, &st) == 0 && st.st_ino != info.data_ino)
 		ret = -ESTALE;
 	return ret;
 }

@@ -475,6 +475,7 @@ int fm_staging_is_busy(int parent, const char *name)
 
 int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
 {
+	struct fm_staging_state state = { .data_ino = 0 };
 	int dir, lock, journal;
 	int ret = open_both(parent, name, &dir, &lock, false);
 
@@ -482,6 +483,8 @@ int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
 	if (ret < 0)
 		return ret;
 	out->is_busy = is_locked(lock) > 0;
+	(void)fm_staging_read(lock, &state);	/* one that cannot be read says nothing */
+	out->data_ino = state.data_ino;
 	close(lock);
 	journal = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	close(dir);

@@ -112,6 +112,7 @@ int fm_staging_is_busy(int parent, const char *name);
 
 struct fm_staging_info {
 	bool is_busy;			/* a transfer works in it now */
+	uint64_t data_ino;		/* what may have the name .new; 0: nothing yet */
 	bool has_journal;		/* the rest is known */
 	struct fm_journal_opts journal;	/* its source; its name: the tree's final name */
 	uint64_t bytes_there;
