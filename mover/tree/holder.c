@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/err.h"
+#include "mover/base/log.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/tsys.h"
@@ -150,7 +152,9 @@ static int put_mark(int holder, const char *mark)
 	return fd < 0 ? fd : fm_tsys_close(fd);
 }
 
-/* Open, with its mark. Somebody else may put something else under the name between two calls. */
+/*
+ * Open, with its mark. Somebody else may put something else under the name between two calls.
+ */
 static int make(int parent, enum fm_staging_kind kind, const char *mark, char holder[FM_STAGING_NAME_LEN + 1])
 {
 	struct found f;
@@ -158,10 +162,13 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark, char ho
 
 	fm_staging_name(kind, "", holder);
 	ret = fm_tsys_mkdir(parent, holder);
-	if (ret == 0)
-		ret = find(parent, holder, &f);
 	if (ret < 0)
 		return ret;
+	ret = find(parent, holder, &f);
+	if (ret < 0) {
+		(void)unlinkat(parent, holder, AT_REMOVEDIR);	/* best effort: an empty one goes later */
+		return ret;
+	}
 	ret = f.mark[0] ? -EPERM : put_mark(f.fd, mark);
 	if (ret == 0)
 		return f.fd;
@@ -204,27 +211,56 @@ static int rename_in(const struct fm_holder_what *what, int holder)
 }
 
 /*
- * What is not seen to be the right thing goes back. If it cannot it stays in the holder, where only what the mark names goes:
- * so who could not look need not know.
+ * What came in and is somebody else's goes back. If its name is taken by now it stays beside that,
+ * under one that nothing removes: in the holder its owner could not move it.
+ */
+static void put_back(int holder, const char *name, int dir, const char *from)
+{
+	char beside[FM_STAGING_NAME_LEN + 1];
+	int ret = fm_tsys_rename_free(holder, name, dir, from);
+
+	if (ret == 0)
+		return;
+	fm_staging_name(FM_STAGING_KEPT, "", beside);
+	ret = fm_tsys_rename_free(holder, name, dir, beside);
+	if (ret == 0)
+		fm_log_warn("what somebody called %s just now is %s beside it: that name was taken again", from, beside);
+	else
+		fm_log_warn("what somebody called %s just now lies in a .fmove.HASH.old and stays there: %s", from,
+			    fm_err_name(ret));
+}
+
+/*
+ * What cannot be looked at goes back. If it cannot it stays in the holder, where only what the mark
+ * names goes: so who could not look need not know.
  */
 static int move_in(const struct fm_holder_what *what, int holder)
 {
 	struct stat st;
 	int ret = rename_in(what, holder);
-	bool is_back;
 
 	if (ret < 0)
 		return ret;
 	ret = fm_tsys_fstatat(holder, what->name, &st);
-	if (ret == 0 && st.st_ino == what->ino)
-		return 0;
-	is_back = fm_tsys_rename_free(holder, what->name, what->dir, what->from) == 0;
 	if (ret < 0)
-		return is_back ? ret : 0;
+		return fm_tsys_rename_free(holder, what->name, what->dir, what->from) == 0 ? ret : 0;
+	if (st.st_ino == what->ino)
+		return 0;
+	put_back(holder, what->name, what->dir, what->from);
 	return -ESTALE;
 }
 
-/* Best effort: without it nothing can be verified with it any more. */
+static bool is_file(int dir, const char *name)
+{
+	struct stat st;
+
+	return fm_tsys_fstatat(dir, name, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/*
+ * Best effort: without it nothing can be verified with it any more. A directory of that name is
+ * somebody's, who could not move it out again.
+ */
 static void bring_manifest(const struct fm_holder_what *what, int holder)
 {
 	char manifest[FM_MANIFEST_NAME_LEN + 1];
@@ -233,7 +269,9 @@ static void bring_manifest(const struct fm_holder_what *what, int holder)
 	if (fm_manifest_key_at(holder, what->name, &key) < 0)
 		return;
 	fm_manifest_name(&key, manifest);
-	(void)renameat(what->dir, manifest, holder, manifest);
+	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, holder, manifest) == 0 &&
+	    !is_file(holder, manifest))
+		put_back(holder, manifest, what->dir, manifest);
 }
 
 int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_staging_kind kind,

@@ -9,6 +9,7 @@
 
 #include "mover/base/fault.h"
 #include "mover/tree/holder.h"
+#include "mover/tree/manifest.h"
 #include "mover/tree/remove.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/sink_scene.h"
@@ -231,6 +232,7 @@ static void check_held(int ret, const char *holder)
 struct meanwhile {
 	unsigned turn;			/* at which point */
 	bool takes_name;		/* something else gets the name of what is put aside; else holders that are empty go */
+	bool takes_again;		/* and from then on something has that name whenever it is free */
 };
 
 static void do_meanwhile(void *ctx, const char *point)
@@ -240,6 +242,8 @@ static void do_meanwhile(void *ctx, const char *point)
 	const struct dirent *e;
 
 	(void)point;
+	if (m->turn == 0 && m->takes_again)
+		(void)mkdir(at("tree"), 0755);
 	if (m->turn == 0 || --m->turn > 0)
 		return;
 	if (m->takes_name) {
@@ -282,6 +286,58 @@ static void test_held_meanwhile(void)
 		close(parent);
 		scene_end();
 	}
+}
+
+/* Goal: what got the name meanwhile stays in its directory, where its owner finds it, also if it cannot get that name back. */
+static void test_held_taken(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1], kept[512];
+
+	for (unsigned turn = 1; turn < 30; turn++) {
+		struct meanwhile m = { .turn = turn, .takes_name = true, .takes_again = true };
+		struct fm_holder_what what = { .from = "tree", .name = "name" };
+
+		scene_begin(IN_MEMORY);
+		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+		make_tree("tree");
+		make_tree("theirs");
+		what.ino = ino_of("tree");
+		fm_fault_watch(do_meanwhile, &m);
+		(void)fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		fm_fault_watch(NULL, NULL);
+		(void)snprintf(kept, sizeof(kept), "%s/d1/f", ours(FM_STAGING_KEPT));
+		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f") || is_there(kept));
+		close(parent);
+		scene_end();
+	}
+}
+
+/* Goal: whatever fails, once, it is held or where it was, and then no holder is left. */
+static void test_held_fails(void)
+{
+	char holder[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
+	bool has_fired = true;
+	unsigned n;
+
+	for (n = 1; has_fired && n < 100; n++) {
+		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		int ret;
+
+		scene_begin(IN_MEMORY);
+		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+		make_tree("tree");
+		what.ino = ino_of("tree");
+		fm_fault_arm(NULL, n);
+		ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), ret == 0);
+		CU_ASSERT_EQUAL(is_there("tree/d1/f"), ret < 0);
+		CU_ASSERT_TRUE(ret < 0 || (fm_holder_look(parent, holder, held) == 1 && strcmp(held, "name") == 0));
+		close(parent);
+		scene_end();
+	}
+	CU_ASSERT_TRUE(!has_fired && n > 8);
 }
 
 /* Goal: whatever fails, once, of what is kept aside nobody hears that somebody else has named it so. */
@@ -368,7 +424,41 @@ static void test_replaced_unknown(void)
 {
 	test_held_meanwhile();
 }
+
+static void test_held_taken(void)
+{
+	test_held_meanwhile();
+}
+
+static void test_held_fails(void)
+{
+	test_held_meanwhile();
+}
 #endif
+
+/* Goal: a directory that has the name of the manifest is somebody's, and stays where he finds it. */
+static void test_like_manifest(void)
+{
+	struct fm_holder_what what = { .from = "tree", .name = "name" };
+	char manifest[FM_MANIFEST_NAME_LEN + 1], holder[FM_STAGING_NAME_LEN + 1], file[128];
+	struct fm_manifest_key key;
+
+	scene_begin(IN_MEMORY);
+	parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+	make_tree("tree");
+	make_tree("theirs");
+	what.ino = ino_of("tree");
+	CU_ASSERT_EQUAL_FATAL(fm_manifest_key_at(parent, "tree", &key), 0);
+	fm_manifest_name(&key, manifest);
+	CU_ASSERT_EQUAL(rename(at("theirs"), at(manifest)), 0);
+	CU_ASSERT_EQUAL(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), 0);
+	(void)snprintf(file, sizeof(file), "%s/d1/f", manifest);
+	CU_ASSERT_TRUE(is_there(file));
+	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+	CU_ASSERT_FALSE(is_there(holder));
+	close(parent);
+	scene_end();
+}
 
 /* Goal: what is put aside is told by its mark, under the name that it had, and goes as a whole; also one that forbids itself to its owner. */
 static void test_held(void)
@@ -394,6 +484,9 @@ static const struct fm_test tests[] = {
 	{ "what is put aside is known, and goes", test_held },
 	{ "what is called like a holder and is none stays", test_like_holders },
 	{ "what happens to names while something is put aside harms nobody", test_held_meanwhile },
+	{ "what got the name meanwhile is not hidden if it cannot have that back", test_held_taken },
+	{ "whatever fails, it is held or where it was", test_held_fails },
+	{ "a directory that is called like its manifest stays", test_like_manifest },
 	{ "what only a lock file knows is put aside before that goes", test_replaced_unknown },
 	{ "what is put aside and cannot be looked at is not said to be another's", test_held_unknown },
 	{ "several that remove the same leave nothing", test_at_once },

@@ -1218,7 +1218,7 @@ static void test_swept_while_it_fails(void)
 
 	if (fm_test_lacks_faults())
 		return;
-	for (n = 1; has_fired && n < 200; n++) {
+	for (n = 1; has_fired && n < 400; n++) {
 		begin(ON_DISK, false);
 		leave_new(NEW_REPLACED);
 		has_fired = sweep_failing(1, n);
