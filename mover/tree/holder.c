@@ -153,7 +153,8 @@ static int put_mark(int holder, const char *mark)
 }
 
 /*
- * Open, with its mark. Somebody else may put something else under the name between two calls.
+ * Open, with its mark. Somebody else may put something else under the name between two calls. Whoever might read what comes
+ * into it still may: what it holds has a mode of its own.
  */
 static int make(int parent, enum fm_staging_kind kind, const char *mark, char holder[FM_STAGING_NAME_LEN + 1])
 {
@@ -170,6 +171,8 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark, char ho
 		return ret;
 	}
 	ret = f.mark[0] ? -EPERM : put_mark(f.fd, mark);
+	if (ret == 0)
+		ret = fm_tsys_chmod(f.fd, 0755);
 	if (ret == 0)
 		return f.fd;
 	drop(parent, holder, f.fd, mark);

@@ -222,7 +222,10 @@ static void check_held(int ret, const char *holder)
 {
 	char held[FM_STAGING_FINAL_MAX + 1];
 
+	struct stat st;
+
 	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_TRUE(stat(at(holder), &st) == 0 && (st.st_mode & 07777) == 0755);	/* whoever might read it still may */
 	CU_ASSERT_TRUE(fm_holder_look(parent, holder, held) == 1 && strcmp(held, "name") == 0);
 	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
