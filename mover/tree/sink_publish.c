@@ -313,8 +313,11 @@ static void put_old_away(struct place *p)
 
 	if (ret == -ENOENT)
 		return;		/* a sweep was faster */
-	if (is_full && !is_others && !p->is_kept)
+	if (is_full && !is_others && !p->is_kept) {
 		ret = remove_at_once(p);
+		if (ret == 0 && p->s->opts.grace_ns > 0)
+			fm_sink_note(p->s, "the disk is full: the version that was replaced went at once");
+	}
 	if (ret < 0)
 		leave_old(p, ret);
 	if (p->is_kept)

@@ -500,6 +500,30 @@ static void test_replaced_and_died(void)
 	scene_end();
 }
 
+/* Goal: where a full disk has no room to keep what was replaced it goes, and who replaced it hears so. */
+static void test_replaced_on_full_disk(void)
+{
+	struct fm_tree_sink_opts opts = replacing();
+
+	opts.grace_ns = 1;
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	fm_fault_arm("tree.mkdir", 1);	/* of the holder */
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(t->note && strstr(t->note, "went at once"));
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 2, 5000));
+	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
+	scene_end();
+}
+
 static bool is_any_old(const void *ctx, int from, const char *name)
 {
 	(void)ctx;
@@ -728,6 +752,7 @@ static const struct fm_test tests[] = {
 	{ "what appears in the version that is replaced is not lost", test_late },
 	{ "what is saved while a version gets its name is there, not what was before", test_saved },
 	{ "the version that was replaced is not taken for a partial tree", test_replaced_and_died },
+	{ "what has no room to be kept goes, and that is said", test_replaced_on_full_disk },
 	{ "who dies while a version is replaced leaves nothing that stays", test_died_anywhere },
 	{ "what was saved in the version that a merge replaced is kept", test_merged_and_died },
 	{ "where names cannot be exchanged", test_no_exchange },
