@@ -17,6 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/descent.h"
+#include "mover/tree/holder.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/tsys.h"
 #include "mover/tree/wanted.h"
@@ -221,6 +222,7 @@ struct place {
 	int holder;
 	uint64_t ino;			/* of what is in it */
 	bool has_mark;
+	bool is_going;			/* who removed it died: a holder of the tree's sink (tree/holder.h) */
 	int failed;			/* a name in it could not be looked at */
 	struct fm_former is;
 };
@@ -271,9 +273,11 @@ static int look_into(struct place *p)
 	struct stat st;
 	int ret = fm_tsys_fstat(p->holder, &st);
 
-	if (ret < 0 || !is_private(&st))
+	if (ret < 0)
 		return ret;
 	p->is.since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+	if (!is_private(&st))
+		return 0;
 	ret = read_mark(p);
 	if (ret <= 0)
 		return ret < 0 ? ret : is_empty(p->holder);
@@ -281,6 +285,15 @@ static int look_into(struct place *p)
 	if (ret == 0 && !p->is.name[0])		/* what could not be looked at may be it */
 		ret = p->failed;
 	return ret < 0 ? ret : 1;
+}
+
+/* What a get, or a purge, that died was removing. As find(). */
+static int look_for_going(struct place *p)
+{
+	int ret = fm_holder_look(p->parent, p->is.holder, p->is.name);
+
+	p->is_going = ret > 0;
+	return ret == -ENOENT ? 0 : ret;
 }
 
 /* 1: it is one, and p->holder the caller's; 0: it is not; or why nobody can say. */
@@ -296,6 +309,8 @@ static int find(int parent, const char *name, struct place *p)
 		return is_none(p->holder) ? 0 : p->holder;
 	memcpy(p->is.holder, name, strlen(name) + 1);	/* of that kind, so of that length */
 	ret = look_into(p);
+	if (ret == 0)
+		ret = look_for_going(p);
 	if (ret <= 0)
 		(void)close(p->holder);	/* only read */
 	return ret;
@@ -366,8 +381,11 @@ static int wanted_of(const struct place *p)
 /* What else somebody put into the holder stays, and the holder with it. */
 static int remove_one(const struct place *p)
 {
-	int ret = p->is.name[0] ? fm_tree_remove(p->holder, p->is.name, NULL) : 0;
+	int ret;
 
+	if (p->is_going)
+		return fm_holder_remove(p->parent, p->is.holder, NULL);
+	ret = p->is.name[0] ? fm_tree_remove(p->holder, p->is.name, NULL) : 0;
 	if (ret == 0 && p->has_mark)
 		ret = fm_tsys_unlink(p->holder, MARK, 0);
 	if (ret == 0)

@@ -505,6 +505,63 @@ static void test_keep_fails(void)
 
 #endif
 
+#ifdef FM_FAULTS
+static void die_at(void *ctx, const char *point)
+{
+	unsigned *turn = ctx;
+
+	(void)point;
+	if (--*turn == 0)
+		_exit(0);
+}
+
+/* What a get left unfinished is removed, and that dies at a point. False: it came through. */
+static bool die_removing(const char *tree, unsigned turn)
+{
+	int parent = open_dir(), status = -1, stage, lock;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(fm_staging_lock(parent, tree, &stage, &lock), 0);
+	CU_ASSERT_EQUAL(mkdirat(stage, "data", 0755), 0);
+	CU_ASSERT_EQUAL(mkdirat(stage, "data/d", 0755), 0);
+	pid = fork();
+	if (pid == 0) {
+		fm_fault_watch(die_at, &turn);
+		(void)fm_staging_remove_opened(parent, tree, stage, NULL, NULL, NULL);
+		_exit(1);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFEXITED(status));
+	close(lock);
+	close(stage);
+	close(parent);
+	return WEXITSTATUS(status) == 0;
+}
+
+/* Goal: what was on its way out when a get, or a purge, was killed counts as kept aside, and goes with the next purge. */
+static void test_dies_removing(void)
+{
+	static const char tree[] = ".fmove.0123456789abcdef.tree";
+	uint64_t count, bytes;
+	bool is_dead = true;
+	unsigned turn;
+	int parent;
+
+	for (turn = 1; is_dead && turn < 100; turn++) {
+		scene_begin(IN_MEMORY);
+		is_dead = die_removing(tree, turn);
+		parent = open_dir();
+		OK(fm_former_sum(parent, &count, &bytes, &err));
+		close(parent);
+		CU_ASSERT_TRUE(count <= 1);
+		purge();
+		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), is_there(tree));
+		scene_end();
+	}
+	CU_ASSERT_TRUE(!is_dead && turn > 10);
+}
+#endif
+
 static const struct fm_test tests[] = {
 	{ "what has the name of a replaced version stays", test_named_new },
 	{ "and is told of", test_named_new_told },
@@ -516,6 +573,7 @@ static const struct fm_test tests[] = {
 #ifdef FM_FAULTS
 	{ "who cannot look does not say that it may go", test_unknown },
 	{ "what is put aside is not lost on the way", test_keep_fails },
+	{ "what was on its way out at a kill goes with the next purge", test_dies_removing },
 	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
 	{ "what takes its name meanwhile stays", test_swapped },
 	{ "and keeps its mode", test_modes },
