@@ -176,23 +176,22 @@ static int rename_in(int parent, const char *from, uint64_t ino, int holder, con
 }
 
 /*
- * What is not seen to be the right thing goes back. If it cannot it stays in the holder, where only
- * what the mark names goes: so who could not look need not know.
+ * What cannot be looked at goes back. If it cannot it stays in the holder, where only what the mark
+ * names goes: so who could not look need not know.
  */
 static int move_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
 {
 	int ret = rename_in(parent, from, ino, holder, name);
 	struct stat st;
-	bool is_back;
 
 	if (ret < 0)
 		return ret;
 	ret = fm_tsys_fstatat(holder, name, &st);
-	if (ret == 0 && st.st_ino == ino)
-		return 0;
-	is_back = fm_tsys_rename_free(holder, name, parent, from) == 0;
 	if (ret < 0)
-		return is_back ? ret : 0;
+		return fm_tsys_rename_free(holder, name, parent, from) == 0 ? ret : 0;
+	if (st.st_ino == ino)
+		return 0;
+	fm_holder_put_back(holder, name, parent, from);
 	return -ESTALE;
 }
 

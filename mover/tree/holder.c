@@ -213,11 +213,7 @@ static int rename_in(const struct fm_holder_what *what, int holder)
 	return ret;
 }
 
-/*
- * What came in and is somebody else's goes back. If its name is taken by now it stays beside that,
- * under one that nothing removes: in the holder its owner could not move it.
- */
-static void put_back(int holder, const char *name, int dir, const char *from)
+void fm_holder_put_back(int holder, const char *name, int dir, const char *from)
 {
 	char beside[FM_STAGING_NAME_LEN + 1];
 	int ret = fm_tsys_rename_free(holder, name, dir, from);
@@ -249,7 +245,7 @@ static int move_in(const struct fm_holder_what *what, int holder)
 		return fm_tsys_rename_free(holder, what->name, what->dir, what->from) == 0 ? ret : 0;
 	if (st.st_ino == what->ino)
 		return 0;
-	put_back(holder, what->name, what->dir, what->from);
+	fm_holder_put_back(holder, what->name, what->dir, what->from);
 	return -ESTALE;
 }
 
@@ -274,7 +270,7 @@ static void bring_manifest(const struct fm_holder_what *what, int holder)
 	fm_manifest_name(&key, manifest);
 	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, holder, manifest) == 0 &&
 	    !is_file(holder, manifest))
-		put_back(holder, manifest, what->dir, manifest);
+		fm_holder_put_back(holder, manifest, what->dir, manifest);
 }
 
 int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_staging_kind kind,

@@ -37,6 +37,12 @@ int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_stagin
 		   char holder[FM_STAGING_NAME_LEN + 1]);
 
 /*
+ * What came into a holder from that name, and is somebody else's, goes back. If the name is taken
+ * by now it goes beside it, under one that nothing removes: its owner could not move it out.
+ */
+void fm_holder_put_back(int holder, const char *name, int dir, const char *from);
+
+/*
  * 1: that is one, and name, under which it holds something, or ""; 0: it is none, whatever it is
  * called; or why nobody can say (-ENOENT: it is gone).
  */

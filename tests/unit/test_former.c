@@ -365,6 +365,7 @@ struct swap {
 	unsigned calls;
 	unsigned turn;			/* in which one */
 	const char *now, *then;		/* in the next ones; NULL: nothing more */
+	bool takes_again;		/* from then on something has the name whenever it is free */
 };
 
 static void exchange(const char *name)
@@ -378,6 +379,8 @@ static void swap_names(void *ctx, const char *point)
 	struct swap *s = ctx;
 
 	(void)point;
+	if (s->calls >= s->turn && s->takes_again)
+		(void)mkdir(at("from"), 0755);
 	if (++s->calls == s->turn)
 		exchange(s->now);
 	else if (s->calls > s->turn && s->then) {
@@ -419,6 +422,37 @@ static void run_swapped(void)
 static void test_swapped(void)
 {
 	each_base(run_swapped);
+}
+
+/* Nobody but us could move it out of there. */
+static bool is_precious_hidden(void)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "find '%s' -path '*.old/*/file' -size 77c | grep -q .", dir);
+	return system(command) == 0;
+}
+
+static void run_swapped_again(void)
+{
+	struct swap s = { .turn = 0 };
+
+	do {
+		s = (struct swap){ .turn = s.turn + 1, .now = "precious", .takes_again = true };
+		make_precious();
+		CU_ASSERT_EQUAL(mkdir(at("from"), 0755), 0);
+		(void)keep_swapped(&s);
+		CU_ASSERT_TRUE(has_precious() && !is_precious_hidden());
+		remove_all(dir);
+		CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0755), 0);
+	} while (s.calls >= s.turn && s.turn < POINTS_MAX);
+	CU_ASSERT_TRUE(s.turn > 3 && s.turn < POINTS_MAX);
+}
+
+/* Goal: and is where its owner finds it, also if it cannot have its name back. */
+static void test_swapped_again(void)
+{
+	each_base(run_swapped_again);
 }
 
 /* A version that may not be written to, so that it needs another mode to be moved; "open" has the mode that would suit. */
@@ -576,6 +610,7 @@ static const struct fm_test tests[] = {
 	{ "what was on its way out at a kill goes with the next purge", test_dies_removing },
 	{ "a staging directory that goes meanwhile is made again", test_staging_goes },
 	{ "what takes its name meanwhile stays", test_swapped },
+	{ "and is not hidden if it cannot have its name back", test_swapped_again },
 	{ "and keeps its mode", test_modes },
 #endif
 };
