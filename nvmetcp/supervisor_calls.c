@@ -709,9 +709,9 @@ static bool is_outdated(const struct fm_supervised *v)
 }
 
 /* The guard would let it be mounted only if the target kept it for this node. */
-static bool is_unprotected(const struct fm_supervised *v)
+static bool is_unprotected(const struct fm_supervised *v, const struct fm_guard_answer *how)
 {
-	return v->how.needs_reservation && !v->is_reserved;
+	return how->needs_reservation && !v->is_reserved;
 }
 
 /*
@@ -732,6 +732,8 @@ static bool is_still_allowed(struct fm_supervised *v, json_t *answer)
 		v->sb.clean = json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
 	if (ask_guard(v, &how, &err) < 0)
 		mount_failed(v, err.text);
+	else if (is_unprotected(v, &how))
+		mount_waits(v, how.why);
 	else if (how.verdict == v->how.verdict && strcmp(how.options, v->how.options) == 0)
 		return true;
 	else if (how.verdict == FM_GUARD_REFUSED)
@@ -760,7 +762,7 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 	if (!v->ns.is_read_only && !json_is_true(json_object_get(answer, "set_read_only")) && !v->is_write_protected)
 		fm_supervised_note_read_only(v, "");
 	v->is_unreservable = was_asked && v->how.verdict == FM_GUARD_READ_WRITE && !v->is_reserved;
-	if (is_unprotected(v))
+	if (is_unprotected(v, &v->how))
 		mount_waits(v, v->how.why);
 	else if (is_still_wanted(v) && !is_outdated(v) && is_still_allowed(v, answer))
 		begin_mount(v);

@@ -4699,6 +4699,33 @@ static void test_reserved_without_words(void)
 	end();
 }
 
+/*
+ * Words let it be mounted, so no reservation was needed; when they are void after that, one is, and
+ * the target was not asked because that could not be written down.
+ */
+static void test_words_void_while_prepared(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	start_supervisor();
+	run_until("probe");
+	while (!strstr(sim.published, "\"mounted\":true"))
+		run_for(MS);
+	sim.is_save_broken = true;
+	run_until("prepare");
+	sim.is_save_broken = false;
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), 0);
+	sim.is_silent = true;
+	sim.volume[0].writer = "n2";
+	set_config();
+	sim.volume[0].writer = "n1";
+	set_config();
+	run_for(100 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	is_waiting_for("n2");
+	end();
+}
+
 static void test_chance(void)
 {
 	for (uint64_t seed = 1; seed <= 600; seed++) {
@@ -4825,6 +4852,7 @@ static const struct fm_test tests[] = {
 	{ "a peer that is configured no more counts until it is forgotten", test_vanished },
 	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 	{ "a reservation protects without words", test_reserved_without_words },
+	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
 	{ "two nodes that write: an alarm, and who is not the writer leaves", test_two_writers },
 	{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
 };
