@@ -122,9 +122,9 @@ static bool is_peer_against(const struct fm_guard_facts *f, const struct fm_guar
 {
 	const struct fm_volume *v = f->volume;
 	const char *writer = v->mode == FM_VOLUME_READ_ONLY ? "" : v->writer;
-	bool is_silent = p->silent_why[0];
+	bool is_silent = p->silent_why[0], is_overruled = f->is_forced && !p->has_spoken;
 
-	if (p->is_forgotten || (is_silent && f->is_forced && is_writable(f)))
+	if (p->is_forgotten || (is_silent && is_overruled && is_writable(f)))
 		return false;
 	if (strcmp(p->node, f->node) == 0 && !is_silent)
 		return refuse(answer, "another node calls itself %s too: both would be the writer; give each its own node.name",

@@ -595,6 +595,7 @@ static void free_volume(struct fm_supervised *v)
 	json_decref(v->raised);
 	json_decref(v->readers);
 	json_decref(v->answered);
+	json_decref(v->spoken);
 	json_decref(v->waits_for);
 	free(v->volume);
 	free(v);
@@ -923,6 +924,9 @@ void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
 {
 	v->is_mount_forced = is_forced;
 	v->is_nothing_forced = false;
+	json_decref(v->spoken);
+	v->spoken = NULL;
+	fm_supervised_note_speakers(v);
 }
 
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want, bool is_forced, struct fm_err *err)

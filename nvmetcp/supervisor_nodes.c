@@ -199,6 +199,21 @@ static bool note_answer(struct fm_supervised *v, const char *node)
 	return json_object_set_new(v->answered, node, json_true()) == 0;
 }
 
+void fm_supervised_note_speakers(struct fm_supervised *v)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; v->is_mount_forced && i < peers->node_count; i++) {
+		if (peers->nodes[i].why[0])
+			continue;
+		if (!v->spoken)
+			v->spoken = json_object();
+		/* Without memory nobody could tell what force is about. */
+		if (json_object_set_new(v->spoken, peers->nodes[i].node, json_true()) < 0)
+			v->is_mount_forced = false;
+	}
+}
+
 bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
 {
 	const struct fm_peers *peers = &sup->peers;
@@ -218,6 +233,8 @@ bool fm_supervisor_note_nodes(struct fm_supervisor *sup)
 		fm_list_each(at, next, &sup->volumes)
 			is_new = note_answer(fm_container_of(at, struct fm_supervised, link), node) || is_new;
 	}
+	fm_list_each(at, next, &sup->volumes)
+		fm_supervised_note_speakers(fm_container_of(at, struct fm_supervised, link));
 	if (sup->nodes.is_in_doubt)
 		(void)fm_supervisor_save_nodes(sup);
 	return is_new;

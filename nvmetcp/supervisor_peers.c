@@ -75,7 +75,8 @@ static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char
 {
 	return (struct fm_guard_peer){ .node = node, .writer = "", .silent_why = fm_peers_silent_why(&v->sup->peers, node),
 				       .counts = fm_supervised_counts(v, node), .has_answered = fm_supervised_has_answered(v, node),
-				       .is_forgotten = fm_supervised_is_forgotten(v, node) };
+				       .is_forgotten = fm_supervised_is_forgotten(v, node),
+				       .has_spoken = json_object_get(v->spoken, node) };
 }
 
 static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, unsigned *count)

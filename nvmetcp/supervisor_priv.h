@@ -167,6 +167,7 @@ struct fm_supervised {
 	bool is_waiting;		/* that is: it waits for words of peers */
 	json_t *waits_for;		/* names of those; NULL: it is not known who they are, or nobody */
 	bool is_mount_forced;		/* the next one that writes, by a person */
+	json_t *spoken;			/* names of nodes that answered then, or have since; NULL: none */
 	bool is_nothing_forced;		/* the last time that was said it was mounted already */
 	bool is_unreservable;		/* the target was asked, and has reserved nothing */
 	struct fm_supervised_facts refused_facts;
@@ -298,6 +299,9 @@ struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const
 
 /* By a person, or not any more: the next mount goes ahead without the words of who is silent. */
 void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced);
+
+/* Of force that is said now, or has not come to a mount: it is not about who answers. */
+void fm_supervised_note_speakers(struct fm_supervised *v);
 
 /* Something else is wanted of it: nothing is held, and a look follows. */
 void fm_supervised_refresh(struct fm_supervised *v);

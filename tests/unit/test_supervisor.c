@@ -4498,6 +4498,43 @@ static void test_force(void)
 	end();
 }
 
+/* Force is about what was said before it: who speaks after it counts, also when it is silent again. */
+static void test_force_of_who_speaks(void)
+{
+	begin_unprotected();
+	set_target(0, false);
+	start_supervisor();
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	run_for(10 * S);
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	sim.is_silent = false;
+	run_for(10 * S);
+	sim.is_silent = true;
+	run_for(10 * S);
+	set_target(0, true);
+	run_for(100 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	/* Said once more it is about that, too. */
+	wish(0, FM_WANT_UP, true);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+	/* Nor is it about what is said by who answers when it is given. */
+	begin_unprotected();
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, true);
+	sim.is_silent = true;
+	run_for(60 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	end();
+}
+
 /* What is taken down with all the others is not forced when they come back. */
 static void test_force_ends_with_all(void)
 {
@@ -4837,6 +4874,7 @@ static const struct fm_test tests[] = {
 	{ "force ends with a mount by hand, wherever", test_force_elsewhere },
 	{ "force said while an unmount hangs is for the mount after it", test_force_while_unmount_hangs },
 	{ "force ends with the end of the machine", test_force_ends_with_all },
+	{ "force is not about who speaks after it", test_force_of_who_speaks },
 	{ "what is mounted is told also where that cannot be written down", test_told_unnoted },
 	{ "a device that is in use is found by who is started later, without any file", test_held_over_restart },
 	{ "a mount that systemd goes on with is told until its unit rests", test_unit_goes_on },
