@@ -138,9 +138,19 @@ static bool is_to_be_known(const struct fm_supervisor *sup, const char *node)
 	return fm_peers_are_listed(&sup->peers, node) || (sup->peers.why[0] && json_object_get(sup->nodes.entries, node));
 }
 
+/* What it said last forbids, or may, also where the file of who counts is lost. */
+static bool has_word(const struct fm_supervisor *sup, const char *node)
+{
+	for (unsigned i = 0; i < sup->peers.volume_count; i++)
+		if (strcmp(sup->peers.volumes[i].node, node) == 0)
+			return true;
+	return false;
+}
+
 static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err)
 {
-	if (!json_object_get(sup->nodes.entries, node) && !is_to_be_known(sup, node))
+	if (!json_object_get(sup->nodes.entries, node) && !is_to_be_known(sup, node) &&
+	    !has_word(sup, node))
 		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one", node);
 	if (!fm_peers_silent_why(&sup->peers, node)[0])
 		return fm_err_set(err, -EBUSY, "%.64s answers: what it says counts; take its volumes down there", node);
@@ -158,8 +168,10 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 	if (ret < 0)
 		return ret;
 	before = json_incref(json_object_get(sup->nodes.entries, node));
-	ret = is_to_be_known(sup, node) ? json_object_set_new(sup->nodes.entries, node, everything(sup)) :
-					  json_object_del(sup->nodes.entries, node);
+	if (is_to_be_known(sup, node))
+		ret = json_object_set_new(sup->nodes.entries, node, everything(sup));
+	else
+		(void)json_object_del(sup->nodes.entries, node);	/* it may not be there */
 	sup->nodes.is_in_doubt = true;
 	if (ret == 0)
 		ret = fm_supervisor_save_nodes(sup);

@@ -4631,6 +4631,29 @@ static void test_vanished(void)
 	end();
 }
 
+/* Who the peers were is lost, and what one of them said is not: what forbids can be forgotten. */
+static void test_vanished_and_lost(void)
+{
+	begin_unprotected();
+	sim.is_silent = false;
+	sim.peer[0] = (struct peer_word){ "n1", true, true, false, 0 };
+	start_supervisor();
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.is_n2_removed = true;
+	keep_state(FM_SUPERVISOR_NODES, "damaged");
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "fmove nvme forget n2"));
+	CU_ASSERT_EQUAL(forget("n3"), -ENOENT);
+	CU_ASSERT_EQUAL(forget("n2"), 0);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(forget("n2"), -ENOENT);
+	end();
+}
+
 /* Nobody says who the peers are; nobody but those that are named counts; there are none. */
 static void test_who_counts(void)
 {
@@ -4888,6 +4911,7 @@ static const struct fm_test tests[] = {
 	{ "by force, once", test_force },
 	{ "a node that is forgotten does not count, until it speaks or the writer is another one", test_forget },
 	{ "a peer that is configured no more counts until it is forgotten", test_vanished },
+	{ "and can be forgotten where that is lost", test_vanished_and_lost },
 	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 	{ "a reservation protects without words", test_reserved_without_words },
 	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
