@@ -203,6 +203,16 @@ static char *say_all(struct fm_supervisor *sup)
 	return text;
 }
 
+/*
+ * As long as it is mounted the note of before does, but of less than is said now it would be found as
+ * less. Of what was not mounted in between it may be gone, though the file could not be written.
+ */
+static bool is_note_of(const struct fm_supervised *v, const struct fm_supervised_word *now)
+{
+	return v->is_noted && v->word.is_mounted && strcmp(now->wwid, v->word.wwid) == 0 &&
+	       (v->word.is_read_write || !now->is_read_write);
+}
+
 /* To make the text costs much, and hardly ever is there anything new. */
 static bool is_news(struct fm_supervisor *sup)
 {
@@ -220,6 +230,7 @@ static bool is_news(struct fm_supervisor *sup)
 			fm_supervised_void_answers(v);
 			v->answers_from = 0;
 		}
+		v->is_noted = is_note_of(v, &now);
 		memcpy(&v->word, &now, sizeof(now));
 		is_new = true;
 	}

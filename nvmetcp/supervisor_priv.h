@@ -209,7 +209,7 @@ struct fm_supervised {
 	char in_use_why[FM_SUPERVISED_WHY_MAX];	/* of the last try */
 
 	/* Of supervisor_left.c: */
-	bool is_noted;			/* held.json has it */
+	bool is_noted;			/* held.json has its word, or one that says more */
 	char left_wwid[160];		/* what it had when fmove-nvmed ran last, until the first look finds that; "": nothing */
 	bool is_left_written;		/* ... to write to it */
 
