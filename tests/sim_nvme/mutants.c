@@ -102,6 +102,8 @@ static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_
 		peers[count] = facts->peers[i];
 		if (facts->peers[i].silent_why[0] && is_silence_enough(n, facts))
 			peers[count].counts = false;
+		if (sim_mutant == MUTANT_FORCE_STORED)
+			peers[count].has_spoken = false;
 		count++;
 	}
 	facts->peers = peers;
