@@ -110,7 +110,7 @@ struct fmove_options {
 	uint64_t rate_bytes;		/* a second; 0: no limit */
 	uint64_t timeout_ms;		/* for the whole transfer; 0: none */
 	enum fmove_priority priority;	/* which of those that wait is next */
-	/* try again for so long after failures that may pass; 0: not, detached: without end */
+	/* try again for so long after failures that may pass, the end of the daemon too; 0: not, detached: without end */
 	uint64_t retry_ms;
 	const char *file;		/* the path of fd, for fmove_jobs(); NULL: not said */
 	/* between stores: it is a directory, moved like this; NULL: a file */

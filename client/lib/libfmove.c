@@ -18,10 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "client/lib/libfmove_tree.h"
+#include "client/lib/tries.h"
 #include "mover/api/api.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
@@ -44,6 +46,7 @@ struct fmove {
 	uint64_t id;			/* of the last request ... */
 	uint64_t limit_ms;		/* ... and its timeout; 0: none is said */
 	uint64_t timeout_ms;		/* of requests about stores; 0: the daemon's */
+	bool is_lost;			/* the last request: the daemon went away, or was not there */
 	bool (*again)(void *ctx, const struct fmove_error *why, unsigned refused, uint64_t left_ms);
 	void *again_ctx;
 	char tx[REQUEST_MAX];
@@ -159,6 +162,7 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 	c->fd = fd;
 	c->address = address;
 	c->id = c->limit_ms = c->timeout_ms = 0;
+	c->is_lost = false;
 	c->again = NULL;
 	c->again_ctx = NULL;
 	*out = c;
@@ -176,6 +180,7 @@ static int connection_ready(struct fmove *c, struct fmove_error *err)
 {
 	if (c->fd < 0)
 		c->fd = socket_connect(&c->address, err);
+	c->is_lost = c->fd < 0;
 	return c->fd < 0 ? c->fd : 0;
 }
 
@@ -261,6 +266,7 @@ static int fail_closed(struct fmove *c, struct fmove_error *err)
 			ret = event_error(event, err);
 		fm_json_free(event);
 	}
+	c->is_lost = ret == 0;
 	return ret < 0 ? ret : fail_gone(err);
 }
 
@@ -808,6 +814,8 @@ static int transfer_do_with(struct fmove *c, const struct fm_json_writer *begun,
 	struct fm_json *done;
 	int ret = request_run(c, begun, with, &w, &done, err);
 
+	if (ret < 0 && err && err->bytes < w.bytes)
+		err->bytes = w.bytes;	/* the daemon is gone, and cannot say it */
 	if (ret < 0)
 		return ret;
 	result_read(done, result);
@@ -914,30 +922,6 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 	return 0;
 }
 
-int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
-	      const struct fmove_options *opts, struct fmove_result *result,
-	      struct fmove_error *err)
-{
-	struct fm_json_writer w;
-
-	assert(fd >= 0);
-	put_begin(c, &w, name, opts);
-	return transfer_do(c, &w, fd, opts, result, err);
-}
-
-int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
-	      const struct fmove_options *opts, struct fmove_result *result,
-	      struct fmove_error *err)
-{
-	int fds[2] = { fd, opts ? opts->journal_fd : 0 };
-	struct parcel with = { .fds = fds, .count = fds[1] > 0 ? 2 : 1 };
-	struct fm_json_writer w;
-
-	assert(fd >= 0);
-	get_begin(c, &w, name, opts);
-	return transfer_do_with(c, &w, &with, opts, result, err);
-}
-
 static void own_add(struct fm_json_writer *w, const struct fmove_name *own, const struct fmove_options *opts)
 {
 	fm_jw_text(w, "local_store", own->store);
@@ -949,28 +933,127 @@ static void own_add(struct fm_json_writer *w, const struct fmove_name *own, cons
 		excludes_add(w, opts->tree->excludes);
 }
 
+/* A transfer that the daemon does by itself. */
+struct move {
+	bool is_put;
+	const struct fmove_name *name;
+	const struct fmove_name *own;	/* in a store of this node; NULL: the first of fds */
+	int fds[2];
+	unsigned fds_count;
+};
+
+static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct move *m, const struct fmove_options *opts)
+{
+	if (m->is_put)
+		put_begin(c, w, m->name, opts);
+	else
+		get_begin(c, w, m->name, opts);
+	if (m->own)
+		own_add(w, m->own, opts);
+	if (m->own && !m->is_put && opts->may_replace)
+		fm_jw_bool(w, "force", true);
+}
+
+/* What a pipe gave or took is gone. */
+static bool can_move_again(const struct move *m)
+{
+	struct stat st;
+
+	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode));
+}
+
+static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *out)
+{
+	struct fmove_error err;
+	struct stat st;
+
+	if (m->own)
+		return fmove_stat(c, m->own, out, &err);
+	if (fstat(m->fds[0], &st) < 0)
+		return -errno;
+	*out = (struct fmove_entry){ .type = S_ISREG(st.st_mode) ? FMOVE_FILE : FMOVE_OTHER, .size = (uint64_t)st.st_size };
+	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+/* The name is taken: by an earlier try, whose answer was lost, if size and time are those of the source. So the daemon judges, too. */
+static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_options *opts, struct fmove_result *result)
+{
+	struct fmove_entry own, far;
+	struct fmove_error err;
+
+	if (opts->tree || stat_own(c, m, &own) < 0 || fmove_stat(c, m->name, &far, &err) < 0 || own.type != FMOVE_FILE ||
+	    far.type != FMOVE_FILE || own.size != far.size || own.mtime_ns != far.mtime_ns)
+		return false;
+	*result = (struct fmove_result){ .bytes = far.size, .data_bytes = far.size, .resumed_bytes = far.size };
+	result->mode = far.mode;
+	result->mtime_ns = far.mtime_ns;
+	result->is_checked = true;
+	result->is_durable = opts->durability == FMOVE_DISK;
+	(void)snprintf(result->note, sizeof(result->note), "an earlier try, of which no answer came, had got it there");
+	return true;
+}
+
+/* What fails there the daemon tries again. That the daemon itself went away only we can see. */
+static int move(struct fmove *c, const struct move *m, const struct fmove_options *opts, struct fmove_result *result,
+		struct fmove_error *err)
+{
+	struct parcel with = { .fds = m->fds, .count = m->fds_count };
+	struct fm_json_writer w;
+	struct fmove_error own;
+	struct fm_tries tries;
+	bool is_again = false;
+	int ret;
+
+	err = err ? err : &own;
+	fm_tries_begin(&tries, opts ? opts : &no_options);
+	for (;; is_again = true) {
+		move_begin(c, &w, m, &tries.opts);
+		ret = transfer_do_with(c, &w, &with, &tries.opts, result, err);
+		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
+			return 0;
+		if (ret == 0 || !c->is_lost || !can_move_again(m) || !fm_tries_again(&tries, c, err))
+			return ret < 0 ? err->code : ret;
+	}
+}
+
+int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
+	      const struct fmove_options *opts, struct fmove_result *result,
+	      struct fmove_error *err)
+{
+	const struct move m = { .is_put = true, .name = name, .fds = { fd }, .fds_count = 1 };
+
+	assert(fd >= 0);
+	return move(c, &m, opts, result, err);
+}
+
+int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
+	      const struct fmove_options *opts, struct fmove_result *result,
+	      struct fmove_error *err)
+{
+	int journal = opts ? opts->journal_fd : 0;
+	const struct move m = { .name = name, .fds = { fd, journal }, .fds_count = journal > 0 ? 2 : 1 };
+
+	assert(fd >= 0);
+	return move(c, &m, opts, result, err);
+}
+
 int fmove_put_store(struct fmove *c, const struct fmove_name *own, const struct fmove_name *name,
 		    const struct fmove_options *opts, struct fmove_result *result,
 		    struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	const struct move m = { .is_put = true, .name = name, .own = own };
 
-	put_begin(c, &w, name, opts);
-	own_add(&w, own, opts);
-	return transfer_do(c, &w, -1, opts, result, err);
+	return move(c, &m, opts, result, err);
 }
 
 int fmove_get_store(struct fmove *c, const struct fmove_name *name, const struct fmove_name *own,
 		    const struct fmove_options *opts, struct fmove_result *result,
 		    struct fmove_error *err)
 {
-	struct fm_json_writer w;
+	const struct move m = { .name = name, .own = own };
 
-	get_begin(c, &w, name, opts);
-	own_add(&w, own, opts);
-	if (opts && opts->may_replace)
-		fm_jw_bool(&w, "force", true);
-	return transfer_do(c, &w, -1, opts, result, err);
+	return move(c, &m, opts, result, err);
 }
 
 int fmove_put_generated(struct fmove *c, uint64_t bytes, const struct fmove_name *name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tries - what is tried again here, since the daemon does not: a directory of the caller's, which is read or written in this
- * process, and what is asked about before it. By the rules by which the daemon tries files again (mover/base/retry.h).
+ * process, what is asked about before it, and whatever the daemon did when it went away. By the rules by which the daemon tries files again (mover/base/retry.h).
  *
  * Happy path: begin; while the try fails and again() says so: try.
  */

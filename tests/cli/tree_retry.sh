@@ -77,6 +77,50 @@ wait $get || bad "get -r --retry, our daemon restarted: $? $(cat get.err)"
 went_on get.out
 same_tree "$(store 2)/src" g2
 
+# ---- a file: of our own daemon only the command sees that it went away ----
+
+file_is_noted() {
+	[ -n "$(find "$1" -maxdepth 1 -name '.fmove.*.journal' -size +0)" ]
+}
+
+# file_retried WHERE NAME SIGNAL COMMAND...: its daemon ends and is started again once something is noted in WHERE.
+file_retried() {
+	local where=$1 name=$2 signal=$3 pid
+
+	shift 3
+	fmove "$@" --retry 60s --limit $slow --json >file.out 2>file.err &
+	pid=$!
+	moved "$name" 1000000
+	await file_is_noted "$where" || bad "nothing of $name is written down"
+	kill "-$signal" "$(cat "$dir/c/n1/pid")"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 >/dev/null 2>&1
+	start n1
+	wait $pid || bad "$*, our daemon restarted: $? $(cat file.err)"
+	went_on file.out
+}
+
+for signal in KILL TERM; do
+	file_retried . src/large $signal get n2:s/src/large got
+	same a/large got
+	file_retried "$(store 2)" put $signal put a/large n2:s/put
+	same a/large "$(store 2)/put"
+	rm got "$(store 2)/put"
+done
+file_retried "$(store 1)" src/large KILL get n2:s/src/large n1:s/own
+same a/large "$(store 1)/own"
+file_retried "$(store 2)" put KILL put n1:s/own n2:s/put
+same a/large "$(store 2)/put"
+
+# What a pipe gave is gone.
+head -c 8000000 /dev/urandom | fmove put --retry 60s --limit $slow - n2:s/pipe >/dev/null 2>err &
+pid=$!
+moved pipe 1000000
+crash n1
+start n1
+wait $pid && bad 'put of a pipe went on without what it had given'
+grep -q 'fmoved closed the connection' err || bad "put of a pipe, our daemon restarted: $(cat err)"
+reachable 2
+
 # ---- the answer is lost: what the first try published is not replaced once more ----
 
 # lose_the_answer FILES: the daemon dies when the directory has its name, while it removes so many files of the old one.
