@@ -129,8 +129,8 @@ static void print_former(void *ctx, const struct fm_former *f)
 
 struct unfinished_purge {
 	struct purge *p;
-	struct fm_err *err;
-	int failed;
+	struct fm_err first;		/* of those that stay */
+	unsigned stay;
 };
 
 /* What cannot go is passed over, and its error the answer. */
@@ -138,10 +138,11 @@ static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished 
 {
 	struct unfinished_purge *up = ctx;
 	struct fmove_aside a = { .bytes = u->bytes, .since_ns = u->changed_ns };
-	int ret = fm_unfinished_remove(parent, u, up->p->is_dry, up->err);
+	struct fm_err why;
 
-	if (ret < 0) {
-		up->failed = ret;
+	if (fm_unfinished_remove(parent, u, up->p->is_dry, &why) < 0) {
+		if (up->stay++ == 0)
+			up->first = why;
 		return true;
 	}
 	(void)snprintf(a.path, sizeof(a.path), "%s", u->found);
@@ -152,10 +153,14 @@ static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished 
 
 static int purge_unfinished(int dir, struct purge *p, struct fm_err *err)
 {
-	struct unfinished_purge up = { .p = p, .err = err };
+	struct unfinished_purge up = { .p = p };
 	int ret = fm_unfinished_each(dir, remove_unfinished, &up, err);
 
-	return ret < 0 ? ret : up.failed;
+	if (ret < 0 || up.stay == 0)
+		return ret;
+	*err = up.first;
+	fm_former_count_staying(err, up.stay);
+	return err->code;
 }
 
 static int purge_local(const char *path, struct purge *p, int *status)

@@ -397,8 +397,8 @@ struct removal {
 	bool is_dry;
 	void (*each)(void *ctx, const struct fm_former *f);
 	void *ctx;
-	struct fm_err *err;
-	int failed;
+	struct fm_err *err;		/* of the first that stays */
+	unsigned stay;
 };
 
 static bool is_older(const struct place *p, uint64_t older_ns)
@@ -410,9 +410,30 @@ static bool is_older(const struct place *p, uint64_t older_ns)
 	return older_ns == 0 || (at_ns > p->is.since_ns && (uint64_t)(at_ns - p->is.since_ns) >= older_ns);
 }
 
+/* wanted: as fm_wanted_in(); ret: of its removal. 0: it does not. */
+static int why_it_stays(const struct place *p, int wanted, int ret, struct fm_err *err)
+{
+	if (wanted == -EXDEV)
+		return fm_err_set(err, wanted, "\"%s\" stays: another file system is mounted in it; unmount it first", p->is.holder);
+	if (wanted < 0)
+		return fm_err_sys(err, wanted, "\"%s\" stays: look whether a transfer goes on in it", p->is.holder);
+	if (wanted > 0)
+		return fm_err_set(err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
+	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.holder) : 0;
+}
+
+void fm_former_count_staying(struct fm_err *err, unsigned count)
+{
+	const struct fm_err first = *err;
+
+	if (count > 1)
+		(void)fm_err_set(err, first.code, "%s; %u more stay", first.text, count - 1);
+}
+
 static bool remove_old(void *ctx, struct place *p)
 {
 	struct removal *r = ctx;
+	struct fm_err why = { .code = 0 };
 	int wanted, ret;
 
 	if (!is_older(p, r->older_ns))
@@ -420,17 +441,9 @@ static bool remove_old(void *ctx, struct place *p)
 	p->is.bytes = r->each ? bytes_of(p) : 0;
 	wanted = wanted_of(p);
 	ret = wanted != FM_WANTED_NOTHING || r->is_dry ? 0 : remove_one(p);
-	if (wanted == -EXDEV)
-		r->failed = fm_err_set(r->err, wanted, "\"%s\" stays: another file system is mounted in "
-				       "it; unmount it first", p->is.holder);
-	else if (wanted < 0)
-		r->failed = fm_err_sys(r->err, wanted, "\"%s\" stays: look whether a transfer goes on in it",
-				       p->is.holder);
-	else if (wanted > 0)
-		r->failed = fm_err_set(r->err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
-	else if (ret < 0)
-		r->failed = fm_err_sys(r->err, ret, "remove \"%s\", which is kept aside", p->is.holder);
-	else if (r->each && p->is.name[0])
+	if (why_it_stays(p, wanted, ret, &why) < 0 && r->stay++ == 0)
+		*r->err = why;
+	else if (why.code == 0 && r->each && p->is.name[0])
 		r->each(r->ctx, &p->is);
 	return true;
 }
@@ -441,7 +454,10 @@ int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 	struct removal r = { older_ns, is_dry, each, ctx, err, 0 };
 	int ret = each_former(parent, remove_old, &r);
 
-	return ret < 0 ? fm_err_sys(err, ret, "look through what is kept aside") : r.failed;
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look through what is kept aside");
+	fm_former_count_staying(err, r.stay);
+	return r.stay > 0 ? err->code : 0;
 }
 
 /* ---- room ---- */

@@ -50,10 +50,13 @@ int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, ch
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that
  * went; NULL: nobody asks. is_dry: told of each, and none goes. 0, or, after all that can go
- * went, the error of one that could not.
+ * went, the error of the first that could not, and how many more there are.
  */
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
 		     void (*each)(void *ctx, const struct fm_former *f), void *ctx, struct fm_err *err);
+
+/* *err is of the first of so many that stay: it says how many more. */
+void fm_former_count_staying(struct fm_err *err, unsigned count);
 
 /* How many lie in parent, and how much goes with all of them; what still has a name elsewhere does not count. */
 int fm_former_sum(int parent, uint64_t *count, uint64_t *bytes, struct fm_err *err);

@@ -106,6 +106,12 @@ for how in '' -n; do
 	no 1 'stays: .* nowhere else' fmove purge $how keep
 	[ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "purge $how took what is nowhere else"
 done
+ok fmove get -r n2:s/src keep/u
+mkdir keep/u/sub/.fmove.0123456789abcdef.kept && echo nowhere >keep/u/sub/.fmove.0123456789abcdef.kept/f
+echo 4a >"$src/version"
+ok fmove get -r --update n2:s/src keep/u
+no 1 'stays: .* nowhere else.*; 1 more stay' fmove purge keep
+rm -r keep/u keep/.fmove.*.old/u
 echo 5 >"$src/version"
 ok env FMOVE_FAULT=former.old:1 fmove get -r --update n2:s/src keep/t
 [ "$(cat keep/.fmove.*.old/t/sub/.fmove.*.kept/f)" = nowhere ] || bad "a later get took what is nowhere else"
