@@ -254,13 +254,13 @@ static void say_kept(const struct place *p)
 /* It cannot be put where only we can have put it, so nothing removes it. */
 static void leave_old(struct place *p, int why)
 {
-	char text[128];
+	char text[192];
 
 	/* else it stays under the name it has */
 	(void)move_away(p, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, replaced_dir(p), p->old_name);
 	if (p->is_kept)
 		return;
-	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it; nothing removes that: %s",
+	snprintf(text, sizeof(text), "the version that was replaced stays in %s beside it: %s; its owner or root removes it (rm -r)",
 		 p->old_name, fm_err_name(why));
 	fm_sink_warn(p->s, text);
 }

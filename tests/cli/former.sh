@@ -222,6 +222,11 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	grep -q 'removed 1 directory' out || bad "a directory with a closed one in it stays: $(cat out)"
 	ok fmove purge shared
 	[ "$(count shared)" -eq 1 ] || bad "root's is there still: $(ls -lA shared)"
+	# The version of another owner, which only he or root can move elsewhere, stays; what to do is said.
+	mkdir -m 777 others && ok fmove get -r n2:s/src others/t
+	echo theirs >"$src/version"
+	ok as_nobody fmove get -r --update n2:s/src others/t
+	grep -q 'stays in \.fmove\..*its owner or root removes it (rm -r)' err || bad "what to do with it: $(cat err)"
 	# The names of what is made and replaced are no secret.
 	for kind in new tree; do
 		rm -rf shared/t && mkdir -m 700 "shared/$kind" && echo "$kind" >"shared/$kind/precious"
