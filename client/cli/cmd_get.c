@@ -16,6 +16,7 @@
 #include "client/cli/name.h"
 #include "client/cli/part.h"
 #include "client/cli/pump.h"
+#include "client/cli/show.h"
 #include "client/lib/former.h"
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
@@ -298,6 +299,26 @@ static void name_pattern(const struct fm_name *source, struct fm_err *err)
 				 "without what --exclude names", why.text);
 }
 
+/* What gets keep aside beside path goes by itself only if that is enough, and never in the background. */
+static void name_kept(const char *path, struct fm_err *err)
+{
+	int len = (int)(fm_name_last(path) - path);
+	struct fm_err why = *err, other;
+	uint64_t count = 0, bytes;
+	char shown[FM_SHOW_MAX];
+	int dir;
+
+	if (why.code != -ENOSPC || strcmp(path, "-") == 0)
+		return;
+	dir = fm_part_open_dir(path, &other);
+	if (dir < 0)
+		return;
+	if (fm_former_sum(dir, &count, &bytes, &other) == 0 && count > 0)
+		(void)fm_err_set(err, why.code, "%s; fmove purge %.*s removes %s of what was replaced there", why.text,
+				 len > 0 ? len : 2, len > 0 ? path : "./", fm_show_bytes(bytes, shown));
+	(void)close(dir);	/* only read */
+}
+
 static int get(struct fm_transfer *t, const struct fm_name *source, const char *dst)
 {
 	char text[SOURCE_TEXT_MAX];
@@ -310,6 +331,7 @@ static int get(struct fm_transfer *t, const struct fm_name *source, const char *
 	if (ret == 0)
 		(void)get_into(t, source, dst, &one);	/* one.err has it */
 	name_pattern(source, &one.err);
+	name_kept(one.target, &one.err);
 	fm_outcomes_add(&t->outcomes, &one);
 	fm_transfer_close(t);
 	return fm_outcomes_end(&t->outcomes);

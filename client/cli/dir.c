@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/cli/background.h"
+#include "client/cli/part.h"
 #include "client/cli/transfer.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -60,8 +61,31 @@ int fm_dir_option(struct fm_dir_args *dir, struct fm_args *args, int key)
 	return 0;
 }
 
+/* The first option that was given and does; NULL: none. */
+static const char *needs_recursive(const struct fm_dir_args *dir)
+{
+	const struct {
+		bool is_given;
+		const char *name;
+	} options[] = {
+		{ dir->count > 0, "--exclude" },
+		{ dir->tree.is_dry_run, "--dry-run (-n)" },
+		{ dir->tree.has_checksums, "--checksum" },
+		{ dir->tree.is_update, "--update" },
+		{ dir->replaces, "--replace" },
+		{ dir->is_verbose, "--verbose (-v)" },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].is_given)
+			return options[i].name;
+	return NULL;
+}
+
 int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args)
 {
+	const char *option;
+
 	dir->tree.excludes = dir->count > 0 ? dir->excludes : NULL;
 	if (dir->tree.is_delete && !dir->tree.is_update)
 		return fm_usage(args, "--delete needs --update: of what only the target has, it removes all");
@@ -69,9 +93,8 @@ int fm_dir_check(struct fm_dir_args *dir, struct fm_args *args)
 		return fm_usage(args, "--replace and --update exclude each other: one removes what is there, the other merges into it");
 	if (dir->is_recursive)
 		return 0;
-	if (dir->count > 0 || dir->tree.is_dry_run || dir->tree.is_update || dir->replaces || dir->is_verbose)
-		return fm_usage(args, "--exclude, --dry-run, --update, --checksum, --replace and --verbose need --recursive (-r)");
-	return 0;
+	option = needs_recursive(dir);
+	return option ? fm_usage(args, "%s needs --recursive (-r): it is about directories", option) : 0;
 }
 
 /* ---- both ways ---- */
@@ -206,33 +229,41 @@ static int dst_resolve(const char *dst, const struct fm_name *source, char out[s
 	return 0;
 }
 
-/* The directory that it gets its name in. */
-static int parent_open(const char *path, struct fm_err *err)
-{
-	size_t len = (size_t)(fm_name_last(path) - path);
-	char dir[FM_DIR_DST_MAX];
-	int fd;
-
-	memcpy(dir, path, len);
-	dir[len] = '\0';
-	fd = open(len > 0 ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? fm_err_sys(err, -errno, "directory %s", len > 0 ? dir : ".") : fd;
-}
-
 struct dir_get {
 	const struct fm_name *source;
 	const char *path;
 };
 
+/* What is seen at once is said of the path as it was given; the library knows its last name only, and says the rest. */
+static int check_target(const struct fm_transfer *t, int parent, const char *path, struct fm_err *err)
+{
+	const char *last = fm_name_last(path);
+	struct stat st;
+
+	if (fstatat(parent, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return fm_part_refuse_link(parent, last, path, "a directory does not replace it: say where it leads, or remove it", err);
+	if (!S_ISDIR(st.st_mode) || t->dir.replaces || t->dir.tree.is_update)
+		return 0;
+	return fm_err_set(err, -EEXIST, "directory %s exists; --update merges into it, --replace puts this one in its place, and a / at "
+			  "the end of the name puts it inside", path);
+}
+
 static int get_now(struct fm_transfer *t, void *ctx, struct fm_outcome *one)
 {
 	const struct dir_get *get = ctx;
 	struct fmove_name parts = fm_name_parts(get->source);
-	int ret, parent = parent_open(get->path, &one->err);
+	int ret, parent = fm_part_open_dir(get->path, &one->err);
 	struct fmove_error why;
 
 	if (parent < 0)
 		return parent;
+	ret = check_target(t, parent, get->path, &one->err);
+	if (ret < 0) {
+		(void)close(parent);	/* only read */
+		return ret;
+	}
 	fm_dir_allow_descriptors();
 	fm_transfer_set_kind(t, true);
 	fm_transfer_begin(t, one->source);

@@ -22,7 +22,7 @@
 #define FOLLOWED_MAX 4		/* directories, one in the place of the other */
 #define LOCK_WAIT_MS 3000	/* for the daemon to be through with a get that was killed just now */
 
-static int dir_open(const char *path, int *out, struct fm_err *err)
+int fm_part_open_dir(const char *path, struct fm_err *err)
 {
 	size_t len = (size_t)(fm_name_last(path) - path);
 	char dir[FMOVE_PATH_MAX + 2];
@@ -33,10 +33,18 @@ static int dir_open(const char *path, int *out, struct fm_err *err)
 	memcpy(dir, path, len);
 	dir[len] = '\0';
 	fd = open(len > 0 ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "directory %s", len > 0 ? dir : ".");
-	*out = fd;
-	return 0;
+	if (fd < 0 && errno == ENOENT && len > 0)
+		return fm_err_set(err, -ENOENT, "directory %s: %s; \"mkdir -p\" makes it", dir, fm_err_name(-ENOENT));
+	return fd < 0 ? fm_err_sys(err, -errno, "directory %s", len > 0 ? dir : ".") : fd;
+}
+
+int fm_part_refuse_link(int dir, const char *last, const char *path, const char *next, struct fm_err *err)
+{
+	char to[FMOVE_PATH_MAX + 1];
+	ssize_t len = readlinkat(dir, last, to, sizeof(to) - 1);
+
+	to[len > 0 ? len : 0] = '\0';
+	return fm_err_set(err, -EEXIST, "%s is a symbolic link to %.300s; %s", path, to, next);
 }
 
 /* The final name must be free, or an ordinary file that may be replaced. */
@@ -52,7 +60,7 @@ static int target_check(int dir, const char *last, const char *path, bool may_re
 		return fm_err_set(err, -EINVAL, "%s is not a regular file; - is standard output",
 				  path);
 	if (!may_replace && S_ISLNK(st.st_mode))
-		return fm_err_set(err, -EEXIST, "%s is a symbolic link; --force replaces the link, not what it leads to", path);
+		return fm_part_refuse_link(dir, last, path, "--force replaces the link, not what it leads to", err);
 	if (!may_replace)
 		return fm_err_set(err, -EEXIST, "%s exists; --force replaces it", path);
 	return 0;
@@ -60,10 +68,10 @@ static int target_check(int dir, const char *last, const char *path, bool may_re
 
 int fm_part_check(const char *path, bool may_replace, struct fm_err *err)
 {
-	int dir, ret = dir_open(path, &dir, err);
+	int ret, dir = fm_part_open_dir(path, err);
 
-	if (ret < 0)
-		return ret;
+	if (dir < 0)
+		return dir;
 	ret = target_check(dir, fm_name_last(path), path, may_replace, err);
 	(void)close(dir);	/* only read */
 	return ret;
@@ -107,9 +115,9 @@ int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_pa
 				  "the file name of %zu bytes is longer than %zu", strlen(last),
 				  sizeof(out->last) - 1);
 	(void)snprintf(out->last, sizeof(out->last), "%s", last);
-	ret = dir_open(path, &out->file.dir, err);
-	if (ret < 0)
-		return ret;
+	out->file.dir = fm_part_open_dir(path, err);
+	if (out->file.dir < 0)
+		return out->file.dir;
 	fm_former_note_path(out->file.dir, out->path);
 	ret = target_check(out->file.dir, out->last, path, out->may_replace, err);
 	if (ret == 0)
@@ -264,9 +272,9 @@ void fm_part_forget(const char *path)
 	const char *last = fm_name_last(path);
 	struct fm_partial file;
 	struct fm_err err;
-	int dir;
+	int dir = strlen(last) < sizeof(((struct fm_part *)0)->last) ? fm_part_open_dir(path, &err) : -ENAMETOOLONG;
 
-	if (strlen(last) >= sizeof(((struct fm_part *)0)->last) || dir_open(path, &dir, &err) < 0)
+	if (dir < 0)
 		return;
 	if (fm_partial_open(dir, last, LOCK_WAIT_MS, &file) == 0) {
 		(void)fm_partial_remove(&file);		/* nobody waits for it */

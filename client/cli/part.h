@@ -42,6 +42,12 @@ struct fm_part_opts {
  */
 int fm_part_open(const char *path, const struct fm_part_opts *opts, struct fm_part *out, struct fm_err *err);
 
+/* The directory that path gets its name in. A descriptor of the caller's, or an error with the next step. */
+int fm_part_open_dir(const char *path, struct fm_err *err);
+
+/* -EEXIST: path, which is called last in dir, is a symbolic link; where it leads, and what to do. */
+int fm_part_refuse_link(int dir, const char *last, const char *path, const char *next, struct fm_err *err);
+
 /* Whether fm_part_open() would refuse it for what is under its name; nothing is made. */
 int fm_part_check(const char *path, bool may_replace, struct fm_err *err);
 

@@ -47,10 +47,10 @@ echo mine >f && ln -s f link && ln -s nowhere dangling && mkdir d && mkfifo fifo
 dry 'would send 1 of 1 file, 7 B of 7 B' get n2:s/src free
 dry_refused 6 'f exists; --force replaces it' get n2:s/src f
 dry_refused 6 'd/src exists; --force replaces it' get n2:s/src d
-dry_refused 6 'link is a symbolic link; --force replaces the link, not what it leads to' get n2:s/src link
-dry_refused 6 'dangling is a symbolic link; --force replaces the link' get n2:s/src dangling
+dry_refused 6 'link is a symbolic link to [^;]+; --force replaces the link, not what it leads to' get n2:s/src link
+dry_refused 6 'dangling is a symbolic link to [^;]+; --force replaces the link' get n2:s/src dangling
 dry_refused 1 'fifo is not a regular file' get --force n2:s/src fifo
-dry_refused 1 'directory nowhere/: No such file' get n2:s/src nowhere/src
+dry_refused 1 'directory nowhere/: No such file.*"mkdir -p" makes it' get n2:s/src nowhere/src
 dry '; 0 added, 1 replaced, 0 removed' get --force n2:s/src link
 dry '; 0 added, 1 replaced, 0 removed' get --update n2:s/src f
 ok fmove get --force n2:s/src link

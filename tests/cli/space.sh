@@ -337,6 +337,11 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	no 1 'no space for the directory: its files take 2500000 bytes at least, [0-9]+ are free; make room there' fmove get -r --detach --update n2:s/whole small/whole
 	[ "$(ls small)" = whole ] && [ "$(ls small/whole)" = "1
 3" ] || bad "refused, but something changed: $(ls -lAR small)"
+	# A version that is kept aside goes by itself only where that is enough.
+	head -c 6000000 nine >"$s/large"
+	no 1 'make room there; fmove purge small/ removes [0-9.]+ kB of what was replaced there' fmove get n2:s/large small/large
+	no 1 'fmove purge small/ removes [0-9.]+ kB of' fmove get -r --update n2:s/whole small/whole
+	ok fmove rm n2:s/large
 	umount small
 	ok fmove rm -r n2:s/whole
 	# Into a store, by daemons alone.

@@ -17,8 +17,8 @@ no 1 '-r sends it' fmove put good n2:s/x
 ok fmove put -r good n2:s/there
 no 1 '-r receives it' fmove get n2:s/there x
 no 2 '-r receives it' fmove get n2:s/there/ x
-no 2 'need --recursive' fmove put --update good/f n2:s/x
-no 2 'need --recursive' fmove get -n n2:s/there x
+no 2 'put: --update needs --recursive' fmove put --update good/f n2:s/x
+no 2 'get: --dry-run \(-n\) needs --recursive' fmove get -n n2:s/there x
 no 2 'pattern has 1 to 255' fmove put -r --exclude '' good n2:s/x
 
 # Special files, by name; --exclude is the way around.
@@ -66,8 +66,11 @@ no 1 'mine' fmove get -r --replace n2:s/there mine
 [ "$(cat mine)" = mine ] || bad "a file was replaced by a directory"
 ok fmove get -r n2:s/there got
 no 6 'got.*exists.*--replace' fmove get -r n2:s/there got
+mkdir hub && mv got hub/got && ln -s hub/got link
+no 6 'directory hub/got exists; --update' fmove get -r n2:s/there hub/got
+no 6 'link is a symbolic link to hub/got; .* say where it leads' fmove get -r --replace n2:s/there link
 no 1 'part of the path is not a directory' fmove put -r good n2:s/file/sub
-no 1 'No such file' fmove get -r n2:s/there no/such/dir
+no 1 'no/such/: No such file.*"mkdir -p" makes it' fmove get -r n2:s/there no/such/dir
 no 1 'nothing|No such' fmove get -r n2:s/nothing x
 no 1 'nothing|No such' fmove put -r nothing n2:s/x
 no 6 '.' fmove put -r good n2:s/../x

@@ -232,7 +232,7 @@ done
 
 # Options that need others.
 no 2 'delete needs --update' fmove put -r --delete source n2:s/x
-no 2 'need --recursive' fmove put --replace source/f1 n2:s/x
+no 2 'put: --replace needs --recursive' fmove put --replace source/f1 n2:s/x
 # A file is replaced by --force, not by --replace; a directory beside it the other way.
 mkdir -p beside/d && echo 1 >beside/f && echo 1 >beside/d/f
 ok fmove put -r beside/f beside/d n2:s/beside/
