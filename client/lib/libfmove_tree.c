@@ -375,6 +375,15 @@ static bool has_stage(int parent_fd, const char *as)
 	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* The daemon, which did not hear of it, says how it failed. */
+static void say_published(const char *as, struct fmove_error *err)
+{
+	const struct fmove_error why = *err;
+
+	(void)snprintf(err->text, sizeof(err->text), "%s is complete and has its name, but fmoved did not hear of it: %.400s",
+		       as, why.text);
+}
+
 static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tree *t, struct fmove_result *result,
 			 struct fmove_error *err)
 {
@@ -393,6 +402,8 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 		err->is_kept = err->is_kept && end.is_begun && !end.is_published;
 	if (end.is_published)
 		t->turns.is_over = true;	/* what is saved there from now on nobody may replace once more */
+	if (ret < 0 && end.is_published)
+		say_published(as, err);
 	if (ret < 0 && err->is_kept)
 		tree->ops->keep(tree);
 	t->is_unmeasured = tree->is_unmeasured;

@@ -66,6 +66,18 @@ no 1 'mine' fmove get -r --replace n2:s/there mine
 [ "$(cat mine)" = mine ] || bad "a file was replaced by a directory"
 ok fmove get -r n2:s/there got
 no 6 'got.*exists.*--replace' fmove get -r n2:s/there got
+# What has its name when the channel breaks is said to have it.
+lost=0
+for n in $(seq 40); do
+	rm -rf late .fmove.*
+	env FMOVE_FAULT=channel.send:$n fmove get -r n2:s/there late >out 2>err && break
+	[ -e late ] || continue
+	lost=$((lost + 1))
+	grep -q 'late is complete and has its name, but fmoved did not hear of it: ' err || bad "channel.send:$n: $(cat err)"
+	same_tree good late
+done
+[ $lost -gt 0 ] || bad "no answer after the name was lost"
+rm -rf late
 mkdir hub && mv got hub/got && ln -s hub/got link
 no 6 'directory hub/got exists; --update' fmove get -r n2:s/there hub/got
 no 6 'link is a symbolic link to hub/got; .* say where it leads' fmove get -r --replace n2:s/there link
