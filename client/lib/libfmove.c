@@ -954,12 +954,20 @@ static void move_begin(struct fmove *c, struct fm_json_writer *w, const struct m
 		fm_jw_bool(w, "force", true);
 }
 
-/* What a pipe gave or took is gone. */
+/*
+ * What a pipe gave or took is gone, and so is what was read of a file that did not stand at its beginning. The daemon moves the
+ * position of a file that it looks for holes in.
+ */
 static bool can_move_again(const struct move *m)
 {
 	struct stat st;
 
-	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode));
+	return m->own || (fstat(m->fds[0], &st) == 0 && S_ISREG(st.st_mode) && (!m->is_put || lseek(m->fds[0], 0, SEEK_CUR) == 0));
+}
+
+static bool begin_again(const struct move *m)
+{
+	return m->own || !m->is_put || lseek(m->fds[0], 0, SEEK_SET) == 0;
 }
 
 static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *out)
@@ -1002,7 +1010,7 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 	struct fm_json_writer w;
 	struct fmove_error own;
 	struct fm_tries tries;
-	bool is_again = false;
+	bool can_again = can_move_again(m), is_again = false;
 	int ret;
 
 	err = err ? err : &own;
@@ -1012,7 +1020,7 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 		ret = transfer_do_with(c, &w, &with, &tries.opts, result, err);
 		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
 			return 0;
-		if (ret == 0 || !c->is_lost || !can_move_again(m) || !fm_tries_again(&tries, c, err))
+		if (ret == 0 || !c->is_lost || !can_again || !fm_tries_again(&tries, c, err) || !begin_again(m))
 			return ret < 0 ? err->code : ret;
 	}
 }

@@ -121,6 +121,17 @@ wait $pid && bad 'put of a pipe went on without what it had given'
 grep -q 'fmoved closed the connection' err || bad "put of a pipe, our daemon restarted: $(cat err)"
 reachable 2
 
+# So is what was read of a file before it became standard input: from its beginning it would be another one.
+(head -c 1000000 >/dev/null; exec fmove put --retry 60s --limit $slow - n2:s/rest) <a/large >/dev/null 2>err &
+pid=$!
+moved rest 1000000
+crash n1
+start n1
+wait $pid && bad 'put of the rest of a file went on from somewhere else'
+grep -q 'fmoved closed the connection' err || bad "put of the rest of a file, our daemon restarted: $(cat err)"
+[ ! -e "$(store 2)/rest" ] || bad 'the rest of a file is published'
+reachable 2
+
 # ---- the answer is lost: what the first try published is not replaced once more ----
 
 # lose_the_answer FILES: the daemon dies when the directory has its name, while it removes so many files of the old one.
