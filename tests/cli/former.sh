@@ -119,8 +119,9 @@ rm -r keep
 
 # ---- a get into a directory around which another one puts a new version: it is in that when it is done ----
 
+# Its journal tells that a transfer goes on: of a file beside it, of a directory in its staging directory.
 is_coming() {
-	[ -n "$(find around/t/sub -name '.fmove.*' -size +0 | head -n 1)" ]
+	[ -n "$(find around/t/sub '(' -name '.fmove.*.journal' -o -path '*/.fmove.*.tree/journal' ')' -size +0 | head -n 1)" ]
 }
 
 mkdir around "$(store 2)/late" && random 30000000 "$(store 2)/late/f"
