@@ -877,7 +877,7 @@ static void test_purge_goes_on(void)
 {
 	static struct fm_space_page page;
 	static const char *const names[] = { "v1", "v2", "v3" };
-	char below[64], where[3][FM_STAGING_NAME_LEN + 1];
+	char below[128], where[3][FM_STAGING_NAME_LEN + 1];
 
 	if (!may_mount())
 		return;
