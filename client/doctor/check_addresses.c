@@ -38,9 +38,9 @@ static void of_network_manager(const struct fm_facts *f, const struct fm_facts_a
 
 /* A route of whatever table that leads to its network by its interface. */
 static bool has_route(const struct fm_facts *f, const struct fm_facts_address *a,
-		      const struct fm_net *net)
+		      const struct fm_network *net)
 {
-	struct fm_net to;
+	struct fm_network to;
 
 	for (size_t i = 0; i < f->routes_count; i++) {
 		const struct fm_facts_route *r = &f->routes[i];
@@ -59,9 +59,9 @@ static void route(const struct fm_facts *f, const struct fm_facts_address *a,
 		  struct fm_findings *list)
 {
 	const struct fm_facts_port *p = fm_port_of(f, &a->interface);
-	char network[FM_NET_TEXT_MAX];
+	char network[FM_NETWORK_TEXT_MAX];
 	struct fm_finding *out;
-	struct fm_net net;
+	struct fm_network net;
 
 	if (!f->routes_read.is_known || f->routes_count == FM_FACTS_ROUTES_MAX ||
 	    !fm_is_active(p) || !fm_net_of(&a->address, &a->bits, &net) ||
@@ -82,7 +82,7 @@ static void duplicates(const struct fm_facts *f, size_t at, struct fm_findings *
 {
 	const struct fm_facts_address *a = &f->addresses[at];
 	struct fm_finding *out;
-	struct fm_net one, other;
+	struct fm_network one, other;
 
 	if (fm_fact_is_true(&a->duplicate) && fm_net_of(&a->address, &a->bits, &one)) {
 		out = fm_finding_add(list, "address-duplicate", FM_ERROR, f);
@@ -117,10 +117,10 @@ static void duplicates(const struct fm_facts *f, size_t at, struct fm_findings *
  * The route of the main table that the kernel takes without a rule: the longest prefix, then the
  * smallest metric.
  */
-static const struct fm_facts_route *way_to(const struct fm_facts *f, const struct fm_net *to)
+static const struct fm_facts_route *way_to(const struct fm_facts *f, const struct fm_network *to)
 {
 	const struct fm_facts_route *best = NULL;
-	struct fm_net net;
+	struct fm_network net;
 
 	for (size_t i = 0; i < f->routes_count; i++) {
 		const struct fm_facts_route *r = &f->routes[i];
@@ -142,10 +142,10 @@ static const struct fm_facts_route *way_to(const struct fm_facts *f, const struc
 
 /* An address of this node at an RDMA port, in whose network the other is. */
 static const struct fm_facts_address *
-address_beside(const struct fm_facts *f, const struct fm_net *to, const struct fm_fact *interface)
+address_beside(const struct fm_facts *f, const struct fm_network *to, const struct fm_fact *interface)
 {
 	const struct fm_facts_address *found = NULL;
-	struct fm_net net;
+	struct fm_network net;
 
 	for (size_t i = 0; i < f->addresses_count; i++) {
 		const struct fm_facts_address *a = &f->addresses[i];
@@ -165,8 +165,8 @@ static void leaves(const struct fm_facts *f, const struct fm_fact *remote, struc
 	const struct fm_facts_address *a;
 	const struct fm_facts_route *way;
 	struct fm_finding *out;
-	char network[FM_NET_TEXT_MAX];
-	struct fm_net to;
+	char network[FM_NETWORK_TEXT_MAX];
+	struct fm_network to;
 
 	if (!f->routes_read.is_known || f->routes_count == FM_FACTS_ROUTES_MAX ||
 	    !fm_net_of(remote, NULL, &to) || !(way = way_to(f, &to)))

@@ -2,9 +2,6 @@
 /* check_devices - one RDMA port: its state, MTU, GIDs, PCIe link and place. See check.h. */
 #include "client/doctor/check.h"
 
-#include <arpa/inet.h>
-#include <string.h>
-
 #include "client/doctor/lookup.h"
 #include "client/doctor/mend.h"
 
@@ -88,24 +85,12 @@ static void mtu(const struct fm_facts *f, const struct fm_facts_port *p, struct 
 
 /* ---- GIDs ---- */
 
-static bool is_gid_of(const struct fm_facts_gid *g, const struct fm_net *address)
-{
-	uint8_t ip[16], mapped[16] = { [10] = 0xff, [11] = 0xff };
-
-	if (!g->gid.is_known || inet_pton(AF_INET6, g->gid.text, ip) != 1)
-		return false;
-	if (address->family == AF_INET6)
-		return memcmp(ip, address->ip, sizeof(ip)) == 0;
-	memcpy(mapped + 12, address->ip, 4);
-	return memcmp(ip, mapped, sizeof(ip)) == 0;
-}
-
 static void gid_of(const struct fm_facts *f, const struct fm_facts_port *p,
 		   const struct fm_facts_address *a, struct fm_findings *list)
 {
 	unsigned found = 0, newer = 0, unknown = 0;
 	struct fm_finding *out;
-	struct fm_net net;
+	struct fm_network net;
 
 	if (!fm_net_of(&a->address, NULL, &net))
 		return;
@@ -117,8 +102,8 @@ static void gid_of(const struct fm_facts *f, const struct fm_facts_port *p,
 		if (!fm_fact_is_same(&g->device, &p->device) ||
 		    !fm_fact_is_same(&g->port, &p->port))
 			continue;
-		found += is_gid_of(g, &net);
-		newer += is_gid_of(g, &net) && !fm_fact_is(&g->type, TYPE_V1);
+		found += fm_gid_is_of(g, &net);
+		newer += fm_gid_is_of(g, &net) && !fm_fact_is(&g->type, TYPE_V1);
 	}
 	if (found == 0 && unknown == 0) {
 		out = fm_finding_add(list, "gid-missing", FM_ERROR, f);

@@ -176,7 +176,7 @@ static void rules(const struct fm_facts *f, const struct fm_facts_address *const
 	fm_finding_read(out, "There are %llu policy rules, so both addresses send by one port.",
 			(unsigned long long)f->node.rules.n);
 	for (unsigned i = 0; i < 2; i++) {
-		char network[FM_NET_TEXT_MAX];
+		char network[FM_NETWORK_TEXT_MAX];
 
 		fm_finding_mend(out, "ip rule add from %s table %u", a[i]->address.text,
 				TABLE_FIRST + i);
@@ -211,7 +211,7 @@ static void one_subnet(const struct fm_facts *f, const struct fm_facts_address *
 
 static void subnets(const struct fm_facts *f, struct fm_findings *list)
 {
-	struct fm_net a, b;
+	struct fm_network a, b;
 
 	for (size_t i = 0; i < f->addresses_count; i++)
 		for (size_t k = i + 1; k < f->addresses_count; k++) {

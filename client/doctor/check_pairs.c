@@ -9,7 +9,6 @@
  */
 #include "client/doctor/check.h"
 
-#include <string.h>
 #include <sys/socket.h>
 
 #include "client/doctor/lookup.h"
@@ -19,7 +18,7 @@ struct end {
 	const struct fm_facts *node;
 	const struct fm_facts_port *port;
 	const struct fm_facts_address *address;
-	struct fm_net net;
+	struct fm_network net;
 };
 
 static bool end_of(const struct fm_facts *f, const struct fm_facts_address *a, struct end *out)
@@ -89,19 +88,11 @@ static void mtu(const struct end *a, const struct end *b, struct fm_findings *li
 static unsigned roce_of(const struct end *e)
 {
 	unsigned types = 0;
-	uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
-	struct fm_net gid, address = e->net;
 
-	if (address.family == AF_INET) {
-		memcpy(mapped + 12, address.ip, 4);
-		memcpy(address.ip, mapped, sizeof(mapped));
-		address.family = AF_INET6;
-	}
 	for (size_t i = 0; i < e->node->gids_count; i++) {
 		const struct fm_facts_gid *g = &e->node->gids[i];
 
-		if (fm_fact_is_same(&g->device, &e->port->device) &&
-		    fm_net_of(&g->gid, NULL, &gid) && fm_net_is_equal(&gid, &address))
+		if (fm_fact_is_same(&g->device, &e->port->device) && fm_gid_is_of(g, &e->net))
 			types |= fm_fact_is(&g->type, "RoCE v2")      ? 2
 				 : fm_fact_is(&g->type, "IB/RoCE v1") ? 1
 								      : 0;

@@ -8,7 +8,7 @@
 
 #include "mover/base/plain.h"
 
-bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct fm_net *out)
+bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct fm_network *out)
 {
 	unsigned all;
 
@@ -17,50 +17,52 @@ bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct
 		return false;
 	out->family = strchr(address->text, ':') ? AF_INET6 : AF_INET;
 	all = out->family == AF_INET ? 32 : 128;
-	if (inet_pton(out->family, address->text, out->ip) != 1 ||
+	if (inet_pton(out->family, address->text, out->address) != 1 ||
 	    (bits && (!bits->is_known || bits->n > all)))
 		return false;
-	out->bits = bits ? (unsigned)bits->n : all;
+	out->bits = (uint8_t)(bits ? bits->n : all);
 	return true;
 }
 
 const char *fm_net_text(const struct fm_fact *address, const struct fm_fact *bits,
-			char out[static FM_NET_TEXT_MAX])
+			char out[static FM_NETWORK_TEXT_MAX])
 {
-	char text[INET6_ADDRSTRLEN] = "";
-	struct fm_net net;
+	struct fm_network net;
 
+	(void)snprintf(out, FM_NETWORK_TEXT_MAX, "/0"); /* of what is no network */
 	if (fm_net_of(address, bits, &net)) {
-		for (unsigned i = net.bits; i < sizeof(net.ip) * 8; i++)
-			net.ip[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
-		(void)inet_ntop(net.family, net.ip, text, sizeof(text)); /* always fits */
+		for (unsigned i = net.bits; i < sizeof(net.address) * 8; i++)
+			net.address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+		fm_network_print(&net, out);
 	}
-	(void)snprintf(out, FM_NET_TEXT_MAX, "%s/%u", text, net.bits);
 	return out;
 }
 
-static bool is_same_prefix(const struct fm_net *a, const struct fm_net *b, unsigned bits)
+bool fm_net_has(const struct fm_network *net, const struct fm_network *address)
 {
-	uint8_t mask = (uint8_t)(0xff00u >> bits % 8);
+	return fm_network_has(net, address->family, address->address);
+}
 
-	if (a->family != b->family || memcmp(a->ip, b->ip, bits / 8) != 0)
+bool fm_net_is_same(const struct fm_network *a, const struct fm_network *b)
+{
+	return a->bits == b->bits && fm_net_has(a, b);
+}
+
+bool fm_net_is_equal(const struct fm_network *a, const struct fm_network *b)
+{
+	return a->family == b->family && memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
+bool fm_gid_is_of(const struct fm_facts_gid *g, const struct fm_network *address)
+{
+	uint8_t ip[16], mapped[16] = { [10] = 0xff, [11] = 0xff };
+
+	if (!g->gid.is_known || inet_pton(AF_INET6, g->gid.text, ip) != 1)
 		return false;
-	return bits % 8 == 0 || ((a->ip[bits / 8] ^ b->ip[bits / 8]) & mask) == 0;
-}
-
-bool fm_net_has(const struct fm_net *net, const struct fm_net *address)
-{
-	return is_same_prefix(net, address, net->bits);
-}
-
-bool fm_net_is_same(const struct fm_net *a, const struct fm_net *b)
-{
-	return a->bits == b->bits && is_same_prefix(a, b, a->bits);
-}
-
-bool fm_net_is_equal(const struct fm_net *a, const struct fm_net *b)
-{
-	return a->family == b->family && memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+	if (address->family == AF_INET6)
+		return memcmp(ip, address->address, sizeof(ip)) == 0;
+	memcpy(mapped + 12, address->address, 4);
+	return memcmp(ip, mapped, sizeof(ip)) == 0;
 }
 
 const struct fm_facts_interface *fm_interface_of(const struct fm_facts *f,
@@ -109,7 +111,7 @@ bool fm_has_address(const struct fm_facts *f, const struct fm_fact *interface,
 const struct fm_facts_address *fm_ipv4_of(const struct fm_facts *f, const struct fm_fact *interface)
 {
 	const struct fm_facts_address *a = fm_address_next(f, interface, NULL);
-	struct fm_net net;
+	struct fm_network net;
 
 	while (a && !(fm_net_of(&a->address, &a->bits, &net) && net.family == AF_INET &&
 		      !fm_fact_is_true(&a->link_local)))

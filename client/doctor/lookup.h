@@ -7,6 +7,7 @@
 #define FM_DOCTOR_LOOKUP_H
 
 #include "client/doctor/facts.h"
+#include "mover/base/network.h"
 
 /* RoCEv2 with its preamble and gap, of a packet of the RDMA MTU. */
 #define FM_ROCE_OVERHEAD 82.0
@@ -15,24 +16,20 @@
 #define FM_MTU_FULL 4200u /* of an interface, so that its RDMA MTU is full */
 #define FM_MTU_JUMBO 9000u
 
-struct fm_net {
-	int family; /* AF_INET or AF_INET6 */
-	uint8_t ip[16];
-	unsigned bits;
-};
-
 /* false: not known, or a prefix longer than the address. bits may be NULL: all of them. */
-bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct fm_net *out);
+bool fm_net_of(const struct fm_fact *address, const struct fm_fact *bits, struct fm_network *out);
 
 /* "10.0.0.0/30" of an address within; both are known. Returns out. */
-#define FM_NET_TEXT_MAX 52
 const char *fm_net_text(const struct fm_fact *address, const struct fm_fact *bits,
-			char out[static FM_NET_TEXT_MAX]);
+			char out[static FM_NETWORK_TEXT_MAX]);
 
 /* Whether the address is in the network of the other. */
-bool fm_net_has(const struct fm_net *net, const struct fm_net *address);
-bool fm_net_is_same(const struct fm_net *a, const struct fm_net *b);  /* network and prefix */
-bool fm_net_is_equal(const struct fm_net *a, const struct fm_net *b); /* address */
+bool fm_net_has(const struct fm_network *net, const struct fm_network *address);
+bool fm_net_is_same(const struct fm_network *a, const struct fm_network *b);  /* network and prefix */
+bool fm_net_is_equal(const struct fm_network *a, const struct fm_network *b); /* address */
+
+/* Whether it is the GID of that address: IPv4 ones are mapped. */
+bool fm_gid_is_of(const struct fm_facts_gid *g, const struct fm_network *address);
 
 /* An interface's facts, or NULL. */
 const struct fm_facts_interface *fm_interface_of(const struct fm_facts *f,

@@ -82,9 +82,9 @@ void fm_mend_mtu(const struct fm_facts *node, const struct fm_mend *mend, struct
 	}
 }
 
-static bool is_taken(const struct fm_facts_set *set, const struct fm_net *net)
+static bool is_taken(const struct fm_facts_set *set, const struct fm_network *net)
 {
-	struct fm_net other;
+	struct fm_network other;
 
 	for (size_t i = 0; i < set->count; i++) {
 		for (size_t k = 0; k < set->at[i]->addresses_count; k++) {
@@ -111,19 +111,19 @@ static bool is_taken(const struct fm_facts_set *set, const struct fm_net *net)
 bool fm_mend_next_network(const struct fm_facts_set *set, const struct fm_facts_address *first,
 			  char out[static 24])
 {
-	struct fm_net net;
+	struct fm_network net;
 	char text[INET_ADDRSTRLEN];
 	uint8_t third;
 
 	if (!first || !fm_net_of(&first->address, &first->bits, &net) || net.family != AF_INET ||
 	    net.bits < 24)
 		return false;
-	third = net.ip[2];
+	third = net.address[2];
 	for (unsigned turned = 0x80; turned > 0; turned >>= 1) {
-		net.ip[2] = (uint8_t)(third ^ turned);
+		net.address[2] = (uint8_t)(third ^ turned);
 		if (is_taken(set, &net))
 			continue;
-		(void)inet_ntop(AF_INET, net.ip, text, sizeof(text)); /* always fits */
+		(void)inet_ntop(AF_INET, net.address, text, sizeof(text)); /* always fits */
 		(void)snprintf(out, 24, "%s/%u", text, net.bits);
 		return true;
 	}

@@ -103,6 +103,11 @@ bool fm_network_is_same(const struct sockaddr_storage *a, const struct sockaddr_
 	return fm_network_is_shared(a, b, a->ss_family == AF_INET ? 32 : 128);
 }
 
+bool fm_network_has(const struct fm_network *n, int family, const uint8_t *ip)
+{
+	return n->family == family && is_same(ip, n->address, n->bits);
+}
+
 uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_storage *sa)
 {
 	uint8_t widest = 0;
@@ -112,7 +117,7 @@ uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_s
 	for (unsigned i = 0; ip && i < list->count; i++) {
 		const struct fm_network *n = &list->network[i];
 
-		if (n->family != sa->ss_family || !is_same(ip, n->address, n->bits))
+		if (!fm_network_has(n, sa->ss_family, ip))
 			continue;
 		if (!widest || n->bits < widest)
 			widest = n->bits;

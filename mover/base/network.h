@@ -41,6 +41,9 @@ const uint8_t *fm_network_ip(const struct sockaddr_storage *sa, size_t *len);
 /* Whether the first bits of both addresses are the same. No address has more bits than it has. */
 bool fm_network_is_shared(const struct sockaddr_storage *a, const struct sockaddr_storage *b, unsigned bits);
 
+/* Whether the address, 4 or 16 bytes of that family, is in it. */
+bool fm_network_has(const struct fm_network *n, int family, const uint8_t *ip);
+
 /* The bits of the widest network of the list that has sa; 0: none has. So both addresses are in one of them if they share so many bits. */
 uint8_t fm_networks_bits(const struct fm_networks *list, const struct sockaddr_storage *sa);
 

@@ -114,7 +114,7 @@ static inline void scene_address(struct fm_facts *f, const char *interface, cons
 	struct fm_facts_address *a = fm_facts_add(f, f->addresses, &f->addresses_count);
 	struct fm_facts_route *r = fm_facts_add(f, f->routes, &f->routes_count);
 	struct fm_facts_gid *g = fm_facts_add(f, f->gids, &f->gids_count);
-	char network[FM_NET_TEXT_MAX], gid[64];
+	char network[FM_NETWORK_TEXT_MAX], gid[64];
 	const struct fm_facts_port *p;
 
 	fm_fact_text(&a->interface, FM_FACT_NAME, interface);
