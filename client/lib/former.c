@@ -140,63 +140,9 @@ static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN +
 	return ret;
 }
 
-/* What is to be moved, for its mode only, whatever has its name by then. */
-static int open_version(int parent, const char *from, uint64_t ino, mode_t *mode)
-{
-	int fd = fm_tsys_open(parent, from, O_PATH | O_DIRECTORY, 0);
-	struct stat st;
-	int ret = fd < 0 ? fd : fm_tsys_fstat(fd, &st);
-
-	if (ret == 0 && st.st_ino != ino)
-		ret = -ESTALE;
-	if (ret < 0 && fd >= 0)
-		(void)close(fd);	/* only looked at */
-	*mode = ret < 0 ? 0 : st.st_mode & 07777;
-	return ret < 0 ? ret : fd;
-}
-
-/* To move a directory elsewhere is to write to it. Its mode is as it was then. */
-static int rename_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
-{
-	int ret = fm_tsys_rename(parent, from, holder, name, 0), fd;
-	mode_t mode;
-
-	if (ret != -EACCES)
-		return ret;
-	fd = open_version(parent, from, ino, &mode);
-	if (fd < 0)
-		return fd;
-	ret = fm_tsys_chmod_opened(fd, 0700);
-	if (ret == 0) {
-		ret = fm_tsys_rename(parent, from, holder, name, 0);
-		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
-	}
-	(void)close(fd);	/* only looked at */
-	return ret;
-}
-
-/*
- * What cannot be looked at goes back. If it cannot it stays in the holder, where only what the mark
- * names goes: so who could not look need not know.
- */
-static int move_in(int parent, const char *from, uint64_t ino, int holder, const char *name)
-{
-	int ret = rename_in(parent, from, ino, holder, name);
-	struct stat st;
-
-	if (ret < 0)
-		return ret;
-	ret = fm_tsys_fstatat(holder, name, &st);
-	if (ret < 0)
-		return fm_tsys_rename_free(holder, name, parent, from) == 0 ? ret : 0;
-	if (st.st_ino == ino)
-		return 0;
-	fm_holder_put_back(holder, name, parent, from);
-	return -ESTALE;
-}
-
 int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1])
 {
+	const struct fm_holder_what what = { .dir = dir, .from = from, .ino = ino, .name = name };
 	int ret = -EEXIST, fd;
 
 	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
@@ -204,7 +150,7 @@ int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, ch
 		ret = fd = make_holder(dir, ino, holder);
 		if (fd < 0)
 			continue;
-		ret = move_in(dir, from, ino, fd, name);
+		ret = fm_holder_move_in(&what, fd);
 		if (ret == 0)
 			(void)close(fd);	/* only read */
 		else

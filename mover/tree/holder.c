@@ -233,7 +233,7 @@ void fm_holder_put_back(int holder, const char *name, int dir, const char *from)
  * What cannot be looked at goes back. If it cannot it stays in the holder, where only what the mark
  * names goes: so who could not look need not know.
  */
-static int move_in(const struct fm_holder_what *what, int holder)
+int fm_holder_move_in(const struct fm_holder_what *what, int holder)
 {
 	struct stat st;
 	int ret = rename_in(what, holder);
@@ -285,7 +285,7 @@ int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_stagin
 		ret = fd = make(parent, kind, mark, holder);
 		if (fd < 0)
 			continue;
-		ret = move_in(what, fd);
+		ret = fm_holder_move_in(what, fd);
 		if (ret < 0) {
 			drop(parent, holder, fd, mark);
 			continue;

@@ -37,6 +37,12 @@ int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_stagin
 		   char holder[FM_STAGING_NAME_LEN + 1]);
 
 /*
+ * It goes into that directory of ours, whoever has its name by then. -ESTALE as above; of another
+ * error nothing has moved.
+ */
+int fm_holder_move_in(const struct fm_holder_what *what, int holder);
+
+/*
  * What came into a holder from that name, and is somebody else's, goes back. If the name is taken
  * by now it goes beside it, under one that nothing removes: its owner could not move it out.
  */
