@@ -203,7 +203,7 @@ bool fm_queue_measures(struct fm_queue_job *j, const struct fm_job_result *resul
 /* queue_dir.c */
 void fm_queue_dir_open(struct fm_queue *q);		/* and reads what is there */
 void fm_queue_dir_close(struct fm_queue *q);
-void fm_queue_save(struct fm_queue_job *j);		/* a detached one; then fm_queue_saved() */
+void fm_queue_save(struct fm_queue_job *j);		/* a detached one: accepted, or failed, when it is written */
 void fm_queue_forget(struct fm_queue_job *j);		/* ended: away with it, its file too */
 
 /* queue_json.c */
