@@ -418,6 +418,16 @@ has_heard_writer() {
 	done
 }
 
+# The other one, of two nodes, has been silent for as long as its word counts. Force is for those that do not
+# answer: before that it would be refused, and said in vain.
+misses_other() {
+	local name
+
+	for name in $SHARED; do
+		nvmed_is "$name" has_answered false || return
+	done
+}
+
 # why VOLUME: it is not as wanted, in words.
 why() {
 	fmn status "$1" | sed -n 's/^ *because *//p'

@@ -128,6 +128,7 @@ remembered_seal() {
 	make_well sealed
 	net_split
 	off 2
+	node 1 wait_for misses_other
 	node 1 unseal_by_force
 	node 1 become $(volumes 'shared_*' rw)
 	on 2
