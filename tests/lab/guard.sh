@@ -424,7 +424,7 @@ misses_other() {
 	local name
 
 	for name in $SHARED; do
-		nvmed_is "$name" has_answered false || return
+		[ -n "$(nvmed_field "$name" why)" ] || return
 	done
 }
 
