@@ -129,11 +129,7 @@ struct fm_flow {
 
 	/* Sending */
 	bool is_want_sent;
-	uint32_t grant_generation;	/* 0: no grant */
-	uint64_t grant_remote;
-	uint32_t grant_rkey;
-	uint32_t grant_slot_bytes;
-	unsigned grant_slots;
+	struct fm_grant grant;		/* generation 0: none */
 	bool is_grant_revoked;
 	uint16_t credit[FM_FLOW_SLOTS_MAX];	/* slots of the peer that are ours to fill, the warmest on top */
 	unsigned credits;

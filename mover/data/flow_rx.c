@@ -325,7 +325,7 @@ static void forget_want(struct fm_flow *f)
 
 static void grant(struct fm_flow *f)
 {
-	struct fm_data_msg m = { .type = FM_DATA_GRANT };
+	struct fm_data_msg m;
 	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
 
 	if (!fm_link_is_turn_rx(f->link, &f->wait_rx_at, now_ns)) {
@@ -338,11 +338,10 @@ static void grant(struct fm_flow *f)
 	f->rx_slots = fm_slabs_bytes(f->link->slabs) / f->lane->chunk_bytes;
 	f->rx_generation++;
 	f->is_revoking = false;
-	m.slot = (uint16_t)f->rx_slots;
-	m.generation = f->rx_generation;
-	m.xfer = f->rx_lease.region.remote;
-	m.length = f->lane->chunk_bytes;
-	m.data_crc = f->rx_lease.region.rkey;
+	m = fm_grant_msg(&(struct fm_grant){ .generation = f->rx_generation, .slots = f->rx_slots,
+					     .slot_bytes = f->lane->chunk_bytes,
+					     .remote = f->rx_lease.region.remote,
+					     .rkey = f->rx_lease.region.rkey });
 	if (fm_flow_note(f, &m) < 0)
 		fm_flow_fail(f, -ENOBUFS, "too many messages under way");
 }

@@ -92,7 +92,7 @@ static void tx_free(struct fm_tx *t)
 	t->is_there = false;
 	fm_list_del(&t->wait_at);
 	give_slot(t);
-	if (f->grant_generation != 0)
+	if (f->grant.generation != 0)
 		f->credit[f->credits++] = (uint16_t)there(t);
 	fm_flow_wake(f);
 	fm_xfer_unref(x);
@@ -132,7 +132,7 @@ static void tx_send(struct fm_tx *t)
 	struct fm_data_msg m = {
 		.type = FM_DATA_CHUNK,
 		.slot = (uint16_t)there(t),
-		.generation = f->grant_generation,
+		.generation = f->grant.generation,
 		.xfer = t->x->o.id,
 		.seq = t->chunk.seq,
 		.offset = t->chunk.offset,
@@ -145,8 +145,8 @@ static void tx_send(struct fm_tx *t)
 		.payload = slot_memory(f, t->slot),
 		.payload_len = t->chunk.len,
 		.region = &f->tx_lease.region,
-		.remote = f->grant_remote + (uint64_t)there(t) * f->grant_slot_bytes,
-		.rkey = f->grant_rkey,
+		.remote = f->grant.remote + (uint64_t)there(t) * f->grant.slot_bytes,
+		.rkey = f->grant.rkey,
 	};
 	if (fm_data_encode(&m, t->send.msg) < 0) {
 		fm_flow_fail(f, -EINVAL, "a chunk that cannot be sent: number %llu, byte %llu, %u bytes", (unsigned long long)m.seq,
@@ -158,7 +158,7 @@ static void tx_send(struct fm_tx *t)
 	t->is_acked = false;
 	t->is_refused = false;
 	t->sent_ns = fm_loop_now(f->lane->io.loop);
-	t->is_alone = f->grant_slots - f->credits <= 2;
+	t->is_alone = f->grant.slots - f->credits <= 2;
 	f->tx_queued++;
 	atomic_fetch_add_explicit(&f->bytes_sent, t->chunk.len, memory_order_relaxed);
 	f->conn->ops->send(f->conn, &t->send);
@@ -206,7 +206,7 @@ static void tx_filled(struct fm_tx *t)
 
 	if (!f->lane->is_unchecked)
 		t->chunk.crc = fm_crc32c(0, slot_memory(f, t->slot), t->chunk.len);
-	if (f->grant_generation != 0)
+	if (f->grant.generation != 0)
 		tx_send(t);
 	else
 		set_held(t, true);
@@ -282,7 +282,7 @@ static void tx_read(struct fm_tx *t)
 
 static bool waits_for_acks(const struct fm_flow *f)
 {
-	return f->ack_ns < QUICK_ACK_NS && f->grant_slots - f->credits >= 2;
+	return f->ack_ns < QUICK_ACK_NS && f->grant.slots - f->credits >= 2;
 }
 
 /*
@@ -332,7 +332,7 @@ static unsigned held_of(const void *who, const struct fm_xfer *x)
 static bool has_share(const void *who, const struct fm_xfer *x)
 {
 	const struct fm_flow *f = who;
-	unsigned slots = f->grant_slots < f->tx_slots ? f->grant_slots : f->tx_slots;
+	unsigned slots = f->grant.slots < f->tx_slots ? f->grant.slots : f->tx_slots;
 	unsigned most = slots - (slots + 3) / 4, all = 0, own = 0;
 
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
@@ -449,8 +449,8 @@ static void return_grant(struct fm_flow *f)
 {
 	if (!f->is_grant_revoked || uses_grant(f))
 		return;
-	say(f, FM_DATA_RETURN, f->grant_generation);
-	f->grant_generation = 0;
+	say(f, FM_DATA_RETURN, f->grant.generation);
+	f->grant.generation = 0;
 	f->is_grant_revoked = false;
 	f->credits = 0;
 }
@@ -544,11 +544,11 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 		return;
 	fill_beside(f, now_ns);
 	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
-		if (f->grant_generation == 0 && !f->is_want_sent) {
+		if (f->grant.generation == 0 && !f->is_want_sent) {
 			f->is_want_sent = true;
 			say(f, FM_DATA_WANT, 0);
 		}
-		if (f->grant_generation != 0 && !f->is_grant_revoked && take_tx_slab(f) && !is_tx_slab_wanted(f, now_ns))
+		if (f->grant.generation != 0 && !f->is_grant_revoked && take_tx_slab(f) && !is_tx_slab_wanted(f, now_ns))
 			claim(f, now_ns);
 	}
 	give_tx_slab(f, now_ns);
@@ -556,7 +556,7 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 
 static void send_held(struct fm_flow *f)
 {
-	for (unsigned i = 0; i < f->grant_slots; i++) {
+	for (unsigned i = 0; i < f->grant.slots; i++) {
 		if (!f->tx[i].is_held)
 			continue;
 		set_held(&f->tx[i], false);
@@ -566,7 +566,7 @@ static void send_held(struct fm_flow *f)
 
 int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
 {
-	if (f->grant_generation != 0)
+	if (f->grant.generation != 0)
 		return -EPROTO;
 	for (unsigned i = m->slot; i < FM_FLOW_SLOTS_MAX; i++)
 		if (f->tx[i].x)
@@ -575,15 +575,11 @@ int fm_flow_tx_grant(struct fm_flow *f, const struct fm_data_msg *m)
 	 * Transfers agreed on chunks that fit both nodes' slots, so smaller slots than the chunks cannot be meant for
 	 * us.
 	 */
-	f->grant_generation = m->generation;
-	f->grant_remote = m->xfer;
-	f->grant_rkey = m->data_crc;
-	f->grant_slot_bytes = m->length;
-	f->grant_slots = m->slot;
+	f->grant = fm_grant_of(m);
 	f->is_grant_revoked = false;
 	f->is_want_sent = false;
 	f->credits = 0;
-	for (unsigned i = f->grant_slots; i-- > 0;)
+	for (unsigned i = f->grant.slots; i-- > 0;)
 		if (!f->tx[i].x)
 			f->credit[f->credits++] = (uint16_t)i;
 	send_held(f);
@@ -596,7 +592,7 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 {
 	struct fm_tx *t;
 
-	if (m->generation != f->grant_generation || m->slot >= f->grant_slots)
+	if (m->generation != f->grant.generation || m->slot >= f->grant.slots)
 		return NULL;
 	t = &f->tx[m->slot];
 	if (!t->x || !t->is_there || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
@@ -699,7 +695,7 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 
 int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 {
-	if (f->grant_generation == 0 || m->generation != f->grant_generation || f->is_grant_revoked)
+	if (f->grant.generation == 0 || m->generation != f->grant.generation || f->is_grant_revoked)
 		return -EPROTO;
 	f->is_grant_revoked = true;
 	fm_flow_wake(f);

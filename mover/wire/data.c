@@ -22,6 +22,19 @@ _Static_assert(FM_DATA_MSG_SIZE == 1 + 1 + 2 + 4 + 8 + 8 + 8 + 4 + 4 + ZERO_LEN 
 _Static_assert(FM_WIRE_SLOTS_MAX <= UINT16_MAX, "slot is 16 bits wide");
 _Static_assert(FM_WIRE_CHUNK_MAX <= UINT32_MAX, "length is 32 bits wide");
 
+struct fm_grant fm_grant_of(const struct fm_data_msg *m)
+{
+	return (struct fm_grant){ .generation = m->generation, .slots = m->slot, .slot_bytes = m->length,
+				  .rkey = m->data_crc, .remote = m->xfer };
+}
+
+struct fm_data_msg fm_grant_msg(const struct fm_grant *g)
+{
+	return (struct fm_data_msg){ .type = FM_DATA_GRANT, .generation = g->generation,
+				     .slot = (uint16_t)g->slots, .length = g->slot_bytes,
+				     .data_crc = g->rkey, .xfer = g->remote };
+}
+
 static int check_chunk(const struct fm_data_msg *m)
 {
 	if (m->status != 0 || m->slot >= FM_WIRE_SLOTS_MAX)
@@ -38,16 +51,19 @@ static int check_ack(const struct fm_data_msg *m)
 	return m->offset || m->length || m->data_crc ? -ERANGE : 0;
 }
 
-/* xfer is the address of slot 0: the last byte of the last slot must have one too. */
+/* The last byte of the last slot must have an address, too. */
 static int check_grant(const struct fm_data_msg *m)
 {
+	struct fm_grant g = fm_grant_of(m);
+
 	if (m->status || m->seq || m->offset)
 		return -ERANGE;
-	if (m->slot < 1 || m->slot > FM_WIRE_SLOTS_MAX)
+	if (g.slots < 1 || g.slots > FM_WIRE_SLOTS_MAX)
 		return -ERANGE;
-	if (m->length < FM_WIRE_CHUNK_MIN || m->length > FM_WIRE_CHUNK_MAX || m->length % FM_BLOCK != 0)
+	if (g.slot_bytes < FM_WIRE_CHUNK_MIN || g.slot_bytes > FM_WIRE_CHUNK_MAX ||
+	    g.slot_bytes % FM_BLOCK != 0)
 		return -ERANGE;
-	return m->xfer > UINT64_MAX - (uint64_t)m->slot * m->length ? -ERANGE : 0;
+	return g.remote > UINT64_MAX - (uint64_t)g.slots * g.slot_bytes ? -ERANGE : 0;
 }
 
 static int check_bare(const struct fm_data_msg *m)

@@ -686,6 +686,7 @@ enum fm_ack_status {
 
 #define FM_DATA_MSG_SIZE 64
 
+/* Of a GRANT only type and generation are to be looked at here; fm_grant_of() has the rest. */
 struct fm_data_msg {
 	uint8_t type;
 	uint8_t status;
@@ -697,6 +698,19 @@ struct fm_data_msg {
 	uint32_t length;
 	uint32_t data_crc;
 };
+
+/* What a GRANT lends: `slots` slots of `slot_bytes` each, one behind the other from `remote` on. */
+struct fm_grant {
+	uint32_t generation;
+	unsigned slots;			/* 1 .. FM_WIRE_SLOTS_MAX */
+	uint32_t slot_bytes;
+	uint32_t rkey;
+	uint64_t remote;
+};
+
+/* msg: one of type FM_DATA_GRANT that fm_data_decode() took. */
+struct fm_grant fm_grant_of(const struct fm_data_msg *msg);
+struct fm_data_msg fm_grant_msg(const struct fm_grant *grant);
 
 /* -EINVAL: a message that no decoder takes; buf is as it was. */
 int fm_data_encode(const struct fm_data_msg *msg, uint8_t buf[static FM_DATA_MSG_SIZE]);

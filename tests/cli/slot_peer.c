@@ -53,7 +53,7 @@ static struct fm_region region;
 static struct fm_send sends[QUEUE + 2];
 static unsigned acks, acks_max;		/* so many end a try */
 static bool is_queue, is_rewriting;
-static struct fm_data_msg granted;
+static struct fm_grant granted;
 static uint64_t number;			/* of the try, and of its transfer */
 
 __attribute__((noreturn)) static void die(const char *what)
@@ -220,15 +220,15 @@ static void send_data(struct fm_send *send, const struct fm_data_msg *m)
 }
 
 /* The slot, and at once the slot again. */
-static void fill_twice(const struct fm_data_msg *grant)
+static void fill_twice(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct fm_send *send = &sends[1 + i];
-		const struct fm_data_msg m = { .type = FM_DATA_CHUNK, .generation = grant->generation, .xfer = number, .seq = 0,
+		const struct fm_data_msg m = { .type = FM_DATA_CHUNK, .generation = granted.generation, .xfer = number, .seq = 0,
 					       .length = pack_len, .data_crc = fm_crc32c(0, memory, pack_len) };
 
 		*send = (struct fm_send){ .payload = memory + i * PACK_MAX, .payload_len = pack_len, .region = &region,
-					  .remote = grant->xfer, .rkey = grant->data_crc };
+					  .remote = granted.remote, .rkey = granted.rkey };
 		send_data(send, &m);
 	}
 }
@@ -239,14 +239,14 @@ static void send_queued(unsigned slot, const uint8_t *pack, struct fm_send *send
 				       .seq = slot, .offset = (uint64_t)slot * PACK_MAX, .length = queue_len,
 				       .data_crc = fm_crc32c(0, queued(slot), queue_len) };
 
-	*send = (struct fm_send){ .payload = pack, .payload_len = queue_len, .region = &region, .rkey = granted.data_crc,
-				  .remote = granted.xfer + (uint64_t)slot * granted.length };
+	*send = (struct fm_send){ .payload = pack, .payload_len = queue_len, .region = &region, .rkey = granted.rkey,
+				  .remote = granted.remote + (uint64_t)slot * granted.slot_bytes };
 	send_data(send, &m);
 }
 
 static void fill_queue(void)
 {
-	if (granted.slot < QUEUE || granted.length < queue_len)
+	if (granted.slots < QUEUE || granted.slot_bytes < queue_len)
 		die("too few slots");
 	for (unsigned i = 0; i < QUEUE; i++)
 		send_queued(i, queued(i), &sends[1 + i]);
@@ -268,11 +268,11 @@ static void on_data(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 	if (fm_data_decode(msg, &in) < 0)
 		die("the daemon sent a data message that is none");
 	if (in.type == FM_DATA_GRANT) {
-		granted = in;
+		granted = fm_grant_of(&in);
 		if (is_queue)
 			fill_queue();
 		else
-			fill_twice(&in);
+			fill_twice();
 	}
 	if (in.type == FM_DATA_ACK)
 		on_ack();

@@ -63,8 +63,8 @@ static void aim(struct line *l, struct fm_send *send, unsigned slot, size_t from
 	send->payload = (uint8_t *)l->tx.memory + from;
 	send->payload_len = len;
 	send->region = &l->tx;
-	send->rkey = l->grant.data_crc;
-	send->remote = l->grant.xfer + (uint64_t)slot * l->grant.length;
+	send->rkey = l->grant.rkey;
+	send->remote = l->grant.remote + (uint64_t)slot * l->grant.slot_bytes;
 	if (one_in(o, 30 * l->manners))
 		send->rkey += (uint32_t)any_number(o);
 	if (one_in(o, 30 * l->manners))
@@ -109,9 +109,9 @@ static struct deed *deed_to_send(struct peer *p)
 
 static int free_slot(const struct line *l)
 {
-	for (int i = 0; i < l->grant.slot; i++)
+	for (unsigned i = 0; i < l->grant.slots; i++)
 		if (!(l->busy & UINT64_C(1) << i))
-			return i;
+			return (int)i;
 	return -1;
 }
 
@@ -210,17 +210,18 @@ static void send_anything(struct line *l)
 static void send_grant(struct line *l)
 {
 	struct odds *o = &l->peer->odds;
-	struct fm_data_msg m = {.type = FM_DATA_GRANT,
-				.slot = (uint16_t)(1 + below(o, 8)),
-				.generation = 1 + (uint32_t)below(o, 1000),
-				.xfer = l->rx.remote,
-				.length = 65536,
-				.data_crc = l->rx.rkey};
+	struct fm_grant g = {.slots = (unsigned)(1 + below(o, 8)),
+			     .generation = 1 + (uint32_t)below(o, 1000),
+			     .remote = l->rx.remote,
+			     .slot_bytes = 65536,
+			     .rkey = l->rx.rkey};
+	struct fm_data_msg m;
 
 	if (one_in(o, 10 * l->manners))
-		m.slot = FM_WIRE_SLOTS_MAX; /* more than is lent */
+		g.slots = FM_WIRE_SLOTS_MAX; /* more than is lent */
 	if (one_in(o, 10 * l->manners))
-		m.length = (uint32_t)any_number(o);
+		g.slot_bytes = (uint32_t)any_number(o);
+	m = fm_grant_msg(&g);
 	say(l, &m, 0, 0);
 }
 
@@ -236,7 +237,7 @@ static void say_something(struct line *l)
 		one_in(o, 2) ? overwrite(l) : send_anything(l);
 		return;
 	}
-	if (l->grant.type == 0) {
+	if (l->grant.generation == 0) {
 		if (!l->is_want_sent)
 			say(l, &(struct fm_data_msg){.type = FM_DATA_WANT}, 0, 0);
 		l->is_want_sent = true;
@@ -327,7 +328,7 @@ static void line_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 		return;
 	switch ((enum fm_data_type)in.type) {
 	case FM_DATA_GRANT:
-		l->grant = in;
+		l->grant = fm_grant_of(&in);
 		l->busy = 0;
 		l->is_want_sent = false;
 		break;

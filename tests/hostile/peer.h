@@ -66,7 +66,7 @@ struct line {
 	bool is_want_sent;
 	unsigned manners;
 	bool never_acks, never_returns;
-	struct fm_data_msg grant; /* the last that came; type 0: none */
+	struct fm_grant grant; /* the last that came; generation 0: none */
 	uint64_t busy;		  /* slots of it in which a chunk of ours is: a bit each */
 	struct line_send sends[SENDS_MAX];
 	unsigned under_way;

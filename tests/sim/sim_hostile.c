@@ -76,7 +76,7 @@ struct hconn {
 	bool is_closed;
 	unsigned under_way;
 	unsigned messages;
-	struct fm_data_msg grant;	/* the last that came; type 0: none */
+	struct fm_grant grant;	/* the last that came; generation 0: none */
 	struct busy busy[FM_WIRE_SLOTS_MAX];
 };
 
@@ -619,8 +619,8 @@ static void hconn_say(struct hconn *c, const struct fm_data_msg *m)
 		s->send.payload = payload_of(c, m);
 		s->send.payload_len = m->length < REGION ? m->length : REGION;
 		s->send.region = &c->tx;
-		s->send.rkey = c->grant.data_crc + does_wrong(c->h, 20);
-		s->send.remote = c->grant.xfer + (uint64_t)m->slot * c->grant.length +
+		s->send.rkey = c->grant.rkey + does_wrong(c->h, 20);
+		s->send.remote = c->grant.remote + (uint64_t)m->slot * c->grant.slot_bytes +
 				 (does_wrong(c->h, 20) ? below(c->h, 1u << 20) : 0);
 	}
 	c->under_way++;
@@ -640,7 +640,7 @@ static void make_chunk(struct hconn *c, struct fm_data_msg *m)
 	};
 	if (m->generation == 0 || does_wrong(h, 10))
 		m->generation = 1 + (uint32_t)below(h, 3);
-	m->slot = (uint16_t)below(h, c->grant.slot > 0 && !does_wrong(h, 10) ? c->grant.slot : FM_WIRE_SLOTS_MAX);
+	m->slot = (uint16_t)below(h, c->grant.slots > 0 && !does_wrong(h, 10) ? c->grant.slots : FM_WIRE_SLOTS_MAX);
 	m->offset = does_wrong(h, 5) ? below(h, FM_WIRE_SIZE_MAX - FM_WIRE_CHUNK_MAX) : m->seq % 100 * 4096;
 	m->length = 1 + (uint32_t)below(h, does_wrong(h, 5) ? FM_WIRE_CHUNK_MAX : 4096);
 	/* Zeros, whose CRC is what it ought to be as long as there are 4096 of them. */
@@ -657,16 +657,17 @@ static void make_chunk(struct hconn *c, struct fm_data_msg *m)
 
 static void make_grant(struct hconn *c, struct fm_data_msg *m)
 {
-	*m = (struct fm_data_msg){
-		.type = FM_DATA_GRANT,
-		.slot = 1 + (uint16_t)below(c->h, 8),
+	struct fm_grant g = {
+		.slots = 1 + (unsigned)below(c->h, 8),
 		.generation = 1 + (uint32_t)below(c->h, 4),
-		.xfer = c->rx.remote,
-		.length = 4096u << below(c->h, 3),
-		.data_crc = c->rx.rkey,
+		.remote = c->rx.remote,
+		.slot_bytes = 4096u << below(c->h, 3),
+		.rkey = c->rx.rkey,
 	};
+
 	if (does_wrong(c->h, 10))
-		m->slot = FM_WIRE_SLOTS_MAX;		/* more than is lent */
+		g.slots = FM_WIRE_SLOTS_MAX;		/* more than is lent */
+	*m = fm_grant_msg(&g);
 }
 
 static void make_data_message(struct hconn *c, struct fm_data_msg *m)
@@ -747,7 +748,7 @@ static void hconn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 		return;			/* silence */
 	switch ((enum fm_data_type)in.type) {
 	case FM_DATA_GRANT:
-		c->grant = in;
+		c->grant = fm_grant_of(&in);
 		return;
 	case FM_DATA_WANT:
 		make_grant(c, &out);

@@ -217,6 +217,7 @@ static void say(const struct fm_data_msg *m)
 static void begin(void)
 {
 	struct fm_loop_opts lo = { .is_simulated = true, .clock = &test_clock };
+	struct fm_data_msg granted;
 
 	memset(&w, 0, sizeof(w));
 	is_closing = false;
@@ -235,7 +236,8 @@ static void begin(void)
 	CU_ASSERT_EQUAL_FATAL(w.pipe.count, 1);
 	end_read(&w.pipe);
 	w.of_disk = source(&w.disk, 2, false);
-	say(&(struct fm_data_msg){ .type = FM_DATA_GRANT, .slot = 4, .generation = 1, .length = CHUNK });
+	granted = fm_grant_msg(&(struct fm_grant){ .slots = 4, .generation = 1, .slot_bytes = CHUNK });
+	say(&granted);
 	CU_ASSERT_EQUAL_FATAL(w.disk.count, 2);
 }
 
