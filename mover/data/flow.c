@@ -25,9 +25,9 @@ void fm_flow_fail(struct fm_flow *f, int code, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		return;
-	f->is_closing = true;
+	f->state = FM_FLOW_FAILED;
 	f->lost_ns = f->is_silent ? f->silent_ns : fm_loop_now(f->lane->io.loop);
 	f->err.code = code;
 	va_start(ap, fmt);
@@ -46,7 +46,7 @@ static void note_done(struct fm_send *send, int res)
 	n->next = f->note_free;
 	f->note_free = n;
 	f->notes_out--;
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		fm_flow_wake(f);
 }
 
@@ -93,7 +93,7 @@ void fm_flow_unlease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 	if (lease->slab < 0)
 		return;
 	/* A connection that is gone took its regions with it. */
-	if (!f->is_conn_gone)
+	if (f->state < FM_FLOW_CLOSED)
 		f->conn->ops->take_back(f->conn, &lease->region);
 	fm_link_put_slab(f->link, is_rx ? FM_SLAB_RX : FM_SLAB_TX, lease->slab, lease->is_giving);
 	lease->slab = -1;
@@ -132,7 +132,7 @@ static void conn_message(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN])
 	struct fm_data_msg m;
 	int ret;
 
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		return;
 	ret = fm_data_decode(msg, &m);
 	if (ret == 0)
@@ -150,7 +150,8 @@ static void conn_closed(void *ctx)
 {
 	struct fm_flow *f = ctx;
 
-	f->is_conn_gone = true;
+	assert(f->state == FM_FLOW_CLOSING);
+	f->state = FM_FLOW_CLOSED;
 	f->conn = NULL;
 	atomic_fetch_sub(&f->link->flows[f->kind], 1);
 	fm_flow_tx_lose(f);
@@ -168,14 +169,14 @@ static const struct fm_conn_events conn_events = {
 /* The way out: close the connection, wait for it and for our own I/O, give everything back. */
 static void drain(struct fm_flow *f)
 {
-	if (!f->is_close_asked) {
-		f->is_close_asked = true;
+	if (f->state == FM_FLOW_FAILED) {
+		f->state = FM_FLOW_CLOSING;
 		fm_flow_rx_closing(f);
 		f->conn->ops->close(f->conn);
 	}
-	if (!f->is_conn_gone || f->io_count > 0 || f->notes_out > 0 || f->is_finished)
+	if (f->state != FM_FLOW_CLOSED || f->io_count > 0 || f->notes_out > 0)
 		return;
-	f->is_finished = true;
+	f->state = FM_FLOW_FINISHED;
 	fm_flow_tx_finish(f);
 	fm_flow_rx_finish(f);
 	fm_lane_leave(f->lane, &f->lane_at);
@@ -187,7 +188,7 @@ static void cancel_removed(struct fm_flow *f)
 {
 	unsigned stops = atomic_load(&f->link->stops);
 
-	if (stops == f->stops_seen && !f->is_closing)
+	if (stops == f->stops_seen && f->state == FM_FLOW_UP)
 		return;
 	f->stops_seen = stops;
 	fm_flow_tx_cancel_removed(f);
@@ -197,14 +198,14 @@ void fm_flow_step(struct fm_flow *f)
 {
 	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
 
-	if (!f->is_attached || f->is_finished)
+	if (f->state == FM_FLOW_NEW || f->state == FM_FLOW_FINISHED)
 		return;
 	cancel_removed(f);
-	if (!f->is_closing)
+	if (f->state == FM_FLOW_UP)
 		fm_flow_rx_step(f, now_ns);
-	if (!f->is_closing)
+	if (f->state == FM_FLOW_UP)
 		fm_flow_tx_step(f, now_ns);
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		drain(f);
 }
 
@@ -217,7 +218,8 @@ static void attach_run(struct fm_task *task)
 {
 	struct fm_flow *f = fm_container_of(task, struct fm_flow, attach_task);
 
-	f->is_attached = true;
+	assert(f->state == FM_FLOW_NEW);
+	f->state = FM_FLOW_UP;
 	fm_list_append(&f->lane->flows, &f->lane_at);
 	f->conn->ops->attach(f->conn, f->lane->io.loop, &conn_events, f);
 	fm_flow_wake(f);
@@ -232,7 +234,7 @@ static void look_run(struct fm_task *task)
 	struct fm_flow *f = fm_container_of(task, struct fm_flow, look_task);
 	uint64_t heard_ns = atomic_load(&f->link->heard_ns);
 
-	if (!f->is_attached || f->is_closing || !f->conn->ops->is_silent)
+	if (f->state != FM_FLOW_UP || !f->conn->ops->is_silent)
 		return;
 	if (!f->conn->ops->is_silent(f->conn, SILENT_NS)) {
 		f->is_silent = false;
@@ -348,7 +350,7 @@ void fm_flow_close(struct fm_flow *f)
 
 void fm_flow_free(struct fm_flow *f)
 {
-	assert(f->is_finished);
+	assert(f->state == FM_FLOW_FINISHED);
 	fm_link_unref(f->link);
 	fm_budget_free(f);
 }

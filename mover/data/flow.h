@@ -43,6 +43,23 @@ struct fm_flow;
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX, "everything a flow has under way fits the connection");
 _Static_assert(FM_DATA_MSG_SIZE == FM_DATA_MSG_LEN, "wire and transport agree on the size of a data message");
 
+/* What is done with a chunk that is sent. */
+enum fm_tx_step {
+	FM_TX_WAITING,			/* nothing: for a slot of ours, for its time, or for the peer's word */
+	FM_TX_READING,
+	FM_TX_HELD,			/* it was read, and waits for the peer's slots, which went back meanwhile */
+	FM_TX_SENDING,			/* its memory is the connection's */
+};
+
+/* What the peer has said of it. Its word and the end of the send come in either order. */
+enum fm_tx_word {
+	FM_TX_UNSENT,
+	FM_TX_AWAITED,			/* it is in the peer's slot, or on its way there */
+	FM_TX_ACKED,
+	FM_TX_CORRUPT,			/* to be sent again as soon as the send has ended */
+	FM_TX_BUSY,			/* the same, a little later: the far end has it from another connection */
+};
+
 /*
  * A chunk being sent: one for each slot of the peer. It holds a slot of ours only until it has left
  * (that of a source that may stand still: until it is acknowledged), so that the next chunk is read
@@ -59,14 +76,9 @@ struct fm_tx {
 	uint64_t sent_ns;		/* when it was handed to the connection ... */
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
-	bool is_reading;
-	bool is_held;			/* read, and waits for the peer's slots, which went back meanwhile */
-	bool is_sending;
-	bool is_there;			/* sent, and not answered */
-	bool is_acked;
-	bool is_refused;		/* to be sent again as soon as the send has ended ... */
-	bool is_busy;			/* ... and not for damage: the far end has it from another connection */
-	uint64_t again_ns;		/* that one: not before */
+	enum fm_tx_step step;
+	enum fm_tx_word word;
+	uint64_t again_ns;		/* one that is busy: not before */
 	struct fm_list wait_at;
 };
 
@@ -94,6 +106,16 @@ struct fm_lease {
 	uint64_t used_ns;
 };
 
+/* Each comes after the one before it. */
+enum fm_flow_state {
+	FM_FLOW_NEW,			/* its lane has not begun with it */
+	FM_FLOW_UP,
+	FM_FLOW_FAILED,			/* nothing is begun any more: err has the reason */
+	FM_FLOW_CLOSING,		/* its connection was asked to close */
+	FM_FLOW_CLOSED,			/* the connection is gone; reads and writes may be under way */
+	FM_FLOW_FINISHED,		/* nothing is */
+};
+
 struct fm_flow {
 	/* Set before attach; then constant. */
 	struct fm_conn *conn;
@@ -117,7 +139,7 @@ struct fm_flow {
 
 	/* The lane's. */
 	struct fm_task step_task;
-	bool is_attached, is_closing, is_close_asked, is_conn_gone, is_finished;
+	enum fm_flow_state state;
 	struct fm_err err;		/* why it ended; 0: asked to, -ENETDOWN: its network is gone ... */
 	uint64_t lost_ns;		/* ... at the latest since then */
 	unsigned io_count;		/* reads and writes under way */
@@ -216,6 +238,11 @@ int fm_flow_note(struct fm_flow *flow, const struct fm_data_msg *m);	/* -ENOBUFS
 int fm_flow_lease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
 void fm_flow_unlease(struct fm_flow *flow, struct fm_lease *lease, bool is_rx);
 void fm_flow_wake(struct fm_flow *flow);
+static inline bool fm_flow_is_ending(const struct fm_flow *flow)
+{
+	return flow->state >= FM_FLOW_FAILED;
+}
+
 void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -68,7 +68,7 @@ static void rx_free(struct fm_rx *r, enum fm_ack_status status)
 
 	r->x = NULL;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
-	if (!f->is_closing && ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
+	if (f->state == FM_FLOW_UP && ack(f, (unsigned)(r - f->rx), r->xfer_id, r->chunk.seq, status) < 0)
 		fm_flow_fail(f, -EPROTO, "the peer takes no acknowledgements");
 	fm_xfer_unref(x);
 }
@@ -79,7 +79,7 @@ static void settle(struct fm_rx *r, enum fm_ack_status status)
 	struct fm_flow *f = r->flow;
 
 	rx_free(r, status);
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		fm_flow_wake(f);
 }
 

@@ -73,10 +73,18 @@ static void take_slot(struct fm_tx *t)
 	t->slot = t->flow->tx_free[--t->flow->tx_frees];
 }
 
-static void set_held(struct fm_tx *t, bool is_held)
+static void set_step(struct fm_tx *t, enum fm_tx_step step)
 {
-	t->flow->tx_held += (unsigned)is_held - (unsigned)t->is_held;
-	t->is_held = is_held;
+	struct fm_flow *f = t->flow;
+
+	f->tx_held += (unsigned)(step == FM_TX_HELD) - (unsigned)(t->step == FM_TX_HELD);
+	f->tx_queued += (unsigned)(step == FM_TX_SENDING) - (unsigned)(t->step == FM_TX_SENDING);
+	t->step = step;
+}
+
+static bool is_refused(const struct fm_tx *t)
+{
+	return t->word == FM_TX_CORRUPT || t->word == FM_TX_BUSY;
 }
 
 /* The chunk is dealt with; the peer's slot is ours to fill again. */
@@ -85,11 +93,10 @@ static void tx_free(struct fm_tx *t)
 	struct fm_flow *f = t->flow;
 	struct fm_xfer *x = t->x;
 
-	assert(x && !t->is_reading && !t->is_sending);
+	assert(x && t->step != FM_TX_READING && t->step != FM_TX_SENDING);
 	t->x = NULL;
-	t->is_refused = false;
-	set_held(t, false);
-	t->is_there = false;
+	set_step(t, FM_TX_WAITING);
+	t->word = FM_TX_UNSENT;
 	fm_list_del(&t->wait_at);
 	give_slot(t);
 	if (f->grant.generation != 0)
@@ -114,13 +121,12 @@ static void send_done(struct fm_send *send, int res)
 	struct fm_flow *f = t->flow;
 
 	(void)res;	/* not acknowledged is not sent: fm_flow_tx_finish() sees to it */
-	t->is_sending = false;
-	f->tx_queued--;
+	set_step(t, FM_TX_WAITING);
 	if (t->x->beside.count == 0)
 		give_slot(t);
-	if (t->is_acked)
+	if (t->word == FM_TX_ACKED)
 		tx_free(t);
-	else if (t->is_refused && !f->is_closing)
+	else if (is_refused(t) && f->state == FM_FLOW_UP)
 		tx_again(t);
 	else
 		fm_flow_wake(f);
@@ -153,13 +159,10 @@ static void tx_send(struct fm_tx *t)
 			     (unsigned long long)m.offset, m.length);
 		return;
 	}
-	t->is_sending = true;
-	t->is_there = true;
-	t->is_acked = false;
-	t->is_refused = false;
+	set_step(t, FM_TX_SENDING);
+	t->word = FM_TX_AWAITED;
 	t->sent_ns = fm_loop_now(f->lane->io.loop);
 	t->is_alone = f->grant.slots - f->credits <= 2;
-	f->tx_queued++;
 	atomic_fetch_add_explicit(&f->bytes_sent, t->chunk.len, memory_order_relaxed);
 	f->conn->ops->send(f->conn, &t->send);
 }
@@ -209,7 +212,7 @@ static void tx_filled(struct fm_tx *t)
 	if (f->grant.generation != 0)
 		tx_send(t);
 	else
-		set_held(t, true);
+		set_step(t, FM_TX_HELD);
 	fm_flow_wake(f);
 }
 
@@ -220,15 +223,15 @@ static void tx_copy(struct fm_tx *t)
 	lock(t->flow);
 	fm_xfer_copied(t->x, t->chunk.place);
 	unlock(t->flow);
-	t->is_acked = false;
+	t->word = FM_TX_UNSENT;
 	tx_filled(t);
 }
 
 /* Its connection is gone, and nothing writes to its slot. */
 static void tx_lose(struct fm_tx *t)
 {
-	assert(!t->is_reading && !t->is_sending);
-	if (!t->is_acked) {
+	assert(t->step != FM_TX_READING && t->step != FM_TX_SENDING);
+	if (t->word != FM_TX_ACKED) {
 		lock(t->flow);
 		t->chunk.crc = 0;
 		fm_xfer_lost(t->x, &t->chunk);
@@ -243,10 +246,10 @@ static void read_done(struct fm_io *io)
 	struct fm_flow *f = t->flow;
 	bool is_uncounted = false;
 
-	t->is_reading = false;
+	set_step(t, FM_TX_WAITING);
 	f->io_count--;
-	if (f->is_closing) {
-		if (f->is_conn_gone)
+	if (fm_flow_is_ending(f)) {
+		if (f->state == FM_FLOW_CLOSED)
 			tx_lose(t);
 		fm_flow_wake(f);
 		return;
@@ -268,8 +271,8 @@ static void tx_read(struct fm_tx *t)
 	/* A direct read wants whole blocks; what lies behind the end of the file is not read. */
 	uint32_t len = (t->chunk.len + 4095u) & ~4095u;
 
-	t->is_reading = true;
-	t->is_acked = false;	/* what the slot carried before was */
+	set_step(t, FM_TX_READING);
+	t->word = FM_TX_UNSENT;
 	f->io_count++;
 	t->io = (struct fm_io){
 		.done = read_done,
@@ -440,7 +443,7 @@ static bool is_tx_idle(const struct fm_flow *f)
 static bool uses_grant(const struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
-		if (f->tx[i].x && (f->tx[i].is_there || f->tx[i].is_sending))
+		if (f->tx[i].x && (f->tx[i].word == FM_TX_AWAITED || f->tx[i].step == FM_TX_SENDING))
 			return true;
 	return false;
 }
@@ -491,7 +494,7 @@ static bool is_orphan(struct fm_flow *f, const struct fm_tx *t)
 {
 	bool is;
 
-	if (!t->x || !t->is_there)
+	if (!t->x || t->word != FM_TX_AWAITED)
 		return false;
 	lock(f);
 	is = t->x->is_removed;
@@ -535,12 +538,12 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->orphans_ns)
 		watch_orphans(f, now_ns);
-	if (!f->is_closing)
+	if (f->state == FM_FLOW_UP)
 		send_later(f, now_ns);
 	return_grant(f);
 	if (!fm_list_is_empty(&f->tx_waiting) && take_tx_slab(f))
 		read_waiting(f);
-	if (f->is_closing)
+	if (fm_flow_is_ending(f))
 		return;
 	fill_beside(f, now_ns);
 	if (fm_link_has_work(f->link, f, f->kind) || f->tx_held > 0) {
@@ -557,10 +560,8 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 static void send_held(struct fm_flow *f)
 {
 	for (unsigned i = 0; i < f->grant.slots; i++) {
-		if (!f->tx[i].is_held)
-			continue;
-		set_held(&f->tx[i], false);
-		tx_send(&f->tx[i]);
+		if (f->tx[i].step == FM_TX_HELD)
+			tx_send(&f->tx[i]);
 	}
 }
 
@@ -595,7 +596,7 @@ static struct fm_tx *find(struct fm_flow *f, const struct fm_data_msg *m)
 	if (m->generation != f->grant.generation || m->slot >= f->grant.slots)
 		return NULL;
 	t = &f->tx[m->slot];
-	if (!t->x || !t->is_there || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
+	if (!t->x || t->word != FM_TX_AWAITED || t->chunk.seq != m->seq || t->x->o.id != m->xfer)
 		return NULL;
 	return t;
 }
@@ -605,11 +606,11 @@ static bool is_hopeless(struct fm_tx *t)
 {
 	unsigned long long offset = t->chunk.offset;
 
-	if (t->is_busy && ++t->chunk.busy_count >= FM_XFER_BUSY_MAX)
+	if (t->word == FM_TX_BUSY && ++t->chunk.busy_count >= FM_XFER_BUSY_MAX)
 		fm_xfer_fail(t->x, -ETIMEDOUT,
 			     "the far end asks for the chunk at byte %llu again and again, since it looks "
 			     "at another copy of it", offset);
-	else if (!t->is_busy && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX)
+	else if (t->word == FM_TX_CORRUPT && ++t->chunk.corrupt_count >= FM_XFER_CORRUPT_MAX)
 		fm_xfer_fail(t->x, -EBADMSG,
 			     "the chunk at byte %llu arrived damaged %d times: check the memory and the "
 			     "network of both nodes", offset, FM_XFER_CORRUPT_MAX);
@@ -631,13 +632,13 @@ static void tx_again(struct fm_tx *t)
 
 	t->chunk.is_again = true;
 	lock(f);
-	t->x->corrupt_chunks += !t->is_busy;
+	t->x->corrupt_chunks += t->word == FM_TX_CORRUPT;
 	t->x->resent_bytes += t->chunk.len;
 	is_given_up = is_hopeless(t);
 	unlock(f);
 	if (is_given_up) {
 		tx_drop(t);
-	} else if (t->is_busy) {
+	} else if (t->word == FM_TX_BUSY) {
 		t->again_ns = fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS;
 		fm_list_append(&f->tx_later, &t->wait_at);
 		fm_lane_wake_at(f->lane, t->again_ns);
@@ -664,15 +665,9 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 
 	if (!t)
 		return -EPROTO;
-	t->is_there = false;
 	if (m->status == FM_ACK_CORRUPT || m->status == FM_ACK_BUSY) {
-		/*
-		 * Acknowledgement and end of the send may come in either order; until the latter the memory is the
-		 * connection's.
-		 */
-		t->is_refused = true;
-		t->is_busy = m->status == FM_ACK_BUSY;
-		if (!t->is_sending)
+		t->word = m->status == FM_ACK_BUSY ? FM_TX_BUSY : FM_TX_CORRUPT;
+		if (t->step != FM_TX_SENDING)
 			tx_again(t);
 		return 0;
 	}
@@ -687,8 +682,8 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 	}
 	unlock(f);
 	measure_ack(f, t);
-	t->is_acked = true;
-	if (!t->is_sending)
+	t->word = FM_TX_ACKED;
+	if (t->step != FM_TX_SENDING)
 		tx_free(t);
 	return 0;
 }
@@ -705,7 +700,7 @@ int fm_flow_tx_revoke(struct fm_flow *f, const struct fm_data_msg *m)
 /* Nobody wants it any more. (What a connection that ends holds is lost with it.) */
 static void drop_held(struct fm_tx *t)
 {
-	if (t->is_held && !is_wanted(t->flow, t))
+	if (t->step == FM_TX_HELD && !is_wanted(t->flow, t))
 		tx_drop(t);
 }
 
@@ -724,7 +719,7 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 void fm_flow_tx_lose(struct fm_flow *f)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
-		if (f->tx[i].x && !f->tx[i].is_reading)
+		if (f->tx[i].x && f->tx[i].step != FM_TX_READING)
 			tx_lose(&f->tx[i]);
 	fm_link_unbind(f->link, f);
 }
