@@ -55,11 +55,6 @@ enum fm_staging_kind fm_staging_kind(const char *name)
 	return FM_STAGING_NONE;
 }
 
-bool fm_staging_is_reserved(const char *name)
-{
-	return strncmp(name, FM_STAGING_PREFIX, HEX_AT) == 0;
-}
-
 bool fm_staging_is_ours(const char *name)
 {
 	return fm_staging_kind(name) != FM_STAGING_NONE || fm_partial_parse(name, NULL) != FM_PARTIAL_NONE ||

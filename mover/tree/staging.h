@@ -44,9 +44,6 @@ enum fm_staging_kind {
 
 enum fm_staging_kind fm_staging_kind(const char *name);
 
-/* Whether a name begins as all of fmove's do. */
-bool fm_staging_is_reserved(const char *name);
-
 /* Whether fmove makes such a name: for what is unfinished, was replaced, or lists what came. */
 bool fm_staging_is_ours(const char *name);
 

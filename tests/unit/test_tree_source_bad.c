@@ -11,12 +11,14 @@
 
 /* ---- what is left out, what is refused ---- */
 
+#define PARTIAL ".fmove.0123456789abcdef.part"
+#define STAGED ".fmove.0123456789abcdef.tree"
+
 static void make_for_excludes(void)
 {
 	static const char *const dirs[] = { "build", "src", "src/build", "src/deep", "src/deep/build" };
 	static const char *const files[] = { "a.o", "src/a.o", "src/a.c", "src/deep/b.o", "src/deep/build/x", "build/x",
-					     "src/notbuild", ".hidden", "src/[x]", "src/deep/a.c", ".fmove.1234.part",
-					     "src/.fmove.tree" };
+					     "src/notbuild", ".hidden", "src/[x]", "src/deep/a.c", PARTIAL, "src/" STAGED };
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		make_dir(dirs[i]);
@@ -31,7 +33,7 @@ static void test_excludes(void)
 		const char *gone[8];
 		size_t names;		/* that come, with the root */
 	} cases[] = {
-		{ { NULL }, { ".fmove.1234.part", "src/.fmove.tree" }, 16 },
+		{ { NULL }, { PARTIAL, "src/" STAGED }, 16 },
 		{ { "*.o" }, { "a.o", "src/a.o", "src/deep/b.o" }, 13 },
 		{ { "/*.o" }, { "a.o" }, 15 },
 		{ { "build" }, { "build", "build/x", "src/build", "src/deep/build", "src/deep/build/x" }, 11 },
@@ -50,7 +52,7 @@ static void test_excludes(void)
 	begin(ON_DISK);
 	make_for_excludes();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		send_all((struct fm_tree_source_opts){ .excludes = cases[i].patterns, .skips = fm_staging_is_reserved }, &plain);
+		send_all((struct fm_tree_source_opts){ .excludes = cases[i].patterns, .skips = fm_staging_is_ours }, &plain);
 		for (size_t j = 0; j < 8 && cases[i].gone[j]; j++)
 			CU_ASSERT_PTR_NULL(got_find(cases[i].gone[j]));
 		if (far.names != cases[i].names)

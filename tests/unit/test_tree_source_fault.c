@@ -19,7 +19,7 @@ static const struct kind {
 	struct fm_tree_source_opts opts;
 	unsigned points_min;
 } kinds[] = {
-	{ "as it is", { .excludes = excludes, .skips = fm_staging_is_reserved }, 100 },
+	{ "as it is", { .excludes = excludes, .skips = fm_staging_is_ours }, 100 },
 	{ "with owners", { .has_owners = true }, 100 },
 	{ "offered", { .is_offering = true }, 80 },
 	{ "offered with everything", { .is_offering = true, .has_checksums = true, .has_owners = true }, 150 },
