@@ -122,7 +122,7 @@ static void print_former(void *ctx, const struct fm_former *f)
 {
 	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };
 
-	(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->holder, f->name);
+	(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->stash, f->name);
 	(void)snprintf(a.name, sizeof(a.name), "%s", f->name);
 	print(ctx, &a);
 }

@@ -17,7 +17,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/descent.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/tsys.h"
 #include "mover/tree/wanted.h"
@@ -93,9 +93,9 @@ static bool is_private(const struct stat *st)
 
 /* ---- putting one there ---- */
 
-static int write_mark(int holder, uint64_t ino)
+static int write_mark(int stash, uint64_t ino)
 {
-	int fd = fm_tsys_open(holder, MARK, O_WRONLY | O_CREAT | O_EXCL, 0600), ret, closed;
+	int fd = fm_tsys_open(stash, MARK, O_WRONLY | O_CREAT | O_EXCL, 0600), ret, closed;
 	char text[MARK_LEN + 1];
 
 	if (fd < 0)
@@ -106,18 +106,18 @@ static int write_mark(int holder, uint64_t ino)
 	return ret < 0 ? ret : closed;
 }
 
-static void drop_holder(int parent, const char *name, int holder)
+static void drop_stash(int parent, const char *name, int stash)
 {
-	(void)unlinkat(holder, MARK, 0);	/* what is left does no harm, and goes later */
+	(void)unlinkat(stash, MARK, 0);	/* what is left does no harm, and goes later */
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
-	(void)close(holder);	/* only read */
+	(void)close(stash);	/* only read */
 }
 
 /*
  * Open, with its mark. Others may write to the parent, and put something else under the name
  * between two calls: only an empty directory that nobody else may enter gets a mark.
  */
-static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN + 1])
+static int make_stash(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN + 1])
 {
 	struct stat st;
 	int ret, fd;
@@ -136,38 +136,38 @@ static int make_holder(int parent, uint64_t ino, char name[FM_STAGING_NAME_LEN +
 	ret = write_mark(fd, ino);
 	if (ret == 0)
 		return fd;
-	drop_holder(parent, name, fd);
+	drop_stash(parent, name, fd);
 	return ret;
 }
 
-int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1])
+int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char stash[FM_STAGING_NAME_LEN + 1])
 {
-	const struct fm_holder_what what = { .dir = dir, .from = from, .ino = ino, .name = name };
+	const struct fm_stash_what what = { .dir = dir, .from = from, .ino = ino, .name = name };
 	int ret = -EEXIST, fd;
 
-	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
+	/* -ENOENT: somebody who clears up found the stash while nothing was in it. */
 	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
-		ret = fd = make_holder(dir, ino, holder);
+		ret = fd = make_stash(dir, ino, stash);
 		if (fd < 0)
 			continue;
-		ret = fm_holder_move_in(&what, fd);
+		ret = fm_stash_move_in(&what, fd);
 		if (ret == 0)
 			(void)close(fd);	/* only read */
 		else
-			drop_holder(dir, holder, fd);
+			drop_stash(dir, stash, fd);
 	}
 	return ret;
 }
 
 /* ---- finding them ---- */
 
-/* A holder, open. */
+/* A stash, open. */
 struct place {
 	int parent;
-	int holder;
+	int stash;
 	uint64_t ino;			/* of what is in it */
 	bool has_mark;
-	bool is_going;			/* who removed it died: a holder of the tree's sink (tree/holder.h) */
+	bool is_going;			/* who removed it died: a stash of the tree's sink (tree/stash.h) */
 	int failed;			/* a name in it could not be looked at */
 	struct fm_former is;
 };
@@ -183,7 +183,7 @@ static bool is_none(int ret)
 static int read_mark(struct place *p)
 {
 	char text[MARK_LEN + 1] = "";
-	int fd = fm_tsys_open(p->holder, MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), ret;
+	int fd = fm_tsys_open(p->stash, MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), ret;
 	struct stat st;
 
 	if (fd < 0)
@@ -216,7 +216,7 @@ static bool take_name(void *ctx, int dir, const char *name)
 static int look_into(struct place *p)
 {
 	struct stat st;
-	int ret = fm_tsys_fstat(p->holder, &st);
+	int ret = fm_tsys_fstat(p->stash, &st);
 
 	if (ret < 0)
 		return ret;
@@ -225,8 +225,8 @@ static int look_into(struct place *p)
 		return 0;
 	ret = read_mark(p);
 	if (ret <= 0)
-		return ret < 0 ? ret : is_empty(p->holder);
-	ret = each_name(p->holder, take_name, p);
+		return ret < 0 ? ret : is_empty(p->stash);
+	ret = each_name(p->stash, take_name, p);
 	if (ret == 0 && !p->is.name[0])		/* what could not be looked at may be it */
 		ret = p->failed;
 	return ret < 0 ? ret : 1;
@@ -235,13 +235,13 @@ static int look_into(struct place *p)
 /* What a get, or a purge, that died was removing. As find(). */
 static int look_for_going(struct place *p)
 {
-	int ret = fm_holder_look(p->parent, p->is.holder, p->is.name);
+	int ret = fm_stash_look(p->parent, p->is.stash, p->is.name);
 
 	p->is_going = ret > 0;
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* 1: it is one, and p->holder the caller's; 0: it is not; or why nobody can say. */
+/* 1: it is one, and p->stash the caller's; 0: it is not; or why nobody can say. */
 static int find(int parent, const char *name, struct place *p)
 {
 	int ret;
@@ -249,15 +249,15 @@ static int find(int parent, const char *name, struct place *p)
 	*p = (struct place){ .parent = parent };
 	if (fm_staging_kind(name) != FM_STAGING_OLD)
 		return 0;
-	p->holder = fm_tsys_open_unmounted(parent, name, DIR_FLAGS);
-	if (p->holder < 0)
-		return is_none(p->holder) ? 0 : p->holder;
-	memcpy(p->is.holder, name, strlen(name) + 1);	/* of that kind, so of that length */
+	p->stash = fm_tsys_open_unmounted(parent, name, DIR_FLAGS);
+	if (p->stash < 0)
+		return is_none(p->stash) ? 0 : p->stash;
+	memcpy(p->is.stash, name, strlen(name) + 1);	/* of that kind, so of that length */
 	ret = look_into(p);
 	if (ret == 0)
 		ret = look_for_going(p);
 	if (ret <= 0)
-		(void)close(p->holder);	/* only read */
+		(void)close(p->stash);	/* only read */
 	return ret;
 }
 
@@ -279,7 +279,7 @@ static bool meet(void *ctx, int dir, const char *name)
 		s->failed = ret;
 	if (ret > 0) {
 		goes_on = s->fn(s->ctx, &p);
-		(void)close(p.holder);	/* only read */
+		(void)close(p.stash);	/* only read */
 	}
 	return goes_on;
 }
@@ -301,7 +301,7 @@ static uint64_t bytes_of(const struct place *p)
 	struct stat st;
 	int ret;
 
-	if (!p->is.name[0] || fm_descent_begin(p->holder, p->is.name, &d) < 0)
+	if (!p->is.name[0] || fm_descent_begin(p->stash, p->is.name, &d) < 0)
 		return 0;
 	do {
 		ret = fm_descent_next(d, &at);
@@ -318,23 +318,23 @@ static uint64_t bytes_of(const struct place *p)
 /* As fm_wanted_in(). */
 static int wanted_of(const struct place *p)
 {
-	return p->is.name[0] ? fm_wanted_in(p->holder, p->is.name) : FM_WANTED_NOTHING;
+	return p->is.name[0] ? fm_wanted_in(p->stash, p->is.name) : FM_WANTED_NOTHING;
 }
 
 /* ---- removing them ---- */
 
-/* What else somebody put into the holder stays, and the holder with it. */
+/* What else somebody put into the stash stays, and the stash with it. */
 static int remove_one(const struct place *p)
 {
 	int ret;
 
 	if (p->is_going)
-		return fm_holder_remove(p->parent, p->is.holder, NULL);
-	ret = p->is.name[0] ? fm_tree_remove(p->holder, p->is.name, NULL) : 0;
+		return fm_stash_remove(p->parent, p->is.stash, NULL);
+	ret = p->is.name[0] ? fm_tree_remove(p->stash, p->is.name, NULL) : 0;
 	if (ret == 0 && p->has_mark)
-		ret = fm_tsys_unlink(p->holder, MARK, 0);
+		ret = fm_tsys_unlink(p->stash, MARK, 0);
 	if (ret == 0)
-		ret = fm_tsys_unlink(p->parent, p->is.holder, AT_REMOVEDIR);
+		ret = fm_tsys_unlink(p->parent, p->is.stash, AT_REMOVEDIR);
 	return ret == -ENOENT || ret == -ENOTEMPTY ? 0 : ret;	/* -ENOENT: somebody else did the same */
 }
 
@@ -360,12 +360,12 @@ static bool is_older(const struct place *p, uint64_t older_ns)
 static int why_it_stays(const struct place *p, int wanted, int ret, struct fm_err *err)
 {
 	if (wanted == -EXDEV)
-		return fm_err_set(err, wanted, "\"%s\" stays: another file system is mounted in it; unmount it first", p->is.holder);
+		return fm_err_set(err, wanted, "\"%s\" stays: another file system is mounted in it; unmount it first", p->is.stash);
 	if (wanted < 0)
-		return fm_err_sys(err, wanted, "\"%s\" stays: look whether a transfer goes on in it", p->is.holder);
+		return fm_err_sys(err, wanted, "\"%s\" stays: look whether a transfer goes on in it", p->is.stash);
 	if (wanted > 0)
-		return fm_err_set(err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.holder);
-	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.holder) : 0;
+		return fm_err_set(err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.stash);
+	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.stash) : 0;
 }
 
 void fm_former_count_staying(struct fm_err *err, unsigned count)
@@ -442,7 +442,7 @@ static bool take_oldest(void *ctx, struct place *p)
 {
 	struct fm_former *oldest = ctx;
 
-	if (p->is.name[0] && (!oldest->holder[0] || p->is.since_ns < oldest->since_ns) &&
+	if (p->is.name[0] && (!oldest->stash[0] || p->is.since_ns < oldest->since_ns) &&
 	    wanted_of(p) == FM_WANTED_NOTHING)
 		*oldest = p->is;
 	return true;
@@ -454,11 +454,11 @@ static bool remove_oldest(int parent)
 	struct place p;
 	int ret;
 
-	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.holder[0] ||
-	    find(parent, oldest.holder, &p) <= 0)
+	if (each_former(parent, take_oldest, &oldest) < 0 || !oldest.stash[0] ||
+	    find(parent, oldest.stash, &p) <= 0)
 		return false;
 	ret = remove_one(&p);
-	(void)close(p.holder);	/* only read */
+	(void)close(p.stash);	/* only read */
 	return ret == 0;
 }
 

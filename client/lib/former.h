@@ -3,19 +3,19 @@
  * former - what a get replaced in a directory of the caller's is kept for a while, as a store
  * keeps what a put replaced.
  *
- * It lies beside what took its place, in a *holder*: a directory .fmove.<16 hex>.old of ours
+ * It lies beside what took its place, in a *stash*: a directory .fmove.<16 hex>.old of ours
  * that nobody else may enter, with a mark (.fmove.former: the inode of the former version) and
  * the former version under the name that it had. No daemon looks after it: a later get into the
  * same directory removes what has been kept for long enough, one for which there is no room the
  * oldest, and `fmove purge DIR` all of it.
  *
- * Who else may write to that directory can give anything the name of a holder. So nothing goes
+ * Who else may write to that directory can give anything the name of a stash. So nothing goes
  * but what the mark names, in a directory that only we can have made and filled. Who puts
- * something else into a holder keeps that. The mark names what was replaced, as it was seen when
+ * something else into a stash keeps that. The mark names what was replaced, as it was seen when
  * it was, and not what has its name when it is moved.
  *
  * A process that dies on the way leaves the version where it was (.new, which the next get of
- * that name takes from there if the lock file says that it is the one), or a holder without one,
+ * that name takes from there if the lock file says that it is the one), or a stash without one,
  * which goes like any other.
  */
 #ifndef FM_CLIENT_FORMER_H
@@ -32,7 +32,7 @@ struct fm_err;
 #define FM_FORMER_KEEP_NS UINT64_C(600000000000)	/* what stores.old_keep is if nobody says it */
 
 struct fm_former {
-	char holder[FM_STAGING_NAME_LEN + 1];
+	char stash[FM_STAGING_NAME_LEN + 1];
 	char name[256];			/* that it had; "": it is not there (any more) */
 	int64_t since_ns;		/* since 1970 */
 	uint64_t bytes;			/* that go with it: files that have no other name */
@@ -42,10 +42,10 @@ struct fm_former {
 int64_t fm_former_until_ns(void);
 
 /*
- * The directory `from` in `dir`, with that inode, goes into a holder beside it, as `name`; the holder's name is told.
+ * The directory `from` in `dir`, with that inode, goes into a stash beside it, as `name`; the stash's name is told.
  * -ESTALE: somebody has put something else under that name, which is left to him.
  */
-int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char holder[FM_STAGING_NAME_LEN + 1]);
+int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char stash[FM_STAGING_NAME_LEN + 1]);
 
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that

@@ -1506,19 +1506,19 @@ int fmove_space(struct fmove *c, const struct fmove_name *name, bool (*each)(voi
 /* path: DIRECTORY/.fmove.HASH.old, and behind it the name that it had there. */
 static void aside_split(struct fmove_aside *a)
 {
-	char *last = strrchr(a->path, '/'), *holder = last;
+	char *last = strrchr(a->path, '/'), *stash = last;
 	char part[FM_STAGING_NAME_LEN + 1];
 	size_t len;
 
-	while (holder && holder > a->path && holder[-1] != '/')
-		holder--;
-	if (!last || holder == last)
+	while (stash && stash > a->path && stash[-1] != '/')
+		stash--;
+	if (!last || stash == last)
 		return;
-	len = (size_t)(last - holder);
-	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), holder);
+	len = (size_t)(last - stash);
+	(void)snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), stash);
 	if (fm_staging_kind(part) == FM_STAGING_NONE)
 		return;
-	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(holder - a->path), a->path, last + 1);	/* shorter */
+	(void)snprintf(a->name, sizeof(a->name), "%.*s%s", (int)(stash - a->path), a->path, last + 1);	/* shorter */
 	*last = '\0';
 }
 

@@ -306,25 +306,25 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name, c
 /* The version that was replaced. */
 struct aside {
 	const char *as;
-	char holder[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
+	char stash[FM_STAGING_NAME_LEN + 1];	/* "": there was none */
 	char path[PATH_MAX];			/* of the directory that it is in */
 };
 
 static int take_old(void *ctx, int dir, const char *name, uint64_t ino)
 {
 	struct aside *a = ctx;
-	int ret = fm_former_keep(dir, name, ino, a->as, a->holder);
+	int ret = fm_former_keep(dir, name, ino, a->as, a->stash);
 
 	if (ret < 0)
-		a->holder[0] = '\0';
+		a->stash[0] = '\0';
 	return ret;
 }
 
 static void tell_aside(const struct aside *a, struct fmove_result *result)
 {
-	if (!a->holder[0])
+	if (!a->stash[0])
 		return;
-	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->holder, a->as);	/* fits */
+	(void)snprintf(result->former, sizeof(result->former), "%s/%s", a->stash, a->as);	/* fits */
 	result->former_until_ns = fm_former_until_ns();
 }
 

@@ -13,7 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/journal/journal.h"
 #include "mover/tree/descent.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/tsys.h"
 
 #define HEX_END (sizeof(FM_STAGING_PREFIX) - 1 + 16)
@@ -109,7 +109,7 @@ static int look(const struct fm_descent_at *at, struct fm_unfinished *u)
 	if (kind == FM_STAGING_TREE)
 		name_tree(at->dir, u);
 	if (kind == FM_STAGING_KEPT)
-		(void)fm_holder_look(at->dir, at->name, u->name);	/* else that is not known */
+		(void)fm_stash_look(at->dir, at->name, u->name);	/* else that is not known */
 	return 1;
 }
 

@@ -19,7 +19,7 @@
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/staging.h"
 #include "mover/tree/wanted.h"
 
@@ -36,7 +36,7 @@ struct entry {
 	uint64_t known_until_ns;	/* what follows; 0: never looked at */
 	uint64_t bytes;
 	bool is_gone;
-	bool is_foreign;		/* it has the name, and is no holder: nobody but a person removes it */
+	bool is_foreign;		/* it has the name, and is no stash: nobody but a person removes it */
 	char path[];
 };
 
@@ -98,7 +98,7 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 	if (ret == 0 && (!S_ISDIR(st.st_mode) || fm_staging_kind(out->name) != FM_STAGING_OLD))
 		ret = -ENOENT;
 	if (ret == 0)
-		ret = fm_holder_look(out->dir, out->name, out->held);
+		ret = fm_stash_look(out->dir, out->name, out->held);
 	if (ret >= 0) {
 		out->is_foreign = ret == 0;
 		out->dev = st.st_dev;
@@ -187,7 +187,7 @@ static int remove_at(struct fm_store_dir *dir, const struct place *p)
 
 	if (wanted != FM_WANTED_NOTHING)
 		return wanted < 0 ? wanted : -EBUSY;
-	return fm_holder_remove(p->dir, p->name, &told);
+	return fm_stash_remove(p->dir, p->name, &told);
 }
 
 /* ---- the index ---- */

@@ -7,7 +7,7 @@
  * where something was; whether it is still there, and a replaced directory, is looked at each time. So what has gone otherwise does no
  * harm, and what the index has no room for waits for its time. Never in it: what is unfinished, and a version of which something is nowhere else.
  *
- * What has such a name and is no holder (tree/holder.h) counts, and a purge says where it is; it goes for nobody.
+ * What has such a name and is no stash (tree/stash.h) counts, and a purge says where it is; it goes for nobody.
  *
  * Any thread; all but fm_aside_init() and fm_aside_free() wait for the disk.
  */
@@ -26,7 +26,7 @@ struct fm_space_page;
 struct fm_store_dir;
 
 #define FM_ASIDE_MAX 1024u		/* entries of one store, */
-#define FM_ASIDE_FOREIGN_MAX 64u	/* and of them such as are no holders: anybody makes them */
+#define FM_ASIDE_FOREIGN_MAX 64u	/* and of them such as are no stashes: anybody makes them */
 
 struct fm_aside_index {
 	pthread_mutex_t lock;		/* of what follows */

@@ -4,7 +4,7 @@
  *
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory.
  * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; the replaced version has the .new name then, goes
- *                         into a holder, and is removed now or after its grace time.
+ *                         into a stash, and is removed now or after its grace time.
  * The directory around it was replaced by a new version of that meanwhile: the tree gets its name where its path leads now.
  * No EXCHANGE there:      the old version is renamed away, then the new one in. Between the two nobody finds anything
  *                         under the name: a note says so.
@@ -20,7 +20,7 @@
 
 #include "mover/base/log.h"
 #include "mover/base/show.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -66,7 +66,7 @@ static int replaced_dir(const struct place *p)
 
 /*
  * Two renames. If the second fails the first is undone. Who dies between them leaves nothing under the name: what was there is
- * a .kept that is no holder, and no sweep takes it away.
+ * a .kept that is no stash, and no sweep takes it away.
  */
 static int place_twice(struct place *p)
 {
@@ -265,35 +265,35 @@ static void leave_old(struct place *p, int why)
 	fm_sink_warn(p->s, text);
 }
 
-/* It goes to others, who keep it for its time, or into a holder of ours: then that is its name. */
+/* It goes to others, who keep it for its time, or into a stash of ours: then that is its name. */
 static int hand_over(struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	const struct fm_holder_what what = { .dir = replaced_dir(p), .from = p->old_name, .ino = p->old_ino, .name = s->opts.name };
-	char holder[FM_STAGING_NAME_LEN + 1];
+	const struct fm_stash_what what = { .dir = replaced_dir(p), .from = p->old_name, .ino = p->old_ino, .name = s->opts.name };
+	char stash[FM_STAGING_NAME_LEN + 1];
 	int ret;
 
 	if (!p->is_kept && s->opts.take_old)
 		return s->opts.take_old(s->opts.ctx, what.dir, what.from, what.ino);
-	ret = fm_holder_keep(&what, p->dir, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, holder);
+	ret = fm_stash_keep(&what, p->dir, p->is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD, stash);
 	if (ret == 0)
-		memcpy(p->old_name, holder, sizeof(p->old_name));
+		memcpy(p->old_name, stash, sizeof(p->old_name));
 	return ret;
 }
 
-/* The version that was replaced is in a holder. */
+/* The version that was replaced is in a stash. */
 static void end_old(struct place *p)
 {
 	struct fm_sink *s = p->s;
 	struct fm_tree_freed freed = fm_sink_freed(s);
 
 	if (s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
-		warn_left(s, p->old_name, fm_holder_remove(p->dir, p->old_name, &freed));
+		warn_left(s, p->old_name, fm_stash_remove(p->dir, p->old_name, &freed));
 	else if (s->opts.put_aside)
 		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
 }
 
-/* Where there is no room for a holder, there is none for what lies in it either. */
+/* Where there is no room for a stash, there is none for what lies in it either. */
 static int remove_at_once(const struct place *p)
 {
 	const struct fm_sink *s = p->s;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "mover/base/show.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
@@ -95,7 +95,7 @@ static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind, char as
  */
 static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino, bool was_merging)
 {
-	const struct fm_holder_what what = { .dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name };
+	const struct fm_stash_what what = { .dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name };
 	enum fm_staging_kind kind = was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	char aside[FM_STAGING_NAME_LEN + 1], text[192];
 	bool is_ours = ino == old_ino;
@@ -105,7 +105,7 @@ static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino,
 	    s->opts.take_old(s->opts.ctx, s->opts.parent, s->new_name, ino) == 0)
 		return 0;
 	if (is_ours && (was_merging || !s->opts.take_old))
-		ret = fm_holder_keep(&what, s->opts.parent, kind, aside);
+		ret = fm_stash_keep(&what, s->opts.parent, kind, aside);
 	if (ret < 0)
 		ret = give_other_name(s, kind, aside);
 	if (ret < 0 || !was_merging)

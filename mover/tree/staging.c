@@ -19,13 +19,13 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/tsys.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define LOCK_NAME "lock"
-#define GONE_NAME "gone"	/* of what goes, in a holder */
+#define GONE_NAME "gone"	/* of what goes, in a stash */
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
 #define STATE_LEN (HEX_LEN + 1 + HEX_LEN)
@@ -261,20 +261,20 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 /* ---------------------------------------------------------------------------------------------- removal */
 
 /*
- * The one with that inode, in a holder: so it is gone from its name at once, and a sweep removes what is left of it should
+ * The one with that inode, in a stash: so it is gone from its name at once, and a sweep removes what is left of it should
  * this process die. A full disk has no room for that.
  */
 static int remove_known(int parent, const char *name, uint64_t ino, const struct fm_tree_freed *freed,
 			void (*first)(void *ctx), void *ctx)
 {
-	const struct fm_holder_what what = { .dir = parent, .from = name, .ino = ino, .name = GONE_NAME };
-	char holder[FM_STAGING_NAME_LEN + 1];
-	int ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+	const struct fm_stash_what what = { .dir = parent, .from = name, .ino = ino, .name = GONE_NAME };
+	char stash[FM_STAGING_NAME_LEN + 1];
+	int ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 
 	if (first)
 		first(ctx);
 	if (ret == 0)
-		return fm_holder_remove(parent, holder, freed);
+		return fm_stash_remove(parent, stash, freed);
 	return ret == -ESTALE ? ret : fm_tree_remove_known(parent, name, ino, freed);
 }
 
@@ -373,14 +373,14 @@ static int lock_guard(int parent, const char *tree, int *dir, int *lock)
 /* What a process that died had replaced is put aside as it would have done it. 1: it was; 0: there is none of that. -EPERM: it is somebody else's. */
 static int put_new_aside(int parent, const char *new, const struct fm_staging_state *state)
 {
-	const struct fm_holder_what what = { .dir = parent, .from = new, .ino = state->old_ino, .name = GONE_NAME };
+	const struct fm_stash_what what = { .dir = parent, .from = new, .ino = state->old_ino, .name = GONE_NAME };
 	enum fm_staging_kind kind;
-	char holder[FM_STAGING_NAME_LEN + 1];
+	char stash[FM_STAGING_NAME_LEN + 1];
 	int ret = kind_of_new(parent, new, state, &kind);
 
 	if (ret < 0 || kind == FM_STAGING_NEW)
 		return ret;
-	ret = state->old_ino == 0 ? -EPERM : fm_holder_keep(&what, parent, kind, holder);
+	ret = state->old_ino == 0 ? -EPERM : fm_stash_keep(&what, parent, kind, stash);
 	return ret == 0 ? 1 : ret == -ESTALE ? -EPERM : ret;
 }
 
@@ -433,7 +433,7 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
 	case FM_STAGING_KEPT:
-		return age->is_old(age->ctx, parent, name) ? fm_holder_remove(parent, name, freed) : -EAGAIN;
+		return age->is_old(age->ctx, parent, name) ? fm_stash_remove(parent, name, freed) : -EAGAIN;
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:
 		return sweep_guarded(parent, name, age, freed);

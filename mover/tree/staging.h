@@ -7,7 +7,7 @@
  *                          the journal tells the whole name.
  *   .fmove.<16 hex>.new    the finished tree between prepare and publish; for a moment after it, the version replaced.
  *                          The same digits.
- *   .fmove.<16 hex>.old    holds a version that was replaced, or anything that is being removed (holder.h). Random
+ *   .fmove.<16 hex>.old    holds a version that was replaced, or anything that is being removed (stash.h). Random
  *                          digits. Its ctime says since when.
  *   .fmove.<16 hex>.kept   holds a version that was replaced, of which something may be nowhere else. Random digits.
  *
@@ -72,7 +72,7 @@ int fm_staging_write(int lock_fd, const struct fm_staging_state *state);
 int fm_staging_read(int lock_fd, struct fm_staging_state *state);
 
 /*
- * Remove the whole .tree or .new that fd refers to: it goes into a holder first, so that it is gone from its name at once.
+ * Remove the whole .tree or .new that fd refers to: it goes into a stash first, so that it is gone from its name at once.
  * The holder of a .tree's lock does it with this. -ESTALE: something else has that name, and keeps it. first: called when
  * it has its name no more, for what is removed otherwise; NULL: nothing is.
  */

@@ -8,12 +8,12 @@
 . "$(dirname "$0")/tree_lib.sh"
 up 2
 
-holders() {
+stashes() {
 	find "${1:-.}" -maxdepth 1 -name '.fmove.*.old' -type d -perm 700 | sort
 }
 
 count() {
-	holders "${1:-.}" | wc -l
+	stashes "${1:-.}" | wc -l
 }
 
 src=$(store 2)/src
@@ -28,17 +28,17 @@ chmod 555 t
 echo 2 >"$src/version"
 ok fmove get -r --replace --json n2:s/src t
 [ "$(count)" -eq 1 ] || bad "what was replaced is not kept: $(ls -lA)"
-holder=$(holders)
-[ "$(stat -c '%a %u' "$holder")" = "700 $(id -u)" ] || bad "others may enter what is kept: $(stat "$holder")"
-[ "$(cat "$holder/t/mine" "$holder/t/version" t/version)" = "mine
+stash=$(stashes)
+[ "$(stat -c '%a %u' "$stash")" = "700 $(id -u)" ] || bad "others may enter what is kept: $(stat "$stash")"
+[ "$(cat "$stash/t/mine" "$stash/t/version" t/version)" = "mine
 1
 2" ] || bad "what is kept is not what was there: $(find . | head -n 20)"
-[ "$(stat -c %a "$holder/t")" = 555 ] || bad "its mode is another: $(stat "$holder/t")"
-grep -q "\"former\":{\"path\":\"${holder#./}/t\",\"until_ns\":[0-9]*}" out || bad "--json does not name it: $(cat out)"
-grep -Eq "what was there is ${holder#./}/t until [0-9:]{5}" err || bad "the last line does not name it: $(cat err)"
+[ "$(stat -c %a "$stash/t")" = 555 ] || bad "its mode is another: $(stat "$stash/t")"
+grep -q "\"former\":{\"path\":\"${stash#./}/t\",\"until_ns\":[0-9]*}" out || bad "--json does not name it: $(cat out)"
+grep -Eq "what was there is ${stash#./}/t until [0-9:]{5}" err || bad "the last line does not name it: $(cat err)"
 grep -q 'at least; \|at least$' err || bad "the last line promises too much: $(cat err)"
-chmod 755 "$holder/t"
-mv "$holder/t" back && [ "$(cat back/mine)" = mine ] || bad "it cannot be had back"
+chmod 755 "$stash/t"
+mv "$stash/t" back && [ "$(cat back/mine)" = mine ] || bad "it cannot be had back"
 echo 3 >"$src/version"
 ok fmove get -r --update n2:s/src t
 [ "$(count)" -eq 2 ] && [ "$(cat t/version)" = 3 ] || bad "an update keeps nothing: $(ls -lA)"
@@ -61,7 +61,7 @@ rm -r around
 
 # ---- purge: names what goes, and takes nothing else ----
 
-latest=$(holders | while read -r h; do [ ! -d "$h/t" ] || echo "$h"; done | head -n 1)
+latest=$(stashes | while read -r h; do [ ! -d "$h/t" ] || echo "$h"; done | head -n 1)
 mkdir .fmove.0123456789abcdef.old .fmove.00000000000000aa.new && echo mine >.fmove.0123456789abcdef.old/f
 mkdir other && echo mine >other/f && ln -s other .fmove.0123456789abcde0.old
 echo mine >.fmove.0123456789abcde1.old
@@ -79,12 +79,12 @@ mine" ] && [ -L .fmove.0123456789abcde2.old/.fmove.former ] && [ -e .fmove.01234
 }
 ok fmove purge -n .
 grep -q 'would remove 1 directory' out && [ "$(grep -c ' replaced ' out)" -eq 1 ] && grep -Eq ' t \(\.fmove\.[0-9a-f]*\.old/t\)$' out || bad "purge -n: $(cat out)"
-[ -d "$holder" ] || bad "purge -n removed something"
+[ -d "$stash" ] || bad "purge -n removed something"
 # What is in it goes, and not what a link in it leads to.
 ln -s "$PWD/other" "$latest/t/link"
 ok fmove purge --json ./
 grep -q '"path":"[^"]*.old/t","name":"t"' out && grep -q '"exit":0}' out || bad "purge --json: $(cat out)"
-[ ! -e "$holder" ] && [ ! -e "$latest" ] && [ ! -e .fmove.0123456789abcde5.old ] || bad "purge left something: $(ls -lA)"
+[ ! -e "$stash" ] && [ ! -e "$latest" ] && [ ! -e .fmove.0123456789abcde5.old ] || bad "purge left something: $(ls -lA)"
 [ "$(cat other/f)" = mine ] || bad "purge followed a link"
 planted purge
 ok fmove purge "$PWD"
@@ -242,12 +242,12 @@ fi
 # ---- the next get removes it when its time is over ----
 
 ok fmove get -r --replace n2:s/src t
-holder=$(holders | while read -r h; do [ "$h" -ef .fmove.0123456789abcde4.old ] || [ ! -d "$h/t" ] || echo "$h"; done)
-[ -n "$holder" ] || bad "what was replaced is not kept: $(ls -lA)"
+stash=$(stashes | while read -r h; do [ "$h" -ef .fmove.0123456789abcde4.old ] || [ ! -d "$h/t" ] || echo "$h"; done)
+[ -n "$stash" ] || bad "what was replaced is not kept: $(ls -lA)"
 ok fmove get -r --update n2:s/src t
-[ -d "$holder" ] || bad "it went before its time"
+[ -d "$stash" ] || bad "it went before its time"
 ok env FMOVE_FAULT=former.old:1 fmove get -r --update n2:s/src t
-[ ! -e "$holder" ] || bad "its time is over, and it is there still: $(ls -lA)"
+[ ! -e "$stash" ] || bad "its time is over, and it is there still: $(ls -lA)"
 planted 'the next get'
 
 # ---- or when room is needed: the oldest, and no more than that takes ----
@@ -266,9 +266,9 @@ if [ "$(id -u)" -eq 0 ] && mkdir little && mount -t tmpfs -o size=7m,mode=700 no
 	[ "$(count little)" -eq 2 ] || bad "room was needed, for one: $(ls -lA little)"
 	[ -z "$(find little -mindepth 2 -maxdepth 2 -inum "$first")" ] || bad "the oldest is there still: $(ls -lAR little)"
 	# What is mounted in one is not removed, and the reason is said.
-	mount --bind other "$(holders little | head -n 1)/t/sub" || bad 'no mount'
+	mount --bind other "$(stashes little | head -n 1)/t/sub" || bad 'no mount'
 	no 3 'stays: another file system is mounted in it; unmount it first' fmove purge -n little
-	umount "$(holders little | head -n 1)/t/sub"
+	umount "$(stashes little | head -n 1)/t/sub"
 	random 9000000 "$src/large"
 	no 1 'no space for the directory: its files take 90[0-9]* bytes at least' fmove get -r --replace n2:s/src little/t
 	[ "$(count little)" -eq 2 ] || bad "it went, though all of it is too little: $(ls -lA little)"

@@ -5,7 +5,7 @@
 #ifndef STORE_SCENE_H
 #define STORE_SCENE_H
 
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "tests/unit/store_fixture.h"
 
 static const char *const bases[] = { ON_DISK, IN_MEMORY };
@@ -50,7 +50,7 @@ static inline int put(const char *path, uint64_t size, uint64_t salt, bool may_r
 			 &err);
 }
 
-/* The directory of that name is kept aside, as one that was replaced; where: in a holder. */
+/* The directory of that name is kept aside, as one that was replaced; where: in a stash. */
 static inline const char *hold(const char *name, enum fm_staging_kind kind)
 {
 	static char where[FM_STAGING_NAME_LEN + 1];
@@ -58,7 +58,7 @@ static inline const char *hold(const char *name, enum fm_staging_kind kind)
 	struct stat st;
 
 	CU_ASSERT_EQUAL_FATAL(stat(at(name), &st), 0);
-	CU_ASSERT_EQUAL_FATAL(fm_holder_keep(&(struct fm_holder_what){ .dir = fd, .from = name, .ino = st.st_ino, .name = name },
+	CU_ASSERT_EQUAL_FATAL(fm_stash_keep(&(struct fm_stash_what){ .dir = fd, .from = name, .ino = st.st_ino, .name = name },
 					     fd, kind, where), 0);
 	close(fd);
 	return where;

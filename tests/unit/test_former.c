@@ -14,7 +14,7 @@
 
 #define POINTS_MAX 40
 
-static char holder[FM_STAGING_NAME_LEN + 1];
+static char stash[FM_STAGING_NAME_LEN + 1];
 
 static int open_dir(void)
 {
@@ -29,7 +29,7 @@ static uint64_t number_of(const char *name)
 static int take_old(void *ctx, int parent, const char *name, uint64_t ino)
 {
 	(void)ctx;
-	return fm_former_keep(parent, name, ino, "tree", holder);
+	return fm_former_keep(parent, name, ino, "tree", stash);
 }
 
 static struct fm_tree_sink_opts getting(void)
@@ -259,7 +259,7 @@ static int keep_deep(int parent, unsigned depth)
 
 	CU_ASSERT_EQUAL_FATAL(mkdir(at("from"), 0755), 0);
 	bottom = deep_make(parent, "from", depth);
-	OK(fm_former_keep(parent, "from", number_of("from"), "tree", holder));
+	OK(fm_former_keep(parent, "from", number_of("from"), "tree", stash));
 	return bottom;
 }
 
@@ -395,7 +395,7 @@ static int keep_swapped(struct swap *s)
 	int parent = open_dir(), ret;
 
 	fm_fault_watch(swap_names, s);
-	ret = fm_former_keep(parent, "from", ino, "tree", holder);
+	ret = fm_former_keep(parent, "from", ino, "tree", stash);
 	fm_fault_watch(NULL, NULL);
 	close(parent);
 	return ret;
@@ -512,7 +512,7 @@ static void test_modes(void)
 	each_base(run_modes);
 }
 
-/* Goal: what goes into a holder is where it was, or is known there, whatever fails. */
+/* Goal: what goes into a stash is where it was, or is known there, whatever fails. */
 static void test_keep_fails(void)
 {
 	uint64_t count, bytes;
@@ -525,7 +525,7 @@ static void test_keep_fails(void)
 		put_version(getting(), 1);
 		parent = open_dir();
 		fm_fault_arm(NULL, ++n);
-		ret = fm_former_keep(parent, "tree", number_of("tree"), "tree", holder);
+		ret = fm_former_keep(parent, "tree", number_of("tree"), "tree", stash);
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		OK(fm_former_sum(parent, &count, &bytes, &err));

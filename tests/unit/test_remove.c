@@ -8,7 +8,7 @@
 #include <sys/mount.h>
 
 #include "mover/base/fault.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/remove.h"
 #include "tests/unit/may_mount.h"
@@ -183,10 +183,10 @@ static void test_mounted(void)
 	}
 }
 
-/* ---- holders ---- */
+/* ---- stashes ---- */
 
 /* A private directory of that name, with a directory `v` in it and a mark that names this inode (0: none). */
-static void make_like_holder(const char *name, mode_t mode, uint64_t ino)
+static void make_like_stash(const char *name, mode_t mode, uint64_t ino)
 {
 	char path[256];
 
@@ -201,7 +201,7 @@ static void make_like_holder(const char *name, mode_t mode, uint64_t ino)
 }
 
 /* Goal: nothing goes for its name: not what has no mark, nor what others may write to, nor what the mark does not name. */
-static void test_like_holders(void)
+static void test_like_stashes(void)
 {
 	static const char name[] = ".fmove.0123456789abcdef.old";
 	char held[FM_STAGING_FINAL_MAX + 1];
@@ -209,32 +209,32 @@ static void test_like_holders(void)
 	for (int how = 0; how < 3; how++) {
 		scene_begin(IN_MEMORY);
 		parent = open(dir, O_RDONLY | O_DIRECTORY);
-		make_like_holder(name, how == 1 ? 0777 : 0700, how == 0 ? 0 : how == 1 ? 1 : ino_of("."));
-		CU_ASSERT_EQUAL(fm_holder_look(parent, name, held), how == 2);
-		CU_ASSERT_EQUAL(fm_holder_remove(parent, name, NULL), how == 2 ? -EBUSY : -EPERM);
+		make_like_stash(name, how == 1 ? 0777 : 0700, how == 0 ? 0 : how == 1 ? 1 : ino_of("."));
+		CU_ASSERT_EQUAL(fm_stash_look(parent, name, held), how == 2);
+		CU_ASSERT_EQUAL(fm_stash_remove(parent, name, NULL), how == 2 ? -EBUSY : -EPERM);
 		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.old/v/d1/f"), F_OK), 0);
 		close(parent);
 		scene_end();
 	}
 }
 
-static void check_held(int ret, const char *holder)
+static void check_held(int ret, const char *stash)
 {
 	char held[FM_STAGING_FINAL_MAX + 1];
 
 	struct stat st;
 
 	CU_ASSERT_EQUAL(ret, 0);
-	CU_ASSERT_TRUE(stat(at(holder), &st) == 0 && (st.st_mode & 07777) == 0755);	/* whoever might read it still may */
-	CU_ASSERT_TRUE(fm_holder_look(parent, holder, held) == 1 && strcmp(held, "name") == 0);
-	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+	CU_ASSERT_TRUE(stat(at(stash), &st) == 0 && (st.st_mode & 07777) == 0755);	/* whoever might read it still may */
+	CU_ASSERT_TRUE(fm_stash_look(parent, stash, held) == 1 && strcmp(held, "name") == 0);
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
 }
 
 #ifdef FM_FAULTS
 struct meanwhile {
 	unsigned turn;			/* at which point */
-	bool takes_name;		/* something else gets the name of what is put aside; else holders that are empty go */
+	bool takes_name;		/* something else gets the name of what is put aside; else stashes that are empty go */
 	bool takes_again;		/* and from then on something has that name whenever it is free */
 };
 
@@ -257,19 +257,19 @@ static void do_meanwhile(void *ctx, const char *point)
 	d = opendir(dir);
 	while (d && (e = readdir(d)))
 		if (fm_staging_kind(e->d_name) == FM_STAGING_OLD)
-			(void)fm_holder_remove(dirfd(d), e->d_name, NULL);
+			(void)fm_stash_remove(dirfd(d), e->d_name, NULL);
 	if (d)
 		closedir(d);
 }
 
-/* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets the holder half made does no harm. */
+/* Goal: what takes the name of what is put aside, at any point, stays whole; and a sweep that meets the stash half made does no harm. */
 static void test_held_meanwhile(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1];
+	char stash[FM_STAGING_NAME_LEN + 1];
 
 	for (unsigned i = 0; i < 60; i++) {
 		struct meanwhile m = { .turn = i / 2 + 1, .takes_name = i % 2 };
-		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		struct fm_stash_what what = { .from = "tree", .name = "name" };
 		int ret;
 
 		scene_begin(IN_MEMORY);
@@ -278,12 +278,12 @@ static void test_held_meanwhile(void)
 		make_tree("theirs");
 		what.ino = ino_of("tree");
 		fm_fault_watch(do_meanwhile, &m);
-		ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 		fm_fault_watch(NULL, NULL);
 		/* A sweep that comes when it is filled takes it, being told that any age is enough. */
 		CU_ASSERT_TRUE(ret == 0 || (ret == -ESTALE && is_there("tree/d1/f")) || (ret == -ENOENT && !is_there("tree")));
-		if (ret == 0 && fm_holder_look(parent, holder, (char[FM_STAGING_FINAL_MAX + 1]){ 0 }) == 1)
-			CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+		if (ret == 0 && fm_stash_look(parent, stash, (char[FM_STAGING_FINAL_MAX + 1]){ 0 }) == 1)
+			CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
 		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f"));
 		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
 		close(parent);
@@ -294,11 +294,11 @@ static void test_held_meanwhile(void)
 /* Goal: what got the name meanwhile stays in its directory, where its owner finds it, also if it cannot get that name back. */
 static void test_held_taken(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1], kept[512];
+	char stash[FM_STAGING_NAME_LEN + 1], kept[512];
 
 	for (unsigned turn = 1; turn < 30; turn++) {
 		struct meanwhile m = { .turn = turn, .takes_name = true, .takes_again = true };
-		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		struct fm_stash_what what = { .from = "tree", .name = "name" };
 
 		scene_begin(IN_MEMORY);
 		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
@@ -306,7 +306,7 @@ static void test_held_taken(void)
 		make_tree("theirs");
 		what.ino = ino_of("tree");
 		fm_fault_watch(do_meanwhile, &m);
-		(void)fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		(void)fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 		fm_fault_watch(NULL, NULL);
 		(void)snprintf(kept, sizeof(kept), "%s/d1/f", ours(FM_STAGING_KEPT));
 		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f") || is_there(kept));
@@ -315,15 +315,15 @@ static void test_held_taken(void)
 	}
 }
 
-/* Goal: whatever fails, once, it is held or where it was, and then no holder is left. */
+/* Goal: whatever fails, once, it is held or where it was, and then no stash is left. */
 static void test_held_fails(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
+	char stash[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
 	bool has_fired = true;
 	unsigned n;
 
 	for (n = 1; has_fired && n < 100; n++) {
-		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		struct fm_stash_what what = { .from = "tree", .name = "name" };
 		int ret;
 
 		scene_begin(IN_MEMORY);
@@ -331,12 +331,12 @@ static void test_held_fails(void)
 		make_tree("tree");
 		what.ino = ino_of("tree");
 		fm_fault_arm(NULL, n);
-		ret = fm_holder_keep(&what, parent, FM_STAGING_OLD, holder);
+		ret = fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), ret == 0);
 		CU_ASSERT_EQUAL(is_there("tree/d1/f"), ret < 0);
-		CU_ASSERT_TRUE(ret < 0 || (fm_holder_look(parent, holder, held) == 1 && strcmp(held, "name") == 0));
+		CU_ASSERT_TRUE(ret < 0 || (fm_stash_look(parent, stash, held) == 1 && strcmp(held, "name") == 0));
 		close(parent);
 		scene_end();
 	}
@@ -346,8 +346,8 @@ static void test_held_fails(void)
 /* Goal: whatever fails, once, of what is kept aside nobody hears that somebody else has named it so. */
 static void test_held_unknown(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
-	struct fm_holder_what what = { .from = "tree", .name = "name" };
+	char stash[FM_STAGING_NAME_LEN + 1], held[FM_STAGING_FINAL_MAX + 1];
+	struct fm_stash_what what = { .from = "tree", .name = "name" };
 	unsigned n = 0;
 	int ret;
 
@@ -355,16 +355,16 @@ static void test_held_unknown(void)
 	parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
 	make_tree("tree");
 	what.ino = ino_of("tree");
-	CU_ASSERT_EQUAL(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), 0);
+	CU_ASSERT_EQUAL(fm_stash_keep(&what, parent, FM_STAGING_OLD, stash), 0);
 	do {
 		fm_fault_arm(NULL, ++n);
-		ret = fm_holder_look(parent, holder, held);
+		ret = fm_stash_look(parent, stash, held);
 		CU_ASSERT_TRUE(ret < 0 || (ret == 1 && strcmp(held, "name") == 0));
 	} while (fm_fault_fired() && n < 100);
 	fm_fault_arm(NULL, 0);
 	CU_ASSERT_TRUE(ret == 1 && n > 3 && n < 100);
-	CU_ASSERT_EQUAL(fm_holder_look(parent, "nothing", held), -ENOENT);
-	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
+	CU_ASSERT_EQUAL(fm_stash_look(parent, "nothing", held), -ENOENT);
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
 	close(parent);
 	scene_end();
 }
@@ -442,8 +442,8 @@ static void test_held_fails(void)
 /* Goal: a directory that has the name of the manifest is somebody's, and stays where he finds it. */
 static void test_like_manifest(void)
 {
-	struct fm_holder_what what = { .from = "tree", .name = "name" };
-	char manifest[FM_MANIFEST_NAME_LEN + 1], holder[FM_STAGING_NAME_LEN + 1], file[128];
+	struct fm_stash_what what = { .from = "tree", .name = "name" };
+	char manifest[FM_MANIFEST_NAME_LEN + 1], stash[FM_STAGING_NAME_LEN + 1], file[128];
 	struct fm_manifest_key key;
 
 	scene_begin(IN_MEMORY);
@@ -454,11 +454,11 @@ static void test_like_manifest(void)
 	CU_ASSERT_EQUAL_FATAL(fm_manifest_key_at(parent, "tree", &key), 0);
 	fm_manifest_name(&key, manifest);
 	CU_ASSERT_EQUAL(rename(at("theirs"), at(manifest)), 0);
-	CU_ASSERT_EQUAL(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), 0);
+	CU_ASSERT_EQUAL(fm_stash_keep(&what, parent, FM_STAGING_OLD, stash), 0);
 	(void)snprintf(file, sizeof(file), "%s/d1/f", manifest);
 	CU_ASSERT_TRUE(is_there(file));
-	CU_ASSERT_EQUAL(fm_holder_remove(parent, holder, NULL), 0);
-	CU_ASSERT_FALSE(is_there(holder));
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
+	CU_ASSERT_FALSE(is_there(stash));
 	close(parent);
 	scene_end();
 }
@@ -466,10 +466,10 @@ static void test_like_manifest(void)
 /* Goal: what is put aside is told by its mark, under the name that it had, and goes as a whole; also one that forbids itself to its owner. */
 static void test_held(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1];
+	char stash[FM_STAGING_NAME_LEN + 1];
 
 	for (int is_closed = 0; is_closed < 2; is_closed++) {
-		struct fm_holder_what what = { .from = "tree", .name = "name" };
+		struct fm_stash_what what = { .from = "tree", .name = "name" };
 
 		scene_begin(IN_MEMORY);
 		parent = what.dir = open(dir, O_RDONLY | O_DIRECTORY);
@@ -477,7 +477,7 @@ static void test_held(void)
 		what.ino = ino_of("tree");
 		if (is_closed)
 			CU_ASSERT_EQUAL(chmod(at("tree"), 0), 0);
-		check_held(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder), holder);
+		check_held(fm_stash_keep(&what, parent, FM_STAGING_OLD, stash), stash);
 		close(parent);
 		scene_end();
 	}
@@ -485,7 +485,7 @@ static void test_held(void)
 
 static const struct fm_test tests[] = {
 	{ "what is put aside is known, and goes", test_held },
-	{ "what is called like a holder and is none stays", test_like_holders },
+	{ "what is called like a stash and is none stays", test_like_stashes },
 	{ "what happens to names while something is put aside harms nobody", test_held_meanwhile },
 	{ "what got the name meanwhile is not hidden if it cannot have that back", test_held_taken },
 	{ "whatever fails, it is held or where it was", test_held_fails },

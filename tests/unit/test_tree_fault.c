@@ -484,7 +484,7 @@ static void test_replaced_and_died(void)
 	OK(t->ops->log(t, &err));
 	OK(t->ops->prepare(t, true, &err));
 	snprintf(tree, sizeof(tree), "%s", ours(FM_STAGING_TREE));
-	CU_ASSERT_TRUE(publish_and_die((struct dying){ .point = "tree.mkdir", .turn = 1 }));	/* of the holder */
+	CU_ASSERT_TRUE(publish_and_die((struct dying){ .point = "tree.mkdir", .turn = 1 }));	/* of the stash */
 	snprintf(command, sizeof(command), "cp -rp '%s/%s' '%s/copy'", dir, tree, dir);
 	CU_ASSERT_EQUAL(system(command), 0);
 	t->ops->close(t);	/* what is left is the one that died's, all but the copy */
@@ -513,7 +513,7 @@ static void test_replaced_on_full_disk(void)
 	add_file("f", 2, 5000);
 	OK(apply());
 	OK(t->ops->prepare(t, true, &err));
-	fm_fault_arm("tree.mkdir", 1);	/* of the holder */
+	fm_fault_arm("tree.mkdir", 1);	/* of the stash */
 	OK(t->ops->publish(t, true, &err));
 	CU_ASSERT_TRUE(fm_fault_fired());
 	fm_fault_arm(NULL, 0);

@@ -13,7 +13,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/journal/partial.h"
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 #include "tests/unit/deep_tree.h"
 #include "tests/unit/sink_scene.h"
 
@@ -46,16 +46,16 @@ static void add_kept(int in)
 	CU_ASSERT_EQUAL(mkdirat(in, HASH ".kept", 0700), 0);
 }
 
-static void add_kept_in_holder(int in)
+static void add_kept_in_stash(int in)
 {
-	struct fm_holder_what what = { .dir = in, .from = "v", .name = "tree" };
-	char holder[FM_STAGING_NAME_LEN + 1];
+	struct fm_stash_what what = { .dir = in, .from = "v", .name = "tree" };
+	char stash[FM_STAGING_NAME_LEN + 1];
 	struct stat st;
 
 	CU_ASSERT_EQUAL(mkdirat(in, "v", 0700), 0);
 	CU_ASSERT_EQUAL(fstatat(in, "v", &st, 0), 0);
 	what.ino = st.st_ino;
-	OK(fm_holder_keep(&what, in, FM_STAGING_KEPT, holder));
+	OK(fm_stash_keep(&what, in, FM_STAGING_KEPT, stash));
 }
 
 static void add_part(int in)
@@ -94,7 +94,7 @@ static const struct {
 	void (*add)(int in);
 	int wanted;
 } kinds[] = {
-	{ add_kept, FM_WANTED_KEPT }, { add_kept_in_holder, FM_WANTED_KEPT }, { add_part, FM_WANTED_BUSY },
+	{ add_kept, FM_WANTED_KEPT }, { add_kept_in_stash, FM_WANTED_KEPT }, { add_part, FM_WANTED_BUSY },
 	{ add_tree, FM_WANTED_BUSY }, { add_new, FM_WANTED_KEPT },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -127,15 +127,15 @@ static void test_found(void)
 	}
 }
 
-/* Goal: the same in a version that is kept aside, which lies in a holder; and that one which is kept lies in one. */
-static void test_found_in_holder(void)
+/* Goal: the same in a version that is kept aside, which lies in a stash; and that one which is kept lies in one. */
+static void test_found_in_stash(void)
 {
-	char holder[FM_STAGING_NAME_LEN + 1];
+	char stash[FM_STAGING_NAME_LEN + 1];
 	struct stat st;
 	int in;
 
 	for (size_t i = 0; i < KINDS; i++) {
-		struct fm_holder_what what = { .from = "old", .name = "tree" };
+		struct fm_stash_what what = { .from = "old", .name = "tree" };
 
 		begin(IN_MEMORY);
 		in = openat(parent, "old/d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,8 +143,8 @@ static void test_found_in_holder(void)
 		CU_ASSERT_EQUAL(stat(at("old"), &st), 0);
 		what.dir = parent;
 		what.ino = st.st_ino;
-		OK(fm_holder_keep(&what, parent, FM_STAGING_OLD, holder));
-		CU_ASSERT_EQUAL(fm_wanted_in(parent, holder), kinds[i].wanted);
+		OK(fm_stash_keep(&what, parent, FM_STAGING_OLD, stash));
+		CU_ASSERT_EQUAL(fm_wanted_in(parent, stash), kinds[i].wanted);
 		close_added();
 		close(in);
 		end();
@@ -297,7 +297,7 @@ static void test_unknown(void)
 
 static const struct fm_test tests[] = {
 	{ "each kind is found", test_found },
-	{ "in what is kept aside, too", test_found_in_holder },
+	{ "in what is kept aside, too", test_found_in_stash },
 	{ "however deep", test_deep },
 	{ "and wide", test_wide },
 	{ "in what is closed to its owner", test_closed },

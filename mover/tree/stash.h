@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * holder - what is kept aside, or goes, lies where only we can have put it.
+ * stash - what is kept aside, or goes, lies where only we can have put it.
  *
  * Who may write to a directory can give anything in it that he may rename one of our names. So
- * what we take away for its name lies in a *holder*: a directory .fmove.<16 hex>.old or .kept of
+ * what we take away for its name lies in a *stash*: a directory .fmove.<16 hex>.old or .kept of
  * ours that nobody else may write to, with a mark, the empty file .fmove.held.<16 hex>, whose
  * digits are the inode of what is held, and that, under the name that it had. Its manifest lies
  * beside it.
  *
- * Nothing of a holder goes but what its mark names. The mark is a name and not the content of a
+ * Nothing of a stash goes but what its mark names. The mark is a name and not the content of a
  * file: the disk has names in the order in which they were given, also after a power cut, but
  * content only when it was synced.
  *
- * A directory with such a name that is no holder is of an earlier version, or of somebody else:
+ * A directory with such a name that is no stash is of an earlier version, or of somebody else:
  * nothing removes it. An empty one is of a process that died on its way, and goes.
  */
-#ifndef FM_TREE_HOLDER_H
-#define FM_TREE_HOLDER_H
+#ifndef FM_TREE_STASH_H
+#define FM_TREE_STASH_H
 
 #include <stdint.h>
 
 #include "mover/tree/staging.h"
 
-struct fm_holder_what {
+struct fm_stash_what {
 	int dir;		/* where it is, */
 	const char *from;	/* under which name, */
 	uint64_t ino;		/* and which one it is */
@@ -30,34 +30,34 @@ struct fm_holder_what {
 };
 
 /*
- * It goes into a new holder in `parent`, of the kind FM_STAGING_OLD or _KEPT, whose name is told.
+ * It goes into a new stash in `parent`, of the kind FM_STAGING_OLD or _KEPT, whose name is told.
  * -ESTALE: something else has its name, and keeps it.
  */
-int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_staging_kind kind,
-		   char holder[FM_STAGING_NAME_LEN + 1]);
+int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_kind kind,
+		   char stash[FM_STAGING_NAME_LEN + 1]);
 
 /*
  * It goes into that directory of ours, whoever has its name by then. -ESTALE as above; of another
  * error nothing has moved.
  */
-int fm_holder_move_in(const struct fm_holder_what *what, int holder);
+int fm_stash_move_in(const struct fm_stash_what *what, int stash);
 
 /*
- * What came into a holder from that name, and is somebody else's, goes back. If the name is taken
+ * What came into a stash from that name, and is somebody else's, goes back. If the name is taken
  * by now it goes beside it, under one that nothing removes: its owner could not move it out.
  */
-void fm_holder_put_back(int holder, const char *name, int dir, const char *from);
+void fm_stash_put_back(int stash, const char *name, int dir, const char *from);
 
 /*
  * 1: that is one, and name, under which it holds something, or ""; 0: it is none, whatever it is
  * called; or why nobody can say (-ENOENT: it is gone).
  */
-int fm_holder_look(int parent, const char *holder, char name[FM_STAGING_FINAL_MAX + 1]);
+int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX + 1]);
 
 /*
- * What it holds goes, and the holder. -EPERM: it is none. -EBUSY: somebody fills it just now, or
+ * What it holds goes, and the stash. -EPERM: it is none. -EBUSY: somebody fills it just now, or
  * has put something else there. freed as for fm_tree_remove().
  */
-int fm_holder_remove(int parent, const char *holder, const struct fm_tree_freed *freed);
+int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mover/tree/holder.h"
+#include "mover/tree/stash.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -98,12 +98,12 @@ static int each_name(struct found *f, int (*fn)(struct found *f, const char *nam
 }
 
 /* 0: it is one, or empty (it has no mark then), and f->fd is the caller's. -EPERM: it is none. */
-static int find(int parent, const char *holder, struct found *f)
+static int find(int parent, const char *stash, struct found *f)
 {
 	struct stat st;
 	int ret;
 
-	*f = (struct found){ .fd = fm_tsys_open_unmounted(parent, holder, DIR_FLAGS) };
+	*f = (struct found){ .fd = fm_tsys_open_unmounted(parent, stash, DIR_FLAGS) };
 	if (f->fd == -EACCES || f->fd == -ENOTDIR || f->fd == -ELOOP || f->fd == -EXDEV)
 		return -EPERM;
 	if (f->fd < 0)
@@ -122,10 +122,10 @@ static int find(int parent, const char *holder, struct found *f)
 	return 0;
 }
 
-int fm_holder_look(int parent, const char *holder, char name[FM_STAGING_FINAL_MAX + 1])
+int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX + 1])
 {
 	struct found f;
-	int ret = find(parent, holder, &f);
+	int ret = find(parent, stash, &f);
 
 	name[0] = '\0';
 	if (ret < 0)
@@ -138,16 +138,16 @@ int fm_holder_look(int parent, const char *holder, char name[FM_STAGING_FINAL_MA
 /* --------------------------------------------------------------------------------------- making one */
 
 /* Best effort: what is left is empty, or has a mark that names nothing, and goes later. */
-static void drop(int parent, const char *holder, int fd, const char *mark)
+static void drop(int parent, const char *stash, int fd, const char *mark)
 {
 	(void)unlinkat(fd, mark, 0);
-	(void)unlinkat(parent, holder, AT_REMOVEDIR);
+	(void)unlinkat(parent, stash, AT_REMOVEDIR);
 	(void)close(fd);	/* only read */
 }
 
-static int put_mark(int holder, const char *mark)
+static int put_mark(int stash, const char *mark)
 {
-	int fd = fm_tsys_open(holder, mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int fd = fm_tsys_open(stash, mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
 
 	return fd < 0 ? fd : fm_tsys_close(fd);
 }
@@ -156,18 +156,18 @@ static int put_mark(int holder, const char *mark)
  * Open, with its mark. Somebody else may put something else under the name between two calls. Whoever might read what comes
  * into it still may: what it holds has a mode of its own.
  */
-static int make(int parent, enum fm_staging_kind kind, const char *mark, char holder[FM_STAGING_NAME_LEN + 1])
+static int make(int parent, enum fm_staging_kind kind, const char *mark, char stash[FM_STAGING_NAME_LEN + 1])
 {
 	struct found f;
 	int ret;
 
-	fm_staging_name(kind, "", holder);
-	ret = fm_tsys_mkdir(parent, holder);
+	fm_staging_name(kind, "", stash);
+	ret = fm_tsys_mkdir(parent, stash);
 	if (ret < 0)
 		return ret;
-	ret = find(parent, holder, &f);
+	ret = find(parent, stash, &f);
 	if (ret < 0) {
-		(void)unlinkat(parent, holder, AT_REMOVEDIR);	/* best effort: an empty one goes later */
+		(void)unlinkat(parent, stash, AT_REMOVEDIR);	/* best effort: an empty one goes later */
 		return ret;
 	}
 	ret = f.mark[0] ? -EPERM : put_mark(f.fd, mark);
@@ -175,12 +175,12 @@ static int make(int parent, enum fm_staging_kind kind, const char *mark, char ho
 		ret = fm_tsys_chmod(f.fd, 0755);
 	if (ret == 0)
 		return f.fd;
-	drop(parent, holder, f.fd, mark);
+	drop(parent, stash, f.fd, mark);
 	return ret;
 }
 
 /* For its mode only, whatever has its name by then. */
-static int open_what(const struct fm_holder_what *what, mode_t *mode)
+static int open_what(const struct fm_stash_what *what, mode_t *mode)
 {
 	int fd = fm_tsys_open(what->dir, what->from, O_PATH | O_DIRECTORY, 0);
 	struct stat st;
@@ -195,9 +195,9 @@ static int open_what(const struct fm_holder_what *what, mode_t *mode)
 }
 
 /* To move a directory elsewhere is to write to it. Its mode is as it was then. */
-static int rename_in(const struct fm_holder_what *what, int holder)
+static int rename_in(const struct fm_stash_what *what, int stash)
 {
-	int ret = fm_tsys_rename(what->dir, what->from, holder, what->name, 0), fd;
+	int ret = fm_tsys_rename(what->dir, what->from, stash, what->name, 0), fd;
 	mode_t mode;
 
 	if (ret != -EACCES)
@@ -206,22 +206,22 @@ static int rename_in(const struct fm_holder_what *what, int holder)
 	if (fd < 0)
 		return fd;
 	if (fm_tsys_chmod_opened(fd, 0700) == 0) {
-		ret = fm_tsys_rename(what->dir, what->from, holder, what->name, 0);
+		ret = fm_tsys_rename(what->dir, what->from, stash, what->name, 0);
 		(void)fm_tsys_chmod_opened(fd, mode);	/* it was possible just now */
 	}
 	(void)close(fd);	/* only looked at */
 	return ret;
 }
 
-void fm_holder_put_back(int holder, const char *name, int dir, const char *from)
+void fm_stash_put_back(int stash, const char *name, int dir, const char *from)
 {
 	char beside[FM_STAGING_NAME_LEN + 1];
-	int ret = fm_tsys_rename_free(holder, name, dir, from);
+	int ret = fm_tsys_rename_free(stash, name, dir, from);
 
 	if (ret == 0)
 		return;
 	fm_staging_name(FM_STAGING_KEPT, "", beside);
-	ret = fm_tsys_rename_free(holder, name, dir, beside);
+	ret = fm_tsys_rename_free(stash, name, dir, beside);
 	if (ret == 0)
 		fm_log_warn("what somebody called %s just now is %s beside it: that name was taken again", from, beside);
 	else
@@ -230,22 +230,22 @@ void fm_holder_put_back(int holder, const char *name, int dir, const char *from)
 }
 
 /*
- * What cannot be looked at goes back. If it cannot it stays in the holder, where only what the mark
+ * What cannot be looked at goes back. If it cannot it stays in the stash, where only what the mark
  * names goes: so who could not look need not know.
  */
-int fm_holder_move_in(const struct fm_holder_what *what, int holder)
+int fm_stash_move_in(const struct fm_stash_what *what, int stash)
 {
 	struct stat st;
-	int ret = rename_in(what, holder);
+	int ret = rename_in(what, stash);
 
 	if (ret < 0)
 		return ret;
-	ret = fm_tsys_fstatat(holder, what->name, &st);
+	ret = fm_tsys_fstatat(stash, what->name, &st);
 	if (ret < 0)
-		return fm_tsys_rename_free(holder, what->name, what->dir, what->from) == 0 ? ret : 0;
+		return fm_tsys_rename_free(stash, what->name, what->dir, what->from) == 0 ? ret : 0;
 	if (st.st_ino == what->ino)
 		return 0;
-	fm_holder_put_back(holder, what->name, what->dir, what->from);
+	fm_stash_put_back(stash, what->name, what->dir, what->from);
 	return -ESTALE;
 }
 
@@ -260,34 +260,34 @@ static bool is_file(int dir, const char *name)
  * Best effort: without it nothing can be verified with it any more. A directory of that name is
  * somebody's, who could not move it out again.
  */
-static void bring_manifest(const struct fm_holder_what *what, int holder)
+static void bring_manifest(const struct fm_stash_what *what, int stash)
 {
 	char manifest[FM_MANIFEST_NAME_LEN + 1];
 	struct fm_manifest_key key;
 
-	if (fm_manifest_key_at(holder, what->name, &key) < 0)
+	if (fm_manifest_key_at(stash, what->name, &key) < 0)
 		return;
 	fm_manifest_name(&key, manifest);
-	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, holder, manifest) == 0 &&
-	    !is_file(holder, manifest))
-		fm_holder_put_back(holder, manifest, what->dir, manifest);
+	if (is_file(what->dir, manifest) && renameat(what->dir, manifest, stash, manifest) == 0 &&
+	    !is_file(stash, manifest))
+		fm_stash_put_back(stash, manifest, what->dir, manifest);
 }
 
-int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_staging_kind kind,
-		   char holder[FM_STAGING_NAME_LEN + 1])
+int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_kind kind,
+		   char stash[FM_STAGING_NAME_LEN + 1])
 {
 	char mark[MARK_LEN + 1];
 	int ret = -EEXIST, fd;
 
 	mark_of(what->ino, mark);
-	/* -ENOENT: somebody who clears up found the holder while nothing was in it. */
+	/* -ENOENT: somebody who clears up found the stash while nothing was in it. */
 	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
-		ret = fd = make(parent, kind, mark, holder);
+		ret = fd = make(parent, kind, mark, stash);
 		if (fd < 0)
 			continue;
-		ret = fm_holder_move_in(what, fd);
+		ret = fm_stash_move_in(what, fd);
 		if (ret < 0) {
-			drop(parent, holder, fd, mark);
+			drop(parent, stash, fd, mark);
 			continue;
 		}
 		bring_manifest(what, fd);
@@ -302,12 +302,12 @@ int fm_holder_keep(const struct fm_holder_what *what, int parent, enum fm_stagin
  * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could name it so could remove it, too.
  * -EBUSY: something came into it meanwhile.
  */
-static int remove_empty(int parent, const char *holder, const struct found *f)
+static int remove_empty(int parent, const char *stash, const struct found *f)
 {
 	int ret = f->mark[0] ? fm_tsys_unlink(f->fd, f->mark, 0) : 0;
 
 	if (ret == 0 || ret == -ENOENT)
-		ret = fm_tsys_unlink(parent, holder, AT_REMOVEDIR);
+		ret = fm_tsys_unlink(parent, stash, AT_REMOVEDIR);
 	if (ret != -ENOTEMPTY && ret != -EEXIST)
 		return ret == -ENOENT ? 0 : ret;
 	if (f->mark[0])
@@ -315,17 +315,17 @@ static int remove_empty(int parent, const char *holder, const struct found *f)
 	return -EBUSY;
 }
 
-int fm_holder_remove(int parent, const char *holder, const struct fm_tree_freed *freed)
+int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed)
 {
 	struct found f;
-	int ret = find(parent, holder, &f);
+	int ret = find(parent, stash, &f);
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	if (f.name[0])
 		ret = fm_tree_remove_known(f.fd, f.name, f.ino, freed);
 	if (ret == 0)
-		ret = remove_empty(parent, holder, &f);
+		ret = remove_empty(parent, stash, &f);
 	(void)close(f.fd);	/* only read */
 	return ret;
 }
