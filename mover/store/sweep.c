@@ -23,6 +23,7 @@
 #include "mover/store/walk.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/staging.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/wanted.h"
 
 #define SWEEP_NS_MAX (60 * FM_NS_PER_S)
@@ -223,13 +224,29 @@ static void note_foreign(struct sweep *sw, const char *name)
 		(void)snprintf(sw->first_foreign, sizeof(sw->first_foreign), "%s", name);
 }
 
+/*
+ * It has the name of what is put aside, and is no stash. Asked before it is walked through, however
+ * large somebody made it, and never handed on to be removed: he may give that name to a stash.
+ */
+static bool is_foreign(int dir, const char *name)
+{
+	enum fm_staging_kind kind = fm_staging_kind(name);
+	char held[FM_STAGING_FINAL_MAX + 1];
+
+	return (kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT) && fm_stash_look(dir, name, held) == 0;
+}
+
 /* Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
 static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
 	const struct fm_staging_age age = { .is_old = is_old_tree, .ctx = sw };
-	int ret = is_old_tree(sw, dir, name) ? fm_staging_sweep(dir, name, &age, &told) : -EAGAIN;
+	int ret = -EAGAIN;
 
+	if (is_foreign(dir, name))
+		ret = -EPERM;
+	else if (is_old_tree(sw, dir, name))
+		ret = fm_staging_sweep(dir, name, &age, &told);
 	if (ret == 0)
 		sw->removed++;
 	else if (ret == -EPERM)

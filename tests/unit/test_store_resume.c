@@ -1097,6 +1097,50 @@ static void test_swept_replaced_tree(void)
 	}
 }
 
+/* Counts the names that are met in a walk through a directory that was replaced. */
+static void count_met(void *ctx, const char *point)
+{
+	*(unsigned *)ctx += strcmp(point, "descent.readdir") == 0;
+}
+
+/* A directory of that name in which others may write, with something in it. */
+static void leave_foreign(const char *name)
+{
+	char file[64];
+
+	CU_ASSERT_EQUAL(mkdir(at(name), 0755), 0);
+	CU_ASSERT_EQUAL(chmod(at(name), 0777), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(file, sizeof(file), "%s/f%u", name, i);
+		CU_ASSERT_EQUAL(close(open(at(file), O_CREAT | O_WRONLY, 0600)), 0);
+	}
+}
+
+/* Goal: a sweep does not walk through what has the name of a replaced version and is none, and leaves it. */
+static void test_foreign_not_walked(void)
+{
+#ifdef FM_FAULTS
+	static const char *const names[] = { ".fmove.0123456789abcdef.old", ".fmove.0123456789abcdef.kept" };
+	unsigned met = 0;
+
+	begin(ON_DISK, false);
+	for (unsigned i = 0; i < 2; i++)
+		leave_foreign(names[i]);
+	usleep(50000);	/* times of files are those of the last tick */
+	fm_log_set_level(FM_LOG_ERROR);		/* it is told of */
+	fm_fault_watch(count_met, &met);
+	sweep(1);
+	fm_fault_watch(NULL, NULL);
+	fm_log_set_level(FM_LOG_WARN);
+	CU_ASSERT_EQUAL(met, 0);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(rename(at(names[i]), at(i ? "old" : "kept")), 0);
+	end();
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
 /* -------------------------------------------------------------------------------------------- every failure */
 
 static int step_first(void)
@@ -1257,6 +1301,7 @@ static const struct fm_test tests[] = {
 	{ "what a stream left is swept when the machine starts", test_streams_swept_at_boot },
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },
 	{ "and is put aside by a later sweep if one fails", test_swept_while_it_fails },
+	{ "what only has such a name is not walked through", test_foreign_not_walked },
 	{ "whatever fails, the next try is right", test_each_failure },
 };
 FM_TEST_MAIN("store resume", tests)
