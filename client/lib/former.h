@@ -3,16 +3,9 @@
  * former - what a get replaced in a directory of the caller's is kept for a while, as a store
  * keeps what a put replaced.
  *
- * It lies beside what took its place, in a *stash*: a directory .fmove.<16 hex>.old of ours
- * that nobody else may enter, with a mark (.fmove.former: the inode of the former version) and
- * the former version under the name that it had. No daemon looks after it: a later get into the
- * same directory removes what has been kept for long enough, one for which there is no room the
- * oldest, and `fmove purge DIR` all of it.
- *
- * Who else may write to that directory can give anything the name of a stash. So nothing goes
- * but what the mark names, in a directory that only we can have made and filled. Who puts
- * something else into a stash keeps that. The mark names what was replaced, as it was seen when
- * it was, and not what has its name when it is moved.
+ * It lies beside what took its place, in a stash (tree/stash.h). No daemon looks after it: a later
+ * get into the same directory removes what has been kept for long enough, one for which there is no
+ * room the oldest, and `fmove purge DIR` all of it.
  *
  * A process that dies on the way leaves the version where it was (.new, which the next get of
  * that name takes from there if the lock file says that it is the one), or a stash without one,
@@ -40,12 +33,6 @@ struct fm_former {
 
 /* Until when what is put there now is kept; since 1970. */
 int64_t fm_former_until_ns(void);
-
-/*
- * The directory `from` in `dir`, with that inode, goes into a stash beside it, as `name`; the stash's name is told.
- * -ESTALE: somebody has put something else under that name, which is left to him.
- */
-int fm_former_keep(int dir, const char *from, uint64_t ino, const char *name, char stash[FM_STAGING_NAME_LEN + 1]);
 
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that

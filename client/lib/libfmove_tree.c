@@ -21,6 +21,7 @@
 #include "mover/tree/measure.h"
 #include "mover/tree/names.h"
 #include "mover/tree/staging.h"
+#include "mover/tree/stash.h"
 #include "mover/tree/tree.h"
 
 #define LOOK_MS 10000	/* who asks for a job to be left alone does not wait longer to hear whether there is room */
@@ -313,7 +314,8 @@ struct aside {
 static int take_old(void *ctx, int dir, const char *name, uint64_t ino)
 {
 	struct aside *a = ctx;
-	int ret = fm_former_keep(dir, name, ino, a->as, a->stash);
+	const struct fm_stash_what what = { .dir = dir, .from = name, .ino = ino, .name = a->as };
+	int ret = fm_stash_keep(&what, dir, FM_STAGING_OLD, a->stash);
 
 	if (ret < 0)
 		a->stash[0] = '\0';

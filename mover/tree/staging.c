@@ -7,7 +7,6 @@
  */
 #include "mover/tree/staging.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -107,7 +106,7 @@ static int check_owner(int dir)
 
 	if (ret < 0)
 		return ret;
-	return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
+	return fm_tsys_is_private(&st) ? 0 : -EPERM;
 }
 
 static bool is_lock(const char *name)
@@ -126,23 +125,18 @@ static bool is_of_staging(const char *name)
 	return strncmp(name, "was.", 4) == 0;
 }
 
-/* Whether it has names but those. */
+static int is_other(void *ctx, int dir, const char *name)
+{
+	bool (*const *is_one)(const char *name) = ctx;
+
+	(void)dir;
+	return !(*is_one)(name);
+}
+
+/* Whether it has names but those; also if nobody can say. */
 static bool has_names_but(int dir, bool (*is_one)(const char *name))
 {
-	int fd = fm_tsys_open(dir, ".", DIR_FLAGS, 0);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return true;	/* nobody can say */
-	}
-	do
-		e = readdir(d);
-	while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_one(e->d_name)));
-	closedir(d);
-	return e != NULL;
+	return fm_tsys_each_name(dir, is_other, &is_one) != 0;
 }
 
 static bool is_empty_file(int fd)

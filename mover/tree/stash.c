@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "mover/tree/stash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +19,8 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define MARK_PREFIX ".fmove.held."
+#define FORMER_MARK ".fmove.former"
+#define HEX "0123456789abcdef"
 #define HEX_LEN 16
 #define MARK_LEN (sizeof(MARK_PREFIX) - 1 + HEX_LEN)
 #define TRIES_MAX 16
@@ -27,12 +28,6 @@
 static void mark_of(uint64_t ino, char mark[static MARK_LEN + 1])
 {
 	(void)snprintf(mark, MARK_LEN + 1, MARK_PREFIX "%016" PRIx64, ino);
-}
-
-/* Nobody but us can have put anything there. */
-static bool is_private(const struct stat *st)
-{
-	return st->st_uid == geteuid() && (st->st_mode & 0022) == 0;
 }
 
 /* ------------------------------------------------------------------------------------- finding one */
@@ -45,56 +40,61 @@ struct found {
 	bool has_any;				/* it is not empty */
 };
 
-static int look_for_mark(struct found *f, const char *name)
+/* What went meanwhile is not there. */
+static int unless_gone(int ret)
+{
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* Gets of earlier versions made a mark of this name, and wrote the inode into it. */
+static int read_former_mark(struct found *f)
+{
+	int fd = fm_tsys_open(f->fd, FORMER_MARK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	char hex[HEX_LEN + 1] = "";
+	ssize_t len;
+
+	if (fd < 0)
+		return fd;
+	len = pread(fd, hex, HEX_LEN, 0);
+	(void)close(fd);	/* only read */
+	if (len < 0 || strspn(hex, HEX) != HEX_LEN)
+		return len < 0 ? -EIO : 0;
+	(void)snprintf(f->mark, sizeof(f->mark), "%s", FORMER_MARK);
+	f->ino = strtoull(hex, NULL, 16);
+	return 0;
+}
+
+static int look_for_mark(void *ctx, int dir, const char *name)
 {
 	const char *hex = name + sizeof(MARK_PREFIX) - 1;
+	bool is_former = strcmp(name, FORMER_MARK) == 0;
+	struct found *f = ctx;
 	struct stat st;
 	int ret;
 
 	f->has_any = true;
-	if (strncmp(name, MARK_PREFIX, sizeof(MARK_PREFIX) - 1) != 0 || strlen(hex) != HEX_LEN ||
-	    strspn(hex, "0123456789abcdef") != HEX_LEN)
+	if (!is_former && (strncmp(name, MARK_PREFIX, sizeof(MARK_PREFIX) - 1) != 0 ||
+			   strlen(hex) != HEX_LEN || strspn(hex, HEX) != HEX_LEN))
 		return 0;
-	ret = fm_tsys_fstatat(f->fd, name, &st);
+	ret = fm_tsys_fstatat(dir, name, &st);
 	if (ret < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-		return ret;
+		return unless_gone(ret);
+	if (is_former)
+		return unless_gone(read_former_mark(f));
 	memcpy(f->mark, name, MARK_LEN + 1);
 	f->ino = strtoull(hex, NULL, 16);
 	return 0;
 }
 
-static int look_for_held(struct found *f, const char *name)
+static int look_for_held(void *ctx, int dir, const char *name)
 {
+	struct found *f = ctx;
 	struct stat st;
-	int ret = fm_tsys_fstatat(f->fd, name, &st);
+	int ret = fm_tsys_fstatat(dir, name, &st);
 
 	if (ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == f->ino)
 		(void)snprintf(f->name, sizeof(f->name), "%s", name);
-	return ret;
-}
-
-/* fn for each name; one that went meanwhile is none. */
-static int each_name(struct found *f, int (*fn)(struct found *f, const char *name))
-{
-	int fd = fm_tsys_open(f->fd, ".", DIR_FLAGS, 0);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	int ret = fd < 0 ? fd : d ? 0 : -errno;
-
-	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);	/* only read */
-		return ret;
-	}
-	do {
-		errno = 0;
-		e = readdir(d);
-		ret = e ? 0 : -errno;
-		if (e && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			ret = fn(f, e->d_name);
-	} while (e && (ret == 0 || ret == -ENOENT));
-	(void)closedir(d);
-	return ret;
+	return unless_gone(ret);
 }
 
 /* 0: it is one, or empty (it has no mark then), and f->fd is the caller's. -EPERM: it is none. */
@@ -110,9 +110,9 @@ static int find(int parent, const char *stash, struct found *f)
 		return f->fd;
 	ret = fm_tsys_fstat(f->fd, &st);
 	if (ret == 0)
-		ret = is_private(&st) ? each_name(f, look_for_mark) : -EPERM;
+		ret = fm_tsys_is_private(&st) ? fm_tsys_each_name(f->fd, look_for_mark, f) : -EPERM;
 	if (ret == 0 && f->mark[0])
-		ret = each_name(f, look_for_held);
+		ret = fm_tsys_each_name(f->fd, look_for_held, f);
 	else if (ret == 0 && f->has_any)
 		ret = -EPERM;
 	if (ret < 0) {
@@ -305,13 +305,16 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 static int remove_empty(int parent, const char *stash, const struct found *f)
 {
 	int ret = f->mark[0] ? fm_tsys_unlink(f->fd, f->mark, 0) : 0;
+	char mark[MARK_LEN + 1];
 
 	if (ret == 0 || ret == -ENOENT)
 		ret = fm_tsys_unlink(parent, stash, AT_REMOVEDIR);
 	if (ret != -ENOTEMPTY && ret != -EEXIST)
 		return ret == -ENOENT ? 0 : ret;
-	if (f->mark[0])
-		(void)put_mark(f->fd, f->mark);
+	if (f->mark[0]) {
+		mark_of(f->ino, mark);
+		(void)put_mark(f->fd, mark);
+	}
 	return -EBUSY;
 }
 

@@ -12,6 +12,8 @@
  * file: the disk has names in the order in which they were given, also after a power cut, but
  * content only when it was synced.
  *
+ * Gets of an earlier version wrote the digits into a mark .fmove.former: these are known as well.
+ *
  * A directory with such a name that is no stash is of an earlier version, or of somebody else:
  * nothing removes it. An empty one is of a process that died on its way, and goes.
  */

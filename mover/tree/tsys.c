@@ -4,12 +4,14 @@
  */
 #include "mover/tree/tsys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -207,6 +209,35 @@ int fm_tsys_is_mounted_on(int dir, const char *name)
 int fm_tsys_unlink(int dir, const char *name, int flags)
 {
 	return FM_FAULT("tree.unlink") ? -EIO : fm_call_unlinkat(dir, name, flags);
+}
+
+int fm_tsys_each_name(int dir, int (*fn)(void *ctx, int dir, const char *name), void *ctx)
+{
+	int fd = fm_tsys_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	int ret = fd < 0 ? fd : d ? 0 : -errno;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);	/* only read */
+		return ret;
+	}
+	do {
+		errno = 0;
+		e = readdir(d);
+		if (!e)
+			ret = -errno;
+		else if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			ret = fn(ctx, dir, e->d_name);
+	} while (e && ret == 0);
+	(void)closedir(d);
+	return ret;
+}
+
+bool fm_tsys_is_private(const struct stat *st)
+{
+	return st->st_uid == geteuid() && (st->st_mode & 0022) == 0;
 }
 
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags)

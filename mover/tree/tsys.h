@@ -64,6 +64,15 @@ int fm_tsys_unlink(int dir, const char *name, int flags);
  */
 int fm_tsys_is_mounted_on(int dir, const char *name);
 
+/*
+ * fn for each name in dir but "." and "..", until it says something else than 0: 1 is enough. That, or
+ * the error of the directory.
+ */
+int fm_tsys_each_name(int dir, int (*fn)(void *ctx, int dir, const char *name), void *ctx);
+
+/* Nobody but us can have put anything there. */
+bool fm_tsys_is_private(const struct stat *st);
+
 /* As renameat2(2). -EINVAL or -ENOSYS: the flag is not supported there. */
 int fm_tsys_rename(int from_dir, const char *from, int dir, const char *name, unsigned flags);
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
+#include "mover/tree/stash.h"
 #include "tests/unit/deep_tree.h"
 #include "tests/unit/sink_scene.h"
 
@@ -26,10 +27,17 @@ static uint64_t number_of(const char *name)
 	return ino_of(name);
 }
 
+static int keep(int parent, const char *name, uint64_t ino)
+{
+	const struct fm_stash_what what = { .dir = parent, .from = name, .ino = ino, .name = "tree" };
+
+	return fm_stash_keep(&what, parent, FM_STAGING_OLD, stash);
+}
+
 static int take_old(void *ctx, int parent, const char *name, uint64_t ino)
 {
 	(void)ctx;
-	return fm_former_keep(parent, name, ino, "tree", stash);
+	return keep(parent, name, ino);
 }
 
 static struct fm_tree_sink_opts getting(void)
@@ -246,6 +254,77 @@ static void test_staging_back(void)
 	each_base(run_staging_back);
 }
 
+/* ---- the mark ---- */
+
+static uint64_t count_kept(void)
+{
+	int parent = open_dir();
+	uint64_t count, bytes;
+
+	OK(fm_former_sum(parent, &count, &bytes, &err));
+	close(parent);
+	return count;
+}
+
+static void run_power_cut(void)
+{
+	char command[256];
+
+	put_version(getting(), 1);
+	put_version(getting(), 2);
+	(void)snprintf(command, sizeof(command), "find '%s' -maxdepth 2 -type f -exec truncate -s 0 {} +", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	CU_ASSERT_EQUAL(count_kept(), 1);
+	purge();
+	CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
+}
+
+/* Goal: a power cut, which empties files that nobody synced, does not make a replaced version one that nothing removes. */
+static void test_power_cut(void)
+{
+	each_base(run_power_cut);
+}
+
+/* As an earlier version did it: the mark says which one it is. */
+static void make_earlier(const char *name, uint64_t ino)
+{
+	char mark[64], text[17];
+
+	CU_ASSERT_EQUAL(mkdir(at(name), 0700), 0);
+	(void)snprintf(mark, sizeof(mark), "%s/.fmove.former", name);
+	(void)snprintf(text, sizeof(text), "%016llx", (unsigned long long)ino);
+	write_text(mark, text);
+}
+
+static void run_earlier(void)
+{
+	static const char *const names[] = { ".fmove.0123456789abcde0.old", ".fmove.0123456789abcde1.old",
+					     ".fmove.0123456789abcde2.old" };
+	char to[64];
+
+	make_precious();
+	CU_ASSERT_EQUAL(mkdir(at("tree"), 0755), 0);
+	make_earlier(names[0], number_of("tree"));
+	make_earlier(names[1], number_of("tree"));	/* of another one than lies in it */
+	make_earlier(names[2], number_of("precious"));
+	(void)snprintf(to, sizeof(to), "%s/tree", names[0]);
+	CU_ASSERT_EQUAL(rename(at("tree"), at(to)), 0);
+	(void)snprintf(to, sizeof(to), "%s/precious", names[1]);
+	CU_ASSERT_EQUAL(rename(at("precious"), at(to)), 0);
+	CU_ASSERT_EQUAL(count_kept(), 1);
+	purge();
+	CU_ASSERT_TRUE(has_precious());
+	CU_ASSERT_FALSE(is_there(names[0]) || is_there(names[2]));
+	purge();		/* the mark is still one */
+	CU_ASSERT_TRUE(has_precious());
+}
+
+/* Goal: what an earlier version kept goes as well, and nothing but that. */
+static void test_earlier(void)
+{
+	each_base(run_earlier);
+}
+
 /* ---- what is looked for before it goes ---- */
 
 #define DEPTH 5000
@@ -259,7 +338,7 @@ static int keep_deep(int parent, unsigned depth)
 
 	CU_ASSERT_EQUAL_FATAL(mkdir(at("from"), 0755), 0);
 	bottom = deep_make(parent, "from", depth);
-	OK(fm_former_keep(parent, "from", number_of("from"), "tree", stash));
+	OK(keep(parent, "from", number_of("from")));
 	return bottom;
 }
 
@@ -395,7 +474,7 @@ static int keep_swapped(struct swap *s)
 	int parent = open_dir(), ret;
 
 	fm_fault_watch(swap_names, s);
-	ret = fm_former_keep(parent, "from", ino, "tree", stash);
+	ret = keep(parent, "from", ino);
 	fm_fault_watch(NULL, NULL);
 	close(parent);
 	return ret;
@@ -525,7 +604,7 @@ static void test_keep_fails(void)
 		put_version(getting(), 1);
 		parent = open_dir();
 		fm_fault_arm(NULL, ++n);
-		ret = fm_former_keep(parent, "tree", number_of("tree"), "tree", stash);
+		ret = keep(parent, "tree", number_of("tree"));
 		has_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		OK(fm_former_sum(parent, &count, &bytes, &err));
@@ -603,6 +682,8 @@ static const struct fm_test tests[] = {
 	{ "a directory with a lock and a journal of its own is no staging directory", test_named_like_tree },
 	{ "and what takes those names meanwhile", test_staging_taken },
 	{ "what was published is nothing to go on with", test_staging_back },
+	{ "a power cut empties no mark", test_power_cut },
+	{ "what an earlier version kept is known", test_earlier },
 	{ "what no path can name is looked through, and goes", test_deep },
 #ifdef FM_FAULTS
 	{ "who cannot look does not say that it may go", test_unknown },
