@@ -37,6 +37,7 @@ struct entry {
 	uint64_t bytes;
 	bool is_gone;
 	bool is_foreign;		/* it has the name, and is no stash: nobody but a person removes it */
+	struct fm_share_held held;	/* a place */
 	char path[];
 };
 
@@ -47,11 +48,21 @@ struct place {
 	int64_t since_ns;
 	dev_t dev;
 	bool is_foreign;
+	uid_t owner;				/* of what it holds */
 	char held[FM_STAGING_FINAL_MAX + 1];	/* the name that it had; "": not known */
 };
 
+static void entry_free(struct entry *e)
+{
+	fm_share_give_all(&e->held);
+	fm_budget_free(e);
+}
+
 void fm_aside_init(struct fm_aside_index *index)
 {
+	static const struct fm_share_limits places = { .what = "places for what is kept aside", .total = FM_ASIDE_MAX,
+						       .root = FM_ASIDE_ROOT, .times = 7 };
+	static const struct fm_share_limits foreign = { .what = places.what, .total = FM_ASIDE_FOREIGN_MAX, .times = 1 };
 	struct timespec now;
 	pthread_condattr_t attr;
 
@@ -65,6 +76,8 @@ void fm_aside_init(struct fm_aside_index *index)
 	pthread_mutex_init(&index->removing, NULL);
 	pthread_mutex_init(&index->looking, NULL);
 	fm_list_init(&index->entries);
+	fm_share_init(&index->places, &places);
+	fm_share_init(&index->foreign, &foreign);
 }
 
 void fm_aside_free(struct fm_aside_index *index)
@@ -72,7 +85,7 @@ void fm_aside_free(struct fm_aside_index *index)
 	struct fm_list *at;
 
 	while ((at = fm_list_pop(&index->entries)))
-		fm_budget_free(fm_container_of(at, struct entry, at));
+		entry_free(fm_container_of(at, struct entry, at));
 	pthread_mutex_destroy(&index->lock);
 	pthread_mutex_destroy(&index->removing);
 	pthread_mutex_destroy(&index->looking);
@@ -80,6 +93,20 @@ void fm_aside_free(struct fm_aside_index *index)
 }
 
 /* ---- one of them ---- */
+
+/* Of what lies in the stash; the service's own if that is gone by now. */
+static uid_t owner_of(const struct place *p)
+{
+	int stash = openat(p->dir, p->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uid_t owner = geteuid();
+	struct stat st;
+
+	if (stash >= 0 && fm_sys_fstatat(stash, p->held, &st) == 0)
+		owner = st.st_uid;
+	if (stash >= 0)
+		close(stash);
+	return owner;
+}
 
 /* is_no_more(): there is no such thing (any more); else nobody can say. The directory is the caller's. */
 static int place_of(const struct fm_store_dir *dir, const char *path, struct place *out)
@@ -101,6 +128,7 @@ static int place_of(const struct fm_store_dir *dir, const char *path, struct pla
 		ret = fm_stash_look(out->dir, out->name, out->held);
 	if (ret >= 0) {
 		out->is_foreign = ret == 0;
+		out->owner = out->held[0] ? owner_of(out) : st.st_uid;
 		out->dev = st.st_dev;
 		out->since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
 		return 0;
@@ -211,9 +239,7 @@ static void forget(struct fm_aside_index *index, const char *path)
 	e = find(index, path);
 	if (e) {
 		fm_list_del(&e->at);
-		index->count--;
-		index->foreign -= e->is_foreign;
-		fm_budget_free(e);
+		entry_free(e);
 	}
 	pthread_mutex_unlock(&index->lock);
 }
@@ -232,32 +258,45 @@ static void insert(struct fm_aside_index *index, struct entry *e)
 		}
 	}
 	fm_list_append(before, &e->at);
-	index->count++;
-	index->foreign += e->is_foreign;
+}
+
+/* NULL: there is no place for one more of this owner, or no memory. */
+static struct entry *entry_new(struct fm_aside_index *index, const struct place *p, const char *path)
+{
+	struct fm_share *share = p->is_foreign ? &index->foreign : &index->places;
+	size_t len = strlen(path) + 1;
+	struct entry *e = fm_budget_alloc(sizeof(*e) + len);
+	struct fm_err unsaid;
+
+	if (!e)
+		return NULL;
+	e->held = (struct fm_share_held){ 0 };
+	if (fm_share_take(share, fm_share_user(p->owner), 1, &e->held, &unsaid) < 0) {
+		fm_budget_free(e);
+		return NULL;
+	}
+	e->since_ns = p->since_ns;
+	e->dev = p->dev;
+	e->known_until_ns = e->bytes = 0;
+	e->is_gone = false;
+	e->is_foreign = p->is_foreign;
+	memcpy(e->path, path, len);
+	return e;
 }
 
 void fm_aside_add(struct fm_store_dir *dir, const char *path)
 {
 	struct fm_aside_index *index = &dir->aside;
-	size_t len = strlen(path) + 1;
-	struct entry *e = NULL;
+	struct entry *e;
 	struct place p;
 
-	if (len > FM_PATH_LEN_MAX + 1 || place_of(dir, path, &p) < 0)
+	if (strlen(path) > FM_PATH_LEN_MAX || place_of(dir, path, &p) < 0)
 		return;
 	close(p.dir);
 	pthread_mutex_lock(&index->lock);
-	if (index->count < FM_ASIDE_MAX && (!p.is_foreign || index->foreign < FM_ASIDE_FOREIGN_MAX) && !find(index, path))
-		e = fm_budget_alloc(sizeof(*e) + len);
-	if (e) {
-		e->since_ns = p.since_ns;
-		e->dev = p.dev;
-		e->known_until_ns = e->bytes = 0;
-		e->is_gone = false;
-		e->is_foreign = p.is_foreign;
-		memcpy(e->path, path, len);
+	e = find(index, path) ? NULL : entry_new(index, &p, path);
+	if (e)
 		insert(index, e);
-	}
 	pthread_mutex_unlock(&index->lock);
 }
 

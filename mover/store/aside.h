@@ -5,7 +5,7 @@
  *
  * An index in memory, the oldest first: what a transfer replaced is added then, what an earlier daemon left is added by the sweep. An entry says
  * where something was; whether it is still there, and a replaced directory, is looked at each time. So what has gone otherwise does no
- * harm, and what the index has no room for waits for its time. Never in it: what is unfinished, and a version of which something is nowhere else.
+ * harm, and what the index has no room for waits for its time: each owner of such directories has a share of it. Never in it: what is unfinished, and a version of which something is nowhere else.
  *
  * What has such a name and is no stash (tree/stash.h) counts, and a purge says where it is; it goes for nobody.
  *
@@ -20,19 +20,21 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/base/share.h"
 
 struct fm_err;
 struct fm_space_page;
 struct fm_store_dir;
 
 #define FM_ASIDE_MAX 1024u		/* entries of one store, */
-#define FM_ASIDE_FOREIGN_MAX 64u	/* and of them such as are no stashes: anybody makes them */
+#define FM_ASIDE_ROOT 128u		/* of these for what is root's, */
+#define FM_ASIDE_FOREIGN_MAX 64u	/* and besides such as are no stashes: anybody makes them */
 
 struct fm_aside_index {
 	pthread_mutex_t lock;		/* of what follows */
 	struct fm_list entries;		/* the oldest first */
-	unsigned count;
-	unsigned foreign;
+	struct fm_share places;		/* of entries, by the owner of what is kept aside */
+	struct fm_share foreign;	/* of those that are no stashes */
 	bool is_complete;		/* the store was looked through once */
 	pthread_cond_t completed;	/* it is now */
 	int64_t opened_ns;		/* since 1970: what was put aside before is in nobody's use here */

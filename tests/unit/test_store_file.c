@@ -9,6 +9,7 @@
 
 #include "mover/base/block.h"
 #include "mover/base/fault.h"
+#include "mover/store/aside.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
@@ -902,6 +903,48 @@ static void test_purge_goes_on(void)
 	}
 }
 
+/* So many directories of that user, with that name, lie aside. */
+static void hold_many(const char *name, uid_t uid, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		CU_ASSERT_EQUAL_FATAL(mkdir(at(name), 0755), 0);
+		CU_ASSERT_EQUAL_FATAL(chown(at(name), uid, uid), 0);
+		(void)hold(name, FM_STAGING_OLD);
+	}
+}
+
+/* All that is known goes. How many of that were not of who has very many. */
+static unsigned purge_counting(void)
+{
+	static struct fm_space_page page;
+	unsigned found = 0;
+
+	do {
+		CU_ASSERT_EQUAL_FATAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+		for (uint32_t i = 0; i < page.count; i++)
+			found += !strstr(page.aside[i].path, "/many");
+	} while (page.is_more);
+	return found;
+}
+
+/* Goal: who replaces very many directories leaves places for those of others. */
+static void test_aside_shares(void)
+{
+	if (geteuid() != 0) {
+		printf("SKIP: directories of two users take root\n");
+		return;
+	}
+	begin(IN_MEMORY, false);
+	hold_many("other", 1002, 3);	/* the last that a sweep of this file system meets */
+	hold_many("roots", 0, 3);
+	hold_many("many", 1001, FM_ASIDE_MAX + 8);
+	reopen_keeping();
+	CU_ASSERT_EQUAL(purge_counting(), 6);
+	reopen_keeping();
+	(void)purge_counting();		/* what had no place */
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "every length arrives as it is", test_sizes },
 	{ "mode and time come along, set-id bits do not", test_metadata },
@@ -927,6 +970,7 @@ static const struct fm_test tests[] = {
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
 	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
+	{ "who has very much aside leaves places for others", test_aside_shares },
 	{ "a purge awaits the first look", test_purge_awaits_the_first_look },
 	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },
 	{ "files outlive their store", test_freed_early },
