@@ -325,6 +325,61 @@ static void test_files_heed_promises(void)
 	end_with_disk(fd);
 }
 
+static int stream(const char *path, uint64_t size)
+{
+	return store_put(&l, s, &(struct put){ .path = path, .size = size, .is_stream = true }, &err);
+}
+
+/* Of nothing but a hole, whose size is known before its first byte. */
+static int sparse(const char *path, uint64_t size)
+{
+	const struct fm_create how = { .size = size };
+	const struct fm_attr attr = { .type = FM_NODE_FILE, .mode = 0644 };
+	struct fm_file *file;
+	int ret = s->ops->create(s, path, &root_user, &how, &file, &err);
+
+	if (ret < 0)
+		return ret;
+	ret = file->ops->publish(file, size, &attr, true, &err);
+	file->ops->close(file);
+	return ret;
+}
+
+/* Goal: with a quota, streams and files with holes leave what a tree was promised, and get all the rest. */
+static void test_streams_heed_quota(void)
+{
+	int (*const comes[])(const char *path, uint64_t size) = { stream, sparse };
+
+	for (unsigned i = 0; i < 2; i++) {
+		begin_with_quota();
+		CU_ASSERT_EQUAL(ask(&p, QUOTA), 0);
+		CU_ASSERT_EQUAL(p.held, QUOTA / 2);
+		CU_ASSERT_EQUAL(comes[i]("f", QUOTA / 2 + 1), -EDQUOT);
+		CU_ASSERT_EQUAL(comes[i]("f", QUOTA / 2), 0);
+		CU_ASSERT_EQUAL(fm_promise_take(&p, QUOTA / 2, &err), 0);
+		end_promises();
+	}
+}
+
+/*
+ * Goal: without a quota they are not asked, and take what they come to, as does whoever writes there
+ * without fmove: the manual says so. What has a size and no holes leaves it.
+ */
+static void test_streams_without_quota(void)
+{
+	int fd = begin_with_disk();
+
+	if (fd < 0)
+		return;
+	CU_ASSERT_EQUAL(fm_promise_ask(&p, fd, 7 * MIB, &err), 0);
+	CU_ASSERT_EQUAL(put("m/f", 5 * MIB, 1, false), -ENOSPC);
+	CU_ASSERT_EQUAL(sparse("m/holes", 100 * MIB), 0);
+	CU_ASSERT_EQUAL(stream("m/stream", 5 * MIB), 0);
+	CU_ASSERT_EQUAL(p.held, 4 * MIB);
+	CU_ASSERT_TRUE(free_in(fd) < p.held);
+	end_with_disk(fd);
+}
+
 /* Another tree of the same peer begins while the disk is asked how much this one may be promised. */
 static void begin_same(void *ctx, const char *name)
 {
@@ -431,6 +486,8 @@ static const struct fm_test tests[] = {
 	{ "what stands still lapses if it is needed", test_lapses },
 	{ "a file system is shared in the same way", test_disk },
 	{ "files that come by themselves heed what is promised", test_files_heed_promises },
+	{ "with a quota streams and files with holes do, too", test_streams_heed_quota },
+	{ "without one they are not asked", test_streams_without_quota },
 	{ "what is promised while a file gets its room", test_promise_in_between },
 	{ "many threads make files at once", test_threads },
 };
