@@ -26,6 +26,7 @@
 #define LIMIT_NS (60 * FM_NS_PER_S)
 
 static atomic_int log_level_max = FM_LOG_INFO;
+static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;	/* of all limits: lines are few */
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 static bool log_is_journal;
 
@@ -99,20 +100,20 @@ void fm_log_set_level(enum fm_log_level level)
 	atomic_store_explicit(&log_level_max, (int)level, memory_order_relaxed);
 }
 
-void fm_log(enum fm_log_level level, const char *fmt, ...)
+static bool is_said(enum fm_log_level level)
+{
+	return (int)level <= atomic_load_explicit(&log_level_max, memory_order_relaxed);
+}
+
+static void log_line(enum fm_log_level level, const char *fmt, va_list args)
 {
 	char text[LOG_TEXT_MAX], line[LOG_LINE_MAX];
 	int errno_saved = errno;
-	va_list args;
 	size_t len;
 	int n;
 
-	if ((int)level > atomic_load_explicit(&log_level_max, memory_order_relaxed))
-		return;
 	(void)pthread_once(&log_once, log_find_journal);
-	va_start(args, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
 	if (n < 0)
 		text[0] = '\0';
 	else if ((size_t)n >= sizeof(text))
@@ -124,12 +125,41 @@ void fm_log(enum fm_log_level level, const char *fmt, ...)
 	errno = errno_saved;
 }
 
+void fm_log(enum fm_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!is_said(level))
+		return;
+	va_start(args, fmt);
+	log_line(level, fmt, args);
+	va_end(args);
+}
+
+void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!is_said(level) || !fm_log_may(limit, now_ns))
+		return;
+	va_start(args, fmt);
+	log_line(level, fmt, args);
+	va_end(args);
+}
+
 bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
 {
+	unsigned most = limit->most ? limit->most : LIMIT_LINES;
+	bool may;
+
+	pthread_mutex_lock(&limit_lock);
 	if (now_ns - limit->since_ns > LIMIT_NS) {
-		if (limit->count > LIMIT_LINES)
-			fm_log_warn("and %u more like it", limit->count - LIMIT_LINES);
-		*limit = (struct fm_log_limit){ .since_ns = now_ns };
+		if (limit->count > most)
+			fm_log_warn("and %u more like it", limit->count - most);
+		limit->since_ns = now_ns;
+		limit->count = 0;
 	}
-	return limit->count++ < LIMIT_LINES;
+	may = limit->count++ < most;
+	pthread_mutex_unlock(&limit_lock);
+	return may;
 }

@@ -24,14 +24,19 @@ void fm_log_set_level(enum fm_log_level level);
 
 void fm_log(enum fm_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Lines of one kind that others can cause as often as they like. Zero-initialise. One thread. */
+/* Lines of one kind that others can cause as often as they like. Zero-initialise. Any thread. */
 struct fm_log_limit {
 	uint64_t since_ns;
 	unsigned count;
+	unsigned most;		/* in a minute; 0: 20 */
 };
 
-/* Whether there may be one more: 20 a minute. How many were left out is said with the first one that may. */
+/* Whether there may be one more. How many were left out is said with the first one that may. */
 bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns);
+
+/* A line of that kind, if there may be one more. */
+void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
 #define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/store/store.h"
 
@@ -24,6 +25,7 @@ struct fm_lane {
 	struct fm_list flows;		/* fm_flow.lane_at */
 	struct fm_task pump;
 	struct fm_timer tick;
+	struct fm_log_limit lines;	/* of bytes that the disk, or who lent them, changed */
 };
 
 /* Before its thread runs. */

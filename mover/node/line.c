@@ -11,7 +11,6 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/base/log.h"
 #include "mover/base/network.h"
 #include "mover/node/session.h"
 
@@ -314,7 +313,7 @@ static void go_on(struct fm_session *s)
 	l->retry_ns = s->heard_ns + RETRY_NS;
 	l->is_nowhere = false;
 	l->doubt.code = 0;
-	fm_log_info("session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
+	fm_session_log(s, FM_LOG_INFO, "session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
 		end_session(s, -ENOMEM, "out of memory for what it is to be sent again");
@@ -438,7 +437,7 @@ static void main_was_reset(struct fm_session *s, const struct fm_err *err)
 {
 	struct fm_lines *l = &s->lines;
 
-	fm_log_info("%s: %s; does the session go on over another connection?", s->name, err->text);
+	fm_session_log(s, FM_LOG_INFO, "%s: %s; does the session go on over another connection?", s->name, err->text);
 	give_up_main(s);
 	l->doubt = *err;
 	l->doubt_ns = fm_engine_now(s->engine) + DOUBT_NS;
@@ -461,7 +460,7 @@ static void line_closed(void *ctx, const struct fm_err *err)
 		l->is_refused |= err->code == -ECONNREFUSED;
 		dial_spare(s);
 	} else if (s->is_up && l->can_resume && (l->is_resuming || is_network(err->code))) {
-		fm_log_info("%s: %s; the session waits for another connection", s->name, err->text);
+		fm_session_log(s, FM_LOG_INFO, "%s: %s; the session waits for another connection", s->name, err->text);
 		give_up_main(s);
 	} else if (s->is_up && l->can_resume && is_in_use(s) && err->code == -ECONNABORTED) {
 		main_was_reset(s, err);
@@ -630,7 +629,8 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	if (l->spare || now_ns < l->retry_ns)
 		return;
 	if (ctl)
-		fm_log_info("%s: nothing goes to %s, or comes back; another connection is made", s->name, net_of(s)->ops->ctl_peer(ctl));
+		fm_session_log(s, FM_LOG_INFO, "%s: nothing goes to %s, or comes back; another connection is made", s->name,
+			       net_of(s)->ops->ctl_peer(ctl));
 	l->is_refused = false;
 	fm_reach_begin(&s->peer->reach);
 	dial_spare(s);

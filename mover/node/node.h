@@ -7,6 +7,7 @@
 #define FM_NODE_H
 
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
@@ -41,7 +42,10 @@ struct fm_peer {
 	uint64_t since_ns;
 	struct fm_err round_err;	/* of the dials of this round */
 	char last_error[FM_ERR_TEXT_MAX];
+	struct fm_log_limit lines;	/* that it causes */
 };
+
+#define FM_PEER_LINES 200		/* a minute: more than it takes to say that all of its connections broke and are back */
 
 struct fm_engine {
 	struct fm_engine_opts o;
@@ -71,6 +75,7 @@ struct fm_engine {
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;
 	struct fm_task stopped_task;
+	struct fm_log_limit lines;	/* of peers that were removed meanwhile */
 	uint8_t buf[FM_WIRE_MSG_MAX];	/* one message being encoded */
 	struct fm_wire_msg in;		/* one message being decoded */
 };
@@ -85,6 +90,9 @@ static inline uint64_t fm_engine_now(const struct fm_engine *e)
 {
 	return fm_loop_now(e->env.loop);
 }
+
+/* A line of what a peer causes as often as it likes: by messages, by coming and going. p may be NULL. */
+#define fm_peer_log(e, p, level, ...) fm_log_some((p) ? &(p)->lines : &(e)->lines, fm_engine_now(e), level, __VA_ARGS__)
 
 /* peer.c */
 int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *opts, struct fm_peer **out, struct fm_err *err);

@@ -94,6 +94,7 @@ int fm_peer_new(struct fm_engine *e, const struct fm_peer_opts *o, struct fm_pee
 		return ret;
 	}
 	p->engine = e;
+	p->lines.most = FM_PEER_LINES;
 	fm_list_init(&p->at);
 	(void)snprintf(p->name, sizeof(p->name), "%s", o->name);
 	memcpy(p->key, o->key, FM_KEY_LEN);
@@ -262,7 +263,7 @@ static void add_to_round(struct fm_peer *p, const struct fm_err *err)
 static void remember(struct fm_peer *p, const struct fm_err *err)
 {
 	if (!p->engine->is_stopping && strcmp(p->last_error, err->text) != 0)
-		fm_log_warn("%s", err->text);
+		fm_peer_log(p->engine, p, FM_LOG_WARN, "%s", err->text);
 	(void)snprintf(p->last_error, sizeof(p->last_error), "%s", err->text);
 }
 

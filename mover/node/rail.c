@@ -10,7 +10,6 @@
 
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/base/log.h"
 #include "mover/base/network.h"
 #include "mover/base/plain.h"
 #include "mover/data/flow.h"
@@ -448,7 +447,7 @@ void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (s->rails.is_known)
 		look_for_new(s, &s->rails.remote, m);
 	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
-		fm_log_info("%s: private_networks changed there; TCP connections are made anew", s->name);
+		fm_session_log(s, FM_LOG_INFO, "%s: private_networks changed there; TCP connections are made anew", s->name);
 		renew_tcp(s);
 	}
 	/* The first are dialled at once. Later ones wait for the tick: however often they change, they are looked at twice a second. */

@@ -11,7 +11,6 @@
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
-#include "mover/base/log.h"
 #include "mover/data/flow.h"
 #include "mover/node/service.h"
 
@@ -82,7 +81,7 @@ void fm_session_close(struct fm_session *s, const struct fm_err *err, const char
 		return;
 	s->is_closed = true;
 	if (s->is_up)
-		fm_log_info("session with %s ended: %s", s->name, err->text);
+		fm_session_log(s, FM_LOG_INFO, "session with %s ended: %s", s->name, err->text);
 	s->is_up = false;
 	fm_line_end(s);
 	memset(s->tokens, 0, sizeof(s->tokens));
@@ -120,7 +119,8 @@ void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m)
 		return;
 	len = fm_wire_encode(m, e->buf);
 	if (len == 0) {
-		fm_log_error("%s: a message to it would break the protocol (%s): the session ends", s->name, fm_wire_type_name(m->type));
+		fm_session_log(s, FM_LOG_ERROR, "%s: a message to it would break the protocol (%s): the session ends", s->name,
+			       fm_wire_type_name(m->type));
 		close_with(s, -EINVAL, "this node had a message for it that breaks the protocol", false);
 		return;
 	}
@@ -172,7 +172,7 @@ static void become_up(struct fm_session *s)
 	}
 	s->is_up = true;
 	s->up_ns = fm_engine_now(s->engine);
-	fm_log_info("session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(fm_line_ctl(s)));
+	fm_session_log(s, FM_LOG_INFO, "session with %s (%s) is up", s->name, net_of(s)->ops->ctl_peer(fm_line_ctl(s)));
 	fm_rail_send_addrs(s);
 	if (s->is_closed)
 		return;
@@ -208,7 +208,7 @@ static void on_hello(struct fm_session *s, const struct fm_wire_msg *msg)
 		return;
 	}
 	if (m->name.len != strlen(s->name) || memcmp(m->name.at, s->name, m->name.len) != 0)
-		fm_log_warn("%s calls itself %.*s", s->name, (int)m->name.len, m->name.at);
+		fm_session_log(s, FM_LOG_WARN, "%s calls itself %.*s", s->name, (int)m->name.len, m->name.at);
 	memcpy(s->boot_id, m->boot_id, sizeof(s->boot_id));
 	s->lines.can_resume = m->session != 0;
 	if (!s->is_dialler)
@@ -516,8 +516,8 @@ static void flow_down(struct fm_flow *f)
 	if (s->is_closed)
 		return;
 	if (f->err.code)
-		fm_log_warn("%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr, f->info.remote_addr, f->err.text,
-			    f->info.note);
+		fm_session_log(s, FM_LOG_WARN, "%s: connection %s -> %s broke: %s (%s)", s->name, f->info.local_addr,
+			       f->info.remote_addr, f->err.text, f->info.note);
 	if (f->err.code && !is_way_up(s, &f->info))
 		fm_rail_is_lost(s, &f->info, f->err.text);
 	if (f->err.code == -ENETDOWN)
@@ -579,7 +579,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 						  .gone = flow_gone },
 			  &f, &err);
 	if (ret < 0) {
-		fm_log_error("%s: %s", s->name, err.text);
+		fm_session_log(s, FM_LOG_ERROR, "%s: %s", s->name, err.text);
 		free(owner);
 		return ret;
 	}
@@ -587,7 +587,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	s->flow_count++;
 	s->up[f->kind]++;
 	fm_rail_is_found(s, &f->info);
-	fm_log_info("%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
+	fm_session_log(s, FM_LOG_INFO, "%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name, f->info.local_addr, f->info.remote_addr,
 		    f->info.local[0] ? " on " : "", f->info.local, f->lane->index, f->info.note);
 	fm_services_session_changed(s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);

@@ -59,6 +59,8 @@ struct fm_session *fm_session_dial(struct fm_peer *p, const struct fm_reach_dial
 /* The listener's. */
 extern const struct fm_net_events fm_session_net_events;
 
+#define fm_session_log(s, level, ...) fm_peer_log((s)->engine, (s)->peer, level, __VA_ARGS__)
+
 /* Queue a message. A peer that does not read loses its session. */
 void fm_session_send(struct fm_session *s, const struct fm_wire_msg *m);
 

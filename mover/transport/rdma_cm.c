@@ -182,7 +182,7 @@ static void half_end(struct rdma_conn *c)
 
 	half_drop(c);
 	if (!is_dialled) {
-		fm_log_info("rdma: a connection did not come about: %s", err.text);
+		fm_log_some(&rdma->lines, fm_loop_now(rdma->loop), FM_LOG_INFO, "rdma: a connection did not come about: %s", err.text);
 		rdma->events->arrived(rdma->ctx, tag, NULL);
 		return;
 	}

@@ -19,6 +19,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/transport/rdma.h"
 #include "mover/transport/transport.h"
@@ -172,6 +173,7 @@ struct fm_rdma {
 	struct rdma_cm_id *listener;		/* NULL: not started, or it failed and is made anew */
 	struct fm_watch listen_watch;
 	struct fm_timer listen_timer;
+	struct fm_log_limit lines;		/* of others' connections that did not come about */
 	uint64_t listen_pause_ns;		/* after the next failure */
 	char listen_why[FM_ERR_TEXT_MAX];	/* why there is none; empty: there is */
 	const struct fm_net_events *events;

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/tree/exclude.h"
 #include "mover/tree/hardlinks.h"
 #include "mover/tree/pack.h"
@@ -108,6 +109,7 @@ struct fm_source_sent {
 
 struct fm_source {
 	struct fm_tree tree;
+	struct fm_log_limit corrupt_lines;	/* of files that are taken all the same */
 	bool is_offering;
 	bool has_checksums;
 	bool has_owners;

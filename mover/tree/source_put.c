@@ -13,6 +13,7 @@
 #include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -375,7 +376,8 @@ static int meet_corrupt(struct fm_source_fill *f, const struct fm_pack_entry *e,
 		return fm_err_set(f->err, -EBADMSG, "\"%s\" is corrupt from byte 0 on, somewhere in %llu bytes: this is not what was put there; "
 				  "fmove verify names all such files, --accept-corrupt takes them as they are", shown.text,
 				  (unsigned long long)e->size);
-	fm_log_warn("\"%s\" is corrupt, and taken all the same", shown.text);
+	fm_log_some(&f->source->corrupt_lines, fm_clock_real.now_ns(fm_clock_real.ctx), FM_LOG_WARN,
+		    "\"%s\" is corrupt, and taken all the same", shown.text);
 	fm_pack_set_corrupt(data, e);
 	atomic_store(&f->source->tree.has_corrupt, true);
 	return FM_SOURCE_PUT;

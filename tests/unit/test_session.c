@@ -6,13 +6,16 @@
 #include "tests/fm_test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
+#include "mover/node/node.h"
 #include "mover/services/request.h"
 #include "mover/services/services.h"
 #include "mover/services/transfer/transfer.h"
@@ -323,6 +326,44 @@ static void test_no_store(void)
 	CU_ASSERT_EQUAL(last.abort.code, ENOENT);
 	CU_ASSERT_FALSE(ctl.is_closed);
 	end();
+}
+
+/* How many lines with that word stand in what was written there. */
+static unsigned lines_with(FILE *f, const char *word)
+{
+	char line[4096];
+	unsigned n = 0;
+
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, word) != NULL;
+	return n;
+}
+
+/* Goal: a peer with a good key cannot fill the log, whatever it sends. */
+static void test_log_of_peer(void)
+{
+	struct fm_wire_msg put = { .type = FM_WIRE_PUT };
+	FILE *log = tmpfile();
+	int was = dup(STDERR_FILENO);
+	unsigned said;
+
+	CU_ASSERT_FATAL(log && was >= 0);
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_TRUE(dup2(fileno(log), STDERR_FILENO) >= 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		put.put = (struct fm_wire_put){ .xfer = 5 + i, .size = 10, .chunk = 4096, .store = fm_wire_str("none"),
+						.path = fm_wire_str("x") };
+		say(&put);
+		CU_ASSERT_EQUAL(last.type, FM_WIRE_ABORT);
+	}
+	CU_ASSERT_TRUE(dup2(was, STDERR_FILENO) >= 0);
+	said = lines_with(log, "put of a:none");
+	CU_ASSERT_TRUE(said >= FM_PEER_LINES / 2 && said <= 2 * FM_PEER_LINES);	/* a minute may end meanwhile */
+	end();
+	close(was);
+	(void)fclose(log);
 }
 
 /* A store "s" that keeps nothing and has no directories: what is wanted of it is looked at later, by the worker. */
@@ -1020,6 +1061,7 @@ static const struct fm_test tests[] = {
 	{ "bytes that are no message end the session with a word", test_garbage },
 	{ "a second HELLO ends the session", test_hello_twice },
 	{ "a put into a store that is not there is refused, and the session goes on", test_no_store },
+	{ "and that fills no log", test_log_of_peer },
 	{ "of a peer that is full is said that it may be asked again", test_a_full_peer },
 	{ "where a store has nothing left for a transfer its peer may ask again", test_a_full_store },
 	{ "half of everything is for other peers, also behind a reconnect", test_a_peers_share },

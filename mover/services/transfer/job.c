@@ -298,8 +298,8 @@ void fm_job_end_kept(struct fm_job *j, bool is_kept, int code, const char *text)
 	if (j->session)
 		fill_result(j);
 	if (!j->is_ours && !j->parent && code)
-		fm_log_info("%s of %s:%s for %s ended: %s", j->is_source ? "get" : "put", j->engine->name, j->store, j->peer_name,
-			    j->result.err.text);
+		fm_peer_log(j->engine, j->session ? j->session->peer : NULL, FM_LOG_INFO, "%s of %s:%s for %s ended: %s",
+			    j->is_source ? "get" : "put", j->engine->name, j->store, j->peer_name, j->result.err.text);
 	tell_far_end(j);
 	if (j->is_drained)
 		free_xfer(j);

@@ -97,7 +97,7 @@ static int drop(struct fm_job *j, const struct fm_written *piece)
 		fm_job_end(j, ret, "what is there of an earlier try is damaged, and cannot be sent again: %s", fm_err_name(ret));
 		return ret;
 	}
-	fm_log_warn("%s: what an earlier try left is not what it was: %llu bytes at byte %llu; they are sent again",
+	fm_session_log(j->session, FM_LOG_WARN, "%s: what an earlier try left is not what it was: %llu bytes at byte %llu; they are sent again",
 		    fm_path_show(j->path, &shown), (unsigned long long)piece->len, (unsigned long long)piece->offset);
 	return 0;
 }
