@@ -118,7 +118,7 @@ static int wanted_of(const struct place *p)
 /* What else somebody put into the stash stays, and the stash with it. */
 static int remove_one(const struct place *p)
 {
-	int ret = fm_stash_remove(p->parent, p->is.stash, NULL);
+	int ret = fm_stash_remove_unwanted(p->parent, p->is.stash, FM_WANTED_NOTHING, NULL);
 
 	return ret == -EBUSY ? 0 : ret;
 }

@@ -211,11 +211,8 @@ static void freed(void *ctx, int64_t bytes)
 static int remove_at(struct fm_store_dir *dir, const struct place *p)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
-	int wanted = fm_wanted_in(p->dir, p->name);
 
-	if (wanted != FM_WANTED_NOTHING)
-		return wanted < 0 ? wanted : -EBUSY;
-	return fm_stash_remove(p->dir, p->name, &told);
+	return fm_stash_remove_unwanted(p->dir, p->name, FM_WANTED_NOTHING, &told);
 }
 
 /* ---- the index ---- */

@@ -427,7 +427,8 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
 	case FM_STAGING_KEPT:
-		return age->is_old(age->ctx, parent, name) ? fm_stash_remove(parent, name, freed) : -EAGAIN;
+		return age->is_old(age->ctx, parent, name)
+			? fm_stash_remove_unwanted(parent, name, FM_WANTED_KEPT, freed) : -EAGAIN;
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:
 		return sweep_guarded(parent, name, age, freed);

@@ -318,17 +318,26 @@ static int remove_empty(int parent, const char *stash, const struct found *f)
 	return -EBUSY;
 }
 
-int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed)
+int fm_stash_remove_unwanted(int parent, const char *stash, enum fm_wanted at_most, const struct fm_tree_freed *freed)
 {
 	struct found f;
 	int ret = find(parent, stash, &f);
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
-	if (f.name[0])
+	if (f.name[0] && at_most < FM_WANTED_BUSY)
+		ret = fm_wanted_in(f.fd, f.name);
+	if (ret >= 0)
+		ret = ret > (int)at_most ? -EBUSY : 0;
+	if (ret == 0 && f.name[0])
 		ret = fm_tree_remove_known(f.fd, f.name, f.ino, freed);
 	if (ret == 0)
 		ret = remove_empty(parent, stash, &f);
 	(void)close(f.fd);	/* only read */
 	return ret;
+}
+
+int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed)
+{
+	return fm_stash_remove_unwanted(parent, stash, FM_WANTED_BUSY, freed);
 }

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "mover/tree/staging.h"
+#include "mover/tree/wanted.h"
 
 struct fm_stash_what {
 	int dir;		/* where it is, */
@@ -61,5 +62,11 @@ int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX 
  * has put something else there. freed as for fm_tree_remove().
  */
 int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed);
+
+/*
+ * The same, unless something in it is wanted by more than that: -EBUSY, too. It is looked for in the
+ * directory that goes: who may write to parent can give that name to another stash meanwhile.
+ */
+int fm_stash_remove_unwanted(int parent, const char *stash, enum fm_wanted at_most, const struct fm_tree_freed *freed);
 
 #endif

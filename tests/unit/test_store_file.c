@@ -873,6 +873,49 @@ static void test_purge_before_it_is_known(void)
 	end();
 }
 
+struct exchange {
+	const char *one, *two;
+	unsigned turn;			/* at which point */
+	unsigned calls;
+};
+
+static void exchange_at(void *ctx, const char *point)
+{
+	struct exchange *x = ctx;
+
+	(void)point;
+	if (++x->calls == x->turn)
+		CU_ASSERT_EQUAL(renameat2(AT_FDCWD, at(x->one), AT_FDCWD, at(x->two), RENAME_EXCHANGE), 0);
+}
+
+/* Goal: who gives what is wanted the name of what is not, while that is purged, gets nothing removed by it. */
+static void test_purge_exchanged(void)
+{
+	static struct fm_space_page page;
+	char one[FM_STAGING_NAME_LEN + 1], two[FM_STAGING_NAME_LEN + 1], command[256];
+	struct exchange x = { .one = one, .two = two };
+
+	do {
+		begin(IN_MEMORY, false);
+		CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
+		(void)snprintf(one, sizeof(one), "%s", hold("v", FM_STAGING_OLD));
+		reopen_keeping();
+		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 && mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
+		(void)snprintf(two, sizeof(two), "%s", hold("w", FM_STAGING_OLD));
+		x.calls = 0;
+		x.turn++;
+		fm_fault_watch(exchange_at, &x);
+		(void)s->ops->purge(s, "", &root_user, false, &page, &err);
+		fm_fault_watch(NULL, NULL);
+		(void)snprintf(command, sizeof(command), "find '%s' -name .fmove.0123456789abcdef.kept | grep -q .", dir);
+		CU_ASSERT_EQUAL(system(command), 0);
+		(void)snprintf(command, sizeof(command), "rm -rf '%s'/.fmove.*", dir);
+		CU_ASSERT_EQUAL(system(command), 0);
+		end();
+	} while (x.calls >= x.turn && x.turn < 200);
+	CU_ASSERT_TRUE(x.turn > 10 && x.turn < 200);
+}
+
 /* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
 static void test_purge_goes_on(void)
 {
@@ -970,6 +1013,7 @@ static const struct fm_test tests[] = {
 	{ "many who ask for the room of a store do not wait for each other", test_space_asked_by_many },
 	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
+	{ "what is wanted does not go under the name of what is not", test_purge_exchanged },
 	{ "who has very much aside leaves places for others", test_aside_shares },
 	{ "a purge awaits the first look", test_purge_awaits_the_first_look },
 	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },
