@@ -134,17 +134,20 @@ static bool is_later(const struct fm_peer *p, uint64_t at_ns)
 	return fm_timer_is_set(&p->dial_timer) && p->dial_timer.at_ns > at_ns;
 }
 
+/* Where it is dialled sooner anyway that may be too soon for what changed: so the dial after it follows soon, too. */
 void fm_peer_network_changed(struct fm_peer *p)
 {
 	uint64_t now_ns = fm_engine_now(p->engine), at_ns = now_ns + WAKE_NS;
+	bool is_again = p->woken_ns && at_ns < p->woken_ns + WAKE_AGAIN_NS, is_too_late;
 
-	if (p->woken_ns && at_ns < p->woken_ns + WAKE_AGAIN_NS)
+	if (is_again)
 		at_ns = p->woken_ns + WAKE_AGAIN_NS;
-	if (p->session || !is_later(p, at_ns))
+	is_too_late = is_later(p, at_ns);
+	if (p->session || (is_again && !is_too_late))
 		return;
 	p->woken_ns = at_ns;
 	p->backoff_ns = BACKOFF_MIN_NS;
-	if (!p->dialling)
+	if (is_too_late && !p->dialling)
 		dial_later(p, at_ns - now_ns);
 }
 

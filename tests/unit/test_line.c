@@ -437,6 +437,25 @@ static void test_network_changed(void)
 	end();
 }
 
+/* Goal: the same where it is dialled just now anyway, which is too soon for a link whose address is still missing. */
+static void test_network_changed_before_dial(void)
+{
+	const struct fm_peer *p;
+	unsigned before;
+
+	begin("10.1.0.2");
+	pass_unreached(60 * FM_NS_PER_S, false);
+	p = fm_engine_peer_by_key(engine, key_b);
+	CU_ASSERT_TRUE_FATAL(fm_timer_is_set(&p->dial_timer));
+	moved_ns = p->dial_timer.at_ns - FM_NS_PER_S - FM_NS_PER_S / 10;
+	spin();
+	before = ctl_count;
+	net_events->changed(net_ctx);
+	pass_unreached(5 * FM_NS_PER_S, false);
+	CU_ASSERT_TRUE(ctl_count >= before + 3);
+	end();
+}
+
 /* ---- going on ---- */
 
 static void test_acceptor_at_each_point(void)
@@ -1220,6 +1239,7 @@ static void test_dialler_refuses(void)
 
 static const struct fm_test tests[] = {
 	{ "a change of our network has a peer dialled that is not reached", test_network_changed },
+	{ "also one that is dialled just then", test_network_changed_before_dial },
 	{ "who accepted goes on behind whatever the other has had", test_acceptor_at_each_point },
 	{ "who dialled does so too", test_dialler_at_each_point },
 	{ "what is said while there is no connection is said on the next", test_said_meanwhile },
