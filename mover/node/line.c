@@ -315,6 +315,7 @@ static void go_on(struct fm_session *s)
 	l->doubt.code = 0;
 	fm_session_log(s, FM_LOG_INFO, "session with %s goes on over %s", s->name, net_of(s)->ops->ctl_peer(l->main->ctl));
 	close_all_left(s);
+	line_free(s, &l->spare);	/* of an acceptor that asked whether anybody listens */
 	if (send_kept(s) < 0) {		/* one that is missing would be waited for without end */
 		end_session(s, -ENOMEM, "out of memory for what it is to be sent again");
 		return;
@@ -401,6 +402,11 @@ static void line_opened(void *ctx)
 
 	if (line == l->main) {
 		fm_session_say_hello(s);
+		return;
+	}
+	if (!s->is_dialler) {	/* somebody listens: the session may come back until doubt_ns */
+		l->retry_ns = l->doubt_ns;
+		line_free(s, &l->spare);
 		return;
 	}
 	leave_main(s);
@@ -539,8 +545,15 @@ static void dial_spare(struct fm_session *s)
 		fm_session_broke(s, &l->doubt);
 		return;
 	}
-	l->is_nowhere = true;
+	l->is_nowhere = s->is_dialler;
 	l->retry_ns = fm_engine_now(s->engine) + RETRY_NS;
+}
+
+static void dial_round(struct fm_session *s)
+{
+	s->lines.is_refused = false;
+	fm_reach_begin(&s->peer->reach);
+	dial_spare(s);
 }
 
 /* Whatever the peer is at: its kernel would take what is sent. */
@@ -606,15 +619,26 @@ void fm_line_address_there(struct fm_session *s, const struct fm_addr *there)
 		s->lines.is_gone = false;
 }
 
+/* It is the dialler who goes on. But where nobody listens, nobody comes: a peer that was killed is known as such at once. */
+static void acceptor_tick(struct fm_session *s, uint64_t now_ns)
+{
+	struct fm_lines *l = &s->lines;
+
+	if (!l->doubt.code)
+		return;
+	if (now_ns > l->doubt_ns)
+		fm_session_broke(s, &l->doubt);
+	else if (is_in_use(s) && !l->spare && now_ns >= l->retry_ns)
+		dial_round(s);
+}
+
 void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_lines *l = &s->lines;
 	struct fm_ctl *ctl = fm_line_ctl(s);
 
-	if (!s->is_closed && !s->is_dialler && l->doubt.code && now_ns > l->doubt_ns) {
-		fm_session_broke(s, &l->doubt);
-		return;
-	}
+	if (!s->is_closed && !s->is_dialler)
+		acceptor_tick(s, now_ns);
 	if (s->is_closed || !s->is_dialler || !l->can_resume || !is_in_use(s))
 		return;
 	if (fm_line_may_answer(s, now_ns))
@@ -631,7 +655,5 @@ void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 	if (ctl)
 		fm_session_log(s, FM_LOG_INFO, "%s: nothing goes to %s, or comes back; another connection is made", s->name,
 			       net_of(s)->ops->ctl_peer(ctl));
-	l->is_refused = false;
-	fm_reach_begin(&s->peer->reach);
-	dial_spare(s);
+	dial_round(s);
 }

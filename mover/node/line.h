@@ -12,8 +12,8 @@
  *               that the first does not take the session back.
  * A reset:      the peer's process has ended, or its kernel alone has given the connection up, before
  *               ours did, as when cables come and go. Who dialled finds out by dialling: an address
- *               refuses and no other answers, or another run does. Who accepted waits a few seconds
- *               for that.
+ *               refuses and no other answers, or another run does. Who accepted dials, too, but only to see
+ *               whether anybody listens, and waits a few seconds for the other to come.
  * Failure:      no other cable leads there: tried again every second, until the session was silent for stall_ns and ends. The peer knows
  *               nothing of the session (it was started again), or one end kept too little: the session ends.
  *
@@ -48,7 +48,7 @@ struct fm_line {
 
 struct fm_lines {
 	struct fm_line *main;		/* NULL: none just now */
-	struct fm_line *spare;		/* being dialled, to take its place */
+	struct fm_line *spare;		/* being dialled, to take its place; by an acceptor: to see who listens */
 	struct fm_list left;		/* what was main, the first one first */
 	unsigned left_count;
 	bool can_resume;		/* the peer knows how */

@@ -1089,6 +1089,75 @@ static void test_acceptor_is_reset(void)
 	end();
 }
 
+/*
+ * Goal: a peer that dialled and was killed with unread data is known as gone as soon as all of its
+ * addresses say so, and a peer that listens still has the time that it had to come back.
+ */
+static void test_acceptor_asks_who_listens(void)
+{
+	const struct fm_wire_addr first = { .family = 4, .address = { 10, 1, 0, 2 } };
+	const struct fm_wire_addr second = { .family = 4, .address = { 10, 1, 1, 2 } };
+	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
+				       .addrs = { .tcp_port = 7471, .count = 2, .addr = { first, second } } };
+
+	has_address = true;
+	for (unsigned refusals = 1; refusals <= 2; refusals++) {
+		struct fm_ctl *c = begin_accepted(NUMBER);
+		unsigned dialled = ctl_count;
+
+		say(c, &m);
+		break_line(c, -ECONNABORTED);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, dialled + 1);
+		break_line(&ctls[dialled], -ECONNREFUSED);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, dialled + 2);
+		CU_ASSERT_TRUE(session()->is_up);
+		if (refusals == 2) {
+			break_line(&ctls[dialled + 1], -ECONNREFUSED);
+			CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions) || !session()->is_up);
+			end();
+			continue;
+		}
+		ctls[dialled + 1].events->opened(ctls[dialled + 1].ctx);
+		CU_ASSERT_TRUE(ctls[dialled + 1].is_closed);
+		CU_ASSERT_EQUAL(ctls[dialled + 1].count, 0);
+		pass(4 * FM_NS_PER_S);
+		CU_ASSERT_EQUAL_FATAL(ctl_count, dialled + 2);
+		c = connect_as(key_b);
+		say_count(c, FM_WIRE_RESUME, NUMBER, COUNTED);
+		pass(8 * FM_NS_PER_S);
+		CU_ASSERT_TRUE(session()->is_up && !c->is_closed);
+		end();
+	}
+	has_address = false;
+}
+
+/* Goal: who asks is not in the way of the dialler, which comes meanwhile. */
+static void test_dialler_comes_while_asked(void)
+{
+	const struct fm_wire_msg m = { .type = FM_WIRE_ADDRS,
+				       .addrs = { .tcp_port = 7471, .count = 1,
+						  .addr = { { .family = 4, .address = { 10, 1, 0, 2 } } } } };
+	struct fm_ctl *c, *asking;
+
+	has_address = true;
+	c = begin_accepted(NUMBER);
+	say(c, &m);
+	break_line(c, -ECONNABORTED);
+	asking = &ctls[ctl_count - 1];
+	CU_ASSERT_FALSE(asking->is_closed);
+	c = connect_as(key_b);
+	say_count(c, FM_WIRE_RESUME, NUMBER, COUNTED);
+	CU_ASSERT_TRUE(asking->is_closed);
+	break_line(c, -ECONNABORTED);	/* again at once: that is no storm of ours */
+	CU_ASSERT_EQUAL(&ctls[ctl_count - 1], c);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(&ctls[ctl_count - 2], c);
+	pass(6 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->sessions) || !session()->is_up);
+	end();
+	has_address = false;
+}
+
 /* ---- what is kept ---- */
 
 static void test_received(void)
@@ -1268,6 +1337,8 @@ static const struct fm_test tests[] = {
 	{ "resets without end have nobody dial without a pause", test_reset_again_and_again },
 	{ "an address that refuses does not end a session that was reset", test_reset_and_refused },
 	{ "who accepted waits a while for that", test_acceptor_is_reset },
+	{ "who accepted asks whether anybody listens", test_acceptor_asks_who_listens },
+	{ "who asks is not in the dialler's way", test_dialler_comes_while_asked },
 	{ "what the peer has had is kept no longer", test_received },
 	{ "what is kept has a limit", test_bounded },
 	{ "of what is kept each peer has a share", test_shares },
