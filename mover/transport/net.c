@@ -32,7 +32,7 @@ struct net {
 	struct fm_tcp *tcp;
 	struct fm_netlink *netlink;	/* NULL: not started, or the kernel gives none */
 	struct fm_networks private_networks;
-	struct fm_rdma *rdma;		/* NULL: not to be had, no_rdma says why */
+	struct fm_rdma *rdma;		/* NULL: no_rdma says why */
 	bool is_started, is_stopped;
 	bool is_tcp_allowed;
 	char no_rdma[FM_ERR_TEXT_MAX];
@@ -171,7 +171,7 @@ static const char *why_not(const struct net *net, enum fm_kind kind)
 {
 	if (kind == FM_KIND_TCP)
 		return net->is_tcp_allowed ? NULL : "TCP is switched off in the configuration";
-	return net->rdma ? NULL : net->no_rdma;
+	return net->rdma ? fm_rdma_why_not(net->rdma) : net->no_rdma;
 }
 
 static void on_tls(void *ctx, int fd, const struct sockaddr_storage *peer)

@@ -17,7 +17,10 @@ struct fm_loop;
 struct fm_rdma;
 struct fm_rdma_domain;
 
-/* Binds nothing yet. -ENODEV when there is no device or no access to /dev/infiniband; the text says which. */
+/*
+ * Binds nothing yet. Where there is no device, or no access to /dev/infiniband, that is looked for again every
+ * few seconds, from now on: a driver may be loaded after us.
+ */
 int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdma **out, struct fm_err *err);
 
 /* Stopped; every connection and domain gone. NULL is allowed. */
@@ -28,6 +31,9 @@ void fm_rdma_free(struct fm_rdma *rdma);
  * with ctx. Where that fails, now or later, it is tried again until fm_rdma_stop().
  */
 void fm_rdma_start(struct fm_rdma *rdma, const struct fm_net_events *events, void *ctx);
+
+/* Why there is no RDMA here just now, in which case nothing may be dialled; NULL: there is, and it stays. */
+const char *fm_rdma_why_not(const struct fm_rdma *rdma);
 
 /* Why no connection is accepted just now; NULL: they are. Those that exist go on, others can be dialled. */
 const char *fm_rdma_trouble(const struct fm_rdma *rdma);

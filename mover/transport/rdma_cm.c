@@ -735,7 +735,13 @@ void fm_rdma_start(struct fm_rdma *rdma, const struct fm_net_events *events, voi
 	rdma->events = events;
 	rdma->ctx = ctx;
 	rdma->listen_pause_ns = LISTEN_PAUSE_MIN_NS;
-	listener_try(rdma);
+	if (!rdma->missing[0])
+		listener_try(rdma);
+}
+
+const char *fm_rdma_why_not(const struct fm_rdma *rdma)
+{
+	return rdma->missing[0] ? rdma->missing : NULL;
 }
 
 const char *fm_rdma_trouble(const struct fm_rdma *rdma)
@@ -749,6 +755,7 @@ void fm_rdma_stop(struct fm_rdma *rdma)
 
 	if (rdma->listener)
 		listener_stop(rdma);
+	rdma->events = NULL;
 	fm_timer_clear(rdma->loop, &rdma->listen_timer);
 	fm_err_set(&err, -ECANCELED, "the network is being stopped");
 	fm_list_each(at, next, &rdma->half) {
@@ -773,10 +780,57 @@ static int check_rdma_cm(struct fm_err *err)
 	return 0;
 }
 
+static int open_all(struct fm_rdma *rdma, struct fm_err *err)
+{
+	int ret = fm_rdma_devices_open(rdma, err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_rdma_cm(err);
+	if (ret == 0)
+		ret = channel_new(&rdma->probe, err);
+	if (ret < 0)
+		fm_rdma_devices_close(rdma);
+	return ret;
+}
+
+/* Sessions look at what there is every few seconds, and tell their peers. */
+static void find_first(struct fm_rdma *rdma)
+{
+	struct fm_err err = { 0 };
+
+	if (open_all(rdma, &err) < 0) {
+		if (strcmp(rdma->missing, err.text) != 0)
+			fm_log_info("no RDMA: %s", err.text);
+		(void)snprintf(rdma->missing, sizeof(rdma->missing), "%s", err.text);
+		return;
+	}
+	if (rdma->missing[0])
+		fm_log_info("there is RDMA now");
+	rdma->missing[0] = '\0';
+	if (rdma->events)
+		listener_try(rdma);
+}
+
+static void look_later(struct fm_rdma *rdma)
+{
+	fm_timer_set(rdma->loop, &rdma->look, fm_loop_now(rdma->loop) + (rdma->missing[0] ? RDMA_MISSING_NS : RDMA_LOOK_NS));
+}
+
+static void look_fire(struct fm_timer *timer)
+{
+	struct fm_rdma *rdma = fm_container_of(timer, struct fm_rdma, look);
+
+	if (rdma->missing[0])
+		find_first(rdma);
+	else
+		fm_rdma_devices_look(rdma);
+	look_later(rdma);
+}
+
 int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdma **out, struct fm_err *err)
 {
 	struct fm_rdma *rdma;
-	int ret;
 
 	assert(loop && port > 0 && dscp < 64 && out);
 	rdma = FM_FAULT("rdma.alloc") ? NULL : calloc(1, sizeof(*rdma));
@@ -787,27 +841,14 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 	rdma->dscp = dscp;
 	rdma->refused_timer.fire = refused_timer;
 	rdma->listen_timer.fire = listen_timer;
+	rdma->look.fire = look_fire;
 	fm_list_init(&rdma->devices);
 	fm_list_init(&rdma->domains);
 	fm_list_init(&rdma->half);
-	ret = fm_rdma_devices_open(rdma, err);
-	if (ret < 0)
-		goto free_rdma;
-	ret = check_rdma_cm(err);
-	if (ret < 0)
-		goto close_devices;
-	ret = channel_new(&rdma->probe, err);
-	if (ret < 0)
-		goto close_devices;
-	fm_rdma_look_start(rdma);
+	find_first(rdma);
+	look_later(rdma);
 	*out = rdma;
 	return 0;
-
-close_devices:
-	fm_rdma_devices_close(rdma);
-free_rdma:
-	free(rdma);
-	return ret;
 }
 
 void fm_rdma_free(struct fm_rdma *rdma)
@@ -818,9 +859,10 @@ void fm_rdma_free(struct fm_rdma *rdma)
 	fm_list_each(at, next, &rdma->half)
 		half_drop(fm_container_of(at, struct rdma_conn, half));
 	fm_timer_clear(rdma->loop, &rdma->refused_timer);
-	fm_rdma_look_stop(rdma);
+	fm_timer_clear(rdma->loop, &rdma->look);
 	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 && atomic_load(&rdma->bytes_registered) == 0);
-	rdma_destroy_event_channel(rdma->probe);
+	if (rdma->probe)
+		rdma_destroy_event_channel(rdma->probe);
 	fm_rdma_devices_close(rdma);
 	free(rdma);
 }
@@ -845,7 +887,7 @@ bool fm_rdma_is_rail(struct fm_rdma *rdma, const struct fm_addr *addr, char name
 	const char *device = NULL;
 	bool is_rail = false;
 
-	if (FM_FAULT("rdma.probe") || rdma_create_id(rdma->probe, &id, NULL, RDMA_PS_TCP) < 0)
+	if (!rdma->probe || FM_FAULT("rdma.probe") || rdma_create_id(rdma->probe, &id, NULL, RDMA_PS_TCP) < 0)
 		return false;
 	fm_addr_set_port(&sa, 0);
 	if (rdma_bind_addr(id, (struct sockaddr *)&sa) == 0 && id->verbs) {

@@ -254,24 +254,10 @@ static void device_look(struct rdma_device *device)
 	cm_let_go();
 }
 
-static void look_fire(struct fm_timer *timer)
+void fm_rdma_devices_look(struct fm_rdma *rdma)
 {
-	struct fm_rdma *rdma = fm_container_of(timer, struct fm_rdma, look);
-
 	fm_list_each(at, next, &rdma->devices)
 		device_look(fm_container_of(at, struct rdma_device, link));
-	fm_rdma_look_start(rdma);
-}
-
-void fm_rdma_look_start(struct fm_rdma *rdma)
-{
-	rdma->look.fire = look_fire;
-	fm_timer_set(rdma->loop, &rdma->look, fm_loop_now(rdma->loop) + RDMA_LOOK_NS);
-}
-
-void fm_rdma_look_stop(struct fm_rdma *rdma)
-{
-	fm_timer_clear(rdma->loop, &rdma->look);
 }
 
 static int device_open_late(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err)

@@ -27,7 +27,8 @@
 #define RDMA_DEVICES_MAX 64	/* opened in the life of the process; one that went and came back counts twice */
 #define RDMA_HALF_MAX 64	/* connections being accepted at once */
 #define RDMA_BACKLOG 128
-#define RDMA_LOOK_NS (2 * FM_NS_PER_S)
+#define RDMA_LOOK_NS (2 * FM_NS_PER_S)		/* for devices that went */
+#define RDMA_MISSING_NS (4 * FM_NS_PER_S)	/* for the first one */
 #define RDMA_REFUSED_MAX 256	/* dials of one pass for which there was no memory */
 #define RDMA_PRIVATE_MAX 56	/* private data of a connection request */
 
@@ -168,7 +169,8 @@ struct fm_rdma {
 	struct fm_loop *loop;
 	uint16_t port;
 	uint8_t dscp;
-	struct rdma_event_channel *probe;	/* for fm_rdma_is_rail(); never has an event */
+	char missing[FM_ERR_TEXT_MAX];		/* why there is no RDMA here; empty: there is */
+	struct rdma_event_channel *probe;	/* for fm_rdma_is_rail(); never has an event. NULL: missing */
 	struct rdma_event_channel *channel;	/* the listener's */
 	struct rdma_cm_id *listener;		/* NULL: not started, or it failed and is made anew */
 	struct fm_watch listen_watch;
@@ -180,7 +182,7 @@ struct fm_rdma {
 	void *ctx;
 	struct fm_list devices;
 	struct fm_list domains;
-	struct fm_timer look;			/* for devices that went away */
+	struct fm_timer look;			/* for devices that went away; for the first one */
 	unsigned device_count;
 	unsigned domain_count;
 	struct fm_list half;			/* both dialled and accepted */
@@ -221,8 +223,7 @@ void fm_rdma_devices_close(struct fm_rdma *rdma);
  * would wait for us for ever. So it is looked for every RDMA_LOOK_NS; connections on one that went away end, and when the
  * last is freed it is closed.
  */
-void fm_rdma_look_start(struct fm_rdma *rdma);
-void fm_rdma_look_stop(struct fm_rdma *rdma);
+void fm_rdma_devices_look(struct fm_rdma *rdma);
 
 /* The device of that name, opened if it came later. */
 int fm_rdma_device_get(struct fm_rdma *rdma, const char *name, struct rdma_device **out, struct fm_err *err);

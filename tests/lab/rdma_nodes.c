@@ -79,6 +79,10 @@ int node_try_open(struct node *n, const char *addr, uint16_t port, struct fm_err
 	ret = fm_rdma_new(n->ctl, port, 26, &n->rdma, err);
 	if (ret < 0)
 		goto free_lane;
+	if (fm_rdma_why_not(n->rdma)) {
+		ret = fm_err_set(err, -ENODEV, "%s", fm_rdma_why_not(n->rdma));
+		goto free_rdma;
+	}
 	ret = fm_rdma_domain_new(n->rdma, &n->domain.rdma);
 	if (ret < 0) {
 		fm_err_sys(err, ret, "domain");
