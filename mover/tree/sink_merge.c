@@ -287,3 +287,60 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 	close(w.old);
 	return ret < 0 ? ret : w.carried > 0 || w.has_saved;
 }
+
+/* ---------------------------------------------------------------------------------------- of a try that died */
+
+/* Not a link to what the new version has in the same place. */
+static bool is_elsewhere(struct fm_merge *w, const struct fm_scan_met *met, const struct stat *st)
+{
+	struct fm_merge_at p;
+	struct stat now;
+
+	if (S_ISDIR(st->st_mode))
+		return true;
+	find_place(met, &p);
+	p.dir = fm_sink_dir_find(&w->call->old, p.path, p.dir_len);
+	return p.dir < 0 || fm_tsys_fstatat(p.dir, p.name, &now) < 0 || now.st_ino != st->st_ino || now.st_dev != st->st_dev;
+}
+
+/* What was moved in, made or written since has a ctime of since: itself, or the directory that came with all that it has. */
+static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	int ret = check_mount(w, met);
+	struct stat st;
+
+	if (ret == 0)
+		ret = met->name_len > 0 ? fm_tsys_fstatat(met->dir->fd, met->name, &st) : fm_tsys_fstat(met->dir->fd, &st);
+	if (ret < 0)
+		return ret;
+	return fm_tsys_ctime(&st) >= w->since_ns && is_elsewhere(w, met, &st) ? -ESTALE : 0;
+}
+
+/*
+ * Of what is under the final name now, it is the version that the try made; and the clock went on while it did: the exchange was
+ * the last thing that changed the version that it replaced.
+ */
+static bool is_of_try(const struct fm_sink *s, int left, const struct fm_staging_state *state)
+{
+	struct stat made, was;
+
+	return s->old >= 0 && fm_tsys_fstat(s->old, &made) == 0 && made.st_ino == state->data_ino && fm_tsys_fstat(left, &was) == 0 &&
+	       state->begun_ns > 0 && fm_tsys_ctime(&was) >= state->begun_ns;
+}
+
+bool fm_sink_is_taken_over(struct fm_sink *s, const char *name, const struct fm_staging_state *state)
+{
+	struct fm_sink_call call;
+	struct fm_err err = { 0 };
+	struct fm_merge w = { .call = &call, .since_ns = state->begun_ns };
+	bool is;
+
+	w.old = fm_tsys_open(s->opts.parent, name, O_RDONLY | O_DIRECTORY, 0);
+	if (w.old < 0)
+		return false;
+	fm_sink_begin(&call, s, &err);
+	is = is_of_try(s, w.old, state) && walk(&w, visit_left) == 0;
+	fm_sink_end(&call);
+	close(w.old);
+	return is;
+}

@@ -21,6 +21,7 @@ struct fm_merge {
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
 	bool has_saved;		/* what was taken over was replaced by what was saved meanwhile */
 	uint64_t carried;
+	uint64_t since_ns;	/* what changed since is looked for */
 };
 
 /* Where a name of the old version is, and would be in the new one. */

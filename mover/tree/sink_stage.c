@@ -89,16 +89,16 @@ static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind, char as
 }
 
 /*
- * The version that a try replaced before it died (old_ino: which one that was), or what somebody else put there. After a
- * merge nobody has looked through it for what was saved in it while the new one was made: it stays as long as what is
- * unfinished does.
+ * The version that a try replaced before it died, or what somebody else put there. A merge that died has not looked through
+ * it for what was saved in it while the new one was made: if there may be such, it stays as long as what is unfinished does.
  */
-static int put_replaced_aside(struct fm_sink *s, uint64_t ino, uint64_t old_ino, bool was_merging)
+static int put_replaced_aside(struct fm_sink *s, uint64_t ino, const struct fm_staging_state *state)
 {
 	const struct fm_stash_what what = { .dir = s->opts.parent, .from = s->new_name, .ino = ino, .name = s->opts.name };
+	bool is_ours = ino == state->old_ino;
+	bool was_merging = state->is_merging && !(is_ours && fm_sink_is_taken_over(s, s->new_name, state));
 	enum fm_staging_kind kind = was_merging ? FM_STAGING_KEPT : FM_STAGING_OLD;
 	char aside[FM_STAGING_NAME_LEN + 1], text[192];
-	bool is_ours = ino == old_ino;
 	int ret = -ESTALE;
 
 	if (is_ours && !was_merging && s->opts.take_old &&
@@ -162,7 +162,8 @@ static int take_new_back(struct fm_sink *s, const char *name)
 			fm_manifest_remove(s->opts.parent, &key);
 		return move_back(s, st.st_ino, name);
 	}
-	return put_replaced_aside(s, st.st_ino, state.old_ino, is_known && state.is_merging && state.data_ino != st.st_ino);
+	state.is_merging = state.is_merging && is_known && state.data_ino != st.st_ino;
+	return put_replaced_aside(s, st.st_ino, &state);
 }
 
 static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
@@ -363,7 +364,8 @@ static int make_data(struct fm_sink *s)
 	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
 	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
 	if (ret == 0)
-		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ .data_ino = st.st_ino, .is_merging = fm_sink_keeps_old(s) });
+		ret = fm_staging_write(s->lock, &(struct fm_staging_state){ .data_ino = st.st_ino, .is_merging = fm_sink_keeps_old(s),
+									    .begun_ns = fm_tsys_ctime(&st) });
 	if (ret < 0)
 		return ret;
 	s->umask = ask_umask();

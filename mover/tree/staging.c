@@ -3,7 +3,7 @@
  * staging - the directory in which a tree is made.
  *
  * The lock file has 16 hex digits, the inode of data; an m if what only the old version has comes into the new one, else a
- * dash; and 16 more, the inode of the old version. Earlier versions wrote less of that.
+ * dash; 16 more, the inode of the old version; and behind an @ 16 more, when data was made. Earlier versions wrote less of that.
  */
 #include "mover/tree/staging.h"
 
@@ -27,7 +27,7 @@
 #define GONE_NAME "gone"	/* of what goes, in a stash */
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN 16
-#define STATE_LEN (HEX_LEN + 1 + HEX_LEN)
+#define STATE_LEN (HEX_LEN + 1 + HEX_LEN + 1 + HEX_LEN)
 #define HEX_AT (sizeof(FM_STAGING_PREFIX) - 1)
 
 /* ------------------------------------------------------------------------------------------------ names */
@@ -233,14 +233,14 @@ int fm_staging_write(int lock_fd, const struct fm_staging_state *state)
 {
 	char text[STATE_LEN + 1];
 
-	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%c%016" PRIx64, state->data_ino, state->is_merging ? 'm' : '-',
-		       state->old_ino);
+	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%c%016" PRIx64 "@%016" PRIx64, state->data_ino,
+		       state->is_merging ? 'm' : '-', state->old_ino, state->begun_ns);
 	return fm_tsys_write_all(lock_fd, text, STATE_LEN, 0);
 }
 
 int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 {
-	char text[STATE_LEN + 1] = "";
+	char text[STATE_LEN + 1] = "", *end = text;
 
 	if (pread(lock_fd, text, STATE_LEN, 0) < 0)
 		return -errno;
@@ -248,7 +248,9 @@ int fm_staging_read(int lock_fd, struct fm_staging_state *state)
 		return -EBADMSG;
 	*state = (struct fm_staging_state){ .data_ino = strtoull(text, NULL, 16), .is_merging = text[HEX_LEN] == 'm' };
 	if (text[HEX_LEN])
-		state->old_ino = strtoull(text + HEX_LEN + 1, NULL, 16);
+		state->old_ino = strtoull(text + HEX_LEN + 1, &end, 16);
+	if (*end == '@')
+		state->begun_ns = strtoull(end + 1, NULL, 16);
 	return 0;
 }
 

@@ -59,12 +59,13 @@ int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd
 
 /*
  * What the lock file says: the inode of data/ (0: there is none yet, or all is over), by which a .new is told from a
- * replaced version, that of the version which is replaced (0: none yet), and whether what only that one has comes into
- * the new one. -EBADMSG: nothing.
+ * replaced version, that of the version which is replaced (0: none yet), whether what only that one has comes into
+ * the new one, and when data/ was made, by the clock of the file system (0: nobody knows). -EBADMSG: nothing.
  */
 struct fm_staging_state {
 	uint64_t data_ino;
 	uint64_t old_ino;
+	uint64_t begun_ns;
 	bool is_merging;
 };
 

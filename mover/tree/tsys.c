@@ -69,6 +69,11 @@ int64_t fm_tsys_mtime(const struct stat *st)
 	return (int64_t)st->st_mtim.tv_sec * (int64_t)FM_NS_PER_S + st->st_mtim.tv_nsec;
 }
 
+uint64_t fm_tsys_ctime(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * FM_NS_PER_S + (uint64_t)st->st_ctim.tv_nsec;
+}
+
 int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset)
 {
 	return FM_FAULT("tree.write") ? -ENOSPC : fm_call_write_all(fd, buf, len, offset);

@@ -34,6 +34,7 @@ int fm_tsys_open_unmounted(int dir, const char *name, int flags);
 int fm_tsys_fstat(int fd, struct stat *out);
 int fm_tsys_fstatat(int dir, const char *name, struct stat *out);	/* of a link itself */
 int64_t fm_tsys_mtime(const struct stat *st);				/* ns since 1970 */
+uint64_t fm_tsys_ctime(const struct stat *st);				/* the same; nobody can set it */
 
 int fm_tsys_write_all(int fd, const void *buf, size_t len, uint64_t offset);
 int fm_tsys_truncate(int fd, uint64_t len);

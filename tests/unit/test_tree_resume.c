@@ -3,6 +3,7 @@
  * The sink of a tree, when something is there already: an earlier try of it, the version that it replaces. links: fm_tree
  */
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
@@ -1012,6 +1013,159 @@ static void test_other_file_is_linked(void)
 	scene_end();
 }
 
+/* -------------------------------------------------------------------------------- an update that was killed */
+
+/* What somebody saves in the version that is replaced: nothing, a new file, another one in the place of one that came, a directory. */
+enum saved { SAVED_NOTHING, SAVED_BESIDE, SAVED_OVER, SAVED_DIR, SAVED_KINDS };
+
+static void kill_at(void *ctx, const char *name)
+{
+	unsigned *left = ctx;
+
+	(void)name;
+	if (--*left == 0)
+		(void)raise(SIGKILL);
+}
+
+static int begin_update(void)
+{
+	struct fm_tree_sink_opts opts = options();
+	int ret;
+
+	opts.is_update = true;
+	opts.take = NULL;	/* of what a child made nobody was told */
+	ret = sink_new(opts);
+	pack_begin(0);
+	add_dir("", 0755);
+	add_file("new", 2, 10);
+	add_file("f", 2, 5000);
+	return ret < 0 ? ret : apply();
+}
+
+/* Whether it was: at the n-th point of its publication. */
+static bool update_is_killed(unsigned n)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		int ret = begin_update();
+
+		ret = ret < 0 ? ret : t->ops->prepare(t, true, &err);
+		fm_fault_arm("none", 1);
+		fm_fault_watch(kill_at, &n);
+		ret = ret < 0 ? ret : t->ops->publish(t, true, &err);
+		_exit(ret < 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	return WIFSIGNALED(status);
+}
+
+/* The clock of a file system goes on in steps. */
+static void await_later(const char *path)
+{
+	struct stat was, now;
+
+	OK(lstat(at(path), &was));
+	do {
+		OK(mkdir(at("tick"), 0700));
+		OK(lstat(at("tick"), &now));
+		OK(rmdir(at("tick")));
+	} while (now.st_ctim.tv_sec == was.st_ctim.tv_sec && now.st_ctim.tv_nsec == was.st_ctim.tv_nsec);
+}
+
+static void save_in(enum saved what, const char *old)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", old, what == SAVED_OVER ? "f" : "saved");
+	if (what == SAVED_OVER)
+		OK(unlink(at(path)));
+	if (what == SAVED_OVER || what == SAVED_BESIDE)
+		write_file(path, 7, 70, 0644, A_TIME);
+	if (what == SAVED_DIR) {	/* whose file is an old one */
+		OK(mkdir(at("made"), 0755));
+		OK(rename(at("aged"), at("made/aged")));
+		OK(rename(at("made"), at(path)));
+	}
+}
+
+static bool is_saved(enum saved what, const char *kept)
+{
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/%s", kept, what == SAVED_OVER ? "f" : what == SAVED_DIR ? "saved/aged" : "saved");
+	return kept[0] && has_content(path, 7, 70);
+}
+
+/* It is kept aside. A holder that was made for it in vain may be there, too. */
+static bool is_aside(unsigned salt)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	char path[300];
+	bool is = false;
+
+	while (d && !is && (entry = readdir(d))) {
+		(void)snprintf(path, sizeof(path), "%s/tree", entry->d_name);
+		is = fm_staging_kind(entry->d_name) == FM_STAGING_OLD && is_version(path, salt);
+	}
+	if (d)
+		closedir(d);
+	return is;
+}
+
+/* 1: it died when the new version had its name, and the old one no holder yet; 0: elsewhere; -1: it did not die. */
+static int run_killed_update(enum saved what, unsigned n)
+{
+	char old[256];
+	bool is_killed, is_between;
+
+	write_file("aged", 7, 70, 0644, A_TIME);
+	put_version(options(), 1);
+	await_later("tree");
+	is_killed = update_is_killed(n);
+	snprintf(old, sizeof(old), "%s", ours(FM_STAGING_NEW));
+	is_between = is_killed && old[0] && is_there("tree/new");
+	if (is_between)
+		save_in(what, old);
+	MUST(begin_update());
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/new", 2, 10) && has_content("tree/f", 2, 5000) && has_content("tree/d/g", 1, 300));
+	CU_ASSERT_FALSE(is_there(ours(FM_STAGING_NEW)[0] ? ours(FM_STAGING_NEW) : "none"));
+	CU_ASSERT_FALSE(ours(FM_STAGING_TREE)[0]);
+	if (is_between && what == SAVED_NOTHING)
+		CU_ASSERT_TRUE(!ours(FM_STAGING_KEPT)[0] && is_aside(1));
+	if (is_between && what != SAVED_NOTHING)
+		CU_ASSERT_TRUE(is_saved(what, version_in(FM_STAGING_KEPT)));
+	return is_between ? 1 : is_killed ? 0 : -1;
+}
+
+/*
+ * Goal:   an update that is killed after the exchange and before it took over what was saved meanwhile leaves nothing that
+ *         a person has to look through, unless something was saved; then that is there.
+ * Method: killed at each point of its publication in turn; then something is saved, or not, and the update runs again.
+ */
+static void test_killed_update(void)
+{
+	for (enum saved what = SAVED_NOTHING; what < SAVED_KINDS; what++) {
+		unsigned between = 0;
+		int ret = 0;
+
+		for (unsigned n = 1; ret >= 0; n += what == SAVED_NOTHING ? 1 : 7) {
+			scene_begin(what == SAVED_NOTHING ? ON_DISK : IN_MEMORY);
+			may_leave_manifests = true;
+			ret = run_killed_update(what, n);
+			between += ret > 0;
+			scene_end();
+		}
+		CU_ASSERT_TRUE(between > 1);
+	}
+	may_leave_manifests = false;
+}
+
 static const struct fm_test tests[] = {
 	{ "what rotted meanwhile comes again", test_rotten },
 	{ "a later try takes what the journal says, and nothing else", test_resume },
@@ -1025,6 +1179,7 @@ static const struct fm_test tests[] = {
 	{ "unchanged files come from the old version", test_update },
 	{ "a tree that its owner could enter is not gone on with", test_given_away },
 	{ "a file that takes the place of one that is reused is not", test_other_file_is_linked },
+	{ "an update that is killed leaves nothing to look through, unless something was saved", test_killed_update },
 };
 
 FM_TEST_MAIN("tree sink, not for the first time", tests)
