@@ -15,6 +15,8 @@
 #   FM_CABLES_KINDS   of transfers (put get tree stdin from_pipe into_pipe)
 #   FM_CABLES_MBIT    of each wire (40)
 #   FM_CABLES_SECONDS how long an undisturbed transfer takes over both (5)
+#   FM_CABLES_CONTROL if set, each transfer goes once more over the cable that is left, undisturbed, and its rate is printed too:
+#                     over as long a time, at the end of the transfer. So it says how far such a rate strays by itself.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=tests/nodes.sh
@@ -34,6 +36,7 @@ hows=(carrier_here carrier_there address_here address_there lost_there lost_back
 round=0 what=start
 : > "$dir/stalls"
 : > "$dir/rates"
+: > "$dir/controls"
 
 die() {
 	echo "FAIL in round $round of $rounds, seed $seed ($what): $*" >&2
@@ -165,12 +168,39 @@ measure() {
 		END {
 			if (n < 2) exit
 			print stall >> stalls
-			if (t - from > 1500) printf "%.2f\n", (b - at) / (t - from) / rate >> rates
+			if (t - from > 1500) printf "%.2f %d\n", (b - at) / (t - from) / rate, t - from >> rates
 			printf "%d ms without progress\n", stall
 		}' stalls="$dir/stalls" rates="$dir/rates" "$dir/moved"
 }
 
+# The rate of the last so many milliseconds, as measure() computes it.
+measure_control() {
+	awk -v long="$1" -v rate=$((mbit * 125)) '
+		{ t[NR] = $1; b[NR] = $2 }
+		END {
+			for (i = NR; i > 1 && t[NR] - t[i] < long; i--)
+				;
+			if (t[NR] > t[i]) printf "%.2f %d\n", (b[NR] - b[i]) / (t[NR] - t[i]) / rate, t[NR] - t[i]
+		}' "$dir/moved" >> "$dir/controls"
+}
+
+# The same transfer over the cable that is left, if this round gave a rate to compare with.
+control_round() {
+	local before=$1 long
+
+	(($(wc -l < "$dir/rates") > before)) || return 0
+	long=$(tail -n 1 "$dir/rates" | cut -d ' ' -f 2)
+	start_transfer
+	watch_transfer > "$dir/moved"
+	wait "$pid" || die "it failed over what was left: $(cat "$dir/err")"
+	pid=''
+	is_equal || die "what arrived over what was left is something else"
+	measure_control "$long"
+	echo "  rate and milliseconds: $(tail -n 1 "$dir/rates"), undisturbed $(tail -n 1 "$dir/controls")"
+}
+
 one_round() {
+	local rates
 	kind=${kinds[RANDOM % ${#kinds[@]}]} how=${hows[RANDOM % ${#hows[@]}]} wire=$((1 + RANDOM % 2))
 	local moment=$((RANDOM % (seconds * 1000))) at
 
@@ -183,19 +213,29 @@ one_round() {
 	pid=''
 	wait "$at"
 	is_equal || die "what arrived is something else"
+	rates=$(wc -l < "$dir/rates")
 	echo "round $round: $what: $(measure "$(cat "$dir/cut")")"
+	[ -z "${FM_CABLES_CONTROL:-}" ] || control_round "$rates"
 	mend_wire "$how"
 	both_up
 }
 
-summary() {
+# middle_and_worst FILE: of rates
+middle_and_worst() {
 	local n
+	n=$(wc -l < "$1")
+
+	echo "median $(sort -n "$1" | sed -n "$(((n + 1) / 2))s/ .*//p"), worst $(sort -n "$1" | sed -n '1s/ .*//p')"
+}
+
+summary() {
+	local n control=''
 
 	n=$(wc -l < "$dir/stalls")
 	((n > 0)) || { echo "$rounds rounds, none disturbed"; return; }
+	[ ! -s "$dir/controls" ] || control="; undisturbed, over as long: $(middle_and_worst "$dir/controls")"
 	echo "$rounds rounds, seed $seed: without progress median $(sort -n "$dir/stalls" | sed -n "$(((n + 1) / 2))p") ms," \
-		"worst $(sort -n "$dir/stalls" | tail -n 1) ms; rate afterwards of one cable's: median" \
-		"$(sort -n "$dir/rates" | sed -n "$((($(wc -l < "$dir/rates") + 1) / 2))p"), worst $(sort -n "$dir/rates" | head -n 1)"
+		"worst $(sort -n "$dir/stalls" | tail -n 1) ms; rate afterwards of one cable's: $(middle_and_worst "$dir/rates")$control"
 }
 
 RANDOM=$((seed % 32768))
