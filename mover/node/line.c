@@ -584,14 +584,25 @@ bool fm_line_is_moving(const struct fm_session *s)
 	return !fm_line_ctl(s) || s->lines.is_gone;
 }
 
-/* Who does not dial can only wait whether the other end comes over another cable. */
+/*
+ * Who does not dial can only wait whether the other end comes over another cable: it finds out by silence, and then dials what
+ * it knows, the dead address by each of its two names first. Where we have no other address it cannot come.
+ */
+static uint64_t patience_ns(const struct fm_session *s)
+{
+	struct fm_addr own[FM_ADDRS_MAX];
+	size_t count = s->is_dialler ? 0 : net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX);
+
+	return SILENT_NS + (count > 0 ? (count + 2) * CONNECT_TIMEOUT_NS : 0);
+}
+
 bool fm_line_is_lost(const struct fm_session *s)
 {
 	const struct fm_lines *l = &s->lines;
 
 	if (l->main && !l->is_gone)
 		return false;
-	return l->is_nowhere || fm_engine_now(s->engine) > s->heard_ns + SILENT_NS;
+	return l->is_nowhere || fm_engine_now(s->engine) > s->heard_ns + patience_ns(s);
 }
 
 static bool is_from(const struct fm_session *s, const struct fm_addr *addr)

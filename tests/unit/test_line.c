@@ -618,6 +618,22 @@ static void test_nobody_comes(void)
 	end();
 }
 
+/* Goal: where we have another address it may take the dialler longer, which tries the dead one first. */
+static void test_somebody_may_come(void)
+{
+	struct fm_addr gone = { .sa.ss_family = AF_INET };
+
+	has_address = true;
+	(void)begin_accepted(NUMBER);
+	fm_line_address_gone(session(), &gone);
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(begin_request(), 0);
+	pass(3 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(begin_request(), -EHOSTUNREACH);
+	end();
+	has_address = false;
+}
+
 /* The peer is heard each second. */
 static void pass_heard(struct fm_ctl *c, unsigned seconds)
 {
@@ -1317,6 +1333,7 @@ static const struct fm_test tests[] = {
 	{ "what begins while nothing leads to the peer is refused at once", test_nothing_leads_there },
 	{ "that nothing led there before is forgotten", test_nothing_led_there },
 	{ "what begins while the dialler may come another way waits for it", test_nobody_comes },
+	{ "and for longer where we have another address", test_somebody_may_come },
 	{ "an address that is back is gone no longer", test_address_is_back },
 	{ "a put waits for a way that is back", test_way_is_back },
 	{ "a put waits when the session goes another way", test_way_is_another },
