@@ -45,7 +45,7 @@ static bool has_cause(const struct job *j)
 	case ECONNREFUSED:
 		return may_break;
 	case EHOSTUNREACH:
-		return is_net || j->is_doomed;
+		return (is_net && !j->sc->is_only_cables) || j->is_doomed;
 	case EACCES:
 		return j->sc->is_disturbed;
 	case EIO:

@@ -169,6 +169,55 @@ static void plan_cuts(struct scenario *sc, struct sim_faults *f)
 		(void)sim_after(sc->sim, NULL, sim_below(sc->sim, 20 * SIM_S), cut_conn, sc->sim);
 }
 
+struct cable {
+	struct sim_node *node;
+	unsigned rail;
+	enum sim_cable what;
+};
+
+static void cut_cable(void *ctx)
+{
+	const struct cable *c = ctx;
+
+	sim_net_cut_cable(c->node, c->rail, c->what);
+}
+
+static void mend_cable(void *ctx)
+{
+	const struct cable *c = ctx;
+
+	sim_net_cut_cable(c->node, c->rail, SIM_CABLE_WHOLE);
+}
+
+/* Whatever transport a job asks for goes over two cables, so one may go. */
+static bool has_two_cables(const struct scenario *sc)
+{
+	const struct sim_opts *o = &sc->opts;
+
+	return o->rails >= 2 && o->rdma_rails != 1 && (!o->is_tcp_off || o->rdma_rails >= 2);
+}
+
+/* One at a time, once the nodes have told each other their addresses: then another one leads there, and no transfer fails. */
+static void plan_cables(struct scenario *sc)
+{
+	uint64_t at_ns = SIM_S;
+
+	sc->is_only_cuts = sc->is_only_cables = true;
+	for (unsigned i = 0; i < sc->honest; i++)
+		sc->engine_opts[i].stall_ns = 60 * SIM_S;
+	for (uint64_t n = 1 + sim_below(sc->sim, 4); n > 0; n--) {
+		struct cable *c = sim_alloc(sc->sim, sizeof(*c));
+
+		c->node = sim_node(sc->sim, (unsigned)sim_below(sc->sim, sc->honest));
+		c->rail = (unsigned)sim_below(sc->sim, sc->opts.rails);
+		c->what = sim_one_in(sc->sim, 2) ? SIM_CABLE_LOSES : SIM_CABLE_PULLED;
+		at_ns += sim_below(sc->sim, 6 * SIM_S);
+		(void)sim_after(sc->sim, NULL, at_ns, cut_cable, c);
+		at_ns += sim_below(sc->sim, 10 * SIM_S);
+		(void)sim_after(sc->sim, NULL, at_ns, mend_cable, c);
+	}
+}
+
 static void plan_disk_faults(struct scenario *sc, struct sim_faults *f)
 {
 	f->read_eio = odds(sc, 100);
@@ -214,7 +263,9 @@ void scenario_plan_faults(struct scenario *sc)
 		plan_restart(sc);
 	if (kind == 11)
 		scenario_plan_crashes(sc);
-	if (kind == 12)
+	if (kind == 12 && has_two_cables(sc) && sim_one_in(sc->sim, 2))
+		plan_cables(sc);
+	else if (kind == 12)
 		plan_cuts(sc, &f);
 	if (kind == 10 || (kind >= 7 && kind <= 9 && sim_one_in(sc->sim, 4)))
 		plan_hangs(sc, &f);

@@ -75,6 +75,7 @@ struct scenario {
 	bool is_reloaded;		/* a limit was set meanwhile */
 	bool is_only_flips;		/* nothing but damaged payloads */
 	bool is_only_cuts;		/* nothing but data connections that break: no transfer fails for that */
+	bool is_only_cables;		/* of these, each for the cable that it goes over, and another one is whole */
 	bool is_disturbed;		/* peers removed, engines restarted: anything may be cancelled or unreachable */
 	bool is_out_of_memory;		/* a fault point fired */
 	unsigned crashes;

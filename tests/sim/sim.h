@@ -213,6 +213,14 @@ struct fm_net *sim_net_new(struct sim_node *node);
 void sim_net_isolate(struct sim_node *node, bool is_isolated);
 
 /*
+ * One of its cables: it loses everything without a word, or is pulled, which the node notices at once, since its address goes with
+ * the carrier; or it is whole again. What went over it stays stuck.
+ */
+enum sim_cable { SIM_CABLE_WHOLE, SIM_CABLE_LOSES, SIM_CABLE_PULLED };
+
+void sim_net_cut_cable(struct sim_node *node, unsigned rail, enum sim_cable what);
+
+/*
  * A byte here and there of the memory that peers lend over RDMA to a hostile node, in use or not: its hardware asks nobody. Behind each
  * step if it is_rewriting; and whenever a pack is applied. Numbers of its own, so that seeds stay what they are.
  */

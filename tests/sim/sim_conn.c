@@ -36,6 +36,7 @@ struct sim_conn {
 	struct sim_conn *far;
 	struct fm_domain *domain;
 	struct fm_conn_info info;
+	unsigned rail;			/* of its own address */
 	struct fm_loop *loop;		/* NULL: not attached */
 	const struct fm_conn_events *events;
 	void *ctx;
@@ -215,12 +216,12 @@ static void break_by_fault(void *ctx)
 	sim_conn_break(ctx, "cut on the way");
 }
 
-void sim_conn_isolate(struct sim_net *n)
+void sim_conn_isolate(struct sim_net *n, unsigned rails)
 {
 	fm_list_each(at, next, &sim_net_world(n->node->sim)->conns) {
 		struct sim_conn *c = fm_container_of(at, struct sim_conn, at);
 
-		if (c->net == n && !c->is_gone)
+		if (c->net == n && !c->is_gone && rails >> c->rail & 1)
 			cut(c, "transport retry counter exceeded", 6 * SIM_S);
 	}
 }
@@ -587,6 +588,7 @@ static struct sim_conn *conn_new(const struct sim_conn_pair_opts *o, unsigned en
 	c->net = n;
 	c->domain = o->domain[end];
 	c->domain->conns++;
+	c->rail = o->rail[end];
 	c->info.kind = o->kind;
 	c->info.note = o->kind == FM_KIND_TCP ? "TCP" : "simulated RDMA";
 	(void)snprintf(c->info.local, sizeof(c->info.local), "%s", o->addr[end].name);

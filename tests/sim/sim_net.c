@@ -5,7 +5,8 @@
  * A control connection is two ends. What one sends arrives at the other in order, each message after a latency of its
  * own. It breaks (both ends hear it, each in its own time; what was under way then is lost), gets stuck (nothing
  * arrives any more and nobody is told, as when a cable is pulled), or is closed by one end (the other hears it behind
- * the last message). When a node dies, of what it sent and has not arrived the last part is lost, or all or nothing; then the other
+ * the last message). It goes over a cable, the subnet that was dialled: what goes over one that a node has lost gets stuck, and others
+ * are made over what is whole. When a node dies, of what it sent and has not arrived the last part is lost, or all or nothing; then the other
  * end is told (the node was killed) or is not (its power was cut).
  */
 #include <arpa/inet.h>
@@ -29,6 +30,7 @@ struct fm_ctl {
 	void *ctx;
 	struct fm_ctl_dial dial;	/* of the end that dialled */
 	struct sim_net *target;
+	unsigned rail;			/* the subnet, which is the cable, that it goes over */
 	bool is_open;			/* opened() was called, or it was accepted */
 	bool is_closed;			/* by its owner: nothing may be called on it, or call back */
 	bool is_told;			/* closed() was called */
@@ -82,9 +84,14 @@ static struct fm_ctl *ctl_new(struct sim_net *n)
 	return c;
 }
 
-static bool is_cut_off(const struct sim_net *a, const struct sim_net *b)
+static bool is_dead(const struct sim_net *n, unsigned rail)
 {
-	return a->is_isolated || b->is_isolated || a->node->death == SIM_POWER_CUT || b->node->death == SIM_POWER_CUT;
+	return n->is_isolated || n->node->death == SIM_POWER_CUT || n->dead_rails >> rail & 1;
+}
+
+static bool is_cut_off(const struct fm_ctl *c, const struct sim_net *far)
+{
+	return is_dead(c->net, c->rail) || is_dead(far, c->rail);
 }
 
 static bool is_listening(const struct sim_net *n)
@@ -212,8 +219,9 @@ static void ctl_arrive(void *ctx)
 
 	if (c->is_closed)
 		return;
-	if (is_cut_off(c->net, target)) {
-		ctl_close_at(c, sim_now(s) + c->dial.timeout_ns, -ETIMEDOUT, "connect: timed out");
+	if (is_cut_off(c, target)) {
+		ctl_close_at(c, sim_now(s) + (c->dial.connect_ns ? c->dial.connect_ns : c->dial.timeout_ns), -ETIMEDOUT,
+			     "connect: timed out");
 		return;
 	}
 	if (!is_listening(target) || memcmp(c->dial.key, target->node->key, FM_KEY_LEN) != 0 ||
@@ -224,6 +232,7 @@ static void ctl_arrive(void *ctx)
 	}
 	far = ctl_new(target);
 	far->far = c;
+	far->rail = c->rail;
 	far->is_open = true;
 	(void)snprintf(far->peer, sizeof(far->peer), "%s", c->net->node->name);
 	c->far = far;
@@ -253,6 +262,14 @@ static struct sim_net *find_host(struct sim *s, const char *host)
 	return NULL;
 }
 
+/* A name is that of the first address. */
+static unsigned rail_of_host(const char *host)
+{
+	struct in_addr in;
+
+	return inet_pton(AF_INET, host, &in) == 1 ? ntohl(in.s_addr) >> 8 & 0xff : 0;
+}
+
 static struct fm_ctl *net_ctl_dial(struct fm_net *net, const struct fm_ctl_dial *dial)
 {
 	struct sim_net *n = net_of(net);
@@ -267,6 +284,7 @@ static struct fm_ctl *net_ctl_dial(struct fm_net *net, const struct fm_ctl_dial 
 	c->events = dial->events;
 	c->ctx = dial->ctx;
 	c->target = find_host(s, dial->host);
+	c->rail = rail_of_host(dial->host);
 	(void)snprintf(c->peer, sizeof(c->peer), "%s", dial->host);
 	sim_trace(s, "%s: dial %s", n->node->name, dial->host);
 	if (!c->target)
@@ -283,7 +301,7 @@ static void ctl_maybe_fail(struct fm_ctl *c)
 
 	if (sim_one_in(s, sim_faults(s)->ctl_cut))
 		ctl_break(c);
-	if (sim_one_in(s, sim_faults(s)->ctl_stuck) || (c->far && is_cut_off(c->net, c->far->net)))
+	if (sim_one_in(s, sim_faults(s)->ctl_stuck) || (c->far && is_cut_off(c, c->far->net)))
 		ctl_get_stuck(c);
 }
 
@@ -375,7 +393,8 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	size_t count = 0;
 
 	for (unsigned rail = 0; rail < sim_opts(s)->rails && count < max; rail++)
-		address(s, n->node->index, rail, &out[count++]);
+		if (!(n->gone_rails >> rail & 1))
+			address(s, n->node->index, rail, &out[count++]);
 	return count;
 }
 
@@ -384,8 +403,8 @@ static void net_ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct 
 	struct sim *s = sim_of(c->net);
 
 	assert(!c->is_closed && c->far);
-	address(s, c->net->node->index, 0, local);
-	address(s, c->far->net->node->index, 0, remote);
+	address(s, c->net->node->index, c->rail, local);
+	address(s, c->far->net->node->index, c->rail, remote);
 }
 
 static uint16_t net_data_port(struct fm_net *net, enum fm_kind kind, const char **why)
@@ -492,7 +511,7 @@ static bool is_reachable(struct dialling *d)
 	const struct sim_opts *o = sim_opts(sim_of(d->net));
 	unsigned from = rail_of(&d->dial.local), to = rail_of(&d->dial.remote);
 
-	if (is_cut_off(d->net, d->target) || (from != to && !o->is_crossed))
+	if (is_dead(d->net, from) || is_dead(d->target, to) || (from != to && !o->is_crossed))
 		return false;
 	return d->dial.kind == FM_KIND_TCP || (from < o->rdma_rails && to < o->rdma_rails);
 }
@@ -506,6 +525,7 @@ static void dial_accept(struct dialling *d, struct fm_domain *domain)
 		.net = { d->net, d->target },
 		.domain = { d->dial.domain, domain },
 		.addr = { d->dial.local, d->dial.remote },
+		.rail = { rail_of(&d->dial.local), rail_of(&d->dial.remote) },
 	};
 	uint64_t back_ns = sim_now(s) + sim_latency(s, sim_opts(s)->net_ns);
 	uint64_t there_ns = sim_now(s) + sim_latency(s, sim_opts(s)->net_ns);
@@ -672,6 +692,18 @@ struct fm_net *sim_net_new(struct sim_node *node)
 	return &n->net;
 }
 
+/* Of what there is over these nothing arrives any more, and nobody is told yet. */
+static void lose(struct sim_net *n, unsigned rails)
+{
+	fm_list_each(at, next, &sim_net_world(n->node->sim)->ctls) {
+		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
+
+		if (c->net == n && !c->is_closed && rails >> c->rail & 1)
+			ctl_get_stuck(c);
+	}
+	sim_conn_isolate(n, rails);
+}
+
 void sim_net_isolate(struct sim_node *node, bool is_isolated)
 {
 	struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
@@ -679,15 +711,32 @@ void sim_net_isolate(struct sim_node *node, bool is_isolated)
 	sim_trace(node->sim, "%s is %s", node->name, is_isolated ? "isolated" : "connected again");
 	sim_fired(node->sim, SIM_FIRED_NET);
 	n->is_isolated = is_isolated;
-	if (!is_isolated)
-		return;
-	fm_list_each(at, next, &sim_net_world(node->sim)->ctls) {
-		struct fm_ctl *c = fm_container_of(at, struct fm_ctl, at);
+	if (is_isolated)
+		lose(n, SIM_ALL_RAILS);
+}
 
-		if (c->net == n && !c->is_closed)
-			ctl_get_stuck(c);
-	}
-	sim_conn_isolate(n);
+static void tell_change(void *ctx)
+{
+	const struct sim_net *n = ctx;
+
+	if (n->events && n->events->changed)
+		n->events->changed(n->ctx);
+}
+
+void sim_net_cut_cable(struct sim_node *node, unsigned rail, enum sim_cable what)
+{
+	struct sim_net *n = sim_net_world(node->sim)->nets[node->index];
+	unsigned bit = 1u << rail;
+
+	sim_trace(node->sim, "%s: cable %u %s", node->name, rail,
+		  what == SIM_CABLE_WHOLE ? "is whole" : what == SIM_CABLE_PULLED ? "is pulled" : "loses everything");
+	sim_fired(node->sim, SIM_FIRED_NET);
+	n->dead_rails = what == SIM_CABLE_WHOLE ? n->dead_rails & ~bit : n->dead_rails | bit;
+	n->gone_rails = what == SIM_CABLE_PULLED ? n->gone_rails | bit : n->gone_rails & ~bit;
+	if (what != SIM_CABLE_WHOLE)
+		lose(n, bit);
+	if (what != SIM_CABLE_LOSES)
+		(void)sim_after(node->sim, node->control, 0, tell_change, n);
 }
 
 /* ---- crashes ---- */

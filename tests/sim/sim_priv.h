@@ -5,6 +5,8 @@
 #ifndef FM_TESTS_SIM_PRIV_H
 #define FM_TESTS_SIM_PRIV_H
 
+#include <limits.h>
+
 #include "tests/sim/sim.h"
 
 struct sim_net;
@@ -52,6 +54,8 @@ struct sim_net {
 	const struct fm_net_events *events;	/* NULL: not listening */
 	void *ctx;
 	bool is_isolated;
+	unsigned dead_rails;		/* a bit for each cable of its over which nothing goes; ... */
+	unsigned gone_rails;		/* ... of these, the ones whose address is gone, too */
 	struct fm_list half_made;	/* data connections between token() and arrived() */
 	struct fm_list dials;		/* data dials that are not done */
 };
@@ -68,6 +72,7 @@ struct sim_conn_pair_opts {
 	struct sim_net *net[2];
 	struct fm_domain *domain[2];
 	struct fm_addr addr[2];
+	unsigned rail[2];
 };
 
 void sim_conn_pair(const struct sim_conn_pair_opts *opts, struct sim_conn *ends[2]);
@@ -76,8 +81,9 @@ struct fm_conn *sim_conn_base(struct sim_conn *conn);
 /* Both ends learn it, each in its own time. Nothing happens if it is broken already. */
 void sim_conn_break(struct sim_conn *conn, const char *why);
 
-/* What this node has is broken: it hears nothing for a while, then that it failed. */
-void sim_conn_isolate(struct sim_net *net);
+/* What this node has over these cables is broken: it hears nothing for a while, then that it failed. */
+#define SIM_ALL_RAILS UINT_MAX
+void sim_conn_isolate(struct sim_net *net, unsigned rails);
 
 /*
  * A crash, in each of the files that has something of a node: from here on nothing that its engine does has an effect on the world.
