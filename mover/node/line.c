@@ -585,8 +585,9 @@ bool fm_line_is_moving(const struct fm_session *s)
 }
 
 /*
- * Who does not dial can only wait whether the other end comes over another cable: it finds out by silence, and then dials what
- * it knows, the dead address by each of its two names first. Where we have no other address it cannot come.
+ * Who does not dial can only wait whether the other end comes over another cable: it finds out by
+ * silence, and then dials what it knows, the dead address by each of its two names first. Where we
+ * have no other address it cannot come.
  */
 static uint64_t patience_ns(const struct fm_session *s)
 {
@@ -630,7 +631,10 @@ void fm_line_address_there(struct fm_session *s, const struct fm_addr *there)
 		s->lines.is_gone = false;
 }
 
-/* It is the dialler who goes on. But where nobody listens, nobody comes: a peer that was killed is known as such at once. */
+/*
+ * It is the dialler who goes on. But where nobody listens, nobody comes: a peer that was killed is
+ * known as such at once.
+ */
 static void acceptor_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_lines *l = &s->lines;

@@ -134,7 +134,10 @@ static bool is_later(const struct fm_peer *p, uint64_t at_ns)
 	return fm_timer_is_set(&p->dial_timer) && p->dial_timer.at_ns > at_ns;
 }
 
-/* Where it is dialled sooner anyway that may be too soon for what changed: so the dial after it follows soon, too. */
+/*
+ * Where it is dialled sooner anyway that may be too soon for what changed: so the dial after it
+ * follows soon, too.
+ */
 void fm_peer_network_changed(struct fm_peer *p)
 {
 	uint64_t now_ns = fm_engine_now(p->engine), at_ns = now_ns + WAKE_NS;

@@ -814,7 +814,9 @@ static void find_first(struct fm_rdma *rdma)
 
 static void look_later(struct fm_rdma *rdma)
 {
-	fm_timer_set(rdma->loop, &rdma->look, fm_loop_now(rdma->loop) + (rdma->missing[0] ? RDMA_MISSING_NS : RDMA_LOOK_NS));
+	uint64_t pause_ns = rdma->missing[0] ? RDMA_MISSING_NS : RDMA_LOOK_NS;
+
+	fm_timer_set(rdma->loop, &rdma->look, fm_loop_now(rdma->loop) + pause_ns);
 }
 
 static void look_fire(struct fm_timer *timer)

@@ -399,8 +399,9 @@ void fm_sink_settle(struct fm_sink *s);
 int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err);
 
 /*
- * A try died after it had the final name, and what it replaced is beside that under `name`: whether all of that is in the new version,
- * or was there before the try began, so that this had it from there or put something else in its place. False: or nobody can say.
+ * A try died after it had the final name, and what it replaced is beside that under `name`: whether
+ * all of that is in the new version, or was there before the try began, so that this took it from
+ * there or put something else in its place. False: or nobody can say.
  */
 bool fm_sink_is_taken_over(struct fm_sink *s, const char *name, const struct fm_staging_state *state);
 

@@ -300,10 +300,14 @@ static bool is_elsewhere(struct fm_merge *w, const struct fm_scan_met *met, cons
 		return true;
 	find_place(met, &p);
 	p.dir = fm_sink_dir_find(&w->call->old, p.path, p.dir_len);
-	return p.dir < 0 || fm_tsys_fstatat(p.dir, p.name, &now) < 0 || now.st_ino != st->st_ino || now.st_dev != st->st_dev;
+	return p.dir < 0 || fm_tsys_fstatat(p.dir, p.name, &now) < 0 || now.st_ino != st->st_ino ||
+	       now.st_dev != st->st_dev;
 }
 
-/* What was moved in, made or written since has a ctime of since: itself, or the directory that came with all that it has. */
+/*
+ * What was moved in, made or written since has a ctime of since: itself, or the directory that came
+ * with all that it has.
+ */
 static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
 {
 	int ret = check_mount(w, met);
@@ -317,15 +321,15 @@ static int visit_left(struct fm_merge *w, const struct fm_scan_met *met)
 }
 
 /*
- * Of what is under the final name now, it is the version that the try made; and the clock went on while it did: the exchange was
- * the last thing that changed the version that it replaced.
+ * What has the final name now is the version that the try made; and the clock went on while it did:
+ * the exchange was the last thing that changed the version that it replaced.
  */
 static bool is_of_try(const struct fm_sink *s, int left, const struct fm_staging_state *state)
 {
 	struct stat made, was;
 
-	return s->old >= 0 && fm_tsys_fstat(s->old, &made) == 0 && made.st_ino == state->data_ino && fm_tsys_fstat(left, &was) == 0 &&
-	       state->begun_ns > 0 && fm_tsys_ctime(&was) >= state->begun_ns;
+	return s->old >= 0 && fm_tsys_fstat(s->old, &made) == 0 && made.st_ino == state->data_ino &&
+	       fm_tsys_fstat(left, &was) == 0 && state->begun_ns > 0 && fm_tsys_ctime(&was) >= state->begun_ns;
 }
 
 bool fm_sink_is_taken_over(struct fm_sink *s, const char *name, const struct fm_staging_state *state)
