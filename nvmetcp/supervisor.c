@@ -987,9 +987,21 @@ bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char 
 
 	if (!v || v->is_fresh)
 		return false;
+	/* Who is let go on because it is mounted must not mount it when it is mounted no more. */
+	if (v->plan.is_mounted)
+		return v->plan.step != FM_STEP_UNMOUNT && v->call != FM_CALL_UNMOUNT;
 	/* systemd would mount what its writer has sealed as its unit says, read-write: that is mounted without it, and seen by its unit then. */
-	return v->plan.is_mounted || (v->call == FM_CALL_MOUNT &&
-				      !(v->how.verdict == FM_GUARD_READ_ONLY && fm_guard_is_writer(v->volume, v->sup->node)));
+	return v->call == FM_CALL_MOUNT &&
+	       !(v->how.verdict == FM_GUARD_READ_ONLY && fm_guard_is_writer(v->volume, v->sup->node));
+}
+
+void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume)
+{
+	struct fm_supervised *v = fm_supervisor_find(sup, volume);
+
+	if (v)
+		v->is_fresh = true;
+	fm_supervisor_look_soon(sup);
 }
 
 struct fm_supervisor_count fm_supervisor_count(const struct fm_supervisor *sup)

@@ -167,8 +167,12 @@ bool fm_supervisor_is_nothing_forced(const struct fm_supervisor *sup, const char
 
 bool fm_supervisor_is_mounted(const struct fm_supervisor *sup, const char *volume);
 
-/* Mounted, or allowed and under way: systemd may be asked at this moment, and wait for whoever asks this. */
+/*
+ * Mounted to stay so, or allowed and under way: systemd may be asked at this moment, and wait for whoever asks this. False as
+ * long as a look is awaited, by fm_supervisor_look_anew() for instance.
+ */
 bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char *volume);
+void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume);
 
 /* A VOLUME of fmove-nvmed-api(7), or all of them as an array (volume NULL). NULL: no memory, or there is no such volume. */
 json_t *fm_supervisor_show(const struct fm_supervisor *sup, const char *volume);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, seal, unseal, forget: what is wanted of a volume, and who counts. */
+/* cmd_nvme_up - fmove nvme up, connect, down, disconnect, ask, seal, unseal, forget: what is wanted of a volume, and who counts. */
 #include "client/cli/nvme.h"
 
 #include <inttypes.h>
@@ -45,6 +45,13 @@ const struct fm_opt fm_opts_nvme_down[] = {
 const struct fm_opt fm_opts_nvme_disconnect[] = {
 	TIMEOUT_ROW,
 	FORCE_ROW,
+	FM_NVME_JSON,
+	FM_NVME_SOCKET,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+const struct fm_opt fm_opts_nvme_ask[] = {
+	WAIT_ROW,
 	FM_NVME_JSON,
 	FM_NVME_SOCKET,
 	{ NULL, 0, 0, NULL, NULL, NULL },
@@ -219,6 +226,11 @@ int fm_cmd_nvme_down(int argc, char **argv)
 int fm_cmd_nvme_disconnect(int argc, char **argv)
 {
 	return wish("nvme disconnect", DOWN_MS, argc, argv);
+}
+
+int fm_cmd_nvme_ask(int argc, char **argv)
+{
+	return wish("nvme ask", UP_MS, argc, argv);
 }
 
 int fm_cmd_nvme_seal(int argc, char **argv)

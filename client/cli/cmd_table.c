@@ -102,6 +102,9 @@ const struct fm_cmd fm_cmds[] = {
 	{ "nvme disconnect", "VOLUME", "Disconnect a volume that is not mounted.",
 	  "While it is mounted this is refused, unless --force is given.", fm_opts_nvme_disconnect, false,
 	  fm_cmd_nvme_disconnect },
+	{ "nvme ask", "VOLUME", "End when systemd may mount a volume now.",
+	  "For the units that fmove nvme units writes. Nothing is wished: a volume that is not to be mounted is an error.",
+	  fm_opts_nvme_ask, false, fm_cmd_nvme_ask },
 	{ "nvme seal", "VOLUME", "Publish what was written to a shared volume: the readers mount it.",
 	  "At its writer. It is synced, unmounted and mounted read-only, its epoch is one more, and every reader mounts it anew, "
 	  "with nothing of it left in memory. Until then readers have nothing mounted.",

@@ -67,12 +67,13 @@ static void print_unit(FILE *to, const struct fm_config *cfg, const struct fm_co
 		      "[Unit]\n"
 		      "Description=Volume %s (NVMe-TCP)\n"
 		      "Documentation=man:fmove-nvme(1)\n"
-		      "Requires=fmove-nvme@%s.service\n"
-		      "After=fmove-nvme@%s.service\n"
+		      "Requires=fmove-nvme@%s.service fmove-nvme-ask@%s.service\n"
+		      "After=fmove-nvme@%s.service fmove-nvme-ask@%s.service\n"
 		      "\n[Mount]\n"
 		      "What=/dev/disk/by-id/nvme-%s%s\n"
 		      "Where=",
-		      v->name, v->name, v->name, v->name, v->uuid[0] ? "uuid." : "eui.", v->uuid[0] ? v->uuid : v->nguid);
+		      v->name, v->name, v->name, v->name, v->name, v->name, v->uuid[0] ? "uuid." : "eui.",
+		      v->uuid[0] ? v->uuid : v->nguid);
 	print_value(to, v->mount_point);
 	if (v->fs_type[0])
 		(void)fprintf(to, "\nType=%s", v->fs_type);

@@ -82,7 +82,7 @@ struct request {
 	struct fm_helper helper;
 	bool is_discovery;
 	bool is_forced;			/* up, unseal */
-	bool is_for_unit;		/* up: until it may be mounted */
+	bool is_for_unit;		/* up, ask: until it may be mounted */
 	bool is_all;			/* all volumes down; volume and want say nothing */
 	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
 };
@@ -421,6 +421,42 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 	return 0;
 }
 
+/* ---- ask ---- */
+
+static int check_ask(const struct order *o, const char *volume, int timeout_ms, struct fm_err *err)
+{
+	static const struct wish_op ask = { .op = "ask", .want = FM_WANT_UP };
+	int ret = check_wish(o, &ask, volume, timeout_ms, false, err);
+
+	if (ret == 0 && !fm_supervisor_wants(o->client->api->sup, volume, FM_WANT_UP))
+		return fm_err_set(err, -EACCES, "%s is not to be mounted; to have it so: fmove nvme up %s", volume, volume);
+	return ret;
+}
+
+/* Nothing is wished: who was told that a volume may not be mounted has not changed that by asking. */
+static int do_ask(const struct order *o, struct fm_err *err)
+{
+	struct fm_nvmed_api *api = o->client->api;
+	int timeout_ms = UP_MS, ret;
+	const char *volume;
+	struct request *r;
+
+	ret = unpack(o, err, "{s:s, s?i}", "volume", &volume, "timeout_ms", &timeout_ms);
+	if (ret == 0)
+		ret = check_ask(o, volume, timeout_ms, err);
+	if (ret < 0)
+		return ret;
+	r = new_request(o->client, o->id, err);
+	if (!r)
+		return err->code;
+	(void)snprintf(r->volume, sizeof(r->volume), "%s", volume);
+	r->want = FM_WANT_UP;
+	r->is_for_unit = true;
+	fm_supervisor_look_anew(api->sup, volume);
+	answer_later(r, timeout_ms);
+	return 0;
+}
+
 /* ---- seal, unseal ---- */
 
 static int do_seal(const struct order *o, const struct wish_op *op, struct fm_err *err)
@@ -563,6 +599,8 @@ static int do_request(const struct order *o, struct fm_err *err)
 		return do_discover(o, err);
 	if (strcmp(o->op, "forget") == 0)
 		return do_forget(o, err);
+	if (strcmp(o->op, "ask") == 0)
+		return do_ask(o, err);
 	for (size_t i = 0; i < sizeof(wish_ops) / sizeof(wish_ops[0]); i++)
 		if (strcmp(o->op, wish_ops[i].op) == 0)
 			return json_object_get(o->request, "all") ? do_all(o, &wish_ops[i], err) : do_wish(o, &wish_ops[i], err);

@@ -54,12 +54,15 @@ fi
 # What systemd makes of them, beside the service that they need.
 if command -v systemd-analyze >/dev/null; then
 	service=${FM_BUILD:-$FMOVE_BIN/..}/config/fmove-nvme@.service
-	cp "$service" "$u" && sed -i "s|^Exec\(.*\)=[^ ]*/fmove |Exec\1=$FMOVE_BIN/fmove |" "$u/fmove-nvme@.service"
+	cp "$service" "${service%/*}/fmove-nvme-ask@.service" "$u" &&
+		sed -i "s|^Exec\(.*\)=[^ ]*/fmove |Exec\1=$FMOVE_BIN/fmove |" "$u"/fmove-nvme*@.service
 	for unit in fmove-nvmed fmove-volumes; do
 		sed "s|^Exec\(.*\)=\(-*\)[^ ]*/fmove\([^ /]*\) |Exec\1=\2$FMOVE_BIN/fmove\3 |" "${service%/*}/$unit.service" >"$u/$unit.service"
 	done
-	cp "$u/fmove-nvme@.service" "$u/fmove-nvme@data.service"
-	for unit in "$u"/*.mount "$u/fmove-nvme@data.service" "$u/fmove-nvmed.service" "$u/fmove-volumes.service"; do
+	for unit in fmove-nvme fmove-nvme-ask; do
+		cp "$u/$unit@.service" "$u/$unit@data.service"
+	done
+	for unit in "$u"/*.mount "$u"/fmove-nvme*@data.service "$u/fmove-nvmed.service" "$u/fmove-volumes.service"; do
 		# Documentation is looked up; the page is not installed here.
 		SYSTEMD_UNIT_PATH=$u: systemd-analyze verify --man=no "$unit" >verify 2>&1 ||
 			bad "systemd-analyze $unit: $(cat verify)"

@@ -14,6 +14,7 @@ fmoved.service                  22
 fmove-nvmed.service             49
 fmove-volumes.service           31
 fmove-nvme@.service             31
+fmove-nvme-ask@.service         31
 '
 
 command -v systemd-analyze > /dev/null || { echo "SKIP: no systemd-analyze here"; exit 77; }

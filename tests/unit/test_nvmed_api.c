@@ -299,6 +299,8 @@ static void test_wishes(void)
 		{ "{\"id\": 1, \"op\": \"connect\", \"volume\": \"data\", \"force\": true}", "EINVAL" },
 		{ "{\"id\": 1, \"op\": \"forget\", \"node\": \"n9\"}", "ENOENT" },
 		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": -1}", "EINVAL" },
+		{ "{\"id\": 1, \"op\": \"ask\", \"volume\": \"none\"}", "ENOENT" },
+		{ "{\"id\": 1, \"op\": \"ask\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
 		{ "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\", \"timeout_ms\": 1}", "ETIMEDOUT" },
 	};
 	bool is_root = geteuid() == 0;
@@ -325,6 +327,11 @@ static void test_wishes(void)
 		tell(other, "{\"id\": 4, \"op\": \"down\", \"volume\": \"data\", \"force\": true}");
 		CU_ASSERT_TRUE(hear(other) && has("\"done\"") && has("\"state\":\"down\""));
 		CU_ASSERT_TRUE(hear(fd) && has("\"id\":3") && has("ECANCELED"));
+		/* Who asks wishes nothing. */
+		tell(fd, "{\"id\": 5, \"op\": \"ask\", \"volume\": \"data\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":5") && has("EACCES") && has("fmove nvme up data"));
+		tell(fd, "{\"id\": 6, \"op\": \"status\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"wanted\":\"down\""));
 		close(other);
 	}
 	close(fd);
@@ -354,6 +361,26 @@ static void test_nothing_forced(void)
 	close(fd);
 	end();
 	is_mounted = false;
+}
+
+/* Of what is mounted, and is to stay so. */
+static void test_ask(void)
+{
+	int fd;
+
+	if (geteuid() != 0)
+		return;
+	is_mounted = true;
+	begin();
+	fd = dial();
+	tell(fd, "{\"id\": 1, \"op\": \"ask\", \"volume\": \"data\"}");
+	CU_ASSERT_TRUE(hear(fd) && has("\"done\"") && has("\"state\":\"mounted\""));
+	/* What was seen before is not what is so now. */
+	is_mounted = false;
+	tell(fd, "{\"id\": 2, \"op\": \"ask\", \"volume\": \"data\", \"timeout_ms\": 1}");
+	CU_ASSERT_TRUE(hear(fd) && has("ETIMEDOUT"));
+	close(fd);
+	end();
 }
 
 /* At the end of the machine; and as root else. */
@@ -496,6 +523,7 @@ int main(void)
 		{ "ping and status", test_looking },
 		{ "bad requests", test_bad_requests },
 		{ "wishes: refused, late, undone by others", test_wishes },
+		{ "who asks whether it may be mounted has it looked at anew", test_ask },
 		{ "who forces what is mounted is told that nothing is forced", test_nothing_forced },
 		{ "all volumes down, and up again", test_all },
 		{ "another user may look and nothing else", test_another_user },

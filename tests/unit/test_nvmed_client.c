@@ -325,6 +325,8 @@ static void test_up_and_down_say_how_long_they_wait(void)
 	play(&t, "up --force data", "{\"id\":1,\"op\":\"up\",\"volume\":\"data\",\"timeout_ms\":60000,\"force\":true}",
 	     DONE("\"volume\":" DATA ",\"nothing_forced\":true"));
 	is_text(t.out, "data: mounted at /srv/data, read-write; it was mounted already, and nothing is forced\n");
+	play(&t, "ask data", "{\"id\":1,\"op\":\"ask\",\"volume\":\"data\",\"timeout_ms\":60000}", DONE("\"volume\":" DATA));
+	is_text(t.out, "data: mounted at /srv/data, read-write\n");
 	play(&t, "down data", "{\"id\":1,\"op\":\"down\",\"volume\":\"data\",\"timeout_ms\":20000}",
 	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"}"));
 	is_text(t.out, "data: down\n");

@@ -1539,6 +1539,26 @@ static void test_prepare(void)
 	end();
 }
 
+/* Who is let mount it because it is mounted would do so when it is unmounted. */
+static void test_leaving_is_not_allowed(void)
+{
+	struct fm_err err;
+
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_SHARED_READ;
+	start_supervisor();
+	run_for(5 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_TRUE(fm_supervisor_is_mount_allowed(sim.sup, "one"));
+	fm_supervisor_look_anew(sim.sup, "one");
+	CU_ASSERT_FALSE(fm_supervisor_is_mount_allowed(sim.sup, "one"));
+	CU_ASSERT_EQUAL(fm_supervisor_seal(sim.sup, "one", true, false, &err), 0);
+	run_until("unmount");
+	CU_ASSERT_TRUE(sim.mounted[0].is_there);
+	CU_ASSERT_FALSE(fm_supervisor_is_mount_allowed(sim.sup, "one"));
+	end();
+}
+
 static void test_one_hangs(void)
 {
 	begin(2);
@@ -4835,6 +4855,7 @@ static const struct fm_test tests[] = {
 	{ "a device that was set read-only is writable again when it is unmounted", test_reader_becomes_writer },
 	{ "a device that was read-only before stays so", test_read_only_stays },
 	{ "allowed to be mounted when it is prepared; one that was not mounted is as it was", test_prepare },
+	{ "not allowed to be mounted when it is about to be unmounted", test_leaving_is_not_allowed },
 	{ "one volume that hangs does not keep another", test_one_hangs },
 	{ "a namespace that the kernel has missed is looked for, with patience", test_missed_namespace },
 	{ "another namespace at the same place is not mounted", test_identity },

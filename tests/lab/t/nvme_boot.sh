@@ -6,7 +6,7 @@
 #
 # Goal:   a boot mounts what is configured and waits for no target; a shutdown unmounts, disconnects and only then lets the network
 #         go, with units for a volume and without, though the target has gone, too. A restart of fmove-nvmed and its
-#         death by the watchdog leave mounts as they are.
+#         death by the watchdog leave mounts as they are. Whoever starts a mount unit, systemd mounts only what fmove-nvmed allows.
 # Method: the target is guest 1, with two volumes. Guest 2 boots systemd with the units of config/systemd: `data` has units of
 #         `fmove nvme units`, `plain` has none. What is still there when the network goes is written down by the unit that is the
 #         network. Packets of a dead target are dropped, not refused. Rounds: boot, all of it, shutdown, with the target up and dead.
@@ -100,6 +100,7 @@ prepare() {
 	systemd_install fmove-nvmed.service
 	systemd_install fmove-volumes.service
 	systemd_install fmove-nvme@.service
+	systemd_install fmove-nvme-ask@.service
 	systemd_enable fmove-nvmed.service
 	ln -s /lib/systemd/system/remote-fs.target /etc/systemd/system/multi-user.target.wants/
 	# Sooner, so that the test need not wait; and not too soon for an emulated processor.
@@ -212,6 +213,22 @@ watchdog() {
 	check_footprint "$before"
 }
 
+# Whoever starts the mount unit, and however long fmove-nvme@ has been active: fmove-nvmed is asked each time.
+start_by_hand() {
+	local mounted_at
+
+	check "$FMOVE_BIN/fmove" nvme connect data
+	findmnt /srv/data > /dev/null && fail "it is to be connected only, and is mounted"
+	is_up fmove-nvme@data.service || fail "fmove-nvme@data.service is not active any more"
+	mounted_at=$(systemd_property srv-data.mount ActiveEnterTimestampMonotonic)
+	! systemctl start srv-data.mount || fail "systemd was let mount what is not to be mounted"
+	[ "$(systemd_property srv-data.mount ActiveEnterTimestampMonotonic)" = "$mounted_at" ] || fail "it was mounted meanwhile"
+	check "$FMOVE_BIN/fmove" nvme up data
+	check systemctl stop srv-data.mount
+	check systemctl start srv-data.mount
+	wait_for both is_mounted
+}
+
 boot_dead() {
 	wait_for is_up multi-user.target
 	say "multi-user.target without a target: $(systemd_seconds multi-user.target ActiveEnterTimestampMonotonic) s after the kernel's start"
@@ -236,6 +253,7 @@ guest_2_systemd() {
 	if ((LAB_BOOT % 2 == 1)); then
 		boot_live
 		if [ "$round" = 1 ]; then
+			start_by_hand
 			restart
 			watchdog
 		fi
