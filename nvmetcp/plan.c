@@ -420,6 +420,8 @@ static bool step_mounted(const struct scene *s)
 		return say(s, FM_STEP_UNMOUNT, "it is to be connected only");
 	if (plan->is_read_write && !s->pv->is_writable)
 		return say(s, FM_STEP_UNMOUNT, "it is mounted read-write and must be read-only");
+	if (plan->is_read_write && s->pv->taken_why)
+		return say(s, FM_STEP_UNMOUNT, "%.200s", s->pv->taken_why);
 	if (!plan->is_read_write && s->pv->leave_why)
 		return say(s, FM_STEP_UNMOUNT, "%.200s", s->pv->leave_why);
 	if (!plan->is_read_write && s->pv->is_writable)

@@ -35,6 +35,7 @@ struct fm_plan_volume {
 	bool is_writable;		/* to be mounted read-write: fm_guard_is_writer(), and not sealed */
 	const char *unfit_why;		/* a controller of it must not be used: why; NULL: all may */
 	const char *leave_why;		/* what is mounted read-only must be unmounted first: why; NULL: it may stay */
+	const char *taken_why;		/* the same of what is mounted read-write: another host is to write to it */
 	/*
 	 * Where it is: the volume's own addresses, whatever the target advertises; with is_discovered what discovery
 	 * found. Literal: names are resolved by the caller. None as long as nothing is known; what was known stays while

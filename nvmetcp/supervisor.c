@@ -233,6 +233,7 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.is_writable = fm_supervised_is_writable(v);
 	view->pv.unfit_why = unfit_why(v, view->unfit_why);
 	view->pv.leave_why = fm_supervised_leave_why(v, view->leave_why);
+	view->pv.taken_why = v->is_taken ? "another host has it reserved, and may have written to it" : NULL;
 	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
 	view_owned(v, view);
 	view->pv.owned = (const char(*)[32])view->owned;

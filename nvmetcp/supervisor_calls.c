@@ -524,7 +524,7 @@ static void note_prepare(struct fm_supervised *v)
 		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
 		fm_supervised_note_read_only(v, v->ns.wwid);
 	}
-	v->is_protect_confirmed = false;	/* asked anew */
+	v->is_protect_confirmed = v->is_taken = false;	/* asked anew */
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;
@@ -838,11 +838,26 @@ static void keep_failed(struct fm_supervised *v, const char *text)
 	fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
 }
 
+static void keep_conflicts(struct fm_supervised *v, const char *text)
+{
+	char line[FM_SUPERVISED_WHY_MAX];
+
+	(void)snprintf(line, sizeof(line), "mounted, but the target was away and does not keep it for this host now: %s; it is unmounted as "
+		       "soon as no file is open on it", text);
+	fm_supervised_error(v, line);
+	v->is_taken = true;
+	(void)fm_supervisor_save_mounted(v->sup, v);
+}
+
 static void keep_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
 {
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
 	bool is_kept = json_is_true(json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
 
+	if (code == -EBADE && v->is_reservation_asked) {
+		keep_conflicts(v, text);
+		return;
+	}
 	if (code < 0 || why) {
 		keep_failed(v, code < 0 ? text : why);
 		return;

@@ -4,8 +4,9 @@
  * memory and comes back without them, and a mount does not notice. So they are taken again whenever a controller of what is
  * mounted is live and was not, or has connected again between two looks, and once after a start of the supervisor.
  *
- * Taken by a helper (FM_CALL_KEEP). What cannot be taken, because another host has it by now for instance, is an error of the
- * volume, and tried again.
+ * Taken by a helper (FM_CALL_KEEP). What cannot be taken is an error of the volume, and tried again. But what another host has by now it
+ * may write to: it is not taken again, or both would have written beside each other's mount. That mount ends, and the next one is asked
+ * for as any other.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ static bool has_kept(const struct fm_supervised *v)
 {
 	if (!v->plan.is_mounted || !fm_guard_is_writer(v->volume, v->sup->node))
 		return false;
-	return v->plan.is_read_write ? v->is_reserved && fm_supervised_is_writable(v) :
+	return v->plan.is_read_write ? v->is_reserved && !v->is_taken && fm_supervised_is_writable(v) :
 				       v->is_write_protected && v->seal == FM_SEAL_DONE;
 }
 

@@ -248,7 +248,8 @@ static void show_device(const struct fm_supervised *v, json_t *to)
 	(void)json_object_set_new(to, "is_read_only", json_boolean(ns->is_read_only));
 	(void)json_object_set_new(to, "is_write_protected", json_boolean(ns->is_read_only && v->is_write_protected && v->is_protect_confirmed &&
 								       fm_supervised_is_kept(v)));
-	(void)json_object_set_new(to, "is_reserved", json_boolean(v->plan.is_read_write && v->is_reserved && fm_supervised_is_kept(v)));
+	(void)json_object_set_new(to, "is_reserved", json_boolean(v->plan.is_read_write && v->is_reserved && !v->is_taken &&
+								    fm_supervised_is_kept(v)));
 	put_text(to, "fs_type", fs_type_of(v));
 	put_text(to, "fs_uuid", v->has_sb ? v->sb.uuid : "");
 }

@@ -2919,13 +2919,16 @@ static void test_target_restarts_with_another(void)
 	strcpy(sim.reserved_for[0], "another host");
 	set_target(0, true);
 	run_for(30 * S);
-	is_state(0, "mounted");
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "error"), "does not keep it for this host now: reserved for another host"));
-	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	is_state(0, "refused");
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "reserved for another host");
 	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "another host");
-	/* Tried again, until it is there. */
+	/* When that one has left, it is another mount, of what that one has written. */
 	lose_what_target_keeps();
 	run_for(70 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
 	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
 	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
 	CU_ASSERT_EQUAL(number(0, "is_reserved"), true);
@@ -2939,6 +2942,39 @@ static void test_target_restarts_with_another(void)
 	is_state(0, "mounted");
 	CU_ASSERT_STRING_EQUAL(shown(0, "error"), "");
 	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
+	end();
+}
+
+/* Another host may have written beside what is mounted here: to take it again would have both write, one after the other. */
+static void test_reservation_is_not_taken_back(void)
+{
+	begin(1);
+	sim.is_target_able = true;
+	start_supervisor();
+	run_for(20 * S);
+	sim.mood.is_busy = true;
+	strcpy(sim.reserved_for[0], "another host");
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(30 * S);
+	CU_ASSERT_TRUE(sim.mounted[0].is_there);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "another host"));
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), false);
+	/* That one has left: not by a look, not by a connection, nor over a restart. */
+	lose_what_target_keeps();
+	run_for(70 * S);
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(30 * S);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(30 * S);
+	CU_ASSERT_TRUE(sim.mounted[0].is_there);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	sim.mood.is_busy = false;
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
 	end();
 }
 
@@ -4894,7 +4930,8 @@ static const struct fm_test tests[] = {
 	{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 	{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
 	{ "what a target forgot that was away is taken again", test_target_restarts },
-	{ "what another host has reserved meanwhile is an error, and tried again", test_target_restarts_with_another },
+	{ "what another host has reserved meanwhile is unmounted, and mounted when that has left", test_target_restarts_with_another },
+	{ "a reservation that another host had meanwhile is not taken again", test_reservation_is_not_taken_back },
 	{ "what the target refused to protect is not said to be protected", test_target_refuses },
 	{ "what somebody else has protected or reserved stays so", test_target_of_others },
 	{ "killed at any moment of a seal, it can be written again", test_target_killed },
