@@ -339,6 +339,15 @@ static bool is_any_word_missing(const struct fm_guard_facts *f, bool has_protect
 	return is_missing;
 }
 
+/* Who may reach it, and takes a reservation of this node's for its own. NULL: nobody, as far as is known. */
+static const struct fm_guard_peer *find_same_host(const struct fm_guard_facts *f)
+{
+	for (unsigned i = 0; i < f->peer_count; i++)
+		if (f->peers[i].is_same_host && f->peers[i].counts && !f->peers[i].is_forgotten)
+			return &f->peers[i];
+	return NULL;
+}
+
 /* "n2 (is not connected), n3", cut where there is no more room. */
 static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer *answer, char *names, size_t cap)
 {
@@ -357,6 +366,17 @@ static void list_missing(const struct fm_guard_facts *f, struct fm_guard_answer 
 	}
 }
 
+/* Where a reservation would let it be mounted, but for that. */
+static void say_same_host(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
+{
+	const struct fm_guard_peer *same = find_same_host(f);
+	size_t len = strlen(answer->why);
+
+	if (same && f->is_reservable)
+		(void)snprintf(answer->why + len, sizeof(answer->why) - len, "; a reservation keeps neither away: %s has the NVMe host id of "
+			       "this node, give it one of its own (fmove-nvme(1), RESERVATIONS)", same->node);
+}
+
 /* For whom, and the ways out. */
 static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *answer)
 {
@@ -372,6 +392,7 @@ static void say_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *
 		       "fmove nvme forget %s, for good", names,
 		       f->volume->mode == FM_VOLUME_SHARED_READ && !is_own_seal(f) ? "has it mounted" : "writes to it", volume,
 		       f->peers[answer->waits_for[0]].node);
+	say_same_host(f, answer);
 	answer->verdict = FM_GUARD_WAITING;
 }
 
@@ -385,7 +406,7 @@ static bool is_waiting(const struct fm_guard_facts *f, struct fm_guard_answer *a
 	if (!(is_writable(f) || f->is_sealing || is_own_seal(f)) || f->is_forced || !is_any_word_missing(f, is_protected(f)))
 		return false;
 	say_waiting(f, answer);
-	answer->needs_reservation = is_writable(f) && f->is_reservable && !is_any_word_missing(f, true);
+	answer->needs_reservation = is_writable(f) && f->is_reservable && !is_any_word_missing(f, true) && !find_same_host(f);
 	return !answer->needs_reservation;
 }
 

@@ -39,6 +39,7 @@ struct fm_guard_peer {
 	bool has_answered;		/* since this node has told its peers what its configuration says now */
 	bool names_it;			/* it has said what stands here; else, if it has answered, it knows no such volume */
 	uint64_t number;		/* the highest of a seal or an unseal that it has heard of; with names_it */
+	bool is_same_host;		/* to targets it is this host: a reservation keeps neither away */
 	bool is_forgotten;		/* a person says that it is off for good: nothing of it counts */
 	bool has_spoken;		/* since that was forced: what it said counts, although it is silent */
 };

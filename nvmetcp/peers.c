@@ -2,11 +2,14 @@
 /* peers - see peers.h. */
 #include "nvmetcp/peers.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/base/utf8.h"
 
@@ -154,6 +157,28 @@ int fm_peers_add(struct fm_peers *peers, const json_t *event)
 	if (ret < 0)
 		peers->volume_count = before;
 	return ret;
+}
+
+/* Enough to tell a copy, and too little to pass for that host at a target. */
+void fm_peers_host(const char *host_id, char out[static FM_PEER_HOST_LEN + 1])
+{
+	char low[64];
+	size_t len = 0;
+
+	for (; host_id[len] && len < sizeof(low); len++)
+		low[len] = (char)tolower((unsigned char)host_id[len]);
+	(void)snprintf(out, FM_PEER_HOST_LEN + 1, "host.%08" PRIx32, fm_crc32c(0, low, len));
+}
+
+bool fm_peers_is_host(const struct fm_peers *peers, const char *node, const char *host)
+{
+	for (unsigned i = 0; i < peers->volume_count; i++) {
+		const struct fm_peer_volume *p = &peers->volumes[i];
+
+		if (strcmp(p->subsystem, FM_PEER_HOST_SUBSYSTEM) == 0 && strcmp(p->node, node) == 0)
+			return strcmp(p->wwid, host) == 0;
+	}
+	return false;
 }
 
 void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx)

@@ -17,6 +17,13 @@
 #define FM_PEERS_EACH_MAX 256		/* volumes in one answer of one node; fmoved passes on no more */
 #define FM_PEERS_VOLUMES_MAX 4096	/* of all nodes, that are kept */
 
+/*
+ * What the node is to targets, among its volumes: who does not know that takes it for one more that is none of its own. Its wwid is
+ * fm_peers_host(), its name FM_PEER_HOST; the rest says nothing.
+ */
+#define FM_PEER_HOST "host"
+#define FM_PEER_HOST_SUBSYSTEM "fmove:host"
+
 struct fm_peer_volume {
 	char node[FM_PEER_NAME_MAX + 1];
 	char name[FM_PEER_NAME_MAX + 1];
@@ -50,6 +57,13 @@ struct fm_peers {
  * taken then.
  */
 int fm_peers_add(struct fm_peers *peers, const json_t *event);
+
+/* Of a host id. The same for two nodes: targets take them for one host. */
+#define FM_PEER_HOST_LEN 13
+void fm_peers_host(const char *host_id, char out[static FM_PEER_HOST_LEN + 1]);
+
+/* Whether that node has said last that it is this host. */
+bool fm_peers_is_host(const struct fm_peers *peers, const char *node, const char *host);
 
 /* Drops what is said of volumes that are not wanted. */
 void fm_peers_filter(struct fm_peers *peers, bool (*is_wanted)(const void *ctx, const struct fm_peer_volume *volume), const void *ctx);

@@ -73,7 +73,11 @@ bool fm_supervised_is_meant(const struct fm_supervised *v, const struct fm_peer_
 /* As one that has said nothing of it. */
 static struct fm_guard_peer guard_peer(const struct fm_supervised *v, const char *node)
 {
+	char host[FM_PEER_HOST_LEN + 1];
+
+	fm_peers_host(v->sup->host_id ? v->sup->host_id : "", host);
 	return (struct fm_guard_peer){ .node = node, .writer = "", .silent_why = fm_peers_silent_why(&v->sup->peers, node),
+				       .is_same_host = fm_peers_is_host(&v->sup->peers, node, host),
 				       .counts = fm_supervised_counts(v, node), .has_answered = fm_supervised_has_answered(v, node),
 				       .is_forgotten = fm_supervised_is_forgotten(v, node),
 				       .has_spoken = json_object_get(v->spoken, node) };
@@ -182,12 +186,22 @@ static json_t *say_one(const struct fm_supervised *v)
 			 word->is_read_write, "sealed", word->is_sealed, "epoch", (json_int_t)word->epoch);
 }
 
+static json_t *say_host(const struct fm_supervisor *sup)
+{
+	char host[FM_PEER_HOST_LEN + 1];
+
+	fm_peers_host(sup->host_id, host);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST, "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host,
+			 "writer", "", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
+}
+
 /* A name that is no UTF-8 cannot be said; nobody can ask for it either. */
 static char *say_all(struct fm_supervisor *sup)
 {
 	json_t *all = json_array(), *said;
 	char *text;
 
+	(void)json_array_append_new(all, say_host(sup));
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 		json_t *one = v->word.is_said ? say_one(v) : NULL;
@@ -538,10 +552,27 @@ static bool may_concern_any(const void *ctx, const struct fm_peer_volume *p)
 {
 	const struct fm_supervisor *sup = ctx;
 
+	if (strcmp(p->subsystem, FM_PEER_HOST_SUBSYSTEM) == 0)
+		return true;
 	fm_list_each(at, next, &sup->volumes)
 		if (may_concern(fm_container_of(at, struct fm_supervised, link), p))
 			return true;
 	return false;
+}
+
+/* Said once of each such node: of the first one, until that has an id of its own. */
+static void watch_hosts(struct fm_supervisor *sup)
+{
+	char host[FM_PEER_HOST_LEN + 1], same[FM_PEER_NAME_MAX + 1] = "";
+
+	fm_peers_host(sup->host_id ? sup->host_id : "", host);
+	for (unsigned i = 0; i < sup->peers.node_count && !same[0]; i++)
+		if (fm_peers_is_host(&sup->peers, sup->peers.nodes[i].node, host))
+			memcpy(same, sup->peers.nodes[i].node, sizeof(same));
+	if (same[0] && strcmp(same, sup->same_host) != 0)
+		fm_log_error("%s has the NVMe host id of this node: targets take both for one host, and a reservation keeps neither away; give "
+			     "it one of its own (fmove-nvme(1), RESERVATIONS)", same);
+	memcpy(sup->same_host, same, sizeof(same));
 }
 
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
@@ -563,6 +594,7 @@ void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers)
 	sup->peers = *peers;
 	*peers = (struct fm_peers){ 0 };
 	fm_supervisor_save_heard(sup);
+	watch_hosts(sup);
 	is_new = fm_supervisor_note_nodes(sup) || is_new;
 	/* Also what is not new may be so to a volume that was configured meanwhile. */
 	fm_list_each(at, next, &sup->volumes) {

@@ -278,6 +278,7 @@ struct fm_supervisor {
 	struct fm_timer timer;		/* the next look */
 	struct fm_task look;
 	struct fm_peers peers;		/* as they answered last */
+	char same_host[FM_PEER_NAME_MAX + 1];	/* a node that is this host to targets; "": none is known */
 	uint64_t peers_version;		/* one more whenever they say something else */
 	bool has_listed;		/* fmoved has named its peers, since the start */
 	uint64_t asks_begun, asks_done;

@@ -156,6 +156,10 @@ static void sealing_left(struct scene *s) { sealing(s); s->peer[0].number = 6; }
 static void sealing_silent(struct scene *s) { at_unseal_silent(s); s->facts.is_sealed = s->facts.is_sealing = true; }
 static void unheard_sealed(struct scene *s) { unheard_reader(s); s->facts.is_sealed = true; }
 static void unheard_reservable(struct scene *s) { unheard_xfs(s); s->facts.is_reservable = true; }
+static void same_host_reservable(struct scene *s) { unheard_reservable(s); s->peer[0].is_same_host = true; }
+static void same_host_not_counted(struct scene *s) { unheard_reservable(s); peer(s, "n3", "", ""); s->peer[1].is_same_host = true; s->peer[1].counts = false; }
+static void same_host_forgotten(struct scene *s) { same_host_not_counted(s); s->peer[1].counts = s->peer[1].is_forgotten = true; }
+static void same_host_mmp(struct scene *s) { same_host_reservable(s); file_system(s, "ext4", FM_CLEAN); s->sb.has_mmp = true; }
 static void unheard_reader_reservable(struct scene *s) { unheard_reservable(s); shared(s); }
 static void heard_reader_reservable(struct scene *s) { heard_reader_xfs(s); s->facts.is_reservable = true; }
 static void unheard_not_counted(struct scene *s) { unheard_peer(s); s->peer[0].counts = false; }
@@ -310,6 +314,10 @@ static const struct situation {
 	{ "what is to be sealed, when they have", sealing_left, FM_GUARD_READ_ONLY, "ro,noload" },
 	{ "to be sealed, where mmp protects nothing, and the reader is silent", sealing_silent, FM_GUARD_WAITING, "waits for the word of n2" },
 	{ "the target may reserve it", unheard_reservable, FM_GUARD_READ_WRITE, "if reserved" },
+	{ "the same, and the peer is the same host to the target", same_host_reservable, FM_GUARD_WAITING, "n2 has the NVMe host id of this node" },
+	{ "the same with mmp", same_host_mmp, FM_GUARD_READ_WRITE, "rw" },
+	{ "the target may reserve it, and who is the same host does not count", same_host_not_counted, FM_GUARD_READ_WRITE, "if reserved" },
+	{ "the same, and that peer is forgotten", same_host_forgotten, FM_GUARD_READ_WRITE, "if reserved" },
 	{ "the target may reserve it, a reader was never heard", unheard_reader_reservable, FM_GUARD_WAITING, "the word of n2" },
 	{ "the target may reserve it, a reader had it unmounted", heard_reader_reservable, FM_GUARD_READ_WRITE, "if reserved" },
 	{ "a peer that does not count", unheard_not_counted, FM_GUARD_READ_WRITE, "rw" },

@@ -113,6 +113,7 @@ static struct sim {
 	uint64_t ask_ns;		/* when the peers are heard that were asked; 0: they were not */
 	bool is_silent;			/* n2 does not answer ... */
 	const char *silent_why;		/* ... for that reason; NULL: an ordinary one */
+	const char *n2_host;		/* n2's host id; NULL: it does not say what it is to targets */
 	bool is_deaf;			/* n2 answers, and has heard nothing of what this node says */
 	int64_t said_epoch;		/* not 0: the number that n2 says, whatever it has heard */
 	bool is_fmoved_away;		/* nobody can be asked */
@@ -983,6 +984,15 @@ static int64_t epoch_of_n2(unsigned v)
 	return !sim.peer[v].is_mounted && here > epoch ? here : epoch;
 }
 
+static json_t *host_of(const char *host_id)
+{
+	char host[FM_PEER_HOST_LEN + 1];
+
+	fm_peers_host(host_id, host);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}", "name", FM_PEER_HOST, "subsystem", FM_PEER_HOST_SUBSYSTEM, "wwid", host,
+			 "writer", "", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
+}
+
 /* As fmoved passes it on. */
 static void peers_answer(void)
 {
@@ -999,6 +1009,8 @@ static void peers_answer(void)
 								 "read_write", p->is_read_write, "sealed", p->is_sealed, "epoch",
 								 (json_int_t)(sim.said_epoch ? sim.said_epoch : epoch_of_n2(v))));
 	}
+	if (sim.n2_host && !sim.is_silent)
+		json_array_append_new(volumes, host_of(sim.n2_host));
 	event = json_pack("{s:s, s:o}", "node", "n2", "volumes", volumes);
 	if (sim.is_fmoved_away || sim.is_n2_removed) {
 		json_decref(event);
@@ -3641,7 +3653,7 @@ static void test_removed_unknown(void)
 	for (unsigned i = 0; i < MOUNTS_MAX; i++)
 		sim.mounted[i].is_there = false;
 	run_for(60 * S);
-	CU_ASSERT_PTR_NULL(strstr(sim.published, "wwid"));
+	CU_ASSERT_PTR_NULL(strstr(sim.published, "uuid."));
 	end();
 
 	begin(1);
@@ -3869,7 +3881,7 @@ static void test_more_than_can_be_said(void)
 	start_supervisor();
 	run_for(20 * S);
 	said = json_loads(sim.published, 0, NULL);
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 1);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 2);	/* and the host, and the volume */
 	json_decref(said);
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 256 volumes"));
 	sim.strangers = 10;
@@ -4837,6 +4849,44 @@ static void test_reserved_without_words(void)
 	end();
 }
 
+/* Two machines with one host id are one host to the target: each would have what the other one has reserved. */
+static void test_same_host(void)
+{
+	begin_unprotected();
+	sim.is_target_able = true;
+	sim.is_silent = false;
+	sim.n2_host = HOST_ID;
+	start_supervisor();
+	run_for(5 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"" FM_PEER_HOST_SUBSYSTEM "\""));
+	kill_supervisor(true);
+	/* It is known over a restart, and silence changes nothing. */
+	sim.mounted[0].is_there = false;
+	sim.reserved_for[0][0] = '\0';
+	sim.mounts = 0;
+	sim.is_silent = true;
+	start_supervisor();
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	is_waiting_for("n2");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 has the NVMe host id of this node"));
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], "");
+	/* It has got one of its own, and is silent again. */
+	sim.is_silent = false;
+	sim.n2_host = "99999999-2222-3333-4444-555555555555";
+	run_until_asked();
+	run_for(10 * S);
+	is_state(0, "mounted");
+	kill_supervisor(true);
+	sim.mounted[0].is_there = false;
+	sim.is_silent = true;
+	start_supervisor();
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
 /*
  * Words let it be mounted, so no reservation was needed; when they are void after that, one is, and
  * the target was not asked because that could not be written down.
@@ -4995,6 +5045,7 @@ static const struct fm_test tests[] = {
 	{ "and can be forgotten where that is lost", test_vanished_and_lost },
 	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 	{ "a reservation protects without words", test_reserved_without_words },
+	{ "but not from a node that is the same host to the target", test_same_host },
 	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
 	{ "two nodes that write: an alarm, and who is not the writer leaves", test_two_writers },
 	{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
