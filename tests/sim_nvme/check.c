@@ -53,19 +53,20 @@ static bool has_left(const struct node *n, unsigned volume)
 	return left->is_there && !left->is_by_hand && !is_unknowable(n, volume);
 }
 
+/* What another host has reserved beside its mount a node cannot write, and unmounts when it hears of it; what it has read is its affair. */
 static bool writes(const struct node *n, unsigned volume)
 {
 	const struct device *d = &n->device[volume];
 
-	return (has_left(n, volume) && !d->left.is_read_only) ||
-	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_read_only);
+	return (has_left(n, volume) && !d->left.is_read_only && !d->left.is_beaten) ||
+	       (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_read_only && !d->mount.is_beaten);
 }
 
 static bool has_it(const struct node *n, unsigned volume)
 {
-	const struct mounted *m = &n->device[volume].mount;
+	const struct device *d = &n->device[volume];
 
-	return has_left(n, volume) || (m->is_there && !m->is_by_hand);
+	return (has_left(n, volume) && !d->left.is_beaten) || (d->mount.is_there && !d->mount.is_by_hand && !d->mount.is_beaten);
 }
 
 /* What a person must not do: a writer that is forgotten runs, and mmp lets it write beside who reads what the next writer has sealed. */
@@ -90,9 +91,18 @@ void check_clean(const struct node *n, unsigned volume)
 		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name, sim_volumes[volume]);
 }
 
+/* Of a node that was never heard nobody knows that it is the same host. */
+static bool is_clone_unknown(const struct node *a, const struct node *b, unsigned volume)
+{
+	const struct mounted *of_a = &a->device[volume].mount, *of_b = &b->device[volume].mount;
+
+	return sim.has_reservations && sim.is_cloned &&
+	       !((of_a->known_hosts & 1u << b->number) && (of_b->known_hosts & 1u << a->number));
+}
+
 static void check_pair(const struct node *a, const struct node *b, unsigned volume)
 {
-	if (sim.is_forced[volume])
+	if (sim.is_forced[volume] || is_clone_unknown(a, b, volume))
 		return;
 	if (writes(a, volume) && writes(b, volume))
 		sim_violate("%s and %s both write to %s", a->name, b->name, sim_volumes[volume]);
@@ -223,6 +233,8 @@ void check_help(void)
 				sim_trace("%s: a person says blockdev --setrw for %s", n->name, sim_volumes[v]);
 				n->device[v].is_read_only = false;
 			}
+			if (text && strstr(text, "reserved for another host"))
+				sim.disk[v].holder = 0;
 			if (text && strstr(text, "(fmove nvme unseal "))
 				sim_seal(n, v, false);
 			json_decref(shown);

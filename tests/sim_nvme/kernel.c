@@ -49,6 +49,7 @@ static void show_volume(const struct node *n, struct fm_inventory *inv, unsigned
 
 	(void)snprintf(c->name, sizeof(c->name), "nvme%u", v);
 	c->id = d->id;
+	c->cntlid = d->cntlid;
 	strcpy(c->state, "live");
 	strcpy(c->transport, "tcp");
 	strcpy(c->subsysnqn, subsystems[v]);
@@ -345,7 +346,79 @@ static bool is_held(const struct node *n, const struct call *c)
 	return n->device[c->volume].left.is_there;
 }
 
-static int do_prepare(struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
+/* ---- reservations ---- */
+
+static unsigned host_of(const struct node *n)
+{
+	return sim.is_cloned ? 1 : n->number + 1;
+}
+
+bool kernel_is_taken(const struct node *n, unsigned volume)
+{
+	return sim.disk[volume].holder && sim.disk[volume].holder != host_of(n);
+}
+
+void kernel_restart_target(unsigned volume)
+{
+	sim_trace("the target of %s restarts", sim_volumes[volume]);
+	sim.disk[volume].holder = 0;
+	for (unsigned i = 0; i < sim.node_count; i++)
+		sim.node[i].device[volume].cntlid++;
+}
+
+static void beat_others(const struct node *n, unsigned volume)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		struct device *d = &sim.node[i].device[volume];
+
+		if (host_of(&sim.node[i]) == host_of(n))
+			continue;
+		d->mount.is_beaten = d->mount.is_beaten || (d->mount.is_there && !d->mount.is_read_only);
+		d->left.is_beaten = d->left.is_beaten || (d->left.is_there && !d->left.is_read_only);
+	}
+}
+
+static int reserve(const struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+{
+	if (!sim.has_reservations || !json_object_get(json_object_get(c->request, "target"), "reserve_as"))
+		return 0;
+	if (kernel_is_taken(n, c->volume))
+		return fm_err_set(err, -EBADE, "reserved for another host");
+	if (sim.disk[c->volume].holder == 0)
+		beat_others(n, c->volume);
+	sim.disk[c->volume].holder = host_of(n);
+	return json_object_set_new(answer, "reserved", json_true());
+}
+
+/* Only with the device for itself. */
+static int give_back(const struct node *n, const struct call *c, json_t *answer)
+{
+	const struct device *d = &n->device[c->volume];
+
+	if (!json_object_get(c->request, "release_as"))
+		return 0;
+	if (d->mount.is_there || d->left.is_there)
+		return json_object_set_new(answer, "still_reserved", json_string("it is in use"));
+	if (!kernel_is_taken(n, c->volume))
+		sim.disk[c->volume].holder = 0;
+	return 0;
+}
+
+/* Of what is mounted, whoever has unmounted it meanwhile. */
+static int do_keep(struct node *n, const struct call *c, json_t *answer, struct fm_err *err)
+{
+	int ret = reserve(n, c, answer, err);
+
+	if (ret == 0 && sim.disk[c->volume].holder && n->device[c->volume].mount.is_taken && n->device[c->volume].mount.is_there)
+		sim_violate("%s takes %s again, which another host had reserved beside its mount", n->name, sim_volumes[c->volume]);
+	if (ret == -EBADE)
+		json_object_set_new(answer, "is_taken", json_true());	/* for note_taken() */
+	return ret == -EBADE && sim_mutant == MUTANT_TAKEN_AGAIN ? fm_err_set(err, -EIO, "it failed") : ret;
+}
+
+/* ---- mounts ---- */
+
+static int do_prepare(const struct node *n, struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
 {
 	const json_t *is_asked = json_object_get(c->request, "read_only_device");
 	bool is_set = json_is_true(is_asked) && !d->is_read_only;
@@ -359,7 +432,8 @@ static int do_prepare(struct device *d, const struct call *c, json_t *answer, st
 	json_object_set_new(answer, "set_read_only", json_boolean(is_set));
 	if (json_is_true(json_object_get(c->request, "xfs")))
 		json_object_set_new(answer, "clean", json_boolean(!sim.disk[c->volume].is_dirty));
-	return put_superblock(c, answer);
+	(void)put_superblock(c, answer);
+	return reserve(n, c, answer, err);
 }
 
 static bool is_written_elsewhere(const struct node *n, unsigned volume)
@@ -393,7 +467,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	if (is_read_only)
 		check_clean(n, c->volume);
 	d->mount = (struct mounted){ .is_there = true, .is_read_only = is_read_only, .dev = d->dev,
-				     .content = d->content };
+				     .content = d->content, .known_hosts = sim_known_hosts(n) };
 	d->is_prepared = false;
 	if (!is_read_only) {
 		disk->content++;
@@ -467,7 +541,7 @@ void kernel_unmount(struct node *n, unsigned volume)
 	take_out(n, volume, some_farewell());
 }
 
-static int do_unmount(struct node *n, struct device *d, const struct call *c)
+static int do_unmount(struct node *n, struct device *d, const struct call *c, json_t *answer)
 {
 	bool is_lazy = json_is_true(json_object_get(c->request, "lazy"));
 
@@ -477,7 +551,7 @@ static int do_unmount(struct node *n, struct device *d, const struct call *c)
 		kernel_leave(n, c->volume);
 	if (json_is_true(json_object_get(c->request, "read_write_device")) && !d->left.is_there)
 		d->is_read_only = false;
-	return d->mount.is_there ? -EINVAL : 0;
+	return d->mount.is_there ? -EINVAL : give_back(n, c, answer);
 }
 
 /* An exclusive open. What is gone, or is another one by now, nobody has; a mount that hangs may not have come to its device yet. */
@@ -490,13 +564,13 @@ static int do_unused(const struct device *d, const struct call *c, struct fm_err
 	return d->mount.is_there || d->left.is_there ? fm_err_set(err, -EBUSY, "it is in use") : 0;
 }
 
-static int do_restore(struct device *d, const struct call *c, struct fm_err *err)
+static int do_restore(const struct node *n, struct device *d, const struct call *c, json_t *answer, struct fm_err *err)
 {
 	if (d->mount.is_there)
 		return fm_err_set(err, -EBUSY, "it is mounted");
 	if (json_is_true(json_object_get(c->request, "read_write_device")))
 		d->is_read_only = false;
-	return 0;
+	return give_back(n, c, answer);
 }
 
 static int do_xfs_state(const struct disk *disk, json_t *answer)
@@ -524,6 +598,8 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 		return do_unused(d, c, err);
 	if (!is_connection && (d->dev == 0 || d->dev != minor_asked(c)))
 		return fm_err_set(err, -ESTALE, "another device");
+	if (is_call(c, "keep"))
+		return do_keep(n, c, answer, err);
 	if (!is_connection && !is_call(c, "mount") && !is_call(c, "unmount") && is_held(n, c))
 		return fm_err_set(err, -EBUSY, "it is in use");
 	if (is_call(c, "connect"))
@@ -535,13 +611,13 @@ static int do_call(struct node *n, const struct call *c, json_t *answer, struct 
 	if (is_call(c, "xfs_state"))
 		return do_xfs_state(&sim.disk[c->volume], answer);
 	if (is_call(c, "prepare"))
-		return do_prepare(d, c, answer, err);
+		return do_prepare(n, d, c, answer, err);
 	if (is_call(c, "mount"))
 		return do_mount(n, d, c, err);
 	if (is_call(c, "restore"))
-		return do_restore(d, c, err);
+		return do_restore(n, d, c, answer, err);
 	if (is_call(c, "unmount"))
-		return do_unmount(n, d, c);
+		return do_unmount(n, d, c, answer);
 	return fm_err_set(err, -ENOSYS, "%s is not simulated", asked(c, "call"));
 }
 
@@ -614,6 +690,15 @@ uint64_t kernel_next(const struct node *n, const struct call *c)
 	return end > n->stalled_ns ? end : n->stalled_ns;
 }
 
+/* What cannot be written down, or is not because the daemon dies of it, the next one does not know. */
+static void note_taken(struct node *n, const struct call *c)
+{
+	struct mounted *m = &n->device[c->volume].mount;
+
+	if (json_object_get(c->answer, "is_taken"))
+		m->is_taken = !n->is_save_broken && n->saves_left == 0;
+}
+
 void kernel_step(struct node *n, struct call *c)
 {
 	char text[sizeof(c->err.text)];
@@ -625,6 +710,7 @@ void kernel_step(struct node *n, struct call *c)
 		return;
 	}
 	if (c->has_acted && c->answer_ns <= c->deadline_ns) {
+		note_taken(n, c);
 		(void)snprintf(text, sizeof(text), "%s", c->code < 0 ? c->err.text : "");
 		end_call(n, c, c->code, text, c->answer);
 		return;

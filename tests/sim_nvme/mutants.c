@@ -37,6 +37,8 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_FORCE_STORED] = "force_stored",
 	[MUTANT_HANDS_UNSEEN] = "hands_unseen",
 	[MUTANT_ALARM_UNSEEN] = "alarm_unseen",
+	[MUTANT_TAKEN_AGAIN] = "taken_again",
+	[MUTANT_SAME_HOST] = "same_host",
 };
 
 static bool was_refused[NODES_MAX];
@@ -104,6 +106,8 @@ static void twist(const struct node *n, struct fm_guard_facts *facts, struct fm_
 			peers[count].counts = false;
 		if (sim_mutant == MUTANT_FORCE_STORED)
 			peers[count].has_spoken = false;
+		if (sim_mutant == MUTANT_SAME_HOST)
+			peers[count].is_same_host = false;
 		count++;
 	}
 	facts->peers = peers;
@@ -134,6 +138,18 @@ void __wrap_fm_guard_decide(const struct fm_guard_facts *facts, struct fm_guard_
 	was_refused[node] = was_refused[node] || answer->verdict == FM_GUARD_REFUSED;
 	if (was_refused[node])
 		*answer = (struct fm_guard_answer){ .verdict = FM_GUARD_REFUSED, .why = "once and for all" };
+}
+
+unsigned sim_known_hosts(const struct node *n)
+{
+	char host[FM_PEER_HOST_LEN + 1];
+	unsigned known = 0;
+
+	fm_peers_host(n->id, host);
+	for (unsigned i = 0; n->sup && i < sim.node_count; i++)
+		if (fm_peers_is_host(&n->sup->peers, sim.node[i].name, host))
+			known |= 1u << i;
+	return known;
 }
 
 /* As if it had no number of its own. */

@@ -127,7 +127,7 @@ void node_init(struct node *n, unsigned number)
 	n->booted_ns = sim.now_ns;
 	n->clock = (struct fm_clock){ clock_now, n };
 	(void)snprintf(n->name, sizeof(n->name), "n%u", number + 1);
-	(void)snprintf(n->id, sizeof(n->id), "11111111-2222-3333-4444-%012u", number);
+	(void)snprintf(n->id, sizeof(n->id), "11111111-2222-3333-4444-%012u", sim.is_cloned ? 0 : number);
 	(void)snprintf(n->nqn, sizeof(n->nqn), "nqn.2014-08.org.nvmexpress:uuid:%s", n->id);
 	(void)snprintf(n->boot, sizeof(n->boot), "boot-%u-0", number);
 	n->world = (struct fm_supervisor_world){ .load = world_load, .save = world_save, .wall_ms = world_wall, .boot = n->boot, .ctx = n };

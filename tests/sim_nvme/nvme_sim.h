@@ -60,6 +60,7 @@ struct disk {
 	uint64_t content;		/* another one whenever somebody may have written */
 	bool is_dirty;			/* mounted read-write, or not unmounted cleanly */
 	bool is_xfs;			/* else ext4 with multiple mount protection, which works */
+	unsigned holder;		/* of a reservation: a host's number and one more; 0: nobody */
 };
 
 struct mounted {
@@ -69,11 +70,15 @@ struct mounted {
 	bool is_by_hand;		/* a person mounted it, whatever anybody says ... */
 	bool is_elsewhere;		/* ... at another point than the volume's */
 	bool is_told;			/* ... and its node has seen that, and says so */
+	bool is_beaten;			/* mounted to write, and another host has reserved it meanwhile: the target refuses its writes ... */
+	bool is_taken;			/* ... and its node has heard of that */
+	unsigned known_hosts;		/* a bit for each node whose host id its node knew when it was mounted */
 };
 
 struct device {
 	unsigned dev;			/* minor; 0: not connected */
 	uint64_t id;			/* of the controller */
+	int cntlid;			/* another one whenever it has connected again */
 	bool is_read_only;
 	bool is_prepared;
 	uint64_t content;		/* of the disk when it was prepared */
@@ -154,6 +159,8 @@ struct sim {
 	bool is_user[VOLUMES_MAX][NODES_MAX];	/* nodes whose configuration has it */
 	bool has_nodes[VOLUMES_MAX];	/* which names them */
 	bool has_hands;			/* people mount by hand in this seed */
+	bool has_reservations;		/* the target offers them, and forgets them when it restarts */
+	bool is_cloned;			/* all nodes have one host id */
 	bool was_by_hand[VOLUMES_MAX];	/* somebody did: of what is on it nothing is promised */
 	bool is_forced[VOLUMES_MAX];	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
 	bool has[TROUBLES];
@@ -224,6 +231,10 @@ void kernel_leave(struct node *n, unsigned volume);
 /* To be written to: nothing of ours is asked. */
 void kernel_mount_by_hand(struct node *n, unsigned volume);
 void kernel_release(struct call *c);
+/* All are connected again, and no reservation is left. */
+void kernel_restart_target(unsigned volume);
+/* Whether another host has reserved it: the target refuses what this node writes. */
+bool kernel_is_taken(const struct node *n, unsigned volume);
 
 /* ---- exchange.c: what nodes hear of each other ---- */
 
@@ -273,6 +284,8 @@ enum mutant {
 	MUTANT_FORCE_STORED,
 	MUTANT_HANDS_UNSEEN,
 	MUTANT_ALARM_UNSEEN,
+	MUTANT_TAKEN_AGAIN,
+	MUTANT_SAME_HOST,
 	MUTANTS,
 };
 
@@ -280,6 +293,8 @@ extern enum mutant sim_mutant;
 bool mutant_choose(const char *name);
 void mutant_show_all(void);
 void mutant_forget(void);
+/* A bit for each node that is known at that one to have its host id. */
+unsigned sim_known_hosts(const struct node *n);
 /* This node, the writer, has unsealed it. */
 void mutant_unsealed(struct fm_supervisor *sup, const char *volume);
 

@@ -164,9 +164,15 @@ static void choose_plot(void)
 {
 	unsigned plot = (unsigned)sim_below(5 * sizeof(plots) / sizeof(plots[0]));
 
+	/* Of two nodes that are one host each must be sure that it writes. */
+	if (sim.is_cloned && plot % 2 == 0 && plot >= sizeof(plots) / sizeof(plots[0]))
+		plot = 0;
 	if (plot >= sizeof(plots) / sizeof(plots[0]))
 		return;
 	sim.plot = &plots[plot];
+	/* Of what is forced a reservation would keep the second one away. */
+	for (unsigned i = 0; i < ACTS_MAX; i++)
+		sim.has_reservations = sim.has_reservations && sim.plot->act[i].act != ACT_FORCE;
 	sim.mode[0] = sim.plot->mode;
 	sim.disk[0].is_xfs = sim.disk[0].is_xfs && !sim.plot->has_mmp;
 	for (unsigned i = 0; i < sim.node_count; i++)
@@ -197,6 +203,8 @@ static void begin(uint64_t seed)
 		choose_users(v);
 	}
 	sim.has_hands = seed % 8 == 4;
+	sim.has_reservations = seed % 8 == 2 || seed % 8 == 6;
+	sim.is_cloned = seed % 16 == 6;
 	choose_troubles();
 	choose_plot();
 	for (unsigned i = 0; i < sim.node_count; i++) {
@@ -607,6 +615,10 @@ static void something_happens(void)
 
 	if (sim.has_hands && sim_is_one_in(40)) {
 		use_hands(some_node(), (unsigned)sim_below(sim.volume_count));
+		return;
+	}
+	if (sim.has_reservations && sim_is_one_in(15)) {
+		kernel_restart_target((unsigned)sim_below(sim.volume_count));
 		return;
 	}
 	do
