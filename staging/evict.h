@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * evict - which datasets may go, and which of them first. Pure: what it is told is all it knows.
+ *
+ * The oldest, the largest and the cheapest to fetch again go first: age times size over cost. Age
+ * alone would keep a small new dataset and throw away the one that every epoch reads; size alone
+ * would throw away what takes longest to come back.
+ */
+#ifndef FM_STAGING_EVICT_H
+#define FM_STAGING_EVICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_evict_item {
+	uint64_t id;
+	uint64_t bytes;		/* that the disk gets back */
+	uint64_t age_ns;	/* since it was used last */
+	uint64_t asked_ns;	/* since it was asked for last */
+	unsigned cost;		/* of a byte, when it is fetched again; 0 counts as 1 */
+	bool is_ready;
+	bool is_busy;		/* something is done to it */
+	unsigned pins;
+	unsigned holds;
+};
+
+/* Why one stays. */
+enum fm_evict_reason {
+	FM_EVICT_MAY,
+	FM_EVICT_NOT_READY,	/* or busy */
+	FM_EVICT_PINNED,
+	FM_EVICT_HELD,
+	FM_EVICT_GRACE,
+};
+
+enum fm_evict_reason fm_evict_reason(const struct fm_evict_item *item, uint64_t grace_ns);
+
+/* Those that may go come first, in the order in which they should; their number. */
+size_t fm_evict_order(struct fm_evict_item *items, size_t count, uint64_t grace_ns);
+
+#endif
