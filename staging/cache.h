@@ -11,8 +11,9 @@
  * that is READY by its version, the SHA-256 of its manifest. Its *id* stays the same all the time.
  *
  * Any thread. Each call says whether it may wait for the disk. Those that may are for workers:
- * removing or looking through millions of files takes minutes. Those that may not never do, not even
- * while others wait. No two calls do something to one dataset at once: the second one hears -EBUSY.
+ * removing or looking through millions of files takes minutes. Those that may not never do, not
+ * even while others wait. No two calls do something to one dataset at once: the second one hears
+ * -EBUSY.
  *
  * Errors have a line for people. -ENOENT: there is no such dataset (any more). -EAGAIN: it is being
  * evicted; it stays if nothing of it was removed yet, so a second call a moment later says how it
@@ -30,18 +31,19 @@ struct fm_err;
 struct fm_cache;
 struct fm_cache_fetch;
 
-#define FM_CACHE_NAME_MAX 240			/* bytes of a dataset's name */
-#define FM_CACHE_SOURCE_MAX 5000		/* of what its source is called */
-#define FM_CACHE_DATASETS_MAX 4096
-#define FM_CACHE_EXTENTS_MAX (1u << 20)		/* 64 TiB of 64 MiB */
-#define FM_CACHE_PINS_MAX 64			/* users who pin one dataset */
-#define FM_CACHE_HOLDS_MAX 4096
-#define FM_CACHE_USER_HOLDS_MAX 1024		/* of one user; root has what is left */
-#define FM_CACHE_WHO_MAX 64			/* users and groups who may read one dataset */
+#define FM_CACHE_NAME_MAX	240  /* bytes of a dataset's name */
+#define FM_CACHE_SOURCE_MAX	5000 /* of what its source is called */
+#define FM_CACHE_DATASETS_MAX	4096
+#define FM_CACHE_EXTENTS_MAX	(1u << 20) /* 64 TiB of 64 MiB */
+#define FM_CACHE_PINS_MAX	64	   /* users who pin one dataset */
+#define FM_CACHE_HOLDS_MAX	4096
+#define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
+#define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
+#define FM_CACHE_WHO_MAX	64   /* users and groups who may read one dataset */
 
 /* What the caller keeps beside the data. All other names there that begin with a dot are ours. */
-#define FM_CACHE_MANIFEST_NAME ".manifest"	/* must be there when the dataset becomes READY */
-#define FM_CACHE_SCRATCH_NAME ".scratch"	/* goes when it does: CRCs that are known, say */
+#define FM_CACHE_MANIFEST_NAME ".manifest" /* must be there when the dataset becomes READY */
+#define FM_CACHE_SCRATCH_NAME  ".scratch"  /* goes when it does: CRCs that are known, say */
 
 enum fm_cache_state {
 	FM_CACHE_ABSENT,
@@ -61,29 +63,30 @@ struct fm_cache_key {
 
 /* Time as a table, so that a test can set it back. */
 struct fm_cache_clock {
-	int64_t (*wall_ns)(void *ctx);	/* since 1970; may jump */
-	uint64_t (*boot_ns)(void *ctx);	/* since the start of the machine, sleep included; never jumps */
+	int64_t (*wall_ns)(void *ctx); /* since 1970; may jump */
+	uint64_t (*boot_ns)(
+		void *ctx); /* since the start of the machine, sleep included; never jumps */
 	void *ctx;
 };
 
 extern const struct fm_cache_clock fm_cache_clock_real;
 
 struct fm_cache_opts {
-	const char *directory;		/* absolute; made if it is missing, its parent is not */
-	uint64_t size;			/* bytes that datasets may have together */
-	unsigned high;			/* percent of it: above that, what nobody needs goes ... */
-	unsigned low;			/* ... until this much is left */
-	uint64_t grace_ns;		/* what was asked for within that time stays */
-	uint64_t user_quota;		/* bytes that one user may hold and pin; 0: no limit */
-	const struct fm_cache_clock *clock;	/* NULL: the real one */
+	const char *directory; /* absolute; made if it is missing, its parent is not */
+	uint64_t size;	       /* bytes that datasets may have together */
+	unsigned high;	       /* percent of it: above that, what nobody needs goes ... */
+	unsigned low;	       /* ... until this much is left */
+	uint64_t grace_ns;     /* what was asked for within that time stays */
+	uint64_t user_quota;   /* bytes that one user may hold and pin; 0: no limit */
+	const struct fm_cache_clock *clock; /* NULL: the real one */
 };
 
 /* ---- the whole ---- */
 
 /*
- * Waits for the disk; as long for five million files as for one. -EPERM: the directory is not ours, or
- * others may write to it. -EBUSY: another process has it. -EBADMSG: it is no cache, and not empty.
- * What is damaged in it is ABSENT, and said in the log.
+ * Waits for the disk; as long for five million files as for one. -EPERM: the directory is not ours,
+ * or others may write to it. -EBUSY: another process has it. -EBADMSG: it is no cache, and not
+ * empty. What is damaged in it is ABSENT, and said in the log.
  */
 int fm_cache_open(const struct fm_cache_opts *opts, struct fm_cache **out, struct fm_err *err);
 
@@ -94,42 +97,45 @@ void fm_cache_close(struct fm_cache *cache);
 void fm_cache_set_limits(struct fm_cache *cache, const struct fm_cache_opts *opts);
 
 /*
- * To be called every few seconds: holds of processes that are gone end, what was evicted or given up
- * when we were ended is removed, and above the high watermark what nobody needs goes. Waits for the
- * disk.
+ * To be called every few seconds: holds of processes that are gone end, what was evicted or given
+ * up when we were ended is removed, and above the high watermark what nobody needs goes. Waits for
+ * the disk.
  */
 void fm_cache_upkeep(struct fm_cache *cache);
 
 /* ---- what is there: these never wait ---- */
 
 struct fm_cache_info {
-	uint64_t id;			/* never 0 */
+	uint64_t id; /* never 0 */
 	enum fm_cache_state state;
 	char name[FM_CACHE_NAME_MAX + 1];
 	char source[FM_CACHE_SOURCE_MAX + 1];
 	struct fm_cache_key listing;
-	struct fm_cache_key version;	/* zeros before it is READY */
-	uint64_t bytes;			/* all of it, what it shares with another version included */
-	uint64_t shared;		/* of these, hard links to what another dataset here has, too */
+	struct fm_cache_key version; /* zeros before it is READY */
+	uint64_t bytes;			/* with what it shares with another version */
+	uint64_t shared; /* of these, hard links to what another dataset here has, too */
 	unsigned extents;
-	unsigned extents_done;		/* on the disk for good */
+	unsigned extents_done; /* on the disk for good */
 	unsigned holds;
 	unsigned pins;
-	int64_t created_ns;		/* times: ns since 1970, never in the future; 0: never */
+	int64_t created_ns; /* times: ns since 1970, never in the future; 0: never */
 	int64_t requested_ns;
-	int64_t used_ns;		/* when the last hold began or ended */
+	int64_t used_ns; /* when the last hold began or ended */
 	int64_t verified_ns;
 };
 
 struct fm_cache_sums {
-	uint64_t size;			/* as configured */
-	uint64_t used;			/* by what is here, shared bytes once */
-	uint64_t promised;		/* of these, not written yet */
+	uint64_t size;	   /* as configured */
+	uint64_t used;	   /* by what is here, shared bytes once */
+	uint64_t promised; /* of these, not written yet */
 	unsigned datasets;
 	unsigned holds;
 };
 
-/* The id of a READY or EVICTING dataset of that version, of one that is fetched with that listing; 0: none. */
+/*
+ * The id of a READY or EVICTING dataset of that version, of one that is fetched with that
+ * listing; 0: none.
+ */
 uint64_t fm_cache_find_version(struct fm_cache *cache, const struct fm_cache_key *version);
 uint64_t fm_cache_find_listing(struct fm_cache *cache, const struct fm_cache_key *listing);
 
@@ -154,8 +160,8 @@ int fm_cache_request(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 int fm_cache_verified(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
 struct fm_cache_holder {
-	uid_t uid;			/* whose hold it is: counted and charged */
-	pid_t pid;			/* it ends with this process; 0: with fm_cache_release() or with us */
+	uid_t uid; /* whose hold it is: counted and charged */
+	pid_t pid; /* it ends with this process; 0: with fm_cache_release() or with us */
 };
 
 /*
@@ -170,7 +176,10 @@ int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_hol
 /* Never waits. One that has ended is left alone. */
 void fm_cache_release(struct fm_cache *cache, uint64_t hold);
 
-/* It stays until that user, or root, unpins it; pinned twice is pinned once. -EDQUOT. Wait for the disk. */
+/*
+ * It stays until that user, or root, unpins it; pinned twice is pinned once. -EDQUOT. Wait for
+ * the disk.
+ */
 int fm_cache_pin(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 
 /* -ENOENT also if that user does not pin it. Root takes everybody's pins away with is_all. */
@@ -183,26 +192,29 @@ uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
 
 struct fm_cache_plan {
 	struct fm_cache_key listing;
-	const char *name;		/* one component, no dot first, FM_CACHE_NAME_MAX bytes */
+	const char *name; /* one component, no dot first, FM_CACHE_NAME_MAX bytes */
 	const char *source;
-	uint64_t bytes;			/* that its files have, holes not counted */
-	uint64_t files;			/* and directories: each may take a block beside its bytes */
+	uint64_t bytes; /* that its files have, holes not counted */
+	uint64_t files; /* and directories: each may take a block beside its bytes */
 	unsigned extents;
-	unsigned cost;			/* to fetch a byte of it again, relative to others; at least 1 */
+	unsigned cost; /* to fetch a byte of it again, relative to others; at least 1 */
 };
 
 /*
- * Room for it is set aside, for which others go if need be, and its directory is made; or the partial
- * one that is there is gone on with. Waits for the disk.
+ * Room for it is set aside, for which others go if need be, and its directory is made; or the
+ * partial one that is there is gone on with. Waits for the disk.
  *
- * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one of
- * that listing is of another size: discard it. -ENOSPC: no room; err names the cache, and what would
- * make room.
+ * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
+ * of that listing is of another size: discard it. -ENOSPC: no room; err names the cache, and what
+ * would make room.
  */
 int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);
 
-/* What is not READY stays as a partial dataset, and so does its promise of room. Waits for the disk. */
+/*
+ * What is not READY stays as a partial dataset, and so does its promise of room. Waits for the
+ * disk.
+ */
 void fm_cache_fetch_close(struct fm_cache_fetch *f);
 
 uint64_t fm_cache_fetch_id(const struct fm_cache_fetch *f);
@@ -210,7 +222,10 @@ uint64_t fm_cache_fetch_id(const struct fm_cache_fetch *f);
 /* Where the caller makes NAME, a file or a directory. It stays ours. */
 int fm_cache_fetch_dir(const struct fm_cache_fetch *f);
 
-/* So many bytes take room on the disk now that did not before: less of it is promised. Never waits. */
+/*
+ * So many bytes take room on the disk now that did not before: less of it is promised. Never
+ * waits.
+ */
 void fm_cache_fetch_wrote(struct fm_cache_fetch *f, uint64_t bytes);
 
 /* Whether an extent is there (written, not necessarily saved); that it is now. Never wait. */
@@ -219,17 +234,17 @@ void fm_cache_fetch_mark(struct fm_cache_fetch *f, unsigned extent);
 unsigned fm_cache_fetch_missing(const struct fm_cache_fetch *f);
 
 /*
- * What was marked before this call is made durable, with all else that was written to this file system
- * (FM_CACHE_SCRATCH_NAME too), and then written down. After an error of the disk nothing of this fetch
- * can be trusted any more: -EIO here, and ever after; fm_cache_discard() is what is left. Waits for the
- * disk.
+ * What was marked before this call is made durable, with all else that was written to this file
+ * system (FM_CACHE_SCRATCH_NAME too), and then written down. After an error of the disk nothing of
+ * this fetch can be trusted any more: -EIO here, and ever after; fm_cache_discard() is what is
+ * left. Waits for the disk.
  */
 int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 
 /*
- * All extents are marked and the manifest is there: READY, and requested now. -EINVAL: they are not.
- * -EEXIST: this version is here already; the partial one should be discarded. The caller still closes
- * f. Waits for the disk.
+ * All extents are marked and the manifest is there: READY, and requested now. -EINVAL: they are
+ * not. -EEXIST: this version is here already; the partial one should be discarded. The caller still
+ * closes f. Waits for the disk.
  */
 int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
 			 struct fm_err *err);
@@ -256,22 +271,28 @@ int fm_cache_allow(struct fm_cache *cache, uint64_t id, const struct fm_cache_wh
  */
 int fm_cache_make_room(struct fm_cache *cache, uint64_t bytes, struct fm_err *err);
 
-/* This one goes, READY or partial, whatever the grace says. -EBUSY: it is pinned, held, open or fetched. */
+/*
+ * This one goes, READY or partial, whatever the grace says. -EBUSY: it is pinned, held, open or
+ * fetched.
+ */
 int fm_cache_discard(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
 /* ---- a new version of what is here ---- */
 
 /* One regular file of a manifest. */
 struct fm_cache_file {
-	const char *path;		/* below NAME; "": NAME itself is the file */
+	const char *path; /* below NAME; "": NAME itself is the file */
 	uint64_t size;
 	int64_t mtime_ns;
-	mode_t mode;			/* permissions */
-	const uint32_t *crcs;		/* of its chunks; NULL: not known, and the same as nothing */
+	mode_t mode;	      /* permissions */
+	const uint32_t *crcs; /* of its chunks; NULL: not known, and the same as nothing */
 	size_t crc_count;
 };
 
-/* Files in canonical order, the paths ascending bytewise; false: there is none left. *out stays until the next call. */
+/*
+ * Files in canonical order, the paths ascending bytewise; false: there is none left. *out stays
+ * until the next call.
+ */
 struct fm_cache_files {
 	bool (*next)(void *ctx, struct fm_cache_file *out);
 	void *ctx;
@@ -281,9 +302,9 @@ struct fm_cache_files {
 bool fm_cache_is_same(const struct fm_cache_file *a, const struct fm_cache_file *b);
 
 struct fm_cache_reuse {
-	uint64_t old;			/* a READY dataset */
-	struct fm_cache_files had;	/* its files */
-	struct fm_cache_files wanted;	/* the new one's */
+	uint64_t old;		      /* a READY dataset */
+	struct fm_cache_files had;    /* its files */
+	struct fm_cache_files wanted; /* the new one's */
 	/* Each of the new one that must be fetched. */
 	void (*missing)(void *ctx, const struct fm_cache_file *file);
 	void *ctx;
@@ -294,8 +315,8 @@ struct fm_cache_reuse {
 
 /*
  * What did not change comes from the old version: as a reflink, else as a hard link of the same
- * read-only file. Directories are made as needed. The old one stays meanwhile. Marking extents is the
- * caller's. Waits for the disk.
+ * read-only file. Directories are made as needed. The old one stays meanwhile. Marking extents is
+ * the caller's. Waits for the disk.
  */
 int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 			 struct fm_err *err);

@@ -14,7 +14,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/plain.h"
 
-#define MAGIC "FMOVECCH"
+#define MAGIC	  "FMOVECCH"
 #define MAGIC_LEN 8u
 #define LENGTH_AT 12u
 
@@ -22,20 +22,20 @@
 
 static struct fm_writer begin(enum fm_cache_kind kind, uint8_t *out, size_t len)
 {
-	struct fm_writer w = { .at = out, .end = out + len };
+	struct fm_writer w = {.at = out, .end = out + len};
 
 	fm_put_bytes(&w, MAGIC, MAGIC_LEN);
 	fm_put_le16(&w, FM_CACHE_VERSION);
 	fm_put_u8(&w, (uint8_t)kind);
 	fm_put_u8(&w, 0);
-	fm_put_le32(&w, 0);	/* the length, when it is known */
+	fm_put_le32(&w, 0); /* the length, when it is known */
 	return w;
 }
 
 static size_t end(struct fm_writer *w, uint8_t *out)
 {
 	size_t len = (size_t)(w->at - out) + FM_CACHE_CRC_LEN;
-	struct fm_writer length = { .at = out + LENGTH_AT, .end = out + FM_CACHE_FRAME_LEN };
+	struct fm_writer length = {.at = out + LENGTH_AT, .end = out + FM_CACHE_FRAME_LEN};
 
 	fm_put_le32(&length, (uint32_t)len);
 	fm_put_le32(w, fm_crc32c(0, out, len - FM_CACHE_CRC_LEN));
@@ -46,20 +46,20 @@ static size_t end(struct fm_writer *w, uint8_t *out)
 /* What is between frame and CRC; failed: it is no such file. */
 static struct fm_reader open_frame(enum fm_cache_kind kind, const uint8_t *in, size_t len)
 {
-	struct fm_reader r = { .at = in, .end = in + len };
+	struct fm_reader r = {.at = in, .end = in + len};
 	size_t body = len - FM_CACHE_CRC_LEN;
 	const uint8_t *magic;
 	struct fm_reader crc;
 
 	if (len < FM_CACHE_HEAD_LEN || len > FM_CACHE_FILE_MAX)
-		return (struct fm_reader){ .failed = true };
+		return (struct fm_reader){.failed = true};
 	magic = fm_get_span(&r, MAGIC_LEN);
 	r.failed |= memcmp(magic, MAGIC, MAGIC_LEN) != 0;
 	r.failed |= fm_get_le16(&r) != FM_CACHE_VERSION;
 	r.failed |= fm_get_u8(&r) != (uint8_t)kind;
 	r.failed |= fm_get_u8(&r) != 0;
 	r.failed |= fm_get_le32(&r) != len;
-	crc = (struct fm_reader){ .at = in + body, .end = in + len };
+	crc = (struct fm_reader){.at = in + body, .end = in + len};
 	r.failed |= fm_get_le32(&crc) != fm_crc32c(0, in, body);
 	r.end = in + body;
 	return r;
@@ -86,7 +86,8 @@ bool fm_cache_is_name(const char *name)
 {
 	size_t len = strnlen(name, FM_CACHE_NAME_MAX + 1);
 
-	return len <= FM_CACHE_NAME_MAX && fm_is_component(name) && name[0] != '.' && is_plain(name, len);
+	return len <= FM_CACHE_NAME_MAX && fm_is_component(name) && name[0] != '.' &&
+	       is_plain(name, len);
 }
 
 void fm_cache_key_print(const struct fm_cache_key *key, char out[static FM_CACHE_HEX_LEN + 1])
@@ -106,7 +107,7 @@ bool fm_cache_key_parse(const char *text, struct fm_cache_key *out)
 	    strspn(text, "0123456789abcdef") != FM_CACHE_HEX_LEN)
 		return false;
 	for (size_t i = 0; i < sizeof(out->bytes); i++) {
-		const char pair[3] = { text[2 * i], text[2 * i + 1], '\0' };
+		const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
 
 		out->bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
 	}
@@ -175,8 +176,8 @@ size_t fm_cache_put_dataset(const struct fm_cache_dataset *in, uint8_t *out, siz
 static bool is_sound_dataset(const struct fm_cache_dataset *d)
 {
 	return d->id != 0 && d->base != d->id && d->bytes <= INT64_MAX && d->shared <= d->bytes &&
-	       d->files <= INT64_MAX / 4096 && d->created_ns >= 0 && d->extents <= FM_CACHE_EXTENTS_MAX &&
-	       d->cost > 0;
+	       d->files <= INT64_MAX / 4096 && d->created_ns >= 0 &&
+	       d->extents <= FM_CACHE_EXTENTS_MAX && d->cost > 0;
 }
 
 static bool get_dataset_fields(struct fm_reader *r, struct fm_cache_dataset *d, size_t *name_len,
@@ -201,7 +202,7 @@ static bool get_dataset_fields(struct fm_reader *r, struct fm_cache_dataset *d, 
 int fm_cache_get_dataset(const uint8_t *in, size_t len, struct fm_cache_dataset *out)
 {
 	struct fm_reader r = open_frame(FM_CACHE_KIND_DATASET, in, len);
-	struct fm_cache_dataset d = { .source = NULL };
+	struct fm_cache_dataset d = {.source = NULL};
 	size_t name_len, source_len;
 
 	if (!get_dataset_fields(&r, &d, &name_len, &source_len) ||
@@ -236,7 +237,7 @@ size_t fm_cache_put_use(const struct fm_cache_use *in, uint8_t *out, size_t len)
 int fm_cache_get_use(const uint8_t *in, size_t len, struct fm_cache_use *out)
 {
 	struct fm_reader r = open_frame(FM_CACHE_KIND_USE, in, len);
-	struct fm_cache_use u = { .id = fm_get_le64(&r) };
+	struct fm_cache_use u = {.id = fm_get_le64(&r)};
 	bool is_sound = get_stamp(&r, &u.requested);
 
 	is_sound = get_stamp(&r, &u.used) && is_sound;
@@ -253,7 +254,8 @@ int fm_cache_get_use(const uint8_t *in, size_t len, struct fm_cache_use *out)
 	return 0;
 }
 
-size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, uint8_t *out, size_t len)
+size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, uint8_t *out,
+			    size_t len)
 {
 	struct fm_writer w = begin(FM_CACHE_KIND_EXTENTS, out, len);
 
@@ -264,7 +266,8 @@ size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, 
 	return end(&w, out);
 }
 
-int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned extents, uint8_t *bits)
+int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned extents,
+			 uint8_t *bits)
 {
 	struct fm_reader r = open_frame(FM_CACHE_KIND_EXTENTS, in, len);
 	bool is_of_it = fm_get_le64(&r) == id;
@@ -297,7 +300,7 @@ size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, si
 int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record *out)
 {
 	struct fm_reader r = open_frame(FM_CACHE_KIND_HOLD, in, len);
-	struct fm_cache_hold_record h = { .id = fm_get_le64(&r) };
+	struct fm_cache_hold_record h = {.id = fm_get_le64(&r)};
 
 	h.number = fm_get_le64(&r);
 	h.process.start = fm_get_le64(&r);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache_format - the files in which a cache keeps its state, as bytes. fmove-cache(5) describes them.
+ * cache_format - the files in which a cache keeps its state, as bytes. fmove-cache(5) describes
+ * them.
  *
- * No I/O. What is read is hostile: each get checks frame, CRC, lengths and every value before it says
- * 0; else -EBADMSG, and *out is not set. -ENOMEM.
+ * No I/O. What is read is hostile: each get checks frame, CRC, lengths and every value before it
+ * says 0; else -EBADMSG, and *out is not set. -ENOMEM.
  */
 #ifndef FM_STAGING_CACHE_FORMAT_H
 #define FM_STAGING_CACHE_FORMAT_H
@@ -16,9 +17,9 @@
 #include "staging/cache.h"
 #include "staging/hold.h"
 
-#define FM_CACHE_VERSION 1
+#define FM_CACHE_VERSION   1
 #define FM_CACHE_FRAME_LEN 16u
-#define FM_CACHE_CRC_LEN 4u
+#define FM_CACHE_CRC_LEN   4u
 
 enum fm_cache_kind {
 	FM_CACHE_KIND_HEAD = 1,
@@ -28,17 +29,17 @@ enum fm_cache_kind {
 	FM_CACHE_KIND_HOLD = 5,
 };
 
-#define FM_CACHE_HEAD_LEN (FM_CACHE_FRAME_LEN + FM_CACHE_CRC_LEN)
-#define FM_CACHE_DATASET_LEN 140u	/* before name and source */
-#define FM_CACHE_USE_LEN 92u		/* before the pins */
-#define FM_CACHE_EXTENTS_LEN 32u	/* before the bits */
-#define FM_CACHE_HOLD_LEN 80u		/* with the CRC */
-#define FM_CACHE_FILE_MAX (FM_CACHE_EXTENTS_LEN + FM_CACHE_EXTENTS_MAX / 8 + FM_CACHE_CRC_LEN)
+#define FM_CACHE_HEAD_LEN    (FM_CACHE_FRAME_LEN + FM_CACHE_CRC_LEN)
+#define FM_CACHE_DATASET_LEN 140u /* before name and source */
+#define FM_CACHE_USE_LEN     92u  /* before the pins */
+#define FM_CACHE_EXTENTS_LEN 32u  /* before the bits */
+#define FM_CACHE_HOLD_LEN    80u  /* with the CRC */
+#define FM_CACHE_FILE_MAX    (FM_CACHE_EXTENTS_LEN + FM_CACHE_EXTENTS_MAX / 8 + FM_CACHE_CRC_LEN)
 
 /* What a dataset is: said when it is planned, and once more, with its version, when it is READY. */
 struct fm_cache_dataset {
 	uint64_t id;
-	uint64_t base;			/* the id of that with which it shares hard links; 0: none */
+	uint64_t base; /* the id of that with which it shares hard links; 0: none */
 	uint64_t bytes;
 	uint64_t shared;
 	uint64_t files;
@@ -48,12 +49,12 @@ struct fm_cache_dataset {
 	struct fm_cache_key listing;
 	struct fm_cache_key version;
 	char name[FM_CACHE_NAME_MAX + 1];
-	char *source;			/* the reader's of it: free() */
+	char *source; /* the reader's of it: free() */
 };
 
 /* Both clocks: one may be set, and the other begins anew with each boot. boot_ns 0: not known. */
 struct fm_cache_stamp {
-	int64_t wall_ns;		/* 0: never */
+	int64_t wall_ns; /* 0: never */
 	uint64_t boot_ns;
 };
 
@@ -63,14 +64,14 @@ struct fm_cache_use {
 	struct fm_cache_stamp requested;
 	struct fm_cache_stamp used;
 	struct fm_cache_stamp verified;
-	uint8_t boot[FM_HOLD_BOOT_LEN];	/* for which boot_ns of all three counts */
+	uint8_t boot[FM_HOLD_BOOT_LEN]; /* for which boot_ns of all three counts */
 	uint32_t pin_count;
 	uid_t pins[FM_CACHE_PINS_MAX];
 };
 
 /* A hold that ends with a process. */
 struct fm_cache_hold_record {
-	uint64_t id;			/* of the dataset */
+	uint64_t id; /* of the dataset */
 	uint64_t number;
 	struct fm_hold_process process;
 	uid_t uid;
@@ -86,14 +87,16 @@ static inline size_t fm_cache_bits_len(unsigned extents)
 size_t fm_cache_put_head(uint8_t *out, size_t len);
 size_t fm_cache_put_dataset(const struct fm_cache_dataset *in, uint8_t *out, size_t len);
 size_t fm_cache_put_use(const struct fm_cache_use *in, uint8_t *out, size_t len);
-size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, uint8_t *out, size_t len);
+size_t fm_cache_put_extents(uint64_t id, unsigned extents, const uint8_t *bits, uint8_t *out,
+			    size_t len);
 size_t fm_cache_put_hold(const struct fm_cache_hold_record *in, uint8_t *out, size_t len);
 
 int fm_cache_get_head(const uint8_t *in, size_t len);
 int fm_cache_get_dataset(const uint8_t *in, size_t len, struct fm_cache_dataset *out);
 int fm_cache_get_use(const uint8_t *in, size_t len, struct fm_cache_use *out);
 /* Of that dataset, which has so many extents. */
-int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned extents, uint8_t *bits);
+int fm_cache_get_extents(const uint8_t *in, size_t len, uint64_t id, unsigned extents,
+			 uint8_t *bits);
 int fm_cache_get_hold(const uint8_t *in, size_t len, struct fm_cache_hold_record *out);
 
 /* Whether it can name a dataset: one component without a dot first, printable, not too long. */

@@ -15,12 +15,12 @@
 
 struct fm_evict_item {
 	uint64_t id;
-	uint64_t bytes;		/* that the disk gets back */
-	uint64_t age_ns;	/* since it was used last */
-	uint64_t asked_ns;	/* since it was asked for last */
-	unsigned cost;		/* of a byte, when it is fetched again; 0 counts as 1 */
+	uint64_t bytes;	   /* that the disk gets back */
+	uint64_t age_ns;   /* since it was used last */
+	uint64_t asked_ns; /* since it was asked for last */
+	unsigned cost;	   /* of a byte, when it is fetched again; 0 counts as 1 */
 	bool is_ready;
-	bool is_busy;		/* something is done to it */
+	bool is_busy; /* something is done to it */
 	unsigned pins;
 	unsigned holds;
 };
@@ -28,7 +28,7 @@ struct fm_evict_item {
 /* Why one stays. */
 enum fm_evict_reason {
 	FM_EVICT_MAY,
-	FM_EVICT_NOT_READY,	/* or busy */
+	FM_EVICT_NOT_READY, /* or busy */
 	FM_EVICT_PINNED,
 	FM_EVICT_HELD,
 	FM_EVICT_GRACE,

@@ -17,8 +17,8 @@
 #include "mover/base/fault.h"
 #include "mover/journal/host.h"
 
-#define FILE_MAX 4096		/* /proc/PID/stat and the lines of status before the one we want */
-#define START_FIELD 22		/* of stat, counted from 1; proc(5) */
+#define FILE_MAX    4096 /* /proc/PID/stat and the lines of status before the one we want */
+#define START_FIELD 22	 /* of stat, counted from 1; proc(5) */
 
 _Static_assert(FM_HOLD_BOOT_LEN == FM_JOURNAL_ID_LEN, "one kind of boot");
 
@@ -33,12 +33,13 @@ static int read_proc(pid_t pid, const char *name, char text[static FILE_MAX])
 	if (fd < 0)
 		return fd;
 	got = FM_FAULT("hold.read") ? -EIO : fm_call_read_all(fd, text, FILE_MAX - 1, 0);
-	(void)close(fd);	/* only read */
+	(void)close(fd); /* only read */
 	text[got < 0 ? 0 : got] = '\0';
 	return got < 0 ? (int)got : 0;
 }
 
-/* What a program calls itself may hold blanks and parentheses: the fields are counted from the last one. */
+/* What a program calls itself may hold blanks and parentheses: the fields are counted from the last
+ * one. */
 static int start_of(const char *stat, uint64_t *out)
 {
 	const char *at = strrchr(stat, ')');
@@ -66,7 +67,7 @@ static int open_pidfd(pid_t pid, int *pidfd)
 	int fd = FM_FAULT("hold.pidfd") ? -EMFILE : fm_call(syscall(SYS_pidfd_open, pid, 0));
 
 	if (fd >= 0 && fm_hold_is_over(fd)) {
-		(void)close(fd);	/* only looked at */
+		(void)close(fd); /* only looked at */
 		fd = -ESRCH;
 	}
 	/* A number that is a thread's is no process. */
@@ -82,7 +83,7 @@ static int look(pid_t pid, struct fm_hold_process *out, uid_t *uid)
 	struct fm_journal_host host;
 	int ret = read_proc(pid, "stat", text);
 
-	*out = (struct fm_hold_process){ .pid = pid };
+	*out = (struct fm_hold_process){.pid = pid};
 	if (ret == 0)
 		ret = start_of(text, &out->start);
 	if (ret == 0)
@@ -97,8 +98,8 @@ static int look(pid_t pid, struct fm_hold_process *out, uid_t *uid)
 }
 
 /*
- * The pidfd first: what /proc says while that process has not ended is said of it, since its number is
- * given to no other before.
+ * The pidfd first: what /proc says while that process has not ended is said of it, since its number
+ * is given to no other before.
  */
 static int find(pid_t pid, struct fm_hold_process *out, uid_t *uid, int *pidfd)
 {
@@ -110,9 +111,9 @@ static int find(pid_t pid, struct fm_hold_process *out, uid_t *uid, int *pidfd)
 	if (fm_hold_is_over(*pidfd))
 		ret = -ESRCH;
 	else if (ret == -ENOENT)
-		ret = -EACCES;	/* it lives, and is not shown */
+		ret = -EACCES; /* it lives, and is not shown */
 	if (ret < 0)
-		(void)close(*pidfd);	/* only looked at */
+		(void)close(*pidfd); /* only looked at */
 	return ret;
 }
 
@@ -123,8 +124,10 @@ int fm_hold_find(pid_t pid, struct fm_hold_process *out, uid_t *uid, int *pidfd,
 	if (ret == -ESRCH)
 		return fm_err_set(err, ret, "there is no process %d (any more)", pid);
 	if (ret == -EACCES)
-		return fm_err_set(err, ret, "this service is not shown process %d: hidepid= of /proc, or "
-				  "ProtectProc= of its unit, forbids it", pid);
+		return fm_err_set(err, ret,
+				  "this service is not shown process %d: hidepid= of /proc, or "
+				  "ProtectProc= of its unit, forbids it",
+				  pid);
 	return ret < 0 ? fm_err_sys(err, ret, "process %d", pid) : 0;
 }
 
@@ -138,13 +141,13 @@ int fm_hold_find_again(const struct fm_hold_process *process, int *pidfd)
 		return ret;
 	if (now.start == process->start && fm_journal_host_is_same(now.boot, process->boot))
 		return 0;
-	(void)close(*pidfd);	/* only looked at */
+	(void)close(*pidfd); /* only looked at */
 	return -ESRCH;
 }
 
 bool fm_hold_is_over(int pidfd)
 {
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	return poll(&p, 1, 0) == 1;
 }

@@ -14,7 +14,6 @@
 #include "mover/base/crc32c.h"
 #include "staging/cache_format.h"
 
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t again[FM_CACHE_FILE_MAX];
@@ -39,7 +38,7 @@ static void try_dataset(const uint8_t *data, size_t size)
 static void try_extents(const uint8_t *data, size_t size)
 {
 	static uint8_t bits[FM_CACHE_EXTENTS_MAX / 8];
-	struct fm_reader r = { .at = data, .end = data + size };
+	struct fm_reader r = {.at = data, .end = data + size};
 	uint64_t id;
 	uint32_t extents;
 
@@ -47,7 +46,8 @@ static void try_extents(const uint8_t *data, size_t size)
 	(void)fm_get_span(&r, FM_CACHE_FRAME_LEN);
 	id = fm_get_le64(&r);
 	extents = fm_get_le32(&r);
-	if (extents > FM_CACHE_EXTENTS_MAX || fm_cache_get_extents(data, size, id, extents, bits) < 0)
+	if (extents > FM_CACHE_EXTENTS_MAX ||
+	    fm_cache_get_extents(data, size, id, extents, bits) < 0)
 		return;
 	check_same(data, size, fm_cache_put_extents(id, extents, bits, again, sizeof(again)));
 }
@@ -70,7 +70,7 @@ static void try_bytes(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t mended[FM_CACHE_FILE_MAX];
-	struct fm_writer w = { .at = mended + 12, .end = mended + 16 };
+	struct fm_writer w = {.at = mended + 12, .end = mended + 16};
 
 	if (size > sizeof(mended))
 		return 0;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(mended, data, size);
 	fm_put_le32(&w, (uint32_t)size);
-	w = (struct fm_writer){ .at = mended + size - 4, .end = mended + size };
+	w = (struct fm_writer){.at = mended + size - 4, .end = mended + size};
 	fm_put_le32(&w, fm_crc32c(0, mended, size - 4));
 	try_bytes(mended, size);
 	return 0;

@@ -3,8 +3,9 @@
 /*
  * test_cache_format - the files of a cache are what fmove-cache(5) says, and nothing else is one.
  *
- * The page is read: each of its rows (offset, length, field) must have an expected value here, which
- * must stand at that offset of what is written, and the rows must leave no byte of a file out.
+ * The page is read: each of its rows (offset, length, field) must have an expected value here,
+ * which must stand at that offset of what is written, and the rows must leave no byte of a file
+ * out.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "staging/cache_format.h"
 #include "tests/fm_test.h"
 
-#define PAGE FM_SOURCE_DIR "/staging/fmove-cache.5"
+#define PAGE	 FM_SOURCE_DIR "/staging/fmove-cache.5"
 #define FILE_MAX 6000
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -21,9 +22,16 @@ static char source[] = "rosa:data/imagenet";
 
 static struct fm_cache_dataset dataset(void)
 {
-	struct fm_cache_dataset d = { .id = 0x0102030405060708, .base = 0x1112131415161718, .bytes = 0x2122232425262728,
-				      .shared = 0x0132333435363738, .files = 0x41424344, .created_ns = 0x5152535455565758,
-				      .extents = 0x61263, .cost = 0x71727374, .name = "imagenet", .source = source };
+	struct fm_cache_dataset d = {.id = 0x0102030405060708,
+				     .base = 0x1112131415161718,
+				     .bytes = 0x2122232425262728,
+				     .shared = 0x0132333435363738,
+				     .files = 0x41424344,
+				     .created_ns = 0x5152535455565758,
+				     .extents = 0x61263,
+				     .cost = 0x71727374,
+				     .name = "imagenet",
+				     .source = source};
 
 	memset(d.listing.bytes, 0xaa, sizeof(d.listing.bytes));
 	memset(d.version.bytes, 0xbb, sizeof(d.version.bytes));
@@ -31,16 +39,24 @@ static struct fm_cache_dataset dataset(void)
 }
 
 static const struct fm_cache_use use = {
-	.id = 0x0102030405060708, .requested = { 0x11, 0x12 }, .used = { 0x21, 0x22 }, .verified = { 0x31, 0x32 },
-	.boot = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 }, .pin_count = 1, .pins = { 0x01020304 },
+	.id = 0x0102030405060708,
+	.requested = {0x11, 0x12},
+	.used = {0x21, 0x22},
+	.verified = {0x31, 0x32},
+	.boot = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+	.pin_count = 1,
+	.pins = {0x01020304},
 };
 
 static const struct fm_cache_hold_record hold = {
-	.id = 0x0102030405060708, .number = 0x21, .uid = 1000, .since_ns = 0x31,
-	.process = { .pid = 4711, .start = 0x41, .boot = { 16, 15, 14 } },
+	.id = 0x0102030405060708,
+	.number = 0x21,
+	.uid = 1000,
+	.since_ns = 0x31,
+	.process = {.pid = 4711, .start = 0x41, .boot = {16, 15, 14}},
 };
 
-static const uint8_t bits[] = { 0xff, 0x01 };
+static const uint8_t bits[] = {0xff, 0x01};
 
 /* What the page's rows must be, kind by kind. Bytes are as they lie in the file. */
 struct expected {
@@ -51,46 +67,46 @@ struct expected {
 };
 
 #define B(text) text, sizeof(text) - 1
-#define AA8 "\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa"
-#define BB8 "\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb"
-#define Z7 "\0\0\0\0\0\0\0"
+#define AA8	"\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa"
+#define BB8	"\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb"
+#define Z7	"\0\0\0\0\0\0\0"
 
 static const struct expected expected[] = {
-	{ ".dataset", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01") },
-	{ ".dataset", "base", B("\x18\x17\x16\x15\x14\x13\x12\x11") },
-	{ ".dataset", "bytes", B("\x28\x27\x26\x25\x24\x23\x22\x21") },
-	{ ".dataset", "shared", B("\x38\x37\x36\x35\x34\x33\x32\x01") },
-	{ ".dataset", "files", B("\x44\x43\x42\x41\0\0\0\0") },
-	{ ".dataset", "created", B("\x58\x57\x56\x55\x54\x53\x52\x51") },
-	{ ".dataset", "extents", B("\x63\x12\x06\0") },
-	{ ".dataset", "cost", B("\x74\x73\x72\x71") },
-	{ ".dataset", "listing", B(AA8 AA8 AA8 AA8) },
-	{ ".dataset", "version", B(BB8 BB8 BB8 BB8) },
-	{ ".dataset", "name_len", B("\x08\0") },
-	{ ".dataset", "source_len", B("\x12\0") },
-	{ ".dataset", "name", B("imagenetrosa:data/imagenet") },
-	{ ".use", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01") },
-	{ ".use", "requested", B("\x11" Z7) },
-	{ ".use", "requested_boot", B("\x12" Z7) },
-	{ ".use", "used", B("\x21" Z7) },
-	{ ".use", "used_boot", B("\x22" Z7) },
-	{ ".use", "verified", B("\x31" Z7) },
-	{ ".use", "verified_boot", B("\x32" Z7) },
-	{ ".use", "boot", B("\1\2\3\4\5\6\7\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10") },
-	{ ".use", "pins", B("\1\0\0\0") },
-	{ ".use", "pin", B("\4\3\2\1") },
-	{ ".extents", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01") },
-	{ ".extents", "extents", B("\x09\0\0\0") },
-	{ ".extents", "zero", B("\0\0\0\0") },
-	{ ".extents", "bits", B("\xff\x01") },
-	{ "A hold", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01") },
-	{ "A hold", "number", B("\x21" Z7) },
-	{ "A hold", "start", B("\x41" Z7) },
-	{ "A hold", "boot", B("\x10\x0f\x0e" Z7 "\0\0\0\0\0\0") },
-	{ "A hold", "uid", B("\xe8\x03\0\0") },
-	{ "A hold", "pid", B("\x67\x12\0\0") },
-	{ "A hold", "since", B("\x31" Z7) },
-	{ "A hold", "zero", B("\0\0\0\0") },
+	{".dataset", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{".dataset", "base", B("\x18\x17\x16\x15\x14\x13\x12\x11")},
+	{".dataset", "bytes", B("\x28\x27\x26\x25\x24\x23\x22\x21")},
+	{".dataset", "shared", B("\x38\x37\x36\x35\x34\x33\x32\x01")},
+	{".dataset", "files", B("\x44\x43\x42\x41\0\0\0\0")},
+	{".dataset", "created", B("\x58\x57\x56\x55\x54\x53\x52\x51")},
+	{".dataset", "extents", B("\x63\x12\x06\0")},
+	{".dataset", "cost", B("\x74\x73\x72\x71")},
+	{".dataset", "listing", B(AA8 AA8 AA8 AA8)},
+	{".dataset", "version", B(BB8 BB8 BB8 BB8)},
+	{".dataset", "name_len", B("\x08\0")},
+	{".dataset", "source_len", B("\x12\0")},
+	{".dataset", "name", B("imagenetrosa:data/imagenet")},
+	{".use", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{".use", "requested", B("\x11" Z7)},
+	{".use", "requested_boot", B("\x12" Z7)},
+	{".use", "used", B("\x21" Z7)},
+	{".use", "used_boot", B("\x22" Z7)},
+	{".use", "verified", B("\x31" Z7)},
+	{".use", "verified_boot", B("\x32" Z7)},
+	{".use", "boot", B("\1\2\3\4\5\6\7\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10")},
+	{".use", "pins", B("\1\0\0\0")},
+	{".use", "pin", B("\4\3\2\1")},
+	{".extents", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{".extents", "extents", B("\x09\0\0\0")},
+	{".extents", "zero", B("\0\0\0\0")},
+	{".extents", "bits", B("\xff\x01")},
+	{"A hold", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
+	{"A hold", "number", B("\x21" Z7)},
+	{"A hold", "start", B("\x41" Z7)},
+	{"A hold", "boot", B("\x10\x0f\x0e" Z7 "\0\0\0\0\0\0")},
+	{"A hold", "uid", B("\xe8\x03\0\0")},
+	{"A hold", "pid", B("\x67\x12\0\0")},
+	{"A hold", "since", B("\x31" Z7)},
+	{"A hold", "zero", B("\0\0\0\0")},
 };
 
 /* What is written of the samples. */
@@ -112,7 +128,8 @@ static size_t put(const char *section, uint8_t *out)
 static const struct expected *expected_of(const char *section, const char *field)
 {
 	for (size_t i = 0; i < COUNT(expected); i++)
-		if (strcmp(expected[i].section, section) == 0 && strcmp(expected[i].field, field) == 0)
+		if (strcmp(expected[i].section, section) == 0 &&
+		    strcmp(expected[i].field, field) == 0)
 			return &expected[i];
 	return NULL;
 }
@@ -139,7 +156,7 @@ static size_t check_row(const char *section, const char *line, size_t at)
 
 static void test_page(void)
 {
-	static const char *const sections[] = { ".dataset", ".use", ".extents", "A hold" };
+	static const char *const sections[] = {".dataset", ".use", ".extents", "A hold"};
 	size_t at = 0, rows = 0;
 	uint8_t file[FILE_MAX];
 	char line[256], section[32] = "";
@@ -153,7 +170,8 @@ static void test_page(void)
 			at = 0;
 			section[0] = '\0';
 			for (size_t i = 0; i < COUNT(sections); i++)
-				if (strncmp(line, ".SS ", 4) == 0 && strcmp(line + 4, sections[i]) == 0) {
+				if (strncmp(line, ".SS ", 4) == 0 &&
+				    strcmp(line + 4, sections[i]) == 0) {
 					snprintf(section, sizeof(section), "%s", sections[i]);
 					at = FM_CACHE_FRAME_LEN;
 				}
@@ -171,7 +189,7 @@ static void test_page(void)
 /* The frame is as the page says, of all kinds. */
 static void test_frame(void)
 {
-	static const char *const sections[] = { "head", ".dataset", ".use", ".extents", "A hold" };
+	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
@@ -182,15 +200,17 @@ static void test_frame(void)
 		CU_ASSERT_EQUAL(file[10], i + 1);
 		CU_ASSERT_EQUAL(file[11], 0);
 		CU_ASSERT_EQUAL(file[12] | (size_t)file[13] << 8 | (size_t)file[14] << 16, len);
-		CU_ASSERT_EQUAL(file[len - 4] | (uint32_t)file[len - 3] << 8 | (uint32_t)file[len - 2] << 16 |
-				(uint32_t)file[len - 1] << 24, crc);
+		CU_ASSERT_EQUAL(file[len - 4] | (uint32_t)file[len - 3] << 8 |
+					(uint32_t)file[len - 2] << 16 |
+					(uint32_t)file[len - 1] << 24,
+				crc);
 	}
 }
 
 /* The kind's own get; 0: it took it. */
 static int get(size_t kind, const uint8_t *in, size_t len)
 {
-	struct fm_cache_dataset d = { .source = NULL };
+	struct fm_cache_dataset d = {.source = NULL};
 	struct fm_cache_hold_record h;
 	struct fm_cache_use u;
 	uint8_t out[2];
@@ -214,7 +234,7 @@ static int get(size_t kind, const uint8_t *in, size_t len)
 
 static void test_damage(void)
 {
-	static const char *const sections[] = { "head", ".dataset", ".use", ".extents", "A hold" };
+	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
 
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		uint8_t file[FILE_MAX];
@@ -248,12 +268,14 @@ static void test_bad_values(void)
 		size_t at;
 		uint8_t value;
 	} bad[] = {
-		{ 0, 11, 1 }, { 0, 8, 2 }, { 1, 39, 0x80 }, { 1, 47, 0x7f }, { 1, 55, 0x10 }, { 1, 63, 0x80 },
-		{ 1, 66, 0x20 }, { 1, 136, 9 }, { 1, 136, 0 }, { 1, 138, 0 }, { 1, 140, '.' }, { 1, 141, '/' }, { 1, 142, 0 },
-		{ 1, 143, '\n' }, { 1, 150, 0 }, { 2, 31, 0x80 }, { 2, 88, 2 }, { 2, 88, 65 }, { 2, 89, 1 }, { 3, 24, 8 },
-		{ 3, 28, 1 }, { 3, 33, 3 }, { 3, 16, 9 }, { 4, 63, 0x80 }, { 4, 71, 0x80 }, { 4, 72, 1 }, { 4, 24, 0 },
+		{0, 11, 1},    {0, 8, 2},     {1, 39, 0x80}, {1, 47, 0x7f},  {1, 55, 0x10},
+		{1, 63, 0x80}, {1, 66, 0x20}, {1, 136, 9},   {1, 136, 0},    {1, 138, 0},
+		{1, 140, '.'}, {1, 141, '/'}, {1, 142, 0},   {1, 143, '\n'}, {1, 150, 0},
+		{2, 31, 0x80}, {2, 88, 2},    {2, 88, 65},   {2, 89, 1},     {3, 24, 8},
+		{3, 28, 1},    {3, 33, 3},    {3, 16, 9},    {4, 63, 0x80},  {4, 71, 0x80},
+		{4, 72, 1},    {4, 24, 0},
 	};
-	static const char *const sections[] = { "head", ".dataset", ".use", ".extents", "A hold" };
+	static const char *const sections[] = {"head", ".dataset", ".use", ".extents", "A hold"};
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		uint8_t file[FILE_MAX];
@@ -270,21 +292,26 @@ static void test_there_and_back(void)
 	struct fm_cache_dataset d = dataset(), back;
 	struct fm_cache_hold_record h;
 	struct fm_cache_use u;
-	uint8_t file[FILE_MAX], out[2] = { 0 };
+	uint8_t file[FILE_MAX], out[2] = {0};
 	size_t len = put(".dataset", file);
 
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_dataset(file, len, &back), 0);
-	CU_ASSERT_TRUE(back.id == d.id && back.base == d.base && back.bytes == d.bytes && back.shared == d.shared);
-	CU_ASSERT_TRUE(back.files == d.files && back.created_ns == d.created_ns && back.extents == d.extents);
-	CU_ASSERT_TRUE(back.cost == d.cost && memcmp(&back.listing, &d.listing, sizeof(d.listing)) == 0);
+	CU_ASSERT_TRUE(back.id == d.id && back.base == d.base && back.bytes == d.bytes &&
+		       back.shared == d.shared);
+	CU_ASSERT_TRUE(back.files == d.files && back.created_ns == d.created_ns &&
+		       back.extents == d.extents);
+	CU_ASSERT_TRUE(back.cost == d.cost &&
+		       memcmp(&back.listing, &d.listing, sizeof(d.listing)) == 0);
 	CU_ASSERT_EQUAL(memcmp(&back.version, &d.version, sizeof(d.version)), 0);
 	CU_ASSERT_STRING_EQUAL(back.name, d.name);
 	CU_ASSERT_STRING_EQUAL(back.source, d.source);
 	free(back.source);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_use(file, put(".use", file), &u), 0);
-	CU_ASSERT_TRUE(u.used.wall_ns == 0x21 && u.verified.boot_ns == 0x32 && u.pins[0] == 0x01020304);
+	CU_ASSERT_TRUE(u.used.wall_ns == 0x21 && u.verified.boot_ns == 0x32 &&
+		       u.pins[0] == 0x01020304);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put("A hold", file), &h), 0);
-	CU_ASSERT_TRUE(h.number == 0x21 && h.uid == 1000 && h.process.pid == 4711 && h.process.start == 0x41);
+	CU_ASSERT_TRUE(h.number == 0x21 && h.uid == 1000 && h.process.pid == 4711 &&
+		       h.process.start == 0x41);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_extents(file, put(".extents", file), use.id, 9, out), 0);
 	CU_ASSERT_EQUAL(memcmp(out, bits, 2), 0);
 }
@@ -292,7 +319,8 @@ static void test_there_and_back(void)
 /* The longest of each fits what its buffers are made for. */
 static void test_longest(void)
 {
-	static uint8_t file[FM_CACHE_FILE_MAX], all[FM_CACHE_EXTENTS_MAX / 8], back[FM_CACHE_EXTENTS_MAX / 8];
+	static uint8_t file[FM_CACHE_FILE_MAX], all[FM_CACHE_EXTENTS_MAX / 8],
+		back[FM_CACHE_EXTENTS_MAX / 8];
 	static char long_source[FM_CACHE_SOURCE_MAX + 1];
 	struct fm_cache_dataset d = dataset(), d_back;
 	size_t len;
@@ -313,8 +341,9 @@ static void test_longest(void)
 
 static void test_names(void)
 {
-	static const char *const good[] = { "a", "imagenet-1k", "Meta Llama 3.1", "\xc3\xbc", "a.b" };
-	static const char *const bad[] = { "", ".", "..", ".a", "a/b", "/", "a\n", "\x1b[0m", "\xff" };
+	static const char *const good[] = {"a", "imagenet-1k", "Meta Llama 3.1", "\xc3\xbc", "a.b"};
+	static const char *const bad[] = {"",  ".",   "..",	 ".a",	"a/b",
+					  "/", "a\n", "\x1b[0m", "\xff"};
 	char longest[FM_CACHE_NAME_MAX + 2];
 
 	for (size_t i = 0; i < COUNT(good); i++)
@@ -331,7 +360,7 @@ static void test_names(void)
 
 static void test_keys(void)
 {
-	struct fm_cache_key key = { .bytes = { 0x01, 0xfe, 0x90 } }, back;
+	struct fm_cache_key key = {.bytes = {0x01, 0xfe, 0x90}}, back;
 	char text[FM_CACHE_HEX_LEN + 1], bad[80];
 
 	fm_cache_key_print(&key, text);
@@ -346,14 +375,14 @@ static void test_keys(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "each field is where fmove-cache(5) says, and none is left out", test_page },
-	{ "each file has the frame", test_frame },
-	{ "a file that is cut or damaged anywhere is none", test_damage },
-	{ "a value that cannot be is refused", test_bad_values },
-	{ "what is written is read", test_there_and_back },
-	{ "the longest of each fits", test_longest },
-	{ "a dataset's name is one component that a terminal may see", test_names },
-	{ "a digest is 64 small digits", test_keys },
+	{"each field is where fmove-cache(5) says, and none is left out", test_page},
+	{"each file has the frame", test_frame},
+	{"a file that is cut or damaged anywhere is none", test_damage},
+	{"a value that cannot be is refused", test_bad_values},
+	{"what is written is read", test_there_and_back},
+	{"the longest of each fits", test_longest},
+	{"a dataset's name is one component that a terminal may see", test_names},
+	{"a digest is 64 small digits", test_keys},
 };
 
 FM_TEST_MAIN("cache format", tests)

@@ -57,12 +57,13 @@ static void test_lives_and_ends(void)
 	CU_ASSERT_EQUAL_FATAL(fm_hold_find(pid, &process, &uid, &fd, &err), 0);
 	CU_ASSERT_EQUAL(process.pid, pid);
 	CU_ASSERT_EQUAL(uid, getuid());
-	CU_ASSERT_TRUE(process.start > 100);	/* not one of the numbers in its name */
+	CU_ASSERT_TRUE(process.start > 100); /* not one of the numbers in its name */
 	CU_ASSERT_FALSE(fm_hold_is_over(fd));
 	CU_ASSERT_EQUAL_FATAL(fm_hold_find_again(&process, &again), 0);
 	CU_ASSERT_FALSE(fm_hold_is_over(again));
 	CU_ASSERT_EQUAL(kill(pid, SIGKILL), 0);
-	CU_ASSERT_EQUAL(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, FM_TEST_HANG_S * 1000), 1);
+	CU_ASSERT_EQUAL(
+		poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, FM_TEST_HANG_S * 1000), 1);
 	/* A zombie, whose number is still its own, has ended too. */
 	CU_ASSERT_TRUE(fm_hold_is_over(fd) && fm_hold_is_over(again));
 	CU_ASSERT_EQUAL(fm_hold_find_again(&process, &again), -ESRCH);
@@ -89,14 +90,14 @@ static void test_another_with_its_number(void)
 	other = process;
 	other.boot[3] ^= 1;
 	CU_ASSERT_EQUAL(fm_hold_find_again(&other, &fd), -ESRCH);
-	memset(other.boot, 0, sizeof(other.boot));	/* a boot that is not known is not this one */
+	memset(other.boot, 0, sizeof(other.boot)); /* a boot that is not known is not this one */
 	CU_ASSERT_EQUAL(fm_hold_find_again(&other, &fd), -ESRCH);
 	end_child(pid);
 }
 
 static void test_no_process(void)
 {
-	static const pid_t numbers[] = { 0, -1, -2147483647 - 1, 2147483647 };
+	static const pid_t numbers[] = {0, -1, -2147483647 - 1, 2147483647};
 	struct fm_hold_process process;
 	uid_t uid;
 	int fd;
@@ -135,10 +136,10 @@ static void test_each_failure(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "that a process lives is seen, and that it has ended", test_lives_and_ends },
-	{ "another one with its number is not taken for it", test_another_with_its_number },
-	{ "what is no process is none", test_no_process },
-	{ "whatever fails, no descriptor is left", test_each_failure },
+	{"that a process lives is seen, and that it has ended", test_lives_and_ends},
+	{"another one with its number is not taken for it", test_another_with_its_number},
+	{"what is no process is none", test_no_process},
+	{"whatever fails, no descriptor is left", test_each_failure},
 };
 
 FM_TEST_MAIN("hold", tests)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_file - files and directories of a cache: state written so that a crash leaves the old or
+ * the new one, names that are read, trees that are gone through. Waits for the disk.
+ */
+#ifndef FM_STAGING_CACHE_FILE_H
+#define FM_STAGING_CACHE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/*
+ * A new file, synced, renamed, the directory synced. Without is_durable nothing is synced: it
+ * outlives us, but not the machine. After an error the old one is there, unless it was the
+ * directory's sync that failed: then the new one may be.
+ */
+int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len, bool is_durable);
+
+/* All of it, at most max bytes, in memory that fm_budget_free() frees. -EBADMSG: it is no file, or
+ * longer. */
+int fm_cache_file_read(int dir, const char *name, size_t max, uint8_t **out, size_t *len);
+
+/* fn for each name, "." and ".." left out, until it returns something else than 0. */
+int fm_cache_names(int dir, int (*fn)(void *ctx, const char *name), void *ctx);
+
+/* What is done with a tree. Each may be NULL; something else than 0 ends the walk. Links and
+ * devices are left out. */
+struct fm_cache_visitor {
+	int (*file)(void *ctx, int dir, const char *name, const struct stat *st);
+	int (*dir)(void *ctx,
+		   int fd); /* after what is in it was visited, but for its directories */
+	void *ctx;
+};
+
+/*
+ * A file or a directory with all that is in it. No recursion, no link is followed, nothing mounted
+ * is entered (-EXDEV). Paths are at most PATH_MAX long.
+ */
+int fm_cache_walk(int root, const char *name, const struct fm_cache_visitor *visitor);
+
+/* Whether the owner is us, and nobody else may write. */
+bool fm_cache_is_ours(const struct stat *st);
+
+#endif

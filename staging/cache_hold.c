@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_hold - who holds a dataset, and until when.
+ *
+ * A hold of a process is a file, too, so that a daemon that is started anew knows of it. It need
+ * not be synced: a machine that lost its power has no such process any more, and the file says
+ * which boot it was. It may outlive its hold for a while, since upkeep removes it: then the process
+ * is gone.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "staging/cache_file.h"
+#include "staging/cache_priv.h"
+#include "staging/cache_sys.h"
+
+#define NAME_LEN 16
+
+static void name_of(uint64_t number, char name[static NAME_LEN + 1])
+{
+	(void)snprintf(name, NAME_LEN + 1, "%016" PRIx64, number);
+}
+
+void fm_cache_hold_free(struct fm_cache_hold *h)
+{
+	if (h->pidfd >= 0)
+		(void)close(h->pidfd); /* only looked at */
+	fm_budget_free(h);
+}
+
+static struct fm_cache_hold *hold_new(const struct fm_cache_hold_record *record, int pidfd)
+{
+	struct fm_cache_hold *h = fm_cache_alloc(sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->record = *record;
+	h->pidfd = pidfd;
+	fm_list_init(&h->at);
+	return h;
+}
+
+static void attach(struct fm_cache *c, struct fm_cache_entry *e, struct fm_cache_hold *h)
+{
+	h->entry = e;
+	fm_list_append(&e->holds, &h->at);
+	e->hold_count++;
+	c->hold_count++;
+}
+
+/* It was used until now. Its file goes when upkeep comes by. */
+static void end_hold(struct fm_cache *c, struct fm_cache_hold *h)
+{
+	h->entry->use.used = fm_cache_now(c);
+	h->entry->is_use_new = true;
+	h->entry->hold_count--;
+	h->entry = NULL;
+	c->hold_count--;
+	fm_list_del(&h->at);
+	if (h->pidfd < 0)
+		fm_cache_hold_free(h);
+	else
+		fm_list_append(&c->ended, &h->at);
+}
+
+static struct fm_cache_hold *find_hold(struct fm_cache *c, uint64_t number)
+{
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		fm_list_each (in, after, &e->holds) {
+			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
+
+			if (h->record.number == number)
+				return h;
+		}
+	}
+	return NULL;
+}
+
+static unsigned count_of(struct fm_cache *c, uid_t uid)
+{
+	unsigned count = 0;
+
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		fm_list_each (in, after, &e->holds)
+			count += fm_container_of(in, struct fm_cache_hold, at)->record.uid == uid;
+	}
+	return count;
+}
+
+/* Root has what the others leave; of what is for others alone there is none. */
+static int check_count(struct fm_cache *c, uid_t uid, struct fm_err *err)
+{
+	unsigned most = uid == 0 ? FM_CACHE_HOLDS_MAX : FM_CACHE_HOLDS_MAX - FM_CACHE_ROOT_HOLDS;
+
+	if (c->hold_count >= most)
+		return fm_err_full(err, "cache %.200s: all %u holds are taken", c->directory, most);
+	if (uid != 0 && count_of(c, uid) >= FM_CACHE_USER_HOLDS_MAX)
+		return fm_err_full(err,
+				   "cache %.200s: you have %u holds, which is the most of one user",
+				   c->directory, FM_CACHE_USER_HOLDS_MAX);
+	return 0;
+}
+
+static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *err)
+{
+	struct fm_cache_entry *e;
+	int ret;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, h->record.id);
+	ret = fm_cache_may_use(e, err);
+	if (ret == 0)
+		ret = check_count(c, h->record.uid, err);
+	if (ret == 0)
+		ret = fm_cache_may_charge(c, e, h->record.uid, err);
+	if (ret == 0) {
+		e->use.used = fm_cache_now(c);
+		e->is_use_new = true;
+		attach(c, e, h);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+/* It holds from before this on; if it ends meanwhile, the file goes with the others. */
+static int write_hold(struct fm_cache *c, const struct fm_cache_hold_record *record)
+{
+	uint8_t bytes[FM_CACHE_HOLD_LEN];
+	char name[NAME_LEN + 1];
+
+	name_of(record->number, name);
+	return fm_cache_file_write(c->dirs[FM_CACHE_HOLDS], name, bytes,
+				   fm_cache_put_hold(record, bytes, sizeof(bytes)), false);
+}
+
+static int find_process(const struct fm_cache_holder *who, struct fm_cache_hold_record *record,
+			int *pidfd, struct fm_err *err)
+{
+	uid_t uid;
+	int ret;
+
+	*pidfd = -1;
+	if (who->pid == 0)
+		return 0;
+	ret = fm_hold_find(who->pid, &record->process, &uid, pidfd, err);
+	if (ret < 0 || who->uid == 0 || uid == who->uid)
+		return ret;
+	(void)close(*pidfd); /* only looked at */
+	return fm_err_set(err, -EPERM,
+			  "process %d is another user's: a hold would last as long as he likes",
+			  who->pid);
+}
+
+int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder *who,
+		  uint64_t *hold, struct fm_err *err)
+{
+	struct fm_cache_hold_record record = {.id = id,
+					      .number = fm_cache_random(),
+					      .uid = who->uid,
+					      .since_ns = fm_cache_now(c).wall_ns};
+	struct fm_cache_hold *h;
+	int pidfd, ret = find_process(who, &record, &pidfd, err);
+
+	if (ret < 0)
+		return ret;
+	h = hold_new(&record, pidfd);
+	if (!h) {
+		if (pidfd >= 0)
+			(void)close(pidfd); /* only looked at */
+		return fm_err_set(err, -ENOMEM, "no memory for a hold");
+	}
+	ret = add_hold(c, h, err);
+	if (ret < 0) {
+		fm_cache_hold_free(h);
+		return ret;
+	}
+	ret = who->pid ? write_hold(c, &record) : 0;
+	if (ret < 0) {
+		fm_cache_release(c, record.number);
+		return fm_err_sys(err, ret, "cache %.200s: write down the hold", c->directory);
+	}
+	*hold = record.number;
+	return 0;
+}
+
+void fm_cache_release(struct fm_cache *c, uint64_t number)
+{
+	struct fm_cache_hold *h;
+
+	pthread_mutex_lock(&c->lock);
+	h = find_hold(c, number);
+	if (h)
+		end_hold(c, h);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- upkeep ---- */
+
+static void find_ended(struct fm_cache *c)
+{
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		fm_list_each (in, after, &e->holds) {
+			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
+
+			if (h->pidfd >= 0 && fm_hold_is_over(h->pidfd))
+				end_hold(c, h);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void fm_cache_holds_end(struct fm_cache *c)
+{
+	struct fm_list *at;
+	char name[NAME_LEN + 1];
+
+	find_ended(c);
+	do {
+		pthread_mutex_lock(&c->lock);
+		at = fm_list_pop(&c->ended);
+		pthread_mutex_unlock(&c->lock);
+		if (at) {
+			struct fm_cache_hold *h = fm_container_of(at, struct fm_cache_hold, at);
+
+			name_of(h->record.number, name);
+			/* One that stays is found to be over when a daemon starts. */
+			(void)fm_cache_sys_unlink(c->dirs[FM_CACHE_HOLDS], name, 0);
+			fm_cache_hold_free(h);
+		}
+	} while (at);
+}
+
+/* ---- a daemon's start ---- */
+
+static int read_hold(struct fm_cache *c, const char *name, struct fm_cache_hold_record *record)
+{
+	char own[NAME_LEN + 1];
+	uint8_t *bytes;
+	size_t len;
+	int ret =
+		fm_cache_file_read(c->dirs[FM_CACHE_HOLDS], name, FM_CACHE_HOLD_LEN, &bytes, &len);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_cache_get_hold(bytes, len, record);
+	fm_budget_free(bytes);
+	if (ret < 0)
+		return ret;
+	name_of(record->number, own);
+	return strcmp(own, name) == 0 ? 0 : -EBADMSG;
+}
+
+static int take_hold(struct fm_cache *c, const struct fm_cache_hold_record *record)
+{
+	struct fm_cache_entry *e = fm_cache_entry_of(c, record->id);
+	struct fm_cache_hold *h;
+	int pidfd, ret;
+
+	if (!e || c->hold_count >= FM_CACHE_HOLDS_MAX || find_hold(c, record->number))
+		return -ESRCH;
+	ret = fm_hold_find_again(&record->process, &pidfd);
+	if (ret < 0)
+		return ret;
+	h = hold_new(record, pidfd);
+	if (h)
+		attach(c, e, h);
+	else
+		(void)close(pidfd); /* only looked at */
+	return h ? 0 : -ENOMEM;
+}
+
+/* One whose process is not shown to us any more is kept on the disk: a start that may see it takes
+ * it up. */
+int fm_cache_hold_load(struct fm_cache *c, const char *name)
+{
+	struct fm_cache_hold_record record;
+	int ret = read_hold(c, name, &record);
+
+	if (ret == 0)
+		ret = take_hold(c, &record);
+	if (ret == -EACCES) {
+		fm_log_warn("cache %s: the holder of holds/%s is not shown to this service: it "
+			    "does not hold any more",
+			    c->directory, name);
+		return 0;
+	}
+	if (ret == -EBADMSG)
+		fm_log_warn("cache %s: a file in holds is damaged or no hold: it is removed",
+			    c->directory);
+	if (ret == -EBADMSG || ret == -ESRCH)
+		ret = fm_cache_sys_unlink(c->dirs[FM_CACHE_HOLDS], name, 0);
+	return ret == -EISDIR || ret == -ENOENT ? 0 : ret;
+}

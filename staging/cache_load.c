@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_load - a cache's directory when a daemon starts: made, locked, and what is in it.
+ *
+ * Nothing is done for each file of a dataset, so that five million of them take no longer than one.
+ * What is whole in `evicting` goes back first: whoever renamed it there had removed nothing yet.
+ *
+ * A directory of a dataset without its mark is not ours. It is left alone, whatever its name is. An
+ * empty one is from between mkdir and mark, and goes. One with its mark and a damaged .dataset has
+ * nobody who could know what it is: it goes, unless somebody has a file of it open.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/base/plain.h"
+#include "mover/journal/host.h"
+#include "mover/tree/remove.h"
+#include "staging/cache_file.h"
+#include "staging/cache_priv.h"
+#include "staging/cache_sys.h"
+
+static const char *const places[] = {"partial", "ready", "evicting", "gone", "holds"};
+
+_Static_assert(sizeof(places) / sizeof(places[0]) == FM_CACHE_PLACES, "each place has a name");
+
+#define MARK_MAX 32
+
+/* ---- the directory ---- */
+
+static int is_stranger(void *ctx, const char *name)
+{
+	(void)ctx;
+	/* What mkfs leaves, and a head that was being written when we were ended. */
+	return strcmp(name, "lost+found") != 0 && strcmp(name, ".new." FM_CACHE_HEAD_NAME) != 0;
+}
+
+static int open_root(struct fm_cache *c, struct fm_err *err)
+{
+	struct stat st;
+	int ret;
+
+	if (FM_FAULT("cache.mkdir") || (mkdir(c->directory, 0711) < 0 && errno != EEXIST))
+		return fm_err_sys(err, errno ? -errno : -ENOSPC, "make the directory");
+	c->root =
+		FM_FAULT("cache.open")
+			? -EMFILE
+			: fm_call(open(c->directory, FM_CACHE_DIR_FLAGS | O_NOFOLLOW | O_CLOEXEC));
+	if (c->root < 0)
+		return fm_err_sys(err, c->root, "open the directory");
+	ret = fm_cache_sys_fstat(c->root, &st);
+	if (ret == 0 && !fm_cache_is_ours(&st))
+		ret = fm_err_set(
+			err, -EPERM,
+			"it must belong to user %u, as this service does, and nobody else may "
+			"write to it",
+			(unsigned)geteuid());
+	else if (ret < 0)
+		(void)fm_err_sys(err, ret, "look at the directory");
+	return ret;
+}
+
+/*
+ * On a local file system flock(2) does what it should, and the lock ends with us, however we end.
+ * It is the directory's: a file in it could be replaced by who starts at the same moment.
+ */
+static int lock_root(struct fm_cache *c, struct fm_err *err)
+{
+	if (FM_FAULT("cache.flock") || flock(c->root, LOCK_EX | LOCK_NB) < 0)
+		return fm_err_set(err, -EBUSY, "another daemon uses it");
+	return 0;
+}
+
+/* The head first: what else is made later is never in a directory that is not known as a cache. */
+static int make_head(struct fm_cache *c, struct fm_err *err)
+{
+	uint8_t bytes[FM_CACHE_HEAD_LEN];
+	int ret = fm_cache_names(c->root, is_stranger, NULL);
+
+	if (ret == 1)
+		return fm_err_set(err, -EBADMSG,
+				  "it is not empty, and no cache: name an empty directory");
+	if (ret == 0)
+		ret = fm_cache_file_write(c->root, FM_CACHE_HEAD_NAME, bytes,
+					  fm_cache_put_head(bytes, sizeof(bytes)), true);
+	return ret < 0 ? fm_err_sys(err, ret, "make a cache of it") : 0;
+}
+
+static int check_head(struct fm_cache *c, struct fm_err *err)
+{
+	uint8_t *bytes;
+	size_t len;
+	int ret = fm_cache_file_read(c->root, FM_CACHE_HEAD_NAME, FM_CACHE_HEAD_LEN, &bytes, &len);
+
+	if (ret == -ENOENT)
+		return make_head(c, err);
+	if (ret == 0) {
+		ret = fm_cache_get_head(bytes, len);
+		fm_budget_free(bytes);
+	}
+	if (ret == -EBADMSG)
+		return fm_err_set(err, ret,
+				  "its file \"head\" is damaged, or of another version of fmove");
+	return ret < 0 ? fm_err_sys(err, ret, "read its head") : 0;
+}
+
+static int open_place(struct fm_cache *c, int place, struct fm_err *err)
+{
+	/* A path that somebody was told leads through `ready`. */
+	int ret = fm_cache_sys_mkdir(c->root, places[place],
+				     place == FM_CACHE_IN_READY ? 0711 : 0700);
+	struct stat st;
+
+	if (ret < 0 && ret != -EEXIST)
+		return fm_err_sys(err, ret, "make %s", places[place]);
+	c->dirs[place] = fm_cache_sys_open(c->root, places[place], FM_CACHE_DIR_FLAGS, 0);
+	if (c->dirs[place] < 0)
+		return fm_err_sys(err, c->dirs[place], "open %s", places[place]);
+	ret = fm_cache_sys_fstat(c->dirs[place], &st);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at %s", places[place]);
+	return fm_cache_is_ours(&st)
+		       ? 0
+		       : fm_err_set(err, -EPERM, "%s is not ours alone", places[place]);
+}
+
+/* ---- a dataset's directory ---- */
+
+struct found {
+	struct fm_cache *c;
+	enum fm_cache_place place;
+	const char *name;
+	int fd;
+	uint64_t ino;
+	bool has_any;
+	bool is_marked;
+};
+
+static int look_for_mark(void *ctx, const char *name)
+{
+	struct found *f = ctx;
+	char mark[MARK_MAX];
+
+	(void)snprintf(mark, sizeof(mark), FM_CACHE_MARK_FORM, f->ino);
+	f->has_any = true;
+	f->is_marked |= strcmp(name, mark) == 0;
+	return 0;
+}
+
+static void say_damaged(const struct found *f, const char *what, const char *so)
+{
+	char shown[128];
+
+	fm_log_warn("cache %s: %s/%s: %s; %s", f->c->directory, places[f->place],
+		    fm_plain(f->name, strlen(f->name), shown, sizeof(shown)), what, so);
+}
+
+/* Away with it, unless it is used. */
+static int give_up(const struct found *f)
+{
+	char gone[FM_CACHE_ENTRY_NAME_MAX];
+	int ret = fm_cache_is_open(f->c->dirs[f->place], f->name);
+
+	if (ret != 0) {
+		say_damaged(f, "what it is cannot be read, and it is in use or cannot be looked at",
+			    "it stays, unused");
+		return 0;
+	}
+	(void)snprintf(gone, sizeof(gone), "%016" PRIx64, f->ino);
+	say_damaged(f, "what it is cannot be read", "it counts as absent, and is removed");
+	return fm_cache_sys_rename(f->c->dirs[f->place], f->name, f->c->dirs[FM_CACHE_GONE], gone,
+				   RENAME_NOREPLACE);
+}
+
+static int read_state(const struct found *f, const char *name, uint8_t **bytes, size_t *len)
+{
+	return fm_cache_file_read(f->fd, name, FM_CACHE_FILE_MAX, bytes, len);
+}
+
+static int read_dataset(const struct found *f, struct fm_cache_dataset *set)
+{
+	const struct fm_cache_key *key =
+		f->place == FM_CACHE_PARTIAL ? &set->listing : &set->version;
+	char name[FM_CACHE_HEX_LEN + 1];
+	uint8_t *bytes;
+	size_t len;
+	int ret = read_state(f, FM_CACHE_DATASET_NAME, &bytes, &len);
+
+	if (ret < 0)
+		return ret == -ENOENT ? -EBADMSG : ret;
+	ret = fm_cache_get_dataset(bytes, len, set);
+	fm_budget_free(bytes);
+	if (ret < 0)
+		return ret;
+	fm_cache_key_print(key, name);
+	if (strcmp(name, f->name) != 0 || fm_cache_entry_of(f->c, set->id)) {
+		free(set->source);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* Without it, or with a damaged one, it counts as asked for just now: whoever did may be about to
+ * read it. */
+static int read_use(const struct found *f, struct fm_cache_entry *e)
+{
+	struct fm_cache_use use;
+	uint8_t *bytes;
+	size_t len;
+	int ret = read_state(f, FM_CACHE_USE_NAME, &bytes, &len);
+
+	if (ret == 0) {
+		ret = fm_cache_get_use(bytes, len, &use);
+		fm_budget_free(bytes);
+	}
+	if (ret == 0 && use.id == e->set.id) {
+		e->use = use;
+		if (!fm_journal_host_is_same(use.boot, f->c->boot))
+			e->use.requested.boot_ns = e->use.used.boot_ns = e->use.verified.boot_ns =
+				0;
+		return 0;
+	}
+	e->use.requested = e->use.used = fm_cache_now(f->c);
+	if (ret == 0 || ret == -EBADMSG)
+		say_damaged(f, "who uses it cannot be read",
+			    "it counts as asked for now, and as pinned by nobody");
+	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
+}
+
+static unsigned count_bits(const uint8_t *bits, unsigned extents)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < extents; i++)
+		count += bits[i / 8] >> i % 8 & 1;
+	return count;
+}
+
+/* What the fetch needs of it is read again when it goes on. */
+static int read_extents(const struct found *f, struct fm_cache_entry *e)
+{
+	uint8_t *bytes, *bits;
+	size_t len;
+	int ret = read_state(f, FM_CACHE_EXTENTS_NAME, &bytes, &len);
+
+	if (ret == 0) {
+		bits = fm_cache_alloc(fm_cache_bits_len(e->set.extents) + 1);
+		ret = bits ? fm_cache_get_extents(bytes, len, e->set.id, e->set.extents, bits)
+			   : -ENOMEM;
+		if (ret == 0) {
+			e->extents_done = count_bits(bits, e->set.extents);
+			e->state = FM_CACHE_FETCHING;
+		}
+		fm_budget_free(bits);
+		fm_budget_free(bytes);
+	}
+	if (ret == -EBADMSG)
+		say_damaged(f, "which extents are there cannot be read", "all are fetched again");
+	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
+}
+
+/* In the proportion of what is missing: how large each extent is, only its fetch knows. */
+static uint64_t promise_of(const struct fm_cache_entry *e)
+{
+	double missing = e->set.extents ? 1.0 - (double)e->extents_done / e->set.extents : 1.0;
+
+	return (uint64_t)((double)fm_cache_room_of(&e->set) * missing);
+}
+
+static int take_entry(const struct found *f, struct fm_cache_dataset *set)
+{
+	struct fm_cache_entry *e =
+		f->c->count < FM_CACHE_DATASETS_MAX ? fm_cache_entry_new(f->c, set) : NULL;
+	int ret;
+
+	if (!e) {
+		free(set->source);
+		return -ENOMEM;
+	}
+	e->ino = f->ino;
+	e->place = f->place;
+	ret = read_use(f, e);
+	if (ret == 0 && f->place == FM_CACHE_PARTIAL)
+		ret = read_extents(f, e);
+	if (f->place == FM_CACHE_PARTIAL) {
+		e->promised = promise_of(e);
+	} else {
+		e->state = FM_CACHE_READY;
+		e->extents_done = e->set.extents;
+	}
+	return ret;
+}
+
+static int look_into(struct found *f)
+{
+	struct fm_cache_dataset set;
+	struct stat st;
+	int ret = fm_cache_sys_fstat(f->fd, &st);
+
+	f->ino = st.st_ino;
+	if (ret == 0)
+		ret = fm_cache_names(f->fd, look_for_mark, f);
+	if (ret < 0)
+		return ret;
+	if (!f->has_any && fm_cache_is_ours(&st))
+		return fm_cache_sys_unlink(f->c->dirs[f->place], f->name, AT_REMOVEDIR);
+	if (!f->is_marked || st.st_uid != geteuid()) {
+		say_damaged(f, "fmove did not make it", "it stays, unused");
+		return 0;
+	}
+	ret = read_dataset(f, &set);
+	if (ret == -EBADMSG)
+		return give_up(f);
+	return ret < 0 ? ret : take_entry(f, &set);
+}
+
+static int load_dataset(void *ctx, const char *name)
+{
+	struct found *f = ctx;
+	struct found one = {.c = f->c, .place = f->place, .name = name};
+	int ret;
+
+	one.fd = fm_cache_sys_open(f->c->dirs[f->place], name, FM_CACHE_DIR_FLAGS, 0);
+	if (one.fd == -ENOTDIR || one.fd == -ELOOP || one.fd == -EXDEV || one.fd == -EACCES) {
+		say_damaged(&one, "fmove did not make it", "it stays, unused");
+		return 0;
+	}
+	if (one.fd < 0)
+		return one.fd;
+	ret = look_into(&one);
+	(void)close(one.fd); /* only read */
+	return ret;
+}
+
+static int bring_back(void *ctx, const char *name)
+{
+	struct found *f = ctx;
+	int ret = fm_cache_sys_rename(f->c->dirs[FM_CACHE_IN_EVICTING], name,
+				      f->c->dirs[FM_CACHE_IN_READY], name, RENAME_NOREPLACE);
+
+	if (ret == -EEXIST)
+		say_damaged(f, "there is another one in ready", "it stays, unused");
+	return ret == -EEXIST ? 0 : ret;
+}
+
+static int load_hold(void *ctx, const char *name)
+{
+	struct found *f = ctx;
+
+	return fm_cache_hold_load(f->c, name);
+}
+
+static int load_all(struct fm_cache *c)
+{
+	struct found f = {.c = c, .place = FM_CACHE_IN_EVICTING, .name = ""};
+	int ret = fm_cache_names(c->dirs[f.place], bring_back, &f);
+
+	for (f.place = FM_CACHE_PARTIAL; ret == 0 && f.place <= FM_CACHE_IN_READY; f.place++)
+		ret = fm_cache_names(c->dirs[f.place], load_dataset, &f);
+	return ret == 0 ? fm_cache_names(c->dirs[FM_CACHE_HOLDS], load_hold, &f) : ret;
+}
+
+int fm_cache_load(struct fm_cache *c, struct fm_err *err)
+{
+	struct fm_journal_host host;
+	int ret;
+
+	c->root = -1;
+	for (int i = 0; i < FM_CACHE_PLACES; i++)
+		c->dirs[i] = -1;
+	ret = fm_journal_host_here(&host);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "which boot this is");
+	memcpy(c->boot, host.boot, sizeof(c->boot));
+	ret = open_root(c, err);
+	if (ret == 0)
+		ret = lock_root(c, err);
+	if (ret == 0)
+		ret = check_head(c, err);
+	for (int i = 0; ret == 0 && i < FM_CACHE_PLACES; i++)
+		ret = open_place(c, i, err);
+	if (ret == 0 && (ret = load_all(c)) < 0)
+		(void)fm_err_sys(err, ret, "read what is in it");
+	if (ret == 0)
+		return 0;
+	for (int i = 0; i < FM_CACHE_PLACES; i++)
+		if (c->dirs[i] >= 0)
+			(void)close(c->dirs[i]); /* only read */
+	if (c->root >= 0)
+		(void)close(c->root);
+	return ret;
+}
+
+/* ---- what goes ---- */
+
+static void forget_gone(struct fm_cache *c, uint64_t ino)
+{
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (e->place == FM_CACHE_GONE && e->ino == ino && !e->is_busy)
+			fm_cache_entry_free(c, e);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* The name is the mark: what has another inode was put there by somebody else. */
+static int remove_gone(void *ctx, const char *name)
+{
+	struct fm_cache *c = ctx;
+	uint64_t ino = strtoull(name, NULL, 16);
+	char canonical[FM_CACHE_ENTRY_NAME_MAX];
+	int ret;
+
+	(void)snprintf(canonical, sizeof(canonical), "%016" PRIx64, ino);
+	if (strcmp(canonical, name) != 0)
+		return 0;
+	ret = fm_tree_remove_known(c->dirs[FM_CACHE_GONE], name, ino, NULL);
+	if (ret == 0)
+		forget_gone(c, ino);
+	else if (ret != -ESTALE)
+		fm_log_warn("cache %s: gone/%s cannot be removed yet: %s", c->directory, name,
+			    fm_err_name(ret));
+	return 0;
+}
+
+void fm_cache_clear_gone(struct fm_cache *c)
+{
+	/* What cannot be read now is read by the next upkeep. */
+	(void)fm_cache_names(c->dirs[FM_CACHE_GONE], remove_gone, c);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_priv - what the files of a cache share: the index, its lock, who may change what.
+ *
+ * The index is in memory, under `lock`, which is never held over a call that may wait for the disk.
+ * Who does something to a dataset on the disk sets is_busy under the lock, and alone may move or
+ * free its entry then. `room` is held by whoever sets room aside, `use` by whoever writes a .use
+ * file; both before `lock`, and only in calls that may wait.
+ */
+#ifndef FM_STAGING_CACHE_PRIV_H
+#define FM_STAGING_CACHE_PRIV_H
+
+#include <pthread.h>
+
+#include "mover/base/list.h"
+#include "staging/cache.h"
+#include "staging/cache_format.h"
+
+#define FM_CACHE_BLOCK 4096u /* that a file or directory may take beside its bytes */
+
+enum fm_cache_place {
+	FM_CACHE_PARTIAL,
+	FM_CACHE_IN_READY,
+	FM_CACHE_IN_EVICTING,
+	FM_CACHE_GONE,
+	FM_CACHE_HOLDS,
+	FM_CACHE_PLACES,
+};
+
+#define FM_CACHE_HEAD_NAME	"head"
+#define FM_CACHE_DATASET_NAME	".dataset"
+#define FM_CACHE_USE_NAME	".use"
+#define FM_CACHE_EXTENTS_NAME	".extents"
+#define FM_CACHE_MARK_FORM	".made.%016" PRIx64
+#define FM_CACHE_ENTRY_NAME_MAX (FM_CACHE_HEX_LEN + 1)
+
+struct fm_cache_entry {
+	struct fm_list at;
+	struct fm_cache_dataset set;
+	struct fm_cache_use use; /* boot_ns: of this boot only */
+	enum fm_cache_state state;
+	enum fm_cache_place place;
+	uint64_t ino;
+	uint64_t promised;
+	unsigned extents_done;
+	unsigned hold_count;
+	unsigned kept; /* by those who take from it */
+	bool is_busy;
+	bool is_fetched; /* a fetch is open */
+	bool is_wanted;	 /* somebody asked for it while it was looked at */
+	bool is_going;	 /* nothing brings it back */
+	bool is_use_new; /* in memory only */
+	struct fm_list holds;
+};
+
+struct fm_cache_hold {
+	struct fm_list at; /* in its entry, or among those that have ended */
+	struct fm_cache_hold_record record;
+	struct fm_cache_entry *entry;
+	int pidfd; /* -1: a connection's */
+};
+
+struct fm_cache {
+	struct fm_cache_opts o;
+	char *directory;
+	int root; /* locked as long as we are there */
+	int dirs[FM_CACHE_PLACES];
+	uint8_t boot[FM_HOLD_BOOT_LEN];
+	pthread_mutex_t room;
+	pthread_mutex_t use;
+	pthread_mutex_t lock;
+	struct fm_list entries;
+	unsigned count;
+	struct fm_list ended; /* holds whose file has to go */
+	unsigned hold_count;
+};
+
+/* ---- cache.c: under the lock, if not said otherwise ---- */
+
+struct fm_cache_entry *fm_cache_entry_of(struct fm_cache *c, uint64_t id);
+
+/* *set is the entry's then, its source too; not on error. -ENOMEM. */
+struct fm_cache_entry *fm_cache_entry_new(struct fm_cache *c, struct fm_cache_dataset *set);
+
+/* It goes from the index, with its holds. */
+void fm_cache_entry_free(struct fm_cache *c, struct fm_cache_entry *e);
+
+/* How its directory is called. */
+void fm_cache_entry_name(const struct fm_cache_entry *e, char out[static FM_CACHE_ENTRY_NAME_MAX]);
+
+/* What it takes at most when all of it is there. */
+uint64_t fm_cache_room_of(const struct fm_cache_dataset *set);
+/* The same as far as nobody else has it, too. */
+uint64_t fm_cache_own_of(struct fm_cache *c, const struct fm_cache_entry *e);
+void fm_cache_sum(struct fm_cache *c, struct fm_cache_sums *out);
+
+/* What a call says that found no entry, or one that goes. 0: it may go on. */
+int fm_cache_may_use(struct fm_cache_entry *e, struct fm_err *err);
+
+/* Any thread, no lock. */
+struct fm_cache_stamp fm_cache_now(const struct fm_cache *c);
+uint64_t fm_cache_age(const struct fm_cache *c, const struct fm_cache_stamp *stamp);
+uint64_t fm_cache_random(void); /* not 0 */
+
+/* ---- the rest ---- */
+
+/* cache_load.c: the directory itself, and what is in it. On error nothing is open. */
+int fm_cache_load(struct fm_cache *c, struct fm_err *err);
+/* What is gone is removed; its entries go. */
+void fm_cache_clear_gone(struct fm_cache *c);
+
+/* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. */
+int fm_cache_use_save(struct fm_cache *c, uint64_t id, bool is_durable);
+/* Whether a user may hold or pin one more, under the lock: 0 or -EDQUOT. */
+int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
+			struct fm_err *err);
+
+/* cache_hold.c */
+int fm_cache_hold_load(struct fm_cache *c, const char *name);
+void fm_cache_holds_end(struct fm_cache *c);
+void fm_cache_hold_free(struct fm_cache_hold *h);
+
+/* cache_room.c: under `room`. name: for whom, or NULL. */
+int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
+		       struct fm_err *err);
+
+/* cache_fetch.c */
+struct fm_cache_fetch {
+	struct fm_cache *c;
+	struct fm_cache_entry *e; /* stays as long as this is open */
+	int dir; /* opened before anything was written: its syncfs(2) knows all that failed since */
+	uint8_t *bits; /* under the lock */
+	uint8_t *copy; /* while it is saved */
+	uint8_t *file;
+	size_t file_max;
+	unsigned missing;
+	bool is_broken; /* a sync failed */
+};
+
+/* Under is_busy, which these set and clear: -EBUSY, or -EIO of a broken one. */
+int fm_cache_fetch_begin(struct fm_cache_fetch *f, struct fm_err *err);
+void fm_cache_fetch_end(struct fm_cache_fetch *f);
+int fm_cache_dataset_write(int dir, const struct fm_cache_dataset *set);
+
+/* cache_evict.c: one goes, READY or partial. -EBUSY: it cannot, and stays as it was; -EAGAIN:
+ * somebody asked for it. */
+int fm_cache_evict(struct fm_cache *c, uint64_t id);
+/* 1: somebody has a file of it open; 0: nobody. */
+int fm_cache_is_open(int dir, const char *name);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_ready - a dataset that is all there becomes READY, and who may read it.
+ *
+ * In this order: what is in it is made read-only; all is synced; .dataset gets the version, .use
+ * the request, both synced; the directory is renamed to `ready`; `ready` and `partial` are synced.
+ * Nothing but the rename makes it READY, and it comes after the sync of all that it stands for. A
+ * crash or power cut before it leaves a partial dataset with all its extents, which is READY as
+ * soon as it is asked for; after it, a READY one, unless the disk did not have the rename yet: then
+ * a partial one.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/bytes.h"
+#include "mover/base/err.h"
+#include "staging/cache_file.h"
+#include "staging/cache_priv.h"
+#include "staging/cache_sys.h"
+
+/* ---- read-only ---- */
+
+static int seal_file(void *ctx, int dir, const char *name, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 0100 ? 0555 : 0444;
+	int fd, ret;
+
+	(void)ctx;
+	/* Hard links of another version have it already: their inode is left alone. */
+	if ((st->st_mode & 07777) == mode)
+		return 0;
+	fd = fm_cache_sys_open(dir, name, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	ret = fm_cache_sys_chmod(fd, mode);
+	(void)close(fd); /* what was written to it is synced later */
+	return ret;
+}
+
+static int seal_dir(void *ctx, int fd)
+{
+	(void)ctx;
+	return fm_cache_sys_chmod(fd, 0555);
+}
+
+static int seal(struct fm_cache_fetch *f)
+{
+	const struct fm_cache_visitor visitor = {.file = seal_file, .dir = seal_dir};
+	struct stat st;
+	int ret = fm_cache_sys_fstatat(f->dir, FM_CACHE_MANIFEST_NAME, &st);
+
+	if (ret == 0 && !S_ISREG(st.st_mode))
+		ret = -EINVAL;
+	return ret == 0 ? fm_cache_walk(f->dir, f->e->set.name, &visitor) : ret;
+}
+
+/* ---- READY ---- */
+
+/* Where another has that version; under the lock. */
+static int check_version(struct fm_cache *c, const struct fm_cache_key *version, struct fm_err *err)
+{
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (e->place == FM_CACHE_PARTIAL || e->is_going ||
+		    memcmp(&e->set.version, version, sizeof(*version)) != 0)
+			continue;
+		if (e->state == FM_CACHE_EVICTING)
+			return fm_cache_may_use(e, err);
+		return fm_err_set(err, -EEXIST, "this version of %s is staged here already",
+				  e->set.name);
+	}
+	return 0;
+}
+
+static int check_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
+		       struct fm_err *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&f->c->lock);
+	if (f->missing > 0 || f->e->place != FM_CACHE_PARTIAL)
+		ret = fm_err_set(err, -EINVAL, "%s is not all there: %u extents are missing",
+				 f->e->set.name, f->missing);
+	else
+		ret = check_version(f->c, version, err);
+	if (ret == 0) {
+		f->e->set.version = *version;
+		f->e->use.requested = fm_cache_now(f->c);
+	}
+	pthread_mutex_unlock(&f->c->lock);
+	return ret;
+}
+
+/* All that READY stands for, on the disk before the rename. */
+static int prepare(struct fm_cache_fetch *f)
+{
+	int ret = seal(f);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_cache_sys_syncfs(f->dir);
+	if (ret < 0) {
+		f->is_broken = true;
+		(void)unlinkat(f->dir, FM_CACHE_EXTENTS_NAME, 0); /* as in a save */
+		return ret;
+	}
+	ret = fm_cache_dataset_write(f->dir, &f->e->set);
+	return ret == 0 ? fm_cache_use_save(f->c, f->e->set.id, true) : ret;
+}
+
+static int sync_places(struct fm_cache *c)
+{
+	int ret = fm_cache_sys_fsync(c->dirs[FM_CACHE_IN_READY]);
+
+	return ret == 0 ? fm_cache_sys_fsync(c->dirs[FM_CACHE_PARTIAL]) : ret;
+}
+
+/* If the disk does not say that it has the rename, it is undone: READY is for good. */
+static int publish(struct fm_cache_fetch *f)
+{
+	char partial[FM_CACHE_HEX_LEN + 1], ready[FM_CACHE_HEX_LEN + 1];
+	int *dirs = f->c->dirs, ret;
+
+	fm_cache_key_print(&f->e->set.listing, partial);
+	fm_cache_key_print(&f->e->set.version, ready);
+	ret = fm_cache_sys_rename(dirs[FM_CACHE_PARTIAL], partial, dirs[FM_CACHE_IN_READY], ready,
+				  RENAME_NOREPLACE);
+	if (ret < 0)
+		return ret;
+	ret = sync_places(f->c);
+	if (ret < 0 && fm_call_renameat(dirs[FM_CACHE_IN_READY], ready, dirs[FM_CACHE_PARTIAL],
+					partial, RENAME_NOREPLACE) == 0)
+		return ret;
+	pthread_mutex_lock(&f->c->lock);
+	f->e->place = FM_CACHE_IN_READY;
+	f->e->state = FM_CACHE_READY;
+	f->e->extents_done = f->e->set.extents;
+	f->e->promised = 0;
+	pthread_mutex_unlock(&f->c->lock);
+	return ret;
+}
+
+int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
+			 struct fm_err *err)
+{
+	int ret = fm_cache_fetch_begin(f, err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_ready(f, version, err);
+	if (ret == 0) {
+		ret = prepare(f);
+		if (ret == 0)
+			ret = publish(f);
+		if (ret < 0)
+			(void)fm_err_sys(err, ret, "cache %.200s: make %s ready", f->c->directory,
+					 f->e->set.name);
+	}
+	if (ret == 0) {
+		/* Of no use any more; if they stay, they do no harm. */
+		(void)unlinkat(f->dir, FM_CACHE_SCRATCH_NAME, 0);
+		(void)unlinkat(f->dir, FM_CACHE_EXTENTS_NAME, 0);
+	}
+	fm_cache_fetch_end(f);
+	return ret;
+}
+
+/* ---- who may read ---- */
+
+/*
+ * What system.posix_acl_access holds: the version, then tag, permissions, ID of each entry. Linux
+ * gives no header for it; acl(5) describes the entries.
+ */
+#define ACL_NAME      "system.posix_acl_access"
+#define ACL_VERSION   2u
+#define ACL_ENTRY_LEN 8u
+#define ACL_MAX	      (4u + (4u + FM_CACHE_WHO_MAX) * ACL_ENTRY_LEN)
+#define ACL_NO_ID     UINT32_MAX
+#define MAY_ALL	      7u
+#define MAY_READ      5u
+
+enum acl_tag {
+	ACL_OWNER = 1,
+	ACL_USER = 2,
+	ACL_GROUP_OWNER = 4,
+	ACL_GROUP = 8,
+	ACL_MASK = 16,
+	ACL_OTHER = 32
+};
+
+static void put_acl(struct fm_writer *w, enum acl_tag tag, unsigned may, uint32_t id)
+{
+	fm_put_le16(w, (uint16_t)tag);
+	fm_put_le16(w, (uint16_t)may);
+	fm_put_le32(w, id);
+}
+
+/* In ascending order, each once, as the kernel wants them. */
+static void put_ids(struct fm_writer *w, enum acl_tag tag, const uint32_t *ids, size_t count)
+{
+	uint64_t after = 0; /* one more than the last one */
+
+	for (;;) {
+		uint64_t least = UINT64_MAX;
+
+		for (size_t i = 0; i < count; i++)
+			if (ids[i] >= after && ids[i] < least)
+				least = ids[i];
+		if (least == UINT64_MAX)
+			return;
+		put_acl(w, tag, MAY_READ, (uint32_t)least);
+		after = least + 1;
+	}
+}
+
+static size_t make_acl(const struct fm_cache_who *who, uint8_t *out)
+{
+	struct fm_writer w = {.at = out, .end = out + ACL_MAX};
+
+	_Static_assert(sizeof(uid_t) == 4 && sizeof(gid_t) == 4, "IDs of the kernel");
+	fm_put_le32(&w, ACL_VERSION);
+	put_acl(&w, ACL_OWNER, MAY_ALL, ACL_NO_ID);
+	put_ids(&w, ACL_USER, who->users, who->user_count);
+	put_acl(&w, ACL_GROUP_OWNER, 0, ACL_NO_ID);
+	put_ids(&w, ACL_GROUP, who->groups, who->group_count);
+	put_acl(&w, ACL_MASK, MAY_READ, ACL_NO_ID);
+	put_acl(&w, ACL_OTHER, 0, ACL_NO_ID);
+	assert(!w.failed);
+	return (size_t)(w.at - out);
+}
+
+static int set_acl(int dir, const struct fm_cache_who *who)
+{
+	uint8_t acl[ACL_MAX];
+	int ret;
+
+	if (!who->is_everybody && who->user_count + who->group_count > 0)
+		return fm_cache_sys_set_xattr(dir, ACL_NAME, acl, make_acl(who, acl));
+	/* First nobody, so that the mode of the list that goes opens nothing. */
+	ret = fm_cache_sys_chmod(dir, 0700);
+	if (ret == 0)
+		ret = fm_cache_sys_remove_xattr(dir, ACL_NAME);
+	if (ret == 0)
+		ret = fm_cache_sys_chmod(dir, who->is_everybody ? 0755 : 0700);
+	return ret;
+}
+
+static int open_entry(struct fm_cache *c, uint64_t id, struct fm_err *err)
+{
+	char name[FM_CACHE_ENTRY_NAME_MAX];
+	struct fm_cache_entry *e;
+	int ret, dir = -1;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	ret = fm_cache_may_use(e, err);
+	if (ret == 0) {
+		fm_cache_entry_name(e, name);
+		dir = c->dirs[e->place];
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (ret < 0)
+		return ret;
+	ret = fm_cache_sys_open(dir, name, FM_CACHE_DIR_FLAGS, 0);
+	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: open %s", c->directory, name) : ret;
+}
+
+int fm_cache_allow(struct fm_cache *c, uint64_t id, const struct fm_cache_who *who,
+		   struct fm_err *err)
+{
+	int ret, dir;
+
+	if (who->user_count + who->group_count > FM_CACHE_WHO_MAX)
+		return fm_err_set(err, -E2BIG,
+				  "at most %d users and groups may be allowed one by one",
+				  FM_CACHE_WHO_MAX);
+	dir = open_entry(c, id, err);
+	if (dir < 0)
+		return dir;
+	ret = set_acl(dir, who);
+	(void)close(dir); /* only its mode was changed */
+	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: say who may read it", c->directory)
+		       : 0;
+}

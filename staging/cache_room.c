@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache_room - whether there is room, and what goes for it.
+ *
+ * Two things bound it: the size that the cache is given, and what the file system has free now less
+ * what is promised and not written yet. Others write to the file system, too, so what it has free
+ * is asked each time and never remembered.
+ *
+ * What is promised is read before the file system is asked. What is written between the two then
+ * counts twice, which refuses too much for a moment; the other way round it would count not at all.
+ * Nobody promises more meanwhile: that needs `room`.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "staging/cache_priv.h"
+#include "staging/cache_sys.h"
+#include "staging/evict.h"
+
+/* A request is written down once a minute at most (cache_use.c): after a crash it may be so much
+ * older. */
+#define GRACE_MORE_NS (60 * FM_NS_PER_S)
+
+struct room {
+	struct fm_cache_sums sums;
+	uint64_t high; /* bytes */
+	uint64_t low;
+	uint64_t free; /* of the file system, for us */
+	uint64_t files_free;
+};
+
+static uint64_t percent_of(uint64_t bytes, unsigned percent)
+{
+	return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
+static int look(struct fm_cache *c, struct room *r)
+{
+	struct statvfs fs;
+	int ret;
+
+	pthread_mutex_lock(&c->lock);
+	fm_cache_sum(c, &r->sums);
+	r->high = percent_of(c->o.size, c->o.high);
+	r->low = percent_of(c->o.size, c->o.low);
+	pthread_mutex_unlock(&c->lock);
+	ret = fm_cache_sys_statvfs(c->root, &fs);
+	if (ret < 0)
+		return ret;
+	r->free = (uint64_t)fs.f_bavail * fs.f_frsize;
+	r->files_free = fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
+	return 0;
+}
+
+static uint64_t more_than(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* By how much `used` is above a mark, and what the file system lacks: the larger one. */
+static uint64_t lacking(const struct room *r, uint64_t bytes, uint64_t mark)
+{
+	uint64_t of_size = more_than(plus(r->sums.used, bytes), mark);
+	uint64_t of_disk = more_than(plus(r->sums.promised, bytes), r->free);
+
+	return of_size > of_disk ? of_size : of_disk;
+}
+
+/* ---- what could go ---- */
+
+static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e)
+{
+	return (struct fm_evict_item){
+		.id = e->set.id,
+		.bytes = fm_cache_own_of(c, e),
+		.age_ns = fm_cache_age(c, &e->use.used),
+		.asked_ns = fm_cache_age(c, &e->use.requested),
+		.cost = e->set.cost,
+		.is_ready = e->state == FM_CACHE_READY,
+		.is_busy = e->is_busy,
+		.pins = e->use.pin_count,
+		.holds = e->hold_count + e->kept,
+	};
+}
+
+/* All of them; fm_budget_free(). */
+static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *count,
+		      uint64_t *grace_ns)
+{
+	struct fm_evict_item *items = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	*count = 0;
+	*grace_ns = c->o.grace_ns ? c->o.grace_ns + GRACE_MORE_NS : 0;
+	items = fm_cache_alloc((c->count + 1) * sizeof(*items));
+	if (items)
+		fm_list_each (at, next, &c->entries)
+			items[(*count)++] =
+				item_of(c, fm_container_of(at, struct fm_cache_entry, at));
+	pthread_mutex_unlock(&c->lock);
+	*out = items;
+	return items ? 0 : -ENOMEM;
+}
+
+/* Until enough is free: down to the low mark, once anything has to go. One that cannot go is passed
+ * over. */
+static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
+{
+	struct fm_evict_item *items;
+	uint64_t grace_ns;
+	size_t count;
+	int ret;
+
+	if (lacking(r, bytes, r->high) == 0)
+		return 0;
+	ret = list_items(c, &items, &count, &grace_ns);
+	if (ret < 0)
+		return ret;
+	count = fm_evict_order(items, count, grace_ns);
+	for (size_t i = 0; i < count && ret == 0 && lacking(r, bytes, r->low) > 0; i++)
+		if (fm_cache_evict(c, items[i].id) == 0)
+			ret = look(c, r);
+	fm_budget_free(items);
+	return ret;
+}
+
+/* ---- that there is none ---- */
+
+/* What stays, and why: MiB for each reason. */
+struct staying {
+	uint64_t of[FM_EVICT_GRACE + 1];
+	unsigned count[FM_EVICT_GRACE + 1];
+};
+
+static int count_staying(struct fm_cache *c, struct staying *s)
+{
+	struct fm_evict_item *items;
+	uint64_t grace_ns;
+	size_t count;
+	int ret = list_items(c, &items, &count, &grace_ns);
+
+	*s = (struct staying){.of = {0}};
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		enum fm_evict_reason reason = fm_evict_reason(&items[i], grace_ns);
+
+		s->of[reason] += items[i].bytes >> 20;
+		s->count[reason]++;
+	}
+	if (ret == 0)
+		fm_budget_free(items);
+	return ret;
+}
+
+static void add(char *text, size_t max, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void add(char *text, size_t max, const char *fmt, ...)
+{
+	size_t len = strlen(text);
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text + len, max - len, fmt, args);
+	va_end(args);
+}
+
+/* "; to make room: ...", of what would help, the surest first. */
+static void say_what_helps(const struct staying *s, bool is_disk, char *text, size_t max)
+{
+	const char *comma = "; this makes room: ";
+
+	if (s->count[FM_EVICT_PINNED] > 0) {
+		add(text, max, "%sunpin (%" PRIu64 " MiB in %u pinned)", comma,
+		    s->of[FM_EVICT_PINNED], s->count[FM_EVICT_PINNED]);
+		comma = ", ";
+	}
+	if (s->count[FM_EVICT_HELD] > 0) {
+		add(text, max, "%send jobs (%" PRIu64 " MiB in %u held)", comma,
+		    s->of[FM_EVICT_HELD], s->count[FM_EVICT_HELD]);
+		comma = ", ";
+	}
+	if (s->count[FM_EVICT_GRACE] > 0) {
+		add(text, max, "%swait for staging.grace or unstage (%" PRIu64 " MiB in %u)", comma,
+		    s->of[FM_EVICT_GRACE], s->count[FM_EVICT_GRACE]);
+		comma = ", ";
+	}
+	if (s->count[FM_EVICT_NOT_READY] > 0) {
+		add(text, max, "%sunstage what is not whole (%" PRIu64 " MiB in %u)", comma,
+		    s->of[FM_EVICT_NOT_READY], s->count[FM_EVICT_NOT_READY]);
+		comma = ", ";
+	}
+	if (s->count[FM_EVICT_MAY] > 0) {
+		add(text, max, "%sclose what is open (%" PRIu64 " MiB in %u)", comma,
+		    s->of[FM_EVICT_MAY], s->count[FM_EVICT_MAY]);
+		comma = ", ";
+	}
+	add(text, max, "%s%s", comma,
+	    is_disk ? "remove other files from its file system" : "raise staging.size");
+}
+
+static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, const char *name,
+		  struct fm_err *err)
+{
+	bool is_disk = plus(r->sums.promised, bytes) > r->free;
+	uint64_t has = is_disk ? more_than(r->free, r->sums.promised)
+			       : more_than(r->sums.size, r->sums.used);
+	char helps[FM_ERR_TEXT_MAX] = "";
+	struct staying s;
+
+	if (count_staying(c, &s) == 0)
+		say_what_helps(&s, is_disk, helps, sizeof(helps));
+	return fm_err_set(err, -ENOSPC,
+			  "cache %.100s has no room for %.60s: %" PRIu64 " MiB are needed, %" PRIu64
+			  " MiB %s%s",
+			  c->directory, name ? name : "more", bytes >> 20, has >> 20,
+			  is_disk ? "are left on its file system" : "are left of its size", helps);
+}
+
+int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
+		       struct fm_err *err)
+{
+	struct room r;
+	int ret = look(c, &r);
+
+	if (ret == 0)
+		ret = evict_for(c, bytes, &r);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
+	if (lacking(&r, bytes, r.sums.size) > 0)
+		return refuse(c, &r, bytes, name, err);
+	if (r.files_free < files)
+		return fm_err_set(
+			err, -ENOSPC,
+			"cache %.200s: its file system can have %" PRIu64 " files more, and %.60s "
+			"has %" PRIu64 ": remove files from it, or make it with more inodes",
+			c->directory, r.files_free, name ? name : "this", files);
+	return 0;
+}
+
+int fm_cache_make_room(struct fm_cache *c, uint64_t bytes, struct fm_err *err)
+{
+	int ret;
+
+	pthread_mutex_lock(&c->room);
+	ret = fm_cache_room_make(c, bytes, 0, NULL, err);
+	pthread_mutex_unlock(&c->room);
+	return ret;
+}
+
+/* ---- upkeep ---- */
+
+/* Above the high mark, and where others left the file system less than what is promised. */
+static void trim(struct fm_cache *c)
+{
+	struct room r;
+	int ret;
+
+	pthread_mutex_lock(&c->room);
+	ret = look(c, &r);
+	if (ret == 0)
+		ret = evict_for(c, 0, &r);
+	pthread_mutex_unlock(&c->room);
+	if (ret < 0)
+		fm_log_warn("cache %s: nothing can be evicted now: %s", c->directory,
+			    fm_err_name(ret));
+}
+
+static uint64_t next_new_use(struct fm_cache *c, uint64_t after)
+{
+	uint64_t id = 0;
+
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (e->is_use_new && !e->is_going && e->set.id > after &&
+		    (id == 0 || e->set.id < id))
+			id = e->set.id;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return id;
+}
+
+void fm_cache_upkeep(struct fm_cache *c)
+{
+	fm_cache_holds_end(c);
+	/* One that cannot be written is tried again next time: each is tried once here. */
+	for (uint64_t id = next_new_use(c, 0); id != 0; id = next_new_use(c, id))
+		(void)fm_cache_use_save(c, id, false);
+	fm_cache_clear_gone(c);
+	trim(c);
+}

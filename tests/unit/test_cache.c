@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_staging */
+/*
+ * test_cache - a cache on a real disk and in memory: what comes, what stays, what goes.
+ */
+#include <grp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "tests/unit/cache_scene.h"
+
+#include "mover/base/fault.h"
+
+/* ---- how it comes ---- */
+
+static void stage_on(const char *on)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
+	struct fm_cache_key version = scene_key(101);
+	struct fm_cache_fetch *f, *other;
+	char path[PATH_MAX], file[PATH_MAX + 8];
+	struct stat st;
+	uint64_t id;
+
+	scene_new(&s, on);
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	id = fm_cache_fetch_id(f);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_PLANNED);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &other, &s.err), -EBUSY);
+	scene_fill(f, "set1");
+	fm_cache_fetch_mark(f, 3);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_FETCHING);
+	CU_ASSERT_EQUAL(fm_cache_fetch_ready(f, &version, &s.err), -EINVAL);
+	CU_ASSERT_EQUAL(fm_cache_path(s.c, id, path, sizeof(path)), -EINVAL);
+	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_READY);
+	fm_cache_fetch_close(f);
+	CU_ASSERT_EQUAL(fm_cache_find_version(s.c, &version), id);
+	CU_ASSERT_EQUAL(fm_cache_find_name(s.c, "set1"), id);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -EALREADY);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, id, path, sizeof(path)), 0);
+	CU_ASSERT_TRUE(stat(path, &st) == 0 && (st.st_mode & 07777) == 0555);
+	snprintf(file, sizeof(file), "%s/sub/b", path);
+	CU_ASSERT_TRUE(stat(file, &st) == 0 && (st.st_mode & 07777) == 0444 &&
+		       st.st_size == FILE_LEN);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(fm_cache_find_version(s.c, &version), id);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_ABSENT);
+	CU_ASSERT_NOT_EQUAL(stat(path, &st), 0);
+	scene_end(&s);
+}
+
+static void test_staging(void)
+{
+	stage_on("/var/tmp");
+	stage_on("/dev/shm");
+}
+
+/* The bits that were saved are there after a restart, and no others. */
+static void test_goes_on(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN), other = plan;
+	struct fm_cache_fetch *f;
+	struct fm_cache_info info;
+	uint64_t id;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	id = fm_cache_fetch_id(f);
+	scene_fill(f, "set1");
+	fm_cache_fetch_mark(f, 2);
+	fm_cache_fetch_mark(f, 10);
+	fm_cache_fetch_mark(f, EXTENTS); /* there is none */
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), 0);
+	fm_cache_fetch_mark(f, 5);
+	fm_cache_fetch_close(f);
+	scene_reopen(&s);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, id, &info) && info.extents_done == 2 &&
+		       info.state == FM_CACHE_FETCHING);
+	other.bytes++;
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &other, &f, &s.err), -EBADMSG);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_id(f), id);
+	CU_ASSERT_EQUAL(fm_cache_fetch_missing(f), EXTENTS - 2);
+	CU_ASSERT_TRUE(fm_cache_fetch_has(f, 2) && fm_cache_fetch_has(f, 10) &&
+		       !fm_cache_fetch_has(f, 5));
+	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), 0);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+/* After a sync that failed nothing of it counts, now or after a restart. */
+static void test_failed_sync(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
+	struct fm_cache_fetch *f;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	scene_fill(f, "set1");
+	fm_cache_fetch_mark(f, 2);
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), 0);
+	fm_fault_arm("cache.syncfs", 1);
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), -EIO);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), -EIO);
+	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), -EIO);
+	fm_cache_fetch_close(f);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_missing(f), EXTENTS);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+/* ---- room ---- */
+
+static void test_room_and_eviction(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(9, 30 * MIB);
+	struct fm_cache_fetch *f;
+	struct fm_cache_sums sums;
+	uint64_t old, pinned, fresh;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	old = scene_stage(&s, 1, 25 * MIB);
+	pinned = scene_stage(&s, 2, 40 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, pinned, 1000, &s.err), 0);
+	fresh = scene_stage(&s, 3, 10 * MIB);
+	/* All are within the grace. */
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, s.dir));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "set9: 30 MiB are needed"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unpin (40 MiB in 1 pinned)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "staging.grace or unstage (35 MiB in 2)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "raise staging.size"));
+	scene_pass(&s, 2 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, fresh, &s.err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, old), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(scene_state(&s, pinned), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(scene_state(&s, fresh), FM_CACHE_READY);
+	fm_cache_sums(s.c, &sums);
+	CU_ASSERT_EQUAL(sums.used, 80 * MIB + 12 * 4096);
+	CU_ASSERT_EQUAL(sums.promised, sums.used - 50 * MIB - 8 * 4096);
+	fm_cache_fetch_wrote(f, 10 * MIB);
+	fm_cache_sums(s.c, &sums);
+	CU_ASSERT_EQUAL(sums.promised, 20 * MIB + 4 * 4096);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+/* Down to the low mark, and not further. */
+static void test_low_mark(void)
+{
+	struct scene s;
+	unsigned there = 0;
+	uint64_t ids[8];
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	for (unsigned i = 0; i < 8; i++) {
+		ids[i] = scene_stage(&s, i + 1, 11 * MIB);
+		scene_pass(&s, S);
+	}
+	scene_pass(&s, 3 * HOUR);
+	fm_cache_upkeep(s.c);
+	for (unsigned i = 0; i < 8; i++)
+		there += scene_state(&s, ids[i]) == FM_CACHE_READY;
+	CU_ASSERT_EQUAL(there, 8); /* 88 of 100 MiB: below the high mark */
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 3 * MIB, &s.err), 0);
+	for (unsigned i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(scene_state(&s, ids[i]), i < 4 ? FM_CACHE_ABSENT : FM_CACHE_READY);
+	scene_end(&s);
+}
+
+/* Others fill the file system: what is promised and what is free are both looked at. */
+static void test_foreign_writer(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(1, 4 * MIB), second = scene_plan(2, 3 * MIB);
+	struct fm_cache_fetch *f, *g;
+	char file[128];
+	int fd;
+
+	scene_new(&s, "/dev/shm");
+	if (mount("none", s.dir, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		rmdir(s.dir);
+		return;
+	}
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	snprintf(file, sizeof(file), "%s/foreign", s.dir);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE(fd >= 0 && posix_fallocate(fd, 0, 2 << 20) == 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &second, &g, &s.err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "are left on its file system"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "remove other files"));
+	CU_ASSERT_EQUAL(ftruncate(fd, 0), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &second, &g, &s.err), 0);
+	fm_cache_fetch_close(g);
+	fm_cache_fetch_close(f);
+	/* What was promised is not there any more when the fetch goes on. */
+	CU_ASSERT_TRUE(posix_fallocate(fd, 0, 6 << 20) == 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -ENOSPC);
+	close(fd);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	rmdir(s.dir);
+}
+
+/* ---- what stays ---- */
+
+static void check_open_stays(struct scene *s, uint64_t id)
+{
+	scene_pass(s, 9 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_discard(s->c, id, &s->err), -EBUSY);
+	CU_ASSERT_EQUAL(scene_state(s, id), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s->c, 90 * MIB, &s->err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "close what is open"));
+}
+
+static void open_on(const char *on)
+{
+	struct scene s;
+	char path[PATH_MAX];
+	void *map;
+	uint64_t id;
+	int fd;
+
+	scene_new(&s, on);
+	scene_open(&s);
+	id = scene_stage(&s, 1, 20 * MIB);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, id, path, sizeof(path)), 0);
+	strcat(path, "/sub/b");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	check_open_stays(&s, id);
+	map = mmap(NULL, FILE_LEN, PROT_READ, MAP_SHARED, fd, 0);
+	CU_ASSERT_TRUE_FATAL(map != MAP_FAILED);
+	close(fd);
+	check_open_stays(&s, id); /* a reader with only an mmap */
+	CU_ASSERT_EQUAL(((const char *)map)[100], 'x');
+	CU_ASSERT_EQUAL(munmap(map, FILE_LEN), 0);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_ABSENT);
+	scene_end(&s);
+}
+
+static void test_open_files(void)
+{
+	open_on("/var/tmp");
+	open_on("/dev/shm");
+}
+
+/* What another thread would do between two calls of an eviction. */
+struct race {
+	struct scene *s;
+	uint64_t id;
+	unsigned after; /* so many renames */
+	int fd;
+	char path[PATH_MAX];
+	int (*act)(struct race *r);
+	int ret;
+	unsigned renames;
+};
+
+static void race_reached(void *ctx, const char *name)
+{
+	struct race *r = ctx;
+
+	/* A lease is asked for before the first rename, and after it. */
+	if (strcmp(name, "cache.rename") == 0)
+		r->renames++;
+	if (strcmp(name, "cache.lease") == 0 && r->renames == r->after && r->act) {
+		int (*act)(struct race *) = r->act;
+
+		r->act = NULL;
+		r->ret = act(r);
+	}
+}
+
+static int race_hold(struct race *r)
+{
+	const struct fm_cache_holder who = {.uid = 1000};
+	uint64_t hold;
+
+	return fm_cache_hold(r->s->c, r->id, &who, &hold, &r->s->err);
+}
+
+static int race_request(struct race *r)
+{
+	return fm_cache_request(r->s->c, r->id, &r->s->err);
+}
+
+static int race_open(struct race *r)
+{
+	r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
+	return r->fd < 0 ? -errno : 0;
+}
+
+static void race_with(int (*act)(struct race *r), unsigned after, int told, int evicted)
+{
+	struct scene s;
+	struct race r = {.s = &s, .after = after, .fd = -1, .act = act, .ret = 1};
+	struct stat st;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	r.id = scene_stage(&s, 1, 20 * MIB);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, r.id, r.path, sizeof(r.path)), 0);
+	strcat(r.path, "/a");
+	fm_fault_watch(race_reached, &r);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, r.id, &s.err), evicted);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(r.ret, told);
+	CU_ASSERT_EQUAL(stat(r.path, &st), evicted == 0 ? -1 : 0);
+	CU_ASSERT_EQUAL(scene_state(&s, r.id), evicted == 0 ? FM_CACHE_ABSENT : FM_CACHE_READY);
+	if (told == -EAGAIN) /* as the header says: a second call says how it ended */
+		CU_ASSERT_EQUAL(fm_cache_request(s.c, r.id, &s.err), 0);
+	if (r.fd >= 0)
+		close(r.fd);
+	scene_end(&s);
+}
+
+static void test_races(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	race_with(race_hold, 0, 0, -EBUSY);	   /* at the first look */
+	race_with(race_hold, 1, -EAGAIN, -EAGAIN); /* when it was away: it comes back */
+	race_with(race_request, 1, -EAGAIN, -EAGAIN);
+	race_with(race_open, 0, 0, -EBUSY);
+	race_with(race_open, 1, -ENOENT, 0); /* no path leads there any more */
+}
+
+/* ---- holds, pins, quota ---- */
+
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	CU_ASSERT_TRUE_FATAL(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static unsigned holds_of(struct scene *s, uint64_t id)
+{
+	struct fm_cache_info info;
+
+	return fm_cache_look(s->c, id, &info) ? info.holds : 99;
+}
+
+static void test_holds(void)
+{
+	struct scene s;
+	struct fm_cache_holder by_pid = {.uid = 0}, by_connection = {.uid = 1000},
+			       by_other = {.uid = 1000};
+	uint64_t id, hold, other;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	scene_pass(&s, 9 * HOUR);
+	by_pid.pid = start_child();
+	by_other.pid = by_pid.pid;
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &by_other, &hold, &s.err), -EPERM);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &by_pid, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &by_connection, &other, &s.err), 0);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 2);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+	scene_reopen(&s); /* the connection ended with the daemon, the process goes on */
+	CU_ASSERT_EQUAL(holds_of(&s, id), 1);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 1);
+	CU_ASSERT_EQUAL(kill(by_pid.pid, SIGKILL), 0);
+	CU_ASSERT_EQUAL(waitpid(by_pid.pid, NULL, 0), by_pid.pid);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), 0);
+	scene_end(&s);
+}
+
+/* One whose process ended while no daemon ran is gone, and so is its file. */
+static void test_hold_of_one_who_is_gone(void)
+{
+	struct scene s;
+	struct fm_cache_holder who = {.uid = 0};
+	char holds[128];
+	uint64_t id, hold;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	who.pid = start_child();
+	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &who, &hold, &s.err), 0);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(kill(who.pid, SIGKILL), 0);
+	CU_ASSERT_EQUAL(waitpid(who.pid, NULL, 0), who.pid);
+	scene_open(&s);
+	CU_ASSERT_EQUAL(holds_of(&s, id), 0);
+	snprintf(holds, sizeof(holds), "%s/holds", s.dir);
+	CU_ASSERT_EQUAL(rmdir(holds), 0); /* it is empty */
+	CU_ASSERT_EQUAL(mkdir(holds, 0700), 0);
+	scene_end(&s);
+}
+
+static void test_too_many_holds(void)
+{
+	struct scene s;
+	const struct fm_cache_holder users[] = {
+		{.uid = 1000}, {.uid = 1001}, {.uid = 1002}, {.uid = 1003}};
+	unsigned count[4] = {0};
+	uint64_t id, hold;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	for (unsigned u = 0; u < 4; u++)
+		while (fm_cache_hold(s.c, id, &users[u], &hold, &s.err) == 0)
+			count[u]++;
+	CU_ASSERT_TRUE(s.err.code == -EBUSY && s.err.is_full);
+	CU_ASSERT_EQUAL(count[0], FM_CACHE_USER_HOLDS_MAX);
+	CU_ASSERT_EQUAL(count[3], FM_CACHE_USER_HOLDS_MAX - FM_CACHE_ROOT_HOLDS);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &(struct fm_cache_holder){.uid = 0}, &hold, &s.err),
+			0);
+	fm_cache_release(s.c, hold);
+	fm_cache_release(s.c, hold); /* one that has ended is left alone */
+	scene_end(&s);
+}
+
+static void test_pins_and_quota(void)
+{
+	struct scene s;
+	const struct fm_cache_holder who = {.uid = 1000};
+	struct fm_cache_info info;
+	uint64_t a, b, hold;
+
+	scene_new(&s, "/var/tmp");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	a = scene_stage(&s, 1, 20 * MIB);
+	b = scene_stage(&s, 2, 10 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &who, &hold, &s.err), 0); /* charged once */
+	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 20 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), -EDQUOT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "user_quota"));
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1001, &s.err), 0); /* each in full */
+	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1001), 20 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
+	scene_reopen(&s);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 2);
+	scene_pass(&s, 9 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 1002, false, &s.err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 1000, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), -EBUSY);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 0, true, &s.err), 0);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 0);
+	scene_end(&s);
+}
+
+/* ---- clocks ---- */
+
+/* Set back by a year, then forward by ten: what was asked for within the hour stays, and no more.
+ */
+static void test_clock(void)
+{
+	struct scene s;
+	struct fm_cache_info info;
+	uint64_t id;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, 20 * MIB);
+	s.wall_ns -= (int64_t)(365 * 24 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, id, &info) && info.requested_ns == s.wall_ns);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
+	s.wall_ns += (int64_t)(3650 * 24 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
+	s.boot_ns += 2 * HOUR;
+	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), 0);
+	scene_end(&s);
+}
+
+/* ---- whose it is ---- */
+
+static void test_not_ours(void)
+{
+	struct scene s;
+	struct fm_cache *other;
+	char path[PATH_MAX], command[3 * PATH_MAX];
+	struct fm_cache_key version = scene_key(101);
+	uint64_t id;
+
+	scene_new(&s, "/var/tmp");
+	snprintf(path, sizeof(path), "%s/file", s.dir);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	CU_ASSERT_EQUAL(fm_cache_open(&s.o, &s.c, &s.err), -EBADMSG);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL(chmod(s.dir, 0770), 0);
+	CU_ASSERT_EQUAL(fm_cache_open(&s.o, &s.c, &s.err), -EPERM);
+	CU_ASSERT_EQUAL(chmod(s.dir, 0711), 0);
+	if (geteuid() == 0) {
+		CU_ASSERT_EQUAL(chown(s.dir, 1000, 1000), 0);
+		CU_ASSERT_EQUAL(fm_cache_open(&s.o, &s.c, &s.err), -EPERM);
+		CU_ASSERT_EQUAL(chown(s.dir, 0, 0), 0);
+	}
+	scene_open(&s);
+	CU_ASSERT_EQUAL(fm_cache_open(&s.o, &other, &s.err), -EBUSY);
+	id = scene_stage(&s, 1, MIB);
+	fm_cache_close(s.c);
+	/* A copy has its name and all its files, and another inode. */
+	snprintf(command, sizeof(command),
+		 "cd %s/ready && cp -a * copy && rm -r 6* && mv copy "
+		 "6565656565656565656565656565656565656565656565656565656565656565",
+		 s.dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	scene_open(&s);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(fm_cache_find_version(s.c, &version), 0);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_TRUE(scene_exists(
+		&s,
+		"ready/6565656565656565656565656565656565656565656565656565656565656565/set1/a"));
+	scene_end(&s);
+}
+
+/* Whatever a file of state holds, the cache opens, and uses nothing that it should not. */
+static void test_damaged_state(void)
+{
+	static const char *const files[] = {".dataset", ".use", ".extents"};
+	static const char ready[] =
+		"ready/6565656565656565656565656565656565656565656565656565656565656565";
+	static const char partial[] =
+		"partial/0202020202020202020202020202020202020202020202020202020202020202";
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct scene s;
+		struct fm_cache_plan plan = scene_plan(2, MIB);
+		struct fm_cache_fetch *f;
+		char path[PATH_MAX];
+		uint64_t id, half;
+
+		scene_new(&s, "/var/tmp");
+		scene_open(&s);
+		id = scene_stage(&s, 1, MIB);
+		CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 7, &s.err), 0);
+		CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+		half = fm_cache_fetch_id(f);
+		fm_cache_fetch_mark(f, 1);
+		CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), 0);
+		fm_cache_fetch_close(f);
+		fm_cache_close(s.c);
+		snprintf(path, sizeof(path), "%s/%s/%s", s.dir, i == 2 ? partial : ready, files[i]);
+		CU_ASSERT_EQUAL(truncate(path, 30), 0);
+		scene_open(&s);
+		CU_ASSERT_EQUAL(scene_state(&s, id), i == 0 ? FM_CACHE_ABSENT : FM_CACHE_READY);
+		CU_ASSERT_EQUAL(scene_state(&s, half),
+				i == 2 ? FM_CACHE_PLANNED : FM_CACHE_FETCHING);
+		fm_cache_upkeep(s.c);
+		CU_ASSERT_EQUAL(scene_exists(&s, ready), i != 0);
+		scene_pass(&s, 60 * S); /* as asked for just now, and pinned by nobody */
+		CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 99 * MIB + MIB / 2, &s.err), -ENOSPC);
+		scene_end(&s);
+	}
+}
+
+/* ---- rights ---- */
+
+/* Whether a user may read a file: in a process of his. */
+static bool may_read(const char *path, uid_t uid, gid_t gid)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (setgroups(0, NULL) < 0 || setgid(gid) < 0 || setuid(uid) < 0)
+			_exit(2);
+		_exit(open(path, O_RDONLY) >= 0 ? 0 : errno == EACCES ? 1 : 2);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 0;
+}
+
+static void test_rights(void)
+{
+	static const uid_t users[] = {3000, 1000, 2000};
+	static const gid_t groups[] = {500};
+	const struct fm_cache_who some = {
+		.users = users, .user_count = 3, .groups = groups, .group_count = 1};
+	const struct fm_cache_who all = {.is_everybody = true}, nobody = {.is_everybody = false};
+	struct scene s;
+	char path[PATH_MAX];
+	uint64_t id;
+
+	if (geteuid() != 0) {
+		printf("SKIP: only root can become two users\n");
+		return;
+	}
+	scene_new(&s, "/var/tmp");
+	CU_ASSERT_EQUAL(chmod(s.dir, 0711), 0);
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, id, path, sizeof(path)), 0);
+	strcat(path, "/a");
+	CU_ASSERT_FALSE(may_read(path, 1000, 1000));
+	CU_ASSERT_EQUAL(fm_cache_allow(s.c, id, &some, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 1000, 1000) && may_read(path, 3000, 1000));
+	CU_ASSERT_TRUE(may_read(path, 4000, 500));
+	CU_ASSERT_FALSE(may_read(path, 4000, 4000));
+	CU_ASSERT_EQUAL(fm_cache_allow(s.c, id, &all, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 4000, 4000));
+	CU_ASSERT_EQUAL(fm_cache_allow(s.c, id, &nobody, &s.err), 0);
+	CU_ASSERT_FALSE(may_read(path, 1000, 500));
+	scene_end(&s);
+}
+
+/* ---- versions ---- */
+
+struct list {
+	const struct fm_cache_file *at;
+	size_t left;
+};
+
+static bool next_file(void *ctx, struct fm_cache_file *out)
+{
+	struct list *l = ctx;
+
+	if (l->left == 0)
+		return false;
+	l->left--;
+	*out = *l->at++;
+	return true;
+}
+
+static void note_missing(void *ctx, const struct fm_cache_file *file)
+{
+	strcat(ctx, file->path);
+	strcat(ctx, " ");
+}
+
+static int64_t mtime_at(const char *path)
+{
+	struct stat st;
+
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	return (int64_t)st.st_mtim.tv_sec * (int64_t)S + st.st_mtim.tv_nsec;
+}
+
+static void test_reuse(void)
+{
+	static const uint32_t crc = 1, other_crc = 2;
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(2, 4 * FILE_LEN);
+	struct fm_cache_file old[3], new[4];
+	struct list had = {old, 3}, wanted = {new, 4};
+	char missing[64] = "", path[PATH_MAX], file[PATH_MAX + 16], again[PATH_MAX + 16];
+	struct fm_cache_reuse reuse = {.had = {next_file, &had},
+				       .wanted = {next_file, &wanted},
+				       .missing = note_missing,
+				       .ctx = missing};
+	struct fm_cache_fetch *f;
+	struct fm_cache_sums sums;
+	struct stat a, b;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	reuse.old = scene_stage(&s, 1, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, reuse.old, path, sizeof(path)), 0);
+	snprintf(file, sizeof(file), "%s/a", path);
+	old[0] = (struct fm_cache_file){"a", FILE_LEN, mtime_at(file), 0644, &crc, 1};
+	old[1] = (struct fm_cache_file){"gone", FILE_LEN, 5, 0644, &crc, 1};
+	snprintf(file, sizeof(file), "%s/sub/b", path);
+	old[2] = (struct fm_cache_file){"sub/b", FILE_LEN, mtime_at(file), 0644, &crc, 1};
+	new[0] = old[0];
+	new[0].crcs = &other_crc; /* the same size and time, and another content */
+	new[1] = old[1];
+	new[1].path = "new";
+	new[2] = old[2];
+	new[3] = old[2];
+	new[3].path = "sub/c";
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), 0);
+	CU_ASSERT_STRING_EQUAL(missing, "a new sub/c ");
+	snprintf(again, sizeof(again), "%s/partial/%s/set2/sub/b", s.dir,
+		 "0202020202020202020202020202020202020202020202020202020202020202");
+	CU_ASSERT_TRUE(stat(file, &a) == 0 && stat(again, &b) == 0 && b.st_size == FILE_LEN);
+	CU_ASSERT_EQUAL(mtime_at(again), old[2].mtime_ns);
+	CU_ASSERT_EQUAL(reuse.linked_bytes > 0, a.st_ino == b.st_ino);
+	CU_ASSERT_NOT_EQUAL(reuse.linked_bytes > 0, reuse.cloned_bytes > 0);
+	/* The second time it is there already. */
+	had = (struct list){old, 3};
+	wanted = (struct list){new, 4};
+	missing[0] = '\0';
+	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), 0);
+	CU_ASSERT_STRING_EQUAL(missing, "a new sub/c ");
+	/* What it shares is counted once, as long as the old one is here. */
+	fm_cache_sums(s.c, &sums);
+	CU_ASSERT_EQUAL(sums.used, 6 * FILE_LEN + 8 * 4096 - reuse.linked_bytes);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, reuse.old, &s.err), 0);
+	fm_cache_sums(s.c, &sums);
+	CU_ASSERT_EQUAL(sums.used, 4 * FILE_LEN + 4 * 4096);
+	CU_ASSERT_TRUE(stat(again, &b) == 0 && b.st_size == FILE_LEN);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+/* A file of the old one that was truncated is not taken. */
+static void test_reuse_of_damaged(void)
+{
+	static const uint32_t crc = 1;
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(2, FILE_LEN);
+	struct fm_cache_file old = {"a", FILE_LEN, 0, 0644, &crc, 1};
+	struct list had = {&old, 1}, wanted = {&old, 1};
+	char missing[64] = "", path[PATH_MAX];
+	struct fm_cache_reuse reuse = {.had = {next_file, &had},
+				       .wanted = {next_file, &wanted},
+				       .missing = note_missing,
+				       .ctx = missing};
+	struct fm_cache_fetch *f;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	reuse.old = scene_stage(&s, 1, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, reuse.old, path, sizeof(path)), 0);
+	strcat(path, "/a");
+	CU_ASSERT_EQUAL(truncate(path, 100), 0);
+	old.mtime_ns = mtime_at(path);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), 0);
+	CU_ASSERT_STRING_EQUAL(missing, "a ");
+	CU_ASSERT_EQUAL(reuse.linked_bytes + reuse.cloned_bytes, 0);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+static const struct fm_test tests[] = {
+	{"what is staged is READY at once, read-only, and after a restart", test_staging},
+	{"a fetch goes on from what was saved", test_goes_on},
+	{"after a failed sync nothing counts", test_failed_sync},
+	{"room is set aside first; who lacks it hears what would make some",
+	 test_room_and_eviction},
+	{"eviction goes down to the low mark", test_low_mark},
+	{"what others write is taken into account", test_foreign_writer},
+	{"what somebody has open or mapped stays", test_open_files},
+	{"who comes while it is evicted keeps it, or finds nothing", test_races},
+	{"a hold ends with its process, and survives a restart", test_holds},
+	{"a hold of a process that is gone is gone", test_hold_of_one_who_is_gone},
+	{"holds have a limit for each user and in all", test_too_many_holds},
+	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
+	{"a clock that is set lets nothing look old", test_clock},
+	{"what fmove did not make is neither used nor removed", test_not_ours},
+	{"damaged state is absent", test_damaged_state},
+	{"who is allowed may read, and nobody else", test_rights},
+	{"a new version takes what is the same", test_reuse},
+	{"but nothing that is not what the manifest says", test_reuse_of_damaged},
+};
+
+FM_TEST_MAIN("cache", tests)
