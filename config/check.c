@@ -137,6 +137,34 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
+/* Whoever may write a store must not write what others are told is READY, nor jobs in their name. */
+static int check_staging(const struct fm_config *cfg, struct fm_err *err)
+{
+	const struct fm_config_staging *staging = &cfg->staging;
+	const char *state = cfg->node.state_directory;
+	char where[300];
+
+	say_where(cfg, "staging", "low", where, sizeof(where));
+	if (staging->low > staging->high)
+		return fm_err_set(err, -EINVAL, "%s: %u is not allowed; must be at most staging.high (%u)", where,
+				  staging->low, staging->high);
+	if (strcmp(staging->directory, "null:") == 0)
+		return 0;
+	say_where(cfg, "staging", "directory", where, sizeof(where));
+	if (is_within(staging->directory, state) || is_within(state, staging->directory))
+		return fm_err_set(err, -EINVAL, "%s: \"%.200s\" and node.state_directory \"%.200s\" must not be "
+				  "within each other; move one", where, staging->directory, state);
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		const struct fm_config_store *s = &cfg->stores[i];
+
+		if (is_within(staging->directory, s->directory) || is_within(s->directory, staging->directory))
+			return fm_err_set(err, -EINVAL, "%s: \"%.200s\" and the store \"%s\" in \"%.200s\" must not be "
+					  "within each other; move one", where, staging->directory, s->name,
+					  s->directory);
+	}
+	return 0;
+}
+
 static int check_addresses(const struct fm_config_peer *p, struct fm_err *err)
 {
 	for (unsigned i = 0; p->addresses[i]; i++) {
@@ -177,6 +205,8 @@ int fm_config_check(const struct fm_config *cfg, struct fm_err *err)
 
 	if (ret == 0)
 		ret = check_stores(cfg, err);
+	if (ret == 0)
+		ret = check_staging(cfg, err);
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
 		ret = check_peer(cfg, &cfg->peers[i], err);
 	return ret < 0 ? ret : fm_config_check_volumes(cfg, err);

@@ -86,6 +86,15 @@ struct fm_config_jobs {
 	unsigned running;		/* at once */
 };
 
+struct fm_config_staging {
+	char *directory;		/* absolute, or "null:": this node keeps nothing */
+	uint64_t size_bytes;
+	unsigned high;			/* percent */
+	unsigned low;
+	uint64_t grace_ns;
+	uint64_t user_quota_bytes;	/* 0: none */
+};
+
 struct fm_config_store {
 	char *name;
 	char *directory;		/* absolute, or "null:" */
@@ -163,6 +172,7 @@ struct fm_config {
 	struct fm_config_memory memory;
 	struct fm_config_mover mover;
 	struct fm_config_jobs jobs;
+	struct fm_config_staging staging;
 	struct fm_config_nvme nvme;
 	struct fm_config_store *stores;
 	unsigned store_count;

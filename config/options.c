@@ -91,6 +91,20 @@ const struct fm_option fm_options[] = {
 	{ "jobs.running", FM_OPTION_UINT, AT(jobs.running), 1, FM_CONFIG_RUNNING_MAX, "16", NULL, true,
 	  "Transfers of local callers that run at once; others wait. An eighth of the places is not for one user alone" },
 
+	{ "staging.directory", FM_OPTION_DIRECTORY, AT(staging.directory), 0, 0, "null:", NULL, false,
+	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local disk, which fmoved makes "
+	  "if it is missing; \"null:\": it keeps nothing" },
+	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB", NULL, false,
+	  "What is staged may have together; what others leave free on the file system bounds it, too" },
+	{ "staging.high", FM_OPTION_UINT, AT(staging.high), 1, 100, "90", NULL, false,
+	  "Percent of size above which what nobody needs goes" },
+	{ "staging.low", FM_OPTION_UINT, AT(staging.low), 0, 100, "75", NULL, false,
+	  "Percent of size that is left then" },
+	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "1h", NULL, false,
+	  "What was asked for within that time does not go" },
+	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
+	  "What one user may hold and pin; each is charged in full for what several need. 0: no limit" },
+
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,
 	  "The name under which this node connects to targets; \"\": what host_nqn_file says" },
@@ -252,7 +266,7 @@ static unsigned distance(const char *a, const char *b)
 
 const char *fm_option_nearest(const char *section, const char *name)
 {
-	static const char *const sections[] = { "node", "memory", "mover", "jobs", "nvme", "stores", "peers", "volumes" };
+	static const char *const sections[] = { "node", "memory", "mover", "jobs", "staging", "nvme", "stores", "peers", "volumes" };
 	unsigned count = section ? fm_option_count : sizeof(sections) / sizeof(sections[0]);
 	const char *best = NULL;
 	unsigned best_distance = (unsigned)strlen(name) / 2 + 1;	/* half of it wrong is another word */

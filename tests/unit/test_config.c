@@ -461,6 +461,36 @@ static void test_jobs_are_no_part_of_a_store(void)
 	refused(NODE "jobs = { runing = 1; };", "f.conf:2: jobs.runing: ", "did you mean jobs.running");
 }
 
+static void test_staging(void)
+{
+	static const char *const within[] = { "/", "/srv", "/srv/data", "/srv/data/cache", "/var/lib/fmove", "/var/lib" };
+	struct fm_config *cfg;
+	struct fm_err err;
+	char text[300];
+
+	CU_ASSERT_EQUAL_FATAL(load(NODE, &cfg, &err), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->staging.directory, "null:");
+	CU_ASSERT_EQUAL(cfg->staging.grace_ns, UINT64_C(3600000000000));
+	fm_config_free(cfg);
+	CU_ASSERT_EQUAL_FATAL(load(NODE "staging = { directory = \"/srv/cache\"; size = \"2TiB\"; high = 80; low = 60; "
+				   "grace = \"2h\"; user_quota = \"1TiB\"; };"
+				   "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );", &cfg, &err), 0);
+	CU_ASSERT_STRING_EQUAL(cfg->staging.directory, "/srv/cache");
+	CU_ASSERT_TRUE(cfg->staging.size_bytes == UINT64_C(2) << 40 && cfg->staging.high == 80 && cfg->staging.low == 60);
+	CU_ASSERT_EQUAL(cfg->staging.user_quota_bytes, UINT64_C(1) << 40);
+	fm_config_free(cfg);
+	for (unsigned i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
+		(void)snprintf(text, sizeof(text), NODE "staging = { directory = \"%s\"; };"
+			       "stores = ( { name = \"a\"; directory = \"/srv/data\"; } );", within[i]);
+		refused(text, "f.conf:2: staging.directory: ", "must not be within each other");
+	}
+	refused(NODE "staging = { high = 80; low = 81; };", "f.conf:2: staging.low: ", "at most staging.high (80)");
+	refused(NODE "staging = { high = 70; };", "f.conf: staging.low (by default): ", "at most staging.high (70)");
+	refused(NODE "staging = { high = 101; };", "f.conf:2: staging.high: ", "1 .. 100");
+	refused(NODE "staging = { gracious = \"1h\"; };", "f.conf:2: staging.gracious: ", "did you mean staging.grace");
+	refused(NODE "stagin = { };", "f.conf:2: stagin", "did you mean staging");
+}
+
 static void test_hostile_text(void)
 {
 	char deep[400] = NODE "a = ";
@@ -844,6 +874,7 @@ static const struct fm_test tests[] = {
 	{ "who only reads may fail fast", test_readers_may_fail_fast },
 	{ "values that do not go together are refused", test_cross_checks },
 	{ "jobs are no part of a store", test_jobs_are_no_part_of_a_store },
+	{ "a cache is no part of a store, and its marks are in order", test_staging },
 	{ "hostile text is refused", test_hostile_text },
 	{ "private networks are networks, and not too many", test_private_networks },
 	{ "lists have a limit", test_too_many },
