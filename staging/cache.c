@@ -384,6 +384,7 @@ void fm_cache_close(struct fm_cache *c)
 {
 	if (!c)
 		return;
+	fm_cache_holds_end(c);
 	for (int i = 0; i < FM_CACHE_PLACES; i++)
 		(void)close(c->dirs[i]); /* only names were changed through it */
 	(void)flock(c->root, LOCK_UN);	 /* a process that we forked may have it open, too */
