@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "client/doctor/check.h"
-#include "client/doctor/collect.h"
-#include "client/doctor/given_up.h"
+#include "mover/facts/collect.h"
+#include "mover/facts/given_up.h"
 #include "client/doctor/report.h"
 #include "client/lib/fmove.h"
 #include "config/files.h"

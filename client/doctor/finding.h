@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 
 #define FM_FINDINGS_MAX 256u
 #define FM_FINDING_TEXT_MAX 2048u

@@ -6,7 +6,7 @@
 #ifndef FM_DOCTOR_LOOKUP_H
 #define FM_DOCTOR_LOOKUP_H
 
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 #include "mover/base/network.h"
 
 /* RoCEv2 with its preamble and gap, of a packet of the RDMA MTU. */

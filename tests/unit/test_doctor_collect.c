@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts from the files of a machine that is made here. links: fm_cli */
-#include "client/doctor/collect.h"
+#include "mover/facts/collect.h"
 
-#include "client/doctor/collect_priv.h"
-#include "client/doctor/facts.h"
+#include "mover/facts/collect_priv.h"
+#include "mover/facts/facts.h"
 #include "mover/base/json.h"
 #include "mover/base/err.h"
 #include "tests/unit/sysfs_tree.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* collect_files - small files of the kernel below a root, as facts. See collect_priv.h. */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * collect_node - the machine: names, processors, memory, what the kernel allows. See
  * collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

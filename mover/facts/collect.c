@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* collect - see collect.h. */
-#include "client/doctor/collect.h"
+#include "mover/facts/collect.h"
 
 #include <errno.h>
 
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 #include "mover/base/err.h"
 
 /* The order matters where collect_priv.h says so. */

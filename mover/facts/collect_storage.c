@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* collect_storage - disks, fstab, NVMe connections and who makes them. See collect_priv.h. */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * alone, and the file system of a store is given up if it does not answer (given_up.h): only while
  * this process has one thread.
  */
-#ifndef FM_DOCTOR_COLLECT_H
-#define FM_DOCTOR_COLLECT_H
+#ifndef FM_COLLECT_H
+#define FM_COLLECT_H
 
 struct fm_err;
 struct fm_facts;

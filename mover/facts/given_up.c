@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* given_up - see given_up.h. */
-#include "client/doctor/given_up.h"
+#include "mover/facts/given_up.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,14 +3,14 @@
  * collect_priv - what the collectors share: files below a root, and the parts of collect.h. Used by
  * collect_*.c only.
  */
-#ifndef FM_DOCTOR_COLLECT_PRIV_H
-#define FM_DOCTOR_COLLECT_PRIV_H
+#ifndef FM_COLLECT_PRIV_H
+#define FM_COLLECT_PRIV_H
 
 #include <dirent.h>
 #include <limits.h>
 
-#include "client/doctor/collect.h"
-#include "client/doctor/facts.h"
+#include "mover/facts/collect.h"
+#include "mover/facts/facts.h"
 
 #define FM_COLLECT_NAMES_MAX 65536u    /* entries of one directory that are looked at */
 #define FM_COLLECT_FILE_MAX (1u << 20) /* of one file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* facts_json - facts as a document and back. See facts.h. */
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * collect_netlink - addresses, routes and rules, from the kernel's routing socket. Only dumps are
  * asked for. See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * collect_config - what the configuration says, and what is in force of it: stores, secrets,
  * identity. See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
-#include "client/doctor/given_up.h"
+#include "mover/facts/given_up.h"
 #include "config/config.h"
 #include "mover/base/err.h"
 

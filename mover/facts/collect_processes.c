@@ -3,7 +3,7 @@
  * collect_processes - the daemons of this machine and what the kernel lets them have, from procfs.
  * See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <ctype.h>
 #include <errno.h>

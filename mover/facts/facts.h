@@ -9,8 +9,8 @@
  * is checked against its row, and what a check prints into a command is of harmless characters
  * (FM_FACT_NAME, FM_FACT_ADDRESS). Any thread; facts are their owner's.
  */
-#ifndef FM_DOCTOR_FACTS_H
-#define FM_DOCTOR_FACTS_H
+#ifndef FM_FACTS_H
+#define FM_FACTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* collect_ports - RDMA ports, their GIDs and PCIe links, from sysfs. See collect_priv.h. */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

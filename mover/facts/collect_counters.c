@@ -3,7 +3,7 @@
  * collect_counters - what RDMA ports and their interfaces count of errors, and by how much it grew
  * while we looked. See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

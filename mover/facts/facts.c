@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* facts - see facts.h. The document is in facts_json.c. */
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

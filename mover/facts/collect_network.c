@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* collect_network - interfaces, from sysfs and procfs. See collect_priv.h. */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * Another process asks, and is given up. Nothing ends one that waits in the kernel, so it is not
  * waited for; it has nothing but a pipe of ours. Only while this process has one thread.
  */
-#ifndef FM_DOCTOR_GIVEN_UP_H
-#define FM_DOCTOR_GIVEN_UP_H
+#ifndef FM_GIVEN_UP_H
+#define FM_GIVEN_UP_H
 
 #include <stddef.h>
 

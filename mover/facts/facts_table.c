@@ -3,7 +3,7 @@
  * facts_table - every key of the document, its kind and its place. See facts.h; fmove-facts(5) says
  * what each means.
  */
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 
 #define NUMBER(type, member) UP_TO(type, member, FM_FACT_UNLIMITED)
 #define UP_TO(type, member, max) \

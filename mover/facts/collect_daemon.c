@@ -2,12 +2,36 @@
 /*
  * collect_daemon - what the daemon of this node says of itself and its rails. See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <string.h>
 
-#include "client/cli/fields.h"
 #include "mover/base/json.h"
+
+/* Members of an answer: "", 0 or false of what is missing. */
+static const char *text_of(const struct fm_json *json, const char *key)
+{
+	const char *text = "";
+
+	(void)fm_json_text(fm_json_get(json, key), &text);
+	return text;
+}
+
+static uint64_t number_of(const struct fm_json *json, const char *key)
+{
+	uint64_t n = 0;
+
+	(void)fm_json_u64(fm_json_get(json, key), &n);
+	return n;
+}
+
+static bool is_true(const struct fm_json *json, const char *key)
+{
+	bool is = false;
+
+	(void)fm_json_bool(fm_json_get(json, key), &is);
+	return is;
+}
 
 /* "fe80::1%eth0" without its scope. */
 static void address(struct fm_fact *fact, const char *text)
@@ -29,14 +53,14 @@ static void rail(struct fm_collect *c, const char *peer, const struct fm_json *f
 	if (!r)
 		return;
 	fm_fact_text(&r->peer, FM_FACT_TEXT, peer);
-	fm_fact_text(&r->kind, FM_FACT_TEXT, fm_field_text(from, "kind"));
-	fm_fact_text(&r->device, FM_FACT_NAME, fm_field_text(from, "device"));
-	address(&r->local, fm_field_text(from, "local"));
-	address(&r->remote, fm_field_text(from, "remote"));
-	fm_fact_number(&r->up, fm_field_is(from, "up"));
-	fm_fact_number(&r->mtu, fm_field_u64(from, "mtu"));
-	fm_fact_number(&r->speed_mbps, fm_field_u64(from, "speed_mbps"));
-	fm_fact_text(&r->error, FM_FACT_TEXT, fm_field_text(from, "error"));
+	fm_fact_text(&r->kind, FM_FACT_TEXT, text_of(from, "kind"));
+	fm_fact_text(&r->device, FM_FACT_NAME, text_of(from, "device"));
+	address(&r->local, text_of(from, "local"));
+	address(&r->remote, text_of(from, "remote"));
+	fm_fact_number(&r->up, is_true(from, "up"));
+	fm_fact_number(&r->mtu, number_of(from, "mtu"));
+	fm_fact_number(&r->speed_mbps, number_of(from, "speed_mbps"));
+	fm_fact_text(&r->error, FM_FACT_TEXT, text_of(from, "error"));
 }
 
 void fm_collect_daemon(struct fm_collect *c)
@@ -53,18 +77,18 @@ void fm_collect_daemon(struct fm_collect *c)
 		fm_fact_unknown(&c->facts->rails_read, "%s", d->io.text ? d->io.text : "");
 		return;
 	}
-	fm_fact_text(&c->facts->node.name, FM_FACT_TEXT, fm_field_text(status, "node"));
+	fm_fact_text(&c->facts->node.name, FM_FACT_TEXT, text_of(status, "node"));
 	(void)fm_json_text(fm_json_at(fm_json_get(status, "lanes"), 0),
 			   &io); /* "" if there is no lane */
 	fm_fact_text(&d->io, FM_FACT_TEXT, io);
-	fm_fact_text(&d->rdma, FM_FACT_TEXT, fm_field_text(status, "rdma"));
-	fm_fact_number(&d->arena_bytes, fm_field_u64(status, "arena_bytes"));
+	fm_fact_text(&d->rdma, FM_FACT_TEXT, text_of(status, "rdma"));
+	fm_fact_number(&d->arena_bytes, number_of(status, "arena_bytes"));
 	fm_fact_number(&c->facts->rails_read, 1);
 	for (size_t i = 0; i < fm_json_count(peers); i++) {
 		const struct fm_json *peer = fm_json_at(peers, i),
 				     *rails = fm_json_get(peer, "rails");
 
 		for (size_t k = 0; k < fm_json_count(rails); k++)
-			rail(c, fm_field_text(peer, "name"), fm_json_at(rails, k));
+			rail(c, text_of(peer, "name"), fm_json_at(rails, k));
 	}
 }

@@ -3,7 +3,7 @@
  * collect_verbs - what only the device says of its ports: the RDMA MTU. A query changes nothing.
  * See collect_priv.h.
  */
-#include "client/doctor/collect_priv.h"
+#include "mover/facts/collect_priv.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
