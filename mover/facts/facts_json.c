@@ -107,7 +107,10 @@ static int fact_read(const struct fm_json *value, const struct fm_facts_row *row
 	bool is;
 
 	if (is_unknown(value, &reason)) {
-		fm_fact_unknown(fact, "%s", reason);
+		if (*reason)
+			fm_fact_unknown(fact, "%s", reason);
+		else
+			fm_fact_drop(fact); /* it was not looked for */
 		return 0;
 	}
 	if (row->kind == FM_FACT_NUMBER) {

@@ -42,6 +42,7 @@ static void test_round_trip(void)
 		CU_ASSERT_STRING_EQUAL(fm_text_of(&again->stores[0].directory),
 				       "/data/\xff\x01 \"x\"");
 		CU_ASSERT_STRING_EQUAL(again->stores[0].mode.text, "stat: Permission denied");
+		CU_ASSERT_PTR_NULL(again->stores[0].disk.text); /* it was not looked for */
 		CU_ASSERT_TRUE(!again->rails_read.is_known && again->left_out == 7);
 		fm_facts_free(again);
 		scene_free(nodes, count);
