@@ -180,6 +180,8 @@ static void snapshot_peer(void *ctx, const struct fm_peer_status *peer)
 	fm_jw_text(w, "device", peer->session.device);
 	fm_jw_text(w, "local", peer->session.local);
 	fm_jw_text(w, "remote", peer->session.remote);
+	if (peer->round_trip_ns > 0)
+		fm_jw_u64(w, "round_trip_us", (peer->round_trip_ns + 999) / 1000);
 	fm_jw_object_end(w);
 }
 

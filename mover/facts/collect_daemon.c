@@ -63,6 +63,29 @@ static void rail(struct fm_collect *c, const char *peer, const struct fm_json *f
 	fm_fact_text(&r->error, FM_FACT_TEXT, text_of(from, "error"));
 }
 
+/* A peer that is not connected has a reason, or was never tried. */
+static void session(struct fm_collect *c, const struct fm_json *peer)
+{
+	struct fm_facts_session *s =
+		fm_facts_add(c->facts, c->facts->sessions, &c->facts->sessions_count);
+	const struct fm_json *way = fm_json_get(peer, "session");
+
+	if (!s)
+		return;
+	fm_fact_text(&s->peer, FM_FACT_TEXT, text_of(peer, "name"));
+	fm_fact_number(&s->connected, is_true(peer, "connected"));
+	fm_fact_text(&s->error, FM_FACT_TEXT, text_of(peer, "error"));
+	if (!*text_of(way, "local"))
+		return; /* no connection, or on its way from one cable to another */
+	fm_fact_text(&s->device, FM_FACT_NAME, text_of(way, "device"));
+	address(&s->local, text_of(way, "local"));
+	address(&s->remote, text_of(way, "remote"));
+	if (fm_json_get(way, "round_trip_us"))
+		fm_fact_number(&s->round_trip_us, number_of(way, "round_trip_us"));
+	else
+		fm_fact_unknown(&s->round_trip_us, "no answer to a PING was timed yet");
+}
+
 void fm_collect_daemon(struct fm_collect *c)
 {
 	const struct fm_json *status = c->options->status, *peers = fm_json_get(status, "peers");
@@ -75,6 +98,7 @@ void fm_collect_daemon(struct fm_collect *c)
 						       : "the daemon was not asked");
 		fm_fact_unknown(&d->rdma, "%s", d->io.text ? d->io.text : "");
 		fm_fact_unknown(&c->facts->rails_read, "%s", d->io.text ? d->io.text : "");
+		fm_fact_unknown(&c->facts->sessions_read, "%s", d->io.text ? d->io.text : "");
 		return;
 	}
 	fm_fact_text(&c->facts->node.name, FM_FACT_TEXT, text_of(status, "node"));
@@ -84,10 +108,12 @@ void fm_collect_daemon(struct fm_collect *c)
 	fm_fact_text(&d->rdma, FM_FACT_TEXT, text_of(status, "rdma"));
 	fm_fact_number(&d->arena_bytes, number_of(status, "arena_bytes"));
 	fm_fact_number(&c->facts->rails_read, 1);
+	fm_fact_number(&c->facts->sessions_read, 1);
 	for (size_t i = 0; i < fm_json_count(peers); i++) {
 		const struct fm_json *peer = fm_json_at(peers, i),
 				     *rails = fm_json_get(peer, "rails");
 
+		session(c, peer);
 		for (size_t k = 0; k < fm_json_count(rails); k++)
 			rail(c, text_of(peer, "name"), fm_json_at(rails, k));
 	}

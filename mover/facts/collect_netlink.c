@@ -158,7 +158,7 @@ static void take_route(struct fm_collect *c, const struct nlmsghdr *head)
 	static const struct in6_addr any;
 	const struct rtmsg *m = NLMSG_DATA(head);
 	size_t len = head->nlmsg_len - NLMSG_LENGTH(sizeof(*m));
-	const struct rtattr *out, *to;
+	const struct rtattr *out, *to, *by;
 	struct fm_facts_route *r;
 
 	if (head->nlmsg_type != RTM_NEWROUTE || head->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) ||
@@ -172,6 +172,9 @@ static void take_route(struct fm_collect *c, const struct nlmsghdr *head)
 	ip(&r->destination, m->rtm_family, to ? RTA_DATA(to) : &any);
 	fm_fact_number(&r->bits, m->rtm_dst_len);
 	interface(&r->interface, number(out, 0));
+	by = attribute(RTM_RTA(m), len, RTA_GATEWAY, ip_size(m->rtm_family));
+	if (by)
+		ip(&r->gateway, m->rtm_family, RTA_DATA(by));
 	fm_fact_number(&r->table, number(attribute(RTM_RTA(m), len, RTA_TABLE, sizeof(uint32_t)),
 					 m->rtm_table));
 	fm_fact_number(&r->metric,

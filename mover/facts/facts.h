@@ -37,6 +37,7 @@ struct fm_err;
 #define FM_FACTS_STORES_MAX 64u
 #define FM_FACTS_FILES_MAX 64u
 #define FM_FACTS_RAILS_MAX 1024u
+#define FM_FACTS_SESSIONS_MAX 256u
 
 struct fm_fact {
 	bool is_known;
@@ -84,7 +85,7 @@ struct fm_facts_address {
 };
 
 struct fm_facts_route {
-	struct fm_fact destination, bits, interface, table, metric;
+	struct fm_fact destination, bits, interface, table, metric, gateway;
 };
 
 struct fm_facts_counter {
@@ -123,6 +124,10 @@ struct fm_facts_rail {
 	struct fm_fact peer, kind, device, local, remote, up, mtu, speed_mbps, error;
 };
 
+struct fm_facts_session {
+	struct fm_fact peer, connected, device, local, remote, round_trip_us, error;
+};
+
 /* Each list: the items and how many of them count. */
 struct fm_facts {
 	struct fm_facts_node node;
@@ -141,13 +146,14 @@ struct fm_facts {
 	struct fm_facts_store stores[FM_FACTS_STORES_MAX];
 	struct fm_facts_file files[FM_FACTS_FILES_MAX];
 	struct fm_facts_rail rails[FM_FACTS_RAILS_MAX];
+	struct fm_facts_session sessions[FM_FACTS_SESSIONS_MAX];
 	size_t ports_count, gids_count, interfaces_count, addresses_count, routes_count,
 		counters_count, processes_count, disks_count, fstab_count, controllers_count,
-		owners_count, stores_count, files_count, rails_count;
+		owners_count, stores_count, files_count, rails_count, sessions_count;
 	/* Whether a list could be read at all; a list that could not is empty and has a reason. */
 	struct fm_fact ports_read, gids_read, interfaces_read, addresses_read, routes_read,
 		counters_read, processes_read, disks_read, fstab_read, controllers_read,
-		owners_read, stores_read, files_read, rails_read;
+		owners_read, stores_read, files_read, rails_read, sessions_read;
 	uint64_t left_out; /* items that found no room in their list */
 };
 

@@ -78,7 +78,7 @@ static const struct fm_facts_row address_rows[] = {
 
 static const struct fm_facts_row route_rows[] = {
 	OWN_ADDRESS(route, destination), UP_TO(route, bits, BITS_MAX), NAME(route, interface),
-	NUMBER(route, table), NUMBER(route, metric), END,
+	NUMBER(route, table), NUMBER(route, metric), OWN_ADDRESS(route, gateway), END,
 };
 
 static const struct fm_facts_row counter_rows[] = {
@@ -127,6 +127,12 @@ static const struct fm_facts_row rail_rows[] = {
 	UP_TO(rail, speed_mbps, MBPS_MAX), OWN_TEXT(rail, error), END,
 };
 
+static const struct fm_facts_row session_rows[] = {
+	OWN_TEXT(session, peer), BOOL(session, connected), NAME(session, device),
+	OWN_ADDRESS(session, local), OWN_ADDRESS(session, remote),
+	NUMBER(session, round_trip_us), OWN_TEXT(session, error), END,
+};
+
 #define ONE(type) \
 	{ #type, type##_rows, offsetof(struct fm_facts, type), sizeof(struct fm_facts_##type), \
 	  0, 0, 0 }
@@ -151,5 +157,6 @@ const struct fm_facts_section fm_facts_sections[] = {
 	LIST(stores, store, FM_FACTS_STORES_MAX),
 	LIST(files, file, FM_FACTS_FILES_MAX),
 	LIST(rails, rail, FM_FACTS_RAILS_MAX),
+	LIST(sessions, session, FM_FACTS_SESSIONS_MAX),
 	{ NULL, NULL, 0, 0, 0, 0, 0 },
 };

@@ -377,6 +377,7 @@ static void visit_peer(struct fm_engine *e, struct fm_peer *p, const struct fm_s
 	if (p->session) {
 		st.conns = p->session->up[FM_KIND_TCP] + p->session->up[FM_KIND_RDMA];
 		fm_line_way(p->session, &st.session);
+		st.round_trip_ns = p->session->round_trip_ns;
 	}
 	v->peer(ctx, &st);
 	if (p->session)

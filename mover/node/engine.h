@@ -148,6 +148,7 @@ struct fm_peer_status {
 	uint64_t since_ns;		/* how long it is in this state */
 	unsigned conns;
 	struct fm_session_way session;
+	uint64_t round_trip_ns;		/* of a PING over the session, both loops included; 0: not known yet */
 };
 
 struct fm_node_status {

@@ -238,11 +238,19 @@ static void on_ping(struct fm_session *s, const struct fm_wire_msg *m)
 	fm_session_send(s, &pong);
 }
 
-/* Its own; all others are for the services. Of PONG it is enough that it came. */
+/* That it came is enough for the session; what else it says is how long it took. */
+static void on_pong(struct fm_session *s, const struct fm_wire_msg *m)
+{
+	if (s->pinged_ns > 0 && m->ping.nonce == s->pinged_ns)
+		s->round_trip_ns = fm_engine_now(s->engine) - s->pinged_ns;
+}
+
+/* Its own; all others are for the services. */
 static const struct fm_service_message messages[] = {
 	{ FM_WIRE_HELLO, on_hello },
 	{ FM_WIRE_BYE, on_bye },
 	{ FM_WIRE_PING, on_ping },
+	{ FM_WIRE_PONG, on_pong },
 	{ FM_WIRE_RECEIVED, fm_line_on_received },
 	{ FM_WIRE_RESUME, fm_line_on_resume },
 	{ FM_WIRE_ADDRS, fm_rail_on_addrs },

@@ -39,6 +39,7 @@ struct fm_session {
 	uint64_t retired_ns;		/* not 0: another one is used; ends when what was begun on it has ended */
 	uint64_t heard_ns;
 	uint64_t pinged_ns;
+	uint64_t round_trip_ns;		/* of the last PING that was answered before the next; 0: of none yet */
 	uint64_t deadline_ns;		/* for HELLO */
 	struct fm_link *link;
 	struct fm_domain *domain;

@@ -47,8 +47,8 @@ plain='"link_local":false,"no_prefix_route":false,"duplicate":false'
 has "{\"interface\":\"$a\",\"address\":\"10.1.2.3\",\"bits\":24,$plain}"
 has "{\"interface\":\"$b\",\"address\":\"10.1.3.3\",\"bits\":24,${plain/route\":false/route\":true}}"
 has "{\"interface\":\"$b\",\"address\":\"fd11::7\",\"bits\":64,\"link_local\":false"
-has "{\"destination\":\"10.1.2.0\",\"bits\":24,\"interface\":\"$a\",\"table\":254,\"metric\":0}"
-has "{\"destination\":\"10.77.0.0\",\"bits\":16,\"interface\":\"$a\",\"table\":254,\"metric\":5}"
+has "{\"destination\":\"10.1.2.0\",\"bits\":24,\"interface\":\"$a\",\"table\":254,\"metric\":0,\"gateway\":{\"unknown\":\"\"}}"
+has "{\"destination\":\"10.77.0.0\",\"bits\":16,\"interface\":\"$a\",\"table\":254,\"metric\":5,\"gateway\":\"10.1.2.9\"}"
 has '"rules":1'
 grep -qF '127.0.0.1' saved && bad "loopback is in the facts"
 within ip address flush dev $a

@@ -36,7 +36,7 @@ static inline struct fm_facts *scene_node(const char *name)
 		&f->ports_read,	 &f->gids_read,	       &f->interfaces_read, &f->addresses_read,
 		&f->routes_read, &f->counters_read,    &f->processes_read,  &f->disks_read,
 		&f->fstab_read,	 &f->controllers_read, &f->owners_read,	    &f->stores_read,
-		&f->files_read,	 &f->rails_read
+		&f->files_read,	 &f->rails_read,       &f->sessions_read
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
