@@ -59,6 +59,7 @@ struct fm_config_node {
 	unsigned socket_mode;		/* enum fm_config_mode */
 	char *socket_group;		/* "": the daemon's own */
 	char *state_directory;		/* absolute, or "null:": none */
+	bool show_facts;		/* to peers */
 	unsigned log_level;		/* enum fm_config_log */
 };
 

@@ -50,6 +50,9 @@ const struct fm_option fm_options[] = {
 	{ "node.state_directory", FM_OPTION_DIRECTORY, AT(node.state_directory), 0, 0, "/var/lib/fmove", NULL, false,
 	  "Where jobs are written down that go on without their caller (put --detach), in a directory of its own, jobs; "
 	  "\"null:\": there are none" },
+	{ "node.show_facts", FM_OPTION_BOOL, AT(node.show_facts), 0, 0, "true", NULL, true,
+	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, routes, limits and stores, as fmove "
+	  "doctor and fmove topology of theirs ask for them" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
 	  "How much is written to the log" },
 

@@ -492,6 +492,22 @@ struct fmove_verify_options {
 int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fmove_verify_options *opts,
 		 struct fmove_verified *out, struct fmove_error *err);
 
+/* What a peer says of itself, or why it does not. */
+struct fmove_facts {
+	const char *node;
+	const char *text;		/* fmove-facts(5), len bytes of whoever that peer is; NULL: there is none, so ... */
+	size_t len;
+	int code;			/* ... a negative errno and why */
+	const char *why;
+};
+
+/*
+ * Ask a peer, or all of them (node NULL), for its facts: each() for every one, in no order, with what is valid during the
+ * call. -ENOENT: there is no such peer. Takes some seconds.
+ */
+int fmove_facts(struct fmove *c, const char *node, void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
+		struct fmove_error *err);
+
 /* The name of this node, terminated, cut to cap. */
 int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);
 

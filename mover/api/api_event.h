@@ -19,6 +19,7 @@
 struct fm_engine;
 struct fm_err;
 struct fm_job_result;
+struct fm_node_facts_answer;
 struct fm_queue;
 struct fm_queue_progress;
 struct fm_request_result;
@@ -65,6 +66,9 @@ int fm_api_event_names(char *buf, size_t cap, uint64_t id, const struct fm_tree_
 
 /* What one peer says of shared volumes. */
 int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_volumes_answer *a);
+
+/* A piece of what one peer says of itself, or why it does not. */
+int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_facts_answer *a);
 
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine);
 

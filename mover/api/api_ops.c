@@ -116,6 +116,7 @@ const struct fm_api_op *const fm_api_ops[] = {
 	&fm_api_purge,
 	&fm_api_verify,
 	&fm_api_volumes,
+	&fm_api_facts,
 	&fm_api_jobs,
 	&fm_api_status,
 	NULL,

@@ -40,6 +40,7 @@
 #include "mover/base/network.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/admit.h"
+#include "mover/daemon/facts_here.h"
 #include "mover/daemon/invites.h"
 #include "mover/daemon/lanes.h"
 #include "mover/daemon/limits.h"
@@ -175,6 +176,8 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	ret = fm_engine_new(&opts, &env, &fmoved->engine, err);
 	if (ret == 0)
 		fm_volumes_set_here(fmoved->engine, &fmoved->volumes.table);
+	if (ret == 0)
+		fm_facts_here_begin(fmoved);
 	return ret;
 }
 

@@ -12,6 +12,7 @@
 #include "mover/base/loop.h"
 #include "mover/daemon/arena.h"
 #include "mover/daemon/tune.h"
+#include "mover/services/node_facts.h"
 #include "mover/services/volumes_file.h"
 
 struct fm_api;
@@ -46,6 +47,7 @@ struct fm_fmoved {
 	struct fm_lanes *lanes;
 	struct fm_net *net;
 	struct fm_volumes_file volumes;
+	struct fm_node_facts_here facts;
 	struct fm_engine *engine;
 	struct fm_peer_book *book;	/* NULL: there is no state directory */
 	struct fm_holders *holders;

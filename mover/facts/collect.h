@@ -5,11 +5,13 @@
  *
  * It changes nothing, and starts nothing that would. What cannot be read is unknown with the
  * reason, and the rest is read all the same. Attributes that ask a disk or a target are left
- * alone, and the file system of a store is given up if it does not answer (given_up.h): only while
- * this process has one thread.
+ * alone, and the file system of a store is given up if it does not answer (given_up.h), which needs
+ * a process with one thread.
  */
 #ifndef FM_COLLECT_H
 #define FM_COLLECT_H
+
+#include <stdbool.h>
 
 struct fm_err;
 struct fm_facts;
@@ -26,6 +28,11 @@ struct fm_collect_options {
 	const char *config;	      /* NULL: FM_COLLECT_CONFIG; below root, too */
 	const struct fm_json *status; /* the daemon's answer (fmove-api(7)), or NULL */
 	const char *status_why;	      /* why there is none */
+	/*
+	 * Of a process with threads, which must not fork (what devices write to its memory would
+	 * be lost): file systems of stores, which may never answer, are not asked.
+	 */
+	bool is_within_daemon;
 };
 
 /* -ENOMEM is the only error. */

@@ -77,6 +77,16 @@ static int look(void *ctx, char *out, size_t cap)
 	return (int)sizeof(l);
 }
 
+static void store_unasked(struct fm_facts_store *s)
+{
+	struct fm_fact *const facts[] = { &s->mode, &s->type, &s->disk, &s->size_bytes,
+					  &s->free_bytes };
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		fm_fact_unknown(facts[i], "a daemon does not ask a file system for peers; fmove df "
+					  "does, and fmove doctor at that node");
+}
+
 static void store(struct fm_collect *c, const struct fm_config_store *from)
 {
 	struct fm_facts_store *s;
@@ -91,6 +101,10 @@ static void store(struct fm_collect *c, const struct fm_config_store *from)
 		return;
 	fm_fact_text(&s->name, FM_FACT_TEXT, from->name);
 	fm_fact_text(&s->directory, FM_FACT_TEXT, from->directory);
+	if (c->options->is_within_daemon) {
+		store_unasked(s);
+		return;
+	}
 	ret = fm_collect_path(c, path, "%s", from->directory);
 	if (ret == 0)
 		ret = fm_ask_or_give_up(look, path, (char *)&l, sizeof(l));

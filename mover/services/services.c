@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "mover/services/node_facts.h"
 #include "mover/services/request.h"
 #include "mover/services/transfer/transfer.h"
 #include "mover/services/upkeep.h"
@@ -16,5 +17,6 @@ const struct fm_service *const fm_services[] = {
 	&fm_upkeep_service,
 	&fm_verification_service,
 	&fm_volumes_service,
+	&fm_node_facts_service,
 	NULL,
 };

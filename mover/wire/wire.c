@@ -38,6 +38,8 @@ static const struct fm_wire_codec *const codecs[] = {
 	[FM_WIRE_RESUME] = &fm_wire_codec_resume,
 	[FM_WIRE_WINDOW] = &fm_wire_codec_window,
 	[FM_WIRE_NAMES] = &fm_wire_codec_names,
+	[FM_WIRE_FACTS_ASK] = &fm_wire_codec_facts_ask,
+	[FM_WIRE_FACTS] = &fm_wire_codec_facts,
 };
 
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
@@ -75,6 +77,8 @@ static uint16_t *flags_of(struct fm_wire_msg *m)
 		return &m->verified.flags;
 	case FM_WIRE_VOLUMES:
 		return &m->volumes.flags;
+	case FM_WIRE_FACTS:
+		return &m->facts.flags;
 	case FM_WIRE_KEPT:
 		return &m->kept.flags;
 	default:

@@ -49,7 +49,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 8
+#define FM_WIRE_VERSION 9
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */
@@ -71,6 +71,7 @@
 #define FM_WIRE_VOLUMES_MAX 64			/* of one VOLUMES: 64 * 530 < FM_WIRE_MSG_MAX */
 #define FM_WIRE_SUBSYSTEM_MAX 223		/* an NQN, or whatever a target calls its subsystem */
 #define FM_WIRE_WWID_MAX 159
+#define FM_WIRE_FACTS_MAX 32768			/* bytes of a document in one FACTS */
 #define FM_WIRE_SIZE_UNKNOWN UINT64_MAX
 #define FM_WIRE_SIZE_MAX ((uint64_t)INT64_MAX)
 
@@ -103,6 +104,8 @@ enum fm_wire_type {
 	FM_WIRE_RESUME = 26,
 	FM_WIRE_WINDOW = 27,
 	FM_WIRE_NAMES = 28,
+	FM_WIRE_FACTS_ASK = 29,
+	FM_WIRE_FACTS = 30,
 };
 
 /* A string inside a message: decoded ones point into the message. Not terminated. */
@@ -593,6 +596,25 @@ struct fm_wire_volumes {
 	struct fm_wire_volume volume[FM_WIRE_VOLUMES_MAX];
 };
 
+/* FACTS_ASK: 4 8 id: what was read of that node (fmove-facts(5))? */
+struct fm_wire_facts_ask {
+	uint64_t id;
+};
+
+#define FM_WIRE_FACTS_MORE 1u		/* flags of FACTS: another one with more of it follows; needs a piece */
+
+/*
+ * FACTS: 4 8 id   12 4 code (0, or a positive errno)   16 - text (string)   - piece of the document (string, 0 .. FM_WIRE_FACTS_MAX)
+ * code != 0: no piece.
+ */
+struct fm_wire_facts {
+	uint16_t flags;
+	uint64_t id;
+	uint32_t code;
+	struct fm_wire_str text;
+	struct fm_wire_str piece;
+};
+
 /* BYE: 4 - text (string): why the connection ends. */
 struct fm_wire_bye {
 	struct fm_wire_str text;
@@ -605,6 +627,8 @@ struct fm_wire_msg {
 		struct fm_wire_hello hello;
 		struct fm_wire_addrs addrs;
 		struct fm_wire_tokens tokens;		/* TOKENS and TOKENS_WANT */
+		struct fm_wire_facts_ask facts_ask;
+		struct fm_wire_facts facts;
 		struct fm_wire_ping ping;		/* PING and PONG */
 		struct fm_wire_resume resume;		/* RESUME and RECEIVED */
 		struct fm_wire_put put;

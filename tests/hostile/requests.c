@@ -65,7 +65,7 @@ static const struct {
 } ops[] = {
 	{"put", 'p'},	 {"put", 'p'},	  {"get", 'g'},	    {"get", 'g'},    {"put", 'p'},     {"stat", 's'},
 	{"list", 's'},	 {"remove", 's'}, {"mkdir", 's'},   {"verify", 's'}, {"commit", 'c'},  {"cancel", 'c'},
-	{"jobs", 'j'},	 {"wait", 'j'},	  {"resume", 'j'},  {"status", ' '}, {"volumes", ' '}, {"ping", ' '},
+	{"jobs", 'j'},	 {"wait", 'j'},	  {"resume", 'j'},  {"status", ' '}, {"volumes", ' '}, {"facts", ' '}, {"ping", ' '},
 	{"cancel", 'c'}, {"cancel", 'c'}, {"nothing", ' '},
 };
 

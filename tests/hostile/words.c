@@ -241,6 +241,19 @@ static void make_volumes(struct peer *p, struct fm_wire_volumes *m)
 						       .writer = fm_wire_str("n1")};
 }
 
+static void make_facts(struct peer *p, struct fm_wire_facts *m)
+{
+	struct odds *o = &p->odds;
+
+	*m = (struct fm_wire_facts){.id = any_id(p), .text = any_text(o), .piece = any_text(o)};
+	if (one_in(o, 8)) {
+		m->code = 1 + (uint32_t)below(o, 4095);
+		m->piece.len = 0;
+	}
+	if (m->piece.len > 0)
+		m->flags = (uint16_t)below(o, 2);
+}
+
 static void make_reply(struct peer *p, struct fm_wire_reply *m)
 {
 	struct odds *o = &p->odds;
@@ -381,7 +394,7 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 {
 	struct odds *o = &p->odds;
 
-	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_NAMES));
+	m->type = (enum fm_wire_type)(1 + below(o, FM_WIRE_FACTS));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
@@ -430,6 +443,12 @@ void word_any(struct peer *p, struct fm_wire_msg *m)
 		break;
 	case FM_WIRE_VOLUMES_ASK:
 		m->volumes_ask.id = any_id(p);
+		break;
+	case FM_WIRE_FACTS_ASK:
+		m->facts_ask.id = any_id(p);
+		break;
+	case FM_WIRE_FACTS:
+		make_facts(p, &m->facts);
 		break;
 	case FM_WIRE_VOLUMES:
 		make_volumes(p, &m->volumes);
@@ -497,6 +516,9 @@ static void make_id_request(struct peer *p, struct fm_wire_msg *m, uint64_t id)
 		m->volumes_ask.id = id;
 		break;
 	case 3:
+		m->type = FM_WIRE_FACTS_ASK;
+		m->facts_ask.id = id;
+		break;
 	case 4:
 	case 5:
 	case 6:
@@ -592,6 +614,11 @@ bool word_answer(struct talk *t, const struct fm_wire_msg *in, struct fm_wire_ms
 		m->type = FM_WIRE_VERIFIED;
 		make_verified(p, &m->verified);
 		m->verified.id = in->verify.id;
+		return true;
+	case FM_WIRE_FACTS_ASK:
+		m->type = FM_WIRE_FACTS;
+		make_facts(p, &m->facts);
+		m->facts.id = in->facts_ask.id;
 		return true;
 	case FM_WIRE_VOLUMES_ASK:
 		m->type = FM_WIRE_VOLUMES;

@@ -289,6 +289,13 @@ static void make_xfer_message(struct hostile *h, struct fm_wire_msg *m)
 	case FM_WIRE_VOLUMES:
 		m->volumes = (struct fm_wire_volumes){ .id = id, .text = fm_wire_str("") };
 		break;
+	case FM_WIRE_FACTS_ASK:
+		m->facts_ask.id = id;
+		break;
+	case FM_WIRE_FACTS:
+		m->facts = (struct fm_wire_facts){ .id = id, .text = fm_wire_str(""), .piece = fm_wire_str(one_in(h, 2) ? "{}" : "") };
+		m->facts.flags = m->facts.piece.len > 0 ? (uint16_t)below(h, 2) : 0;
+		break;
 	case FM_WIRE_FOUND:
 		m->found = (struct fm_wire_found){ .flags = (uint16_t)below(h, 2),
 						   .xfer = id,
@@ -351,7 +358,7 @@ static void make_addrs(struct hostile *h, struct fm_wire_msg *m)
 /* Any message, well-formed. */
 static void make_message(struct hostile *h, struct fm_wire_msg *m)
 {
-	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_NAMES));
+	m->type = (enum fm_wire_type)(1 + below(h, FM_WIRE_FACTS));
 	switch (m->type) {
 	case FM_WIRE_HELLO:
 		m->hello = (struct fm_wire_hello){ .version_min = FM_WIRE_VERSION,

@@ -16,10 +16,12 @@
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
 #include "mover/node/node.h"
+#include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/services/services.h"
 #include "mover/services/transfer/transfer.h"
 #include "mover/services/verification.h"
+#include "mover/services/node_facts.h"
 #include "mover/services/volumes.h"
 #include "mover/store/tree_file.h"
 #include "mover/wire/wire.h"
@@ -46,6 +48,7 @@ static uint32_t aborted;		/* the code of the last ABORT */
 static char abort_text[FM_WIRE_TEXT_MAX + 1];
 static unsigned findings, verdicts;	/* in what was sent */
 static unsigned volumes_said;
+static size_t facts_said;
 
 static int net_start(struct fm_net *net, const struct fm_net_events *events, void *ctx, struct fm_err *err)
 {
@@ -76,6 +79,8 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	}
 	if (last.type == FM_WIRE_VOLUMES)
 		volumes_said += last.volumes.count;
+	if (last.type == FM_WIRE_FACTS)
+		facts_said += last.facts.piece.len;
 	if (last.type == FM_WIRE_VERIFIED) {
 		findings += last.verified.count;
 		verdicts += !(last.verified.flags & FM_WIRE_VERIFIED_MORE);
@@ -177,6 +182,32 @@ static int read_here(void *ctx, struct fm_volume_said **out, unsigned *count, st
 
 static const struct fm_volumes_here here = { .read = read_here };
 
+/* The facts of this node: so many bytes, each time they are read one more of the same letter. */
+static size_t facts_here;
+static unsigned facts_read;
+static int facts_code;			/* or what begin() says */
+
+static int begin_facts(void *ctx, char **status, struct fm_err *err)
+{
+	(void)ctx;
+	*status = NULL;
+	return facts_code < 0 ? fm_err_set(err, facts_code, "a test") : 0;
+}
+
+static int read_facts(void *ctx, const char *status, char **out, struct fm_err *err)
+{
+	(void)ctx;
+	(void)status;
+	facts_read++;
+	if (facts_here == 0)
+		return fm_err_set(err, -EIO, "no facts");
+	*out = malloc(facts_here);
+	memset(*out, 'a' + (int)(facts_read % 26), facts_here);
+	return (int)facts_here;
+}
+
+static const struct fm_node_facts_here facts_table = { begin_facts, read_facts, NULL };
+
 static struct fm_loop *loop;
 static struct fm_worker *worker;
 static struct fm_engine *engine;
@@ -207,6 +238,7 @@ static void begin(void)
 	env.worker = worker;
 	CU_ASSERT_EQUAL_FATAL(fm_engine_new(&o, &env, &engine, NULL), 0);
 	fm_volumes_set_here(engine, &here);
+	fm_node_facts_set_here(engine, &facts_table);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &peer, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_engine_start(engine, NULL), 0);
 	CU_ASSERT_TRUE_FATAL(net_events->accepted(net_ctx, &ctl, peer.key, &ctl_events, &ctl_ctx));
@@ -1025,6 +1057,194 @@ static void test_volumes_are_asked_for_root(void)
 	end();
 }
 
+/* ---- facts ---- */
+
+static void ask_for_facts(void)
+{
+	static uint64_t id = 5;
+
+	facts_said = 0;
+	say(&(struct fm_wire_msg){ .type = FM_WIRE_FACTS_ASK, .facts_ask = { .id = ++id } });
+}
+
+static void test_facts_asked(void)
+{
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	facts_read = 0;
+	facts_here = 0;
+	ask_for_facts();
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == EIO && facts_read == 1);
+	/* In pieces; who asks a moment later gets the same ones. */
+	facts_here = 3 * FM_WIRE_FACTS_MAX + 1;
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_read == 2 && facts_said == facts_here);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_FACTS && last.facts.flags == 0 && last.facts.piece.len == 1);
+	CU_ASSERT_EQUAL(*last.facts.piece.at, 'c');
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_read == 2 && facts_said == facts_here);
+	for (unsigned i = 0; i < 3; i++)
+		live_on(NULL);
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_read == 3 && *last.facts.piece.at == 'd');
+	/* The configuration says no. */
+	for (unsigned i = 0; i < 3; i++)
+		live_on(NULL);
+	facts_code = -EACCES;
+	ask_for_facts();
+	facts_code = 0;
+	CU_ASSERT_TRUE(last.facts.code == EACCES && facts_read == 3 && facts_said == 0);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	end();
+}
+
+/* Goal: a peer that asks and does not read costs one answer, loses no session, and holds up nobody for long. */
+static void test_facts_unread(void)
+{
+	unsigned before;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	facts_read = 0;
+	facts_here = FM_NODE_FACTS_BYTES_MAX;
+	ctl.is_unread = true;
+	ctl.queued = FM_CTL_QUEUE_MAX / 8 - 3 * FM_WIRE_FACTS_MAX;
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_said > 0 && facts_said < facts_here);
+	before = sent;
+	ask_for_facts();	/* while the first is under way */
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == EBUSY && sent == before + 1);
+	/* It reads on: the rest comes. */
+	for (unsigned i = 0; i < 30 && last.facts.code == EBUSY; i++) {
+		ctl.queued = 0;
+		live_on(NULL);
+		if (last.type != FM_WIRE_FACTS)
+			continue;
+		if (last.facts.flags == 0 && last.facts.code == 0)
+			break;
+	}
+	CU_ASSERT_FALSE(ctl.is_closed);
+	CU_ASSERT_EQUAL(facts_read, 1);
+	/* It never does: the answer is given up, the session is not. */
+	for (unsigned i = 0; i < 5; i++) {
+		ctl.queued = 0;
+		live_on(NULL);
+	}
+	ask_for_facts();
+	for (unsigned i = 0; i < 20; i++)
+		live_on(NULL);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	ctl.queued = 0;
+	ask_for_facts();
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == 0);
+	end();	/* in the midst of it */
+}
+
+static struct {
+	unsigned answers, dones;
+	size_t bytes;
+	int code;
+} told;
+
+static void on_facts_answer(void *ctx, const struct fm_node_facts_answer *answer)
+{
+	(void)ctx;
+	CU_ASSERT_STRING_EQUAL(answer->node, "b");
+	told.answers++;
+	told.bytes += answer->len;
+	told.code = answer->err ? answer->err->code : 0;
+}
+
+static void on_facts_done(void *ctx)
+{
+	(void)ctx;
+	told.dones++;
+}
+
+static int ask_facts(const char *node, struct fm_err *err)
+{
+	static const struct fm_node_facts_events events = { on_facts_answer, on_facts_done };
+	int ret;
+
+	memset(&told, 0, sizeof(told));
+	fm_err_clear(err);
+	ret = fm_node_facts_ask(engine, 1000, node, &events, NULL, err);
+	spin();
+	return ret;
+}
+
+static void test_facts_answers(void)
+{
+	static char piece[FM_WIRE_FACTS_MAX + 1];
+	struct fm_wire_msg m = { .type = FM_WIRE_FACTS };
+	struct fm_err err;
+
+	memset(piece, '{', FM_WIRE_FACTS_MAX);
+	begin();
+	CU_ASSERT_EQUAL(ask_facts("c", &err), -ENOENT);
+	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
+	CU_ASSERT_TRUE(told.answers == 1 && told.code == -EHOSTUNREACH && told.dones == 1);
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_EQUAL(ask_facts(NULL, &err), 0);
+	CU_ASSERT_TRUE_FATAL(last.type == FM_WIRE_FACTS_ASK && told.dones == 0);
+	m.facts = (struct fm_wire_facts){ .flags = FM_WIRE_FACTS_MORE, .id = last.facts_ask.id, .text = fm_wire_str(""),
+					  .piece = fm_wire_str(piece) };
+	say(&m);
+	CU_ASSERT_TRUE(told.answers == 1 && told.dones == 0);
+	m.facts.flags = 0;
+	say(&m);
+	CU_ASSERT_TRUE(told.bytes == 2 * FM_WIRE_FACTS_MAX && told.dones == 1 && told.code == 0);
+	say(&m);	/* too late, or never asked */
+	CU_ASSERT_EQUAL(told.answers, 2);
+	/* No end of it. */
+	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
+	m.facts.id = last.facts_ask.id;
+	m.facts.flags = FM_WIRE_FACTS_MORE;
+	for (unsigned i = 0; i < 300 && told.dones == 0; i++)
+		say(&m);
+	CU_ASSERT_TRUE(told.dones == 1 && told.code == -EPROTO && told.bytes == FM_NODE_FACTS_BYTES_MAX);
+	/* It refuses. */
+	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
+	m.facts = (struct fm_wire_facts){ .id = last.facts_ask.id, .code = EACCES, .text = fm_wire_str("no"), .piece = fm_wire_str("") };
+	say(&m);
+	CU_ASSERT_TRUE(told.dones == 1 && told.code == -EACCES);
+	/* Silence. */
+	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
+	for (unsigned i = 0; i < 25; i++)
+		live_on(NULL);
+	CU_ASSERT_TRUE(told.dones == 1 && told.code == -ETIMEDOUT);
+	CU_ASSERT_FALSE(ctl.is_closed);
+	/* It goes, and so do we. */
+	CU_ASSERT_EQUAL(ask_facts("b", &err), 0);
+	ctl_events->closed(ctl_ctx, &(struct fm_err){ .code = -ECONNRESET, .text = "gone" });
+	spin();
+	CU_ASSERT_TRUE(told.dones == 1 && told.code == -ECONNRESET);
+	end();
+}
+
+/* A PONG that echoes the PING in force says how long it took; any other says nothing. */
+static void test_round_trip(void)
+{
+	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
+	const struct fm_peer *peer;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	peer = fm_engine_peer(engine, "b");
+	live_on(NULL);
+	live_on(NULL);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_PING);
+	pong.ping.nonce = last.ping.nonce + 1;
+	say(&pong);
+	CU_ASSERT_EQUAL(peer->session->round_trip_ns, 0);
+	pong.ping.nonce = last.ping.nonce;
+	moved_ns += 700000;
+	spin();
+	say(&pong);
+	CU_ASSERT_EQUAL(peer->session->round_trip_ns, 700000);
+	end();
+}
+
 /* Goal: a token is good for the peer it was given to, once. Method: another key that is known, the peer's own, the same again. */
 static void test_tokens_are_the_peers(void)
 {
@@ -1052,6 +1272,10 @@ static void test_tokens_are_the_peers(void)
 static const struct fm_test tests[] = {
 	{ "users cannot keep root from asking for volumes", test_volumes_are_asked_for_root },
 	{ "a token is good for the peer that it was given to", test_tokens_are_the_peers },
+	{ "facts: in pieces, one reading for all who ask, or why not", test_facts_asked },
+	{ "facts for a peer that does not read", test_facts_unread },
+	{ "facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers },
+	{ "how long a PING took", test_round_trip },
 	{ "what this node says of volumes: all of it, or why not", test_volumes_asked },
 	{ "a message that breaks the protocol is not sent, and ends its session", test_cannot_be_said },
 	{ "what a peer says of volumes, in time and within limits", test_volumes_answers },

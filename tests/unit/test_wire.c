@@ -260,6 +260,18 @@ static void make_volumes(struct fm_wire_msg *m)
 	};
 }
 
+static void make_facts_ask(struct fm_wire_msg *m)
+{
+	m->facts_ask.id = 14;
+}
+
+static void make_facts(struct fm_wire_msg *m)
+{
+	m->facts = (struct fm_wire_facts){
+		.flags = FM_WIRE_FACTS_MORE, .id = 14, .text = fm_wire_str(""), .piece = fm_wire_str("{}")
+	};
+}
+
 static void make_names(struct fm_wire_msg *m)
 {
 	static const uint8_t names[] = { 1, 1, 0, 'a', 3, 3, 0, 'b', '/', 'c' };
@@ -357,6 +369,8 @@ static const struct golden goldens[] = {
 	{ FM_WIRE_VOLUMES_ASK, make_volumes_ask, "1500 0000 0e00000000000000" },
 	{ FM_WIRE_VOLUMES, make_volumes,
 	  "1600 0100 0e00000000000000 00000000 0100 0000 0000 05 000000 0300000000000000 0100 76 0100 71 0100 77 0200 6e31" },
+	{ FM_WIRE_FACTS_ASK, make_facts_ask, "1d00 0000 0e00000000000000" },
+	{ FM_WIRE_FACTS, make_facts, "1e00 0100 0e00000000000000 00000000 0000 0200 7b7d" },
 	{ FM_WIRE_KEPT, make_kept,
 	  "1700 0100 0f00000000000000 0030000000000000 0010000000000000 0120000000000000 04030201 00000000" },
 	{ FM_WIRE_SPACE, make_space,
@@ -511,7 +525,7 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
 	/* type and flags */
 	{ FM_WIRE_PING, 0, "0000", -EPROTO },
-	{ FM_WIRE_PING, 0, "1d00", -EPROTO },
+	{ FM_WIRE_PING, 0, "1f00", -EPROTO },
 	{ FM_WIRE_PING, 0, "0501", -EPROTO },
 	{ FM_WIRE_PING, 2, "0100", -EPROTO },
 	{ FM_WIRE_HELLO, 2, "0100", -EPROTO },
@@ -699,6 +713,10 @@ static const struct spoiled spoiled[] = {
 	{ FM_WIRE_VOLUMES, 39, "00", -ERANGE },
 	{ FM_WIRE_VOLUMES, 42, "00", -ERANGE },
 	{ FM_WIRE_VOLUMES, 45, "2f", -ERANGE },
+	/* FACTS: code with a piece, code, a NUL in the piece */
+	{ FM_WIRE_FACTS, 12, "01000000", -ERANGE },
+	{ FM_WIRE_FACTS, 12, "00100000", -ERANGE },
+	{ FM_WIRE_FACTS, 20, "00", -ERANGE },
 	/* BYE: text */
 	{ FM_WIRE_BYE, 4, "0f00", -EBADMSG },
 	{ FM_WIRE_BYE, 6, "00", -ERANGE },
@@ -743,6 +761,7 @@ static const struct last_string last_strings[] = {
 	{ FM_WIRE_VERIFY, 23, FM_WIRE_PATH_MAX },
 	{ FM_WIRE_VERIFIED, 107, FM_WIRE_PATH_MAX },
 	{ FM_WIRE_VOLUMES, 43, FM_WIRE_NAME_MAX },
+	{ FM_WIRE_FACTS, 18, FM_WIRE_FACTS_MAX },
 };
 
 static void test_string_lengths(void)
@@ -869,7 +888,7 @@ static void test_encoders_refuse(void)
 	memset(long_text, 'x', sizeof(long_text));
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_DONE, .done = { .flags = 8 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_HELLO, .hello = { 1, 1, { 0 }, { "a/b", 3 }, 0 } }), 0);
-	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)29 }), 0);
+	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = (enum fm_wire_type)31 }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_READY, .ready = { .chunk = 4096, .have_crc = 7 } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 5, .text = text } }), 0);
 	CU_ASSERT_EQUAL(encoded_of((struct fm_wire_msg){ .type = FM_WIRE_ABORT, .abort = { .code = 0 } }), 0);
@@ -881,7 +900,7 @@ static void test_names(void)
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_HELLO), "HELLO");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(FM_WIRE_BYE), "BYE");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(0), "?");
-	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(29), "?");
+	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(31), "?");
 	CU_ASSERT_STRING_EQUAL(fm_wire_type_name(UINT32_MAX), "?");
 	CU_ASSERT_TRUE(fm_wire_is_good_name("n 1", 3));
 	CU_ASSERT_FALSE(fm_wire_is_good_name("", 0));
