@@ -79,9 +79,14 @@ const struct fm_cmd fm_cmds[] = {
 	  NULL, fm_opts_status, true, fm_cmd_status },
 	{ "doctor", "", "Say what this node's links allow, what is wrong, and the line that mends it.",
 	  "Reads facts of this node and changes nothing. Ends with 1 if there is a finding that costs "
-	  "something or worse. What two ends must agree on it sees with the facts of both: fmove "
-	  "doctor --save FILE on each, then --from with each FILE.",
+	  "something or worse, else with 3 if a peer that was asked for says no facts. What two ends "
+	  "must agree on it sees with the facts of both: --peer or --all; or fmove doctor --save FILE "
+	  "on each, then --from with each FILE.",
 	  fm_opts_doctor, true, fm_cmd_doctor },
+	{ "topology", "", "Draw which port of which node reaches which, and what goes over it.",
+	  "From the connections that the daemons have: nobody labels the cables. The peers' daemons are "
+	  "asked for their ends. Ends with 3 if one says none; it is drawn without its ports.",
+	  fm_opts_topology, true, fm_cmd_topology },
 	{ "nvme", "COMMAND ...", "Shared NVMe-TCP volumes: connect, mount and watch them.",
 	  "Volumes are named in the configuration (fmove.conf(5)). fmove-nvmed, which runs as root, connects, "
 	  "watches and mounts them; these commands tell it what is wanted and show what is. fmove-nvme(1) has "

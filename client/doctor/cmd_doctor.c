@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_doctor - fmove doctor: facts of this node, or saved ones of several, and what they mean.
+ * cmd_doctor - fmove doctor: facts of this node and its peers, or saved ones, and what they mean.
  *
- * Facts come first, whole: from this machine or from the files of --from. Then checks look at all
- * of them together. A daemon that does not answer is a fact that is unknown, no failure.
+ * Facts come first, whole: from this machine and its peers, or from the files of --from. Then
+ * checks look at all of them together. A daemon that does not answer is a fact that is unknown, no
+ * failure; a peer that was asked for and does not answer is missing, which is said.
  */
 #include "client/cli/cmd.h"
 
@@ -14,20 +15,20 @@
 
 #include "client/doctor/check.h"
 #include "mover/facts/collect.h"
-#include "mover/facts/given_up.h"
+#include "client/doctor/nodes.h"
 #include "client/doctor/report.h"
-#include "client/lib/fmove.h"
 #include "config/files.h"
-#include "mover/base/json.h"
 #include "mover/base/err.h"
 
 #define VERB "doctor"
-#define STATUS_MAX (4u << 20)
 #define SAVED_MODE 0600 /* it has addresses and paths */
 
-enum { OPT_SAVE = 1, OPT_FROM, OPT_ANONYMOUS, OPT_JSON, OPT_CONFIG };
+enum { OPT_PEER = 1, OPT_ALL, OPT_SAVE, OPT_FROM, OPT_ANONYMOUS, OPT_JSON, OPT_CONFIG };
 
 const struct fm_opt fm_opts_doctor[] = {
+	{ "peer", 0, OPT_PEER, "NODE",
+	  "look at this peer, too, as its daemon says; give it once for each", NULL },
+	{ "all", 0, OPT_ALL, NULL, "look at all peers, too", NULL },
 	{ "from", 0, OPT_FROM, "FILE",
 	  "look at the facts that --save wrote, and not at this node; give it once for each node",
 	  "FILE" },
@@ -45,74 +46,28 @@ const struct fm_opt fm_opts_doctor[] = {
 struct wanted {
 	const char *from[FM_FACTS_NODES_MAX];
 	size_t from_count;
+	const char *peers[FM_FACTS_NODES_MAX];
+	size_t peer_count;
 	const char *save, *config;
-	bool is_anonymous, is_json;
+	bool is_all, is_anonymous, is_json;
 };
 
 /* ---- the facts ---- */
 
-/* In another process. Its status behind a 1, or behind a 0 why there is none. */
-static int ask(void *ctx, char *out, size_t cap)
-{
-	struct fmove_error why;
-	struct fmove *c = NULL;
-	char *text = NULL;
-	int ret, len;
-
-	(void)ctx;
-	ret = fmove_connect(fm_socket_path(), &c, &why);
-	if (ret == 0)
-		ret = fmove_status(c, &text, &why);
-	len = snprintf(out, cap, "%d%s", ret == 0, ret == 0 ? text : why.text);
-	free(text);
-	if (c)
-		fmove_close(c);
-	return len < 0 || (size_t)len >= cap ? -EMSGSIZE : len;
-}
-
-/* The daemon's status, or why there is none. */
-static struct fm_json *ask_daemon(char why[static FM_ERR_TEXT_MAX])
-{
-	char *text = malloc(STATUS_MAX);
-	int len = text ? fm_ask_or_give_up(ask, NULL, text, STATUS_MAX) : -ENOMEM;
-	struct fm_json *status = NULL;
-	struct fm_err err;
-
-	if (len <= 0)
-		(void)snprintf(why, FM_ERR_TEXT_MAX, "ask fmoved: %s", fm_err_name(len));
-	else if (text[0] == '0')
-		(void)snprintf(why, FM_ERR_TEXT_MAX, "%.*s", len - 1, text + 1);
-	else if (fm_json_parse(text + 1, (size_t)len - 1, &status, &err) < 0)
-		(void)snprintf(why, FM_ERR_TEXT_MAX, "%s", err.text);
-	free(text);
-	return status;
-}
-
-static int collect(const struct wanted *w, struct fm_facts **out, struct fm_err *err)
-{
-	char why[FM_ERR_TEXT_MAX];
-	struct fm_json *status = ask_daemon(why);
-	const struct fm_collect_options options = { .config = w->config,
-						    .status = status,
-						    .status_why = why };
-	int ret = fm_facts_collect(&options, out, err);
-
-	if (status)
-		fm_json_free(status);
-	return ret;
-}
-
 /* Those that were got are in the set, whatever it returns. */
-static int get(const struct wanted *w, struct fm_facts_set *set, struct fm_err *err)
+static int get(const struct wanted *w, struct fm_nodes *nodes, struct fm_err *err)
 {
+	const struct fm_nodes_ask ask = { .config = w->config, .peers = w->peers,
+					  .peer_count = w->peer_count, .is_all = w->is_all };
 	struct fm_facts *facts;
 	int ret = 0;
 
-	for (size_t i = 0; ret == 0 && i < (w->from_count ? w->from_count : 1); i++) {
-		ret = w->from_count ? fm_facts_load(w->from[i], &facts, err)
-				    : collect(w, &facts, err);
+	if (w->from_count == 0)
+		return fm_nodes_collect(&ask, nodes, err);
+	for (size_t i = 0; ret == 0 && i < w->from_count; i++) {
+		ret = fm_facts_load(w->from[i], &facts, err);
 		if (ret == 0)
-			set->at[set->count++] = facts;
+			nodes->set.at[nodes->set.count++] = facts;
 	}
 	return ret;
 }
@@ -142,27 +97,28 @@ static int save(const struct wanted *w, const struct fm_facts *facts, struct fm_
 	return ret;
 }
 
-static int judge(const struct fm_findings *findings)
+static int judge(const struct fm_findings *findings, const struct fm_nodes *nodes)
 {
 	for (size_t i = 0; i < findings->count; i++)
 		if (findings->at[i].severity != FM_NOTE)
 			return FM_EXIT_FAILED;
-	return FM_EXIT_DONE;
+	return nodes->missing_count > 0 ? FM_EXIT_PARTLY : FM_EXIT_DONE;
 }
 
-static int show(const struct wanted *w, const struct fm_facts_set *set, int *status,
+static int show(const struct wanted *w, const struct fm_nodes *nodes, int *status,
 		struct fm_err *err)
 {
 	static struct fm_ceiling ceilings[FM_CEILINGS_MAX];
 	struct fm_findings *findings = calloc(1, sizeof(*findings));
-	struct fm_report report = { .set = set, .findings = findings, .ceilings = ceilings };
+	struct fm_report report = { .set = &nodes->set, .nodes = nodes, .findings = findings,
+				    .ceilings = ceilings };
 	int ret = 0;
 
 	if (!findings)
 		return fm_err_set(err, -ENOMEM, "no memory for findings");
-	fm_check_all(set, findings);
-	report.ceiling_count = fm_ceilings(set, ceilings);
-	report.exit = *status = judge(findings);
+	fm_check_all(&nodes->set, findings);
+	report.ceiling_count = fm_ceilings(&nodes->set, ceilings);
+	report.exit = *status = judge(findings, nodes);
 	if (w->is_json)
 		ret = fm_report_print_json(&report);
 	else
@@ -172,19 +128,19 @@ static int show(const struct wanted *w, const struct fm_facts_set *set, int *sta
 }
 
 /* Shown first: what is left out of the file is not left out of what is looked at. */
-static int run(const struct wanted *w, struct fm_facts_set *set, int *status, struct fm_err *err)
+static int run(const struct wanted *w, struct fm_nodes *nodes, int *status, struct fm_err *err)
 {
 	bool is_quiet = w->save && strcmp(w->save, "-") == 0;
-	int ret = get(w, set, err);
+	int ret = get(w, nodes, err);
 
 	if (ret == 0 && !is_quiet)
-		ret = show(w, set, status, err);
+		ret = show(w, nodes, status, err);
 	if (ret < 0 || !w->save)
 		return ret;
 	if (w->is_anonymous)
 		fm_facts_anonymize(
-			(struct fm_facts *)(uintptr_t)set->at[0]); /* ours, as get() made it */
-	return save(w, set->at[0], err);
+			(struct fm_facts *)(uintptr_t)nodes->set.at[0]); /* ours, as get() made it */
+	return save(w, nodes->set.at[0], err);
 }
 
 static int take_options(struct fm_args *args, struct wanted *w)
@@ -198,6 +154,15 @@ static int take_options(struct fm_args *args, struct wanted *w)
 				return fm_usage(args, "--from: at most %u files",
 						FM_FACTS_NODES_MAX);
 			w->from[w->from_count++] = args->value;
+			break;
+		case OPT_PEER:
+			if (w->peer_count == FM_FACTS_NODES_MAX - 1)
+				return fm_usage(args, "--peer: at most %u peers",
+						FM_FACTS_NODES_MAX - 1);
+			w->peers[w->peer_count++] = args->value;
+			break;
+		case OPT_ALL:
+			w->is_all = true;
 			break;
 		case OPT_SAVE:
 			w->save = args->value;
@@ -215,9 +180,9 @@ static int take_options(struct fm_args *args, struct wanted *w)
 	}
 	if (fm_args_end(args, 0, 0) < 0)
 		return args->status;
-	if (w->from_count > 0 && (w->save || w->config))
-		return fm_usage(args,
-				"--from does not look at this node: no --save or --config with it");
+	if (w->from_count > 0 && (w->save || w->config || w->peer_count > 0 || w->is_all))
+		return fm_usage(args, "--from looks at no node: no --save, --config, --peer or --all "
+				      "with it");
 	if (w->is_anonymous && !w->save)
 		return fm_usage(args, "--anonymous is about what --save writes");
 	return -1;
@@ -225,7 +190,7 @@ static int take_options(struct fm_args *args, struct wanted *w)
 
 int fm_cmd_doctor(int argc, char **argv)
 {
-	struct fm_facts_set set = { .count = 0 };
+	static struct fm_nodes nodes;
 	struct wanted w = { .save = NULL };
 	int status = FM_EXIT_DONE, ret;
 	struct fm_args args;
@@ -235,10 +200,8 @@ int fm_cmd_doctor(int argc, char **argv)
 	ret = take_options(&args, &w);
 	if (ret >= 0)
 		return ret;
-	ret = run(&w, &set, &status, &err);
-	for (size_t i = 0; i < set.count; i++)
-		fm_facts_free(
-			(struct fm_facts *)(uintptr_t)set.at[i]); /* ours, as get() made them */
+	ret = run(&w, &nodes, &status, &err);
+	fm_nodes_free(&nodes);
 	if (ret < 0)
 		status = fm_fail(VERB, &err);
 	return fm_stdout_end(VERB, status);

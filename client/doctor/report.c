@@ -96,6 +96,9 @@ void fm_report_print(const struct fm_report *r)
 {
 	size_t unknown = 0;
 
+	for (size_t i = 0; i < r->nodes->missing_count; i++)
+		(void)printf("no facts of %s: %s\n", r->nodes->missing[i].node,
+			     r->nodes->missing[i].why);
 	for (size_t i = 0; i < r->findings->count; i++)
 		print_finding(r, &r->findings->at[i]);
 	if (r->findings->left_out > 0)

@@ -8,9 +8,11 @@
 
 #include "client/doctor/ceiling.h"
 #include "client/doctor/finding.h"
+#include "client/doctor/nodes.h"
 
 struct fm_report {
 	const struct fm_facts_set *set;
+	const struct fm_nodes *nodes;	/* whom it is of, and who is missing */
 	const struct fm_findings *findings;
 	const struct fm_ceiling *ceilings;
 	size_t ceiling_count;

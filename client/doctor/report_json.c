@@ -93,6 +93,14 @@ static void all(struct fm_json_writer *w, const struct fm_report *r)
 	for (size_t i = 0; i < r->set->count; i++)
 		fm_jw_text(w, NULL, fm_node_label(r->set, r->set->at[i]));
 	fm_jw_array_end(w);
+	fm_jw_array(w, "missing");
+	for (size_t i = 0; i < r->nodes->missing_count; i++) {
+		fm_jw_object(w, NULL);
+		fm_jw_text(w, "node", r->nodes->missing[i].node);
+		fm_jw_text(w, "why", r->nodes->missing[i].why);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
 	fm_jw_array(w, "findings");
 	for (size_t i = 0; i < r->findings->count; i++)
 		finding(w, r, &r->findings->at[i]);

@@ -94,7 +94,7 @@ no 1 'long: longer than' fmove doctor --from long
 no 1 'folder: read: Is a directory' fmove doctor --from folder
 no 1 'nowhere: open: No such file' fmove doctor --from nowhere
 no 1 'nowhere' fmove doctor --save nowhere/file --config "$conf"
-no 2 'no --save or --config' fmove doctor --from file --save other
+no 2 'no --save, --config, --peer or --all' fmove doctor --from file --save other
 no 2 '--anonymous is about what --save writes' fmove doctor --anonymous
 no 2 'operand|argument|too many' fmove doctor n2
 many=()
