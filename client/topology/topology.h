@@ -29,6 +29,7 @@ struct fm_facts_set;
 #define FM_TOPOLOGY_LINKS_MAX 1024u
 #define FM_TOPOLOGY_RAILS_MAX 32u		/* of one link */
 #define FM_TOPOLOGY_STORAGE_MAX 256u
+#define FM_TOPOLOGY_APART_MAX 512u
 #define FM_TOPOLOGY_NONE UINT64_MAX
 
 struct fm_topology_node {
@@ -84,13 +85,20 @@ struct fm_topology_storage {
 	char subsystem[FM_TOPOLOGY_NAME_MAX], state[FM_TOPOLOGY_NAME_MAX];
 };
 
+/* Two nodes without a session, as the first has it. */
+struct fm_topology_apart {
+	unsigned node, peer;
+	char why[FM_TOPOLOGY_NAME_MAX];
+};
+
 struct fm_topology {
 	unsigned self;				/* the node that was asked */
 	struct fm_topology_node nodes[FM_TOPOLOGY_NODES_MAX];
 	struct fm_topology_port ports[FM_TOPOLOGY_PORTS_MAX];
 	struct fm_topology_link links[FM_TOPOLOGY_LINKS_MAX];
 	struct fm_topology_storage storage[FM_TOPOLOGY_STORAGE_MAX];
-	size_t node_count, port_count, link_count, storage_count;
+	struct fm_topology_apart apart[FM_TOPOLOGY_APART_MAX];
+	size_t node_count, port_count, link_count, storage_count, apart_count;
 	uint64_t left_out;			/* what found no room */
 };
 

@@ -75,6 +75,13 @@ static void link(const struct fm_topology *t, const struct fm_topology_link *l, 
 		      fm_link_is_up(l) ? "" : ", color=red");
 }
 
+static void apart(const struct fm_topology_apart *a, FILE *out)
+{
+	(void)fprintf(out, "\t\"node %u\" -- \"node %u\" [label=\"no session: ", a->node, a->peer);
+	quoted(out, a->why);
+	(void)fprintf(out, "\", style=dotted, color=red];\n");
+}
+
 /* Its links would be a line from each port to each. */
 static void switches(const struct fm_topology *t, const unsigned *segment, FILE *out)
 {
@@ -132,6 +139,8 @@ void fm_topology_dot(const struct fm_topology *t, FILE *out)
 		    fm_segment_size(t, segment, segment[l->from]) < 3)
 			link(t, l, out);
 	}
+	for (size_t i = 0; i < t->apart_count; i++)
+		apart(&t->apart[i], out);
 	for (size_t i = 0; i < t->storage_count; i++)
 		storage(t, &t->storage[i], out);
 	(void)fprintf(out, "}\n");

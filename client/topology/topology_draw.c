@@ -277,6 +277,14 @@ static void print_storage(const struct fm_topology *t, FILE *out)
 	}
 }
 
+static void print_apart(const struct fm_topology *t, FILE *out)
+{
+	for (size_t i = 0; i < t->apart_count; i++)
+		(void)fprintf(out, "%s  %s has no session with %s%s%s\n", i == 0 ? "\napart\n" : "",
+			      t->nodes[t->apart[i].node].name, t->nodes[t->apart[i].peer].name,
+			      t->apart[i].why[0] ? ": " : "", t->apart[i].why);
+}
+
 void fm_topology_draw(const struct fm_topology *t, FILE *out)
 {
 	struct picture *p = calloc(1, sizeof(*p));
@@ -292,6 +300,7 @@ void fm_topology_draw(const struct fm_topology *t, FILE *out)
 	}
 	print_links(t, false, "links", out);
 	print_links(t, true, "relayed: the two ends share no network", out);
+	print_apart(t, out);
 	print_storage(t, out);
 	if (t->left_out > 0)
 		(void)fprintf(out, "\n%llu more than fit\n", (unsigned long long)t->left_out);

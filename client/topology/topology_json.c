@@ -131,6 +131,19 @@ static void storage_write(struct fm_json_writer *w, const struct fm_topology *t)
 	fm_jw_array_end(w);
 }
 
+static void apart_write(struct fm_json_writer *w, const struct fm_topology *t)
+{
+	fm_jw_array(w, "apart");
+	for (size_t i = 0; i < t->apart_count; i++) {
+		fm_jw_object(w, NULL);
+		fm_jw_text(w, "node", t->nodes[t->apart[i].node].name);
+		fm_jw_text(w, "peer", t->nodes[t->apart[i].peer].name);
+		fm_jw_text(w, "why", t->apart[i].why);
+		fm_jw_object_end(w);
+	}
+	fm_jw_array_end(w);
+}
+
 int fm_topology_write(const struct fm_topology *t, char *buf, size_t cap)
 {
 	struct fm_json_writer w;
@@ -143,6 +156,7 @@ int fm_topology_write(const struct fm_topology *t, char *buf, size_t cap)
 	ports_write(&w, t);
 	links_write(&w, t);
 	storage_write(&w, t);
+	apart_write(&w, t);
 	fm_jw_u64(&w, "left_out", t->left_out);
 	fm_jw_object_end(&w);
 	return fm_jw_end(&w);
@@ -361,6 +375,20 @@ static void storage_read(struct reading *r, const struct fm_json *json)
 	}
 }
 
+static void apart_read(struct reading *r, const struct fm_json *json)
+{
+	size_t count = count_of(r, json, "apart", FM_TOPOLOGY_APART_MAX);
+
+	for (size_t i = 0; i < count && !r->wrong; i++) {
+		const struct fm_json *at = fm_json_at(fm_json_get(json, "apart"), i);
+		struct fm_topology_apart *a = &r->t->apart[r->t->apart_count++];
+
+		a->node = node_of(r, at, "node");
+		a->peer = node_of(r, at, "peer");
+		TEXT(r, at, "why", a->why);
+	}
+}
+
 static int all_read(const struct fm_json *json, struct fm_topology *t, struct fm_err *err)
 {
 	struct reading r = { .t = t };
@@ -378,6 +406,7 @@ static int all_read(const struct fm_json *json, struct fm_topology *t, struct fm
 	ports_read(&r, json);
 	links_read(&r, json);
 	storage_read(&r, json);
+	apart_read(&r, json);
 	t->left_out = number_of(&r, json, "left_out", 0);
 	return r.wrong ? fm_err_set(err, -EINVAL, "%s: %s", r.key, r.wrong) : 0;
 }

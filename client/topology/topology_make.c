@@ -336,11 +336,22 @@ static void links(struct making *m, const struct fm_facts *f, unsigned node)
 }
 
 /* A peer without a session is in no rail: it is there, and why nothing goes to it is known. */
-static void peers(struct making *m, const struct fm_facts *f)
+static void peer(struct making *m, unsigned node, const struct fm_facts_session *s)
 {
-	for (size_t i = 0; i < f->sessions_count; i++)
-		if (f->sessions[i].peer.is_known)
-			(void)fm_topology_node(m->t, f->sessions[i].peer.text);
+	unsigned there = s->peer.is_known ? fm_topology_node(m->t, s->peer.text)
+					  : FM_TOPOLOGY_NODES_MAX;
+	struct fm_topology_apart *out;
+
+	if (there == FM_TOPOLOGY_NODES_MAX || !s->connected.is_known || s->connected.n)
+		return;
+	if (m->t->apart_count == FM_TOPOLOGY_APART_MAX) {
+		m->t->left_out++;
+		return;
+	}
+	out = &m->t->apart[m->t->apart_count++];
+	out->node = node;
+	out->peer = there;
+	COPY(out->why, fm_text_of(&s->error));
 }
 
 /* ---- storage ---- */
@@ -409,7 +420,8 @@ void fm_topology_make(const struct fm_facts_set *set, struct fm_topology *out)
 	}
 	for (size_t n = 0; n < set->count; n++) {
 		links(&m, set->at[n], at[n]);
-		peers(&m, set->at[n]);
+		for (size_t i = 0; i < set->at[n]->sessions_count; i++)
+			peer(&m, at[n], &set->at[n]->sessions[i]);
 		for (size_t i = 0; i < set->at[n]->controllers_count; i++)
 			storage(&m, set->at[n], at[n], &set->at[n]->controllers[i]);
 	}

@@ -238,10 +238,21 @@ static void test_triangle(void)
 	CU_ASSERT_TRUE(t->link_count == 2 && t->node_count == 3);
 	CU_ASSERT_STRING_EQUAL(port(t, t->links[0].to)->name, "10.0.0.2");
 	CU_ASSERT_STRING_EQUAL(t->nodes[1].why, "its facts are not known");
+	CU_ASSERT_EQUAL(t->apart_count, 0);
 	fm_topology_miss(t, "n2", "is not connected");
 	CU_ASSERT_STRING_EQUAL(t->nodes[1].why, "is not connected");
 	fm_topology_miss(t, "n9", "is no peer");
 	CU_ASSERT_EQUAL(t->node_count, 4);
+	free(t);
+	/* A peer that is not connected is there, and apart. */
+	session(nodes[2], "n4", "10.0.0.1", "10.0.0.9", 1);
+	fm_fact_drop(&nodes[2]->sessions[0].local);
+	fm_fact_number(&nodes[2]->sessions[0].connected, false);
+	text(&nodes[2]->sessions[0].error, "no route");
+	t = make(nodes, 3);
+	CU_ASSERT_TRUE_FATAL(t->node_count == 4 && t->apart_count == 1);
+	CU_ASSERT_TRUE(t->apart[0].node == 2 && t->apart[0].peer == 3);
+	CU_ASSERT_STRING_EQUAL(t->apart[0].why, "no route");
 	free(t);
 	scene_free(nodes, 3);
 }
