@@ -14,7 +14,7 @@
 #include "mover/facts/given_up.h"
 
 #define STATUS_MAX (4u << 20)
-#define PEERS_MS 30000 /* their daemons give up before */
+#define PEERS_MS   30000 /* their daemons give up before */
 
 /* ---- this node ---- */
 
@@ -59,9 +59,8 @@ static int collect(const char *config, struct fm_nodes *out, struct fm_err *err)
 {
 	char why[FM_ERR_TEXT_MAX] = "";
 	struct fm_json *status = ask_daemon(why);
-	const struct fm_collect_options options = { .config = config,
-						    .status = status,
-						    .status_why = why };
+	const struct fm_collect_options options = {
+		.config = config, .status = status, .status_why = why};
 	struct fm_facts *facts;
 	int ret = fm_facts_collect(&options, &facts, err);
 
@@ -103,7 +102,7 @@ static void take(void *ctx, const struct fmove_facts *said)
 	struct asking *a = ctx;
 	struct fm_nodes *out = a->out;
 	struct fm_facts *facts;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	if (!is_wanted(a->ask, said->node)) {
 		return;
@@ -136,11 +135,12 @@ static void miss_others(struct asking *a, const char *why)
 	}
 }
 
-/* Each of those that are named is asked at once with all others; who has many is not asked for one. */
+/* Each of those that are named is asked at once with all others; who has many is not asked for one.
+ */
 static void ask_peers(struct asking *a)
 {
 	bool is_one = !a->ask->is_all && a->ask->peer_count == 1;
-	struct fmove_error why = { .text = "is no peer of this node" };
+	struct fmove_error why = {.text = "is no peer of this node"};
 	struct fmove *c = NULL;
 	int ret = fmove_connect(fm_socket_path(), &c, &why);
 
@@ -156,7 +156,7 @@ static void ask_peers(struct asking *a)
 
 int fm_nodes_collect(const struct fm_nodes_ask *ask, struct fm_nodes *out, struct fm_err *err)
 {
-	struct asking a = { .ask = ask, .out = out };
+	struct asking a = {.ask = ask, .out = out};
 	int ret = collect(ask->config, out, err);
 
 	if (ret == 0 && (ask->is_all || ask->peer_count > 0))
@@ -168,5 +168,5 @@ void fm_nodes_free(struct fm_nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->set.count; i++)
 		fm_facts_free((struct fm_facts *)(uintptr_t)nodes->set.at[i]); /* ours, as made */
-	*nodes = (struct fm_nodes){ .missing_count = 0 };
+	*nodes = (struct fm_nodes){.missing_count = 0};
 }

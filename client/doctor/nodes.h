@@ -14,10 +14,10 @@
 #define FM_NODES_MISSING_MAX 256u
 
 struct fm_nodes_ask {
-	const char *config;			/* NULL: FM_COLLECT_CONFIG */
-	const char *const *peers;		/* these */
+	const char *config;	  /* NULL: FM_COLLECT_CONFIG */
+	const char *const *peers; /* these */
 	size_t peer_count;
-	bool is_all;				/* or all of them */
+	bool is_all; /* or all of them */
 };
 
 struct fm_nodes_missing {
@@ -26,14 +26,14 @@ struct fm_nodes_missing {
 };
 
 struct fm_nodes {
-	struct fm_facts_set set;		/* this node's are the first */
+	struct fm_facts_set set; /* this node's are the first */
 	struct fm_nodes_missing missing[FM_NODES_MISSING_MAX];
 	size_t missing_count;
 };
 
 /*
- * -ENOMEM is the only error. Zero-initialise *out; free it whatever this returns. Only while this process has
- * one thread (mover/facts/given_up.h).
+ * -ENOMEM is the only error. Zero-initialise *out; free it whatever this returns. Only while this
+ * process has one thread (mover/facts/given_up.h).
  */
 int fm_nodes_collect(const struct fm_nodes_ask *ask, struct fm_nodes *out, struct fm_err *err);
 void fm_nodes_free(struct fm_nodes *nodes);

@@ -23,25 +23,26 @@
 enum { OPT_JSON = 1, OPT_DOT, OPT_NCCL, OPT_FROM, OPT_CONFIG };
 
 const struct fm_opt fm_opts_topology[] = {
-	{ "json", 0, OPT_JSON, NULL, "as one JSON object, fmove-topology(5)", NULL },
-	{ "dot", 0, OPT_DOT, NULL, "as a graph for dot(1)", NULL },
-	{ "nccl", 0, OPT_NCCL, NULL, "the environment that NCCL needs at this node, with reasons",
-	  NULL },
-	{ "from", 0, OPT_FROM, "FILE", "draw what --json wrote, and ask nobody", "FILE" },
-	{ "config", 0, OPT_CONFIG, "FILE", "the daemon's configuration (" FM_COLLECT_CONFIG ")",
-	  "FILE" },
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{"json", 0, OPT_JSON, NULL, "as one JSON object, fmove-topology(5)", NULL},
+	{"dot", 0, OPT_DOT, NULL, "as a graph for dot(1)", NULL},
+	{"nccl", 0, OPT_NCCL, NULL, "the environment that NCCL needs at this node, with reasons",
+	 NULL},
+	{"from", 0, OPT_FROM, "FILE", "draw what --json wrote, and ask nobody", "FILE"},
+	{"config", 0, OPT_CONFIG, "FILE", "the daemon's configuration (" FM_COLLECT_CONFIG ")",
+	 "FILE"},
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 struct wanted {
-	int how;		/* one of OPT_JSON, OPT_DOT, OPT_NCCL; 0: drawn */
+	int how; /* one of OPT_JSON, OPT_DOT, OPT_NCCL; 0: drawn */
 	const char *from, *config;
 };
 
 /* *is_whole: the facts of all peers are in it. */
-static int make(const struct wanted *w, struct fm_topology **out, bool *is_whole, struct fm_err *err)
+static int make(const struct wanted *w, struct fm_topology **out, bool *is_whole,
+		struct fm_err *err)
 {
-	const struct fm_nodes_ask ask = { .config = w->config, .is_all = true };
+	const struct fm_nodes_ask ask = {.config = w->config, .is_all = true};
 	static struct fm_nodes nodes;
 	int ret = fm_nodes_collect(&ask, &nodes, err);
 	struct fm_topology *t = ret == 0 ? fm_topology_new() : NULL;
@@ -104,8 +105,8 @@ static int take_options(struct fm_args *args, struct wanted *w)
 int fm_cmd_topology(int argc, char **argv)
 {
 	struct fm_topology *t = NULL;
-	struct wanted w = { .how = 0 };
-	struct fm_err err = { .code = 0 };
+	struct wanted w = {.how = 0};
+	struct fm_err err = {.code = 0};
 	struct fm_args args;
 	bool is_whole = true;
 	int status, ret;

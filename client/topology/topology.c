@@ -131,7 +131,7 @@ static const char *kind_shown(const char *kind)
 /* Those that are up; RDMA before TCP, as it is used before. */
 static void add_kinds(struct line *out, const struct fm_topology_link *l)
 {
-	static const char *const kinds[] = { "rdma", "tcp" };
+	static const char *const kinds[] = {"rdma", "tcp"};
 	bool is_any = false;
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
@@ -147,7 +147,7 @@ static void add_kinds(struct line *out, const struct fm_topology_link *l)
 
 const char *fm_link_text(const struct fm_topology_link *l, char *out, size_t cap)
 {
-	struct line line = { .at = out, .cap = cap };
+	struct line line = {.at = out, .cap = cap};
 	size_t up = 0;
 
 	out[0] = '\0';
@@ -156,7 +156,8 @@ const char *fm_link_text(const struct fm_topology_link *l, char *out, size_t cap
 	add_kinds(&line, l);
 	add(&line, "; %zu of %zu rail%s up", up, l->rail_count, l->rail_count == 1 ? "" : "s");
 	if (l->is_relayed)
-		add(&line, "; through %s", l->via[0] ? l->via : "a node or router that is not known");
+		add(&line, "; through %s",
+		    l->via[0] ? l->via : "a node or router that is not known");
 	if (l->round_trip_us != FM_TOPOLOGY_NONE)
 		add(&line, "; round trip %.2f ms", (double)l->round_trip_us / 1000);
 	for (size_t i = 0; i < l->rail_count; i++)

@@ -19,31 +19,31 @@
 struct fm_err;
 struct fm_facts_set;
 
-#define FM_TOPOLOGY_VERSION 1
-#define FM_TOPOLOGY_BYTES_MAX (4u << 20)	/* of a document */
-#define FM_TOPOLOGY_NAME_MAX 256u		/* of a name, with its end */
+#define FM_TOPOLOGY_VERSION   1
+#define FM_TOPOLOGY_BYTES_MAX (4u << 20) /* of a document */
+#define FM_TOPOLOGY_NAME_MAX  256u	 /* of a name, with its end */
 
-#define FM_TOPOLOGY_NODES_MAX 256u
-#define FM_TOPOLOGY_PORTS_MAX 512u
-#define FM_TOPOLOGY_FUNCTIONS_MAX 8u		/* of one port */
-#define FM_TOPOLOGY_LINKS_MAX 1024u
-#define FM_TOPOLOGY_RAILS_MAX 32u		/* of one link */
-#define FM_TOPOLOGY_STORAGE_MAX 256u
-#define FM_TOPOLOGY_APART_MAX 512u
-#define FM_TOPOLOGY_NONE UINT64_MAX
+#define FM_TOPOLOGY_NODES_MAX	  256u
+#define FM_TOPOLOGY_PORTS_MAX	  512u
+#define FM_TOPOLOGY_FUNCTIONS_MAX 8u /* of one port */
+#define FM_TOPOLOGY_LINKS_MAX	  1024u
+#define FM_TOPOLOGY_RAILS_MAX	  32u /* of one link */
+#define FM_TOPOLOGY_STORAGE_MAX	  256u
+#define FM_TOPOLOGY_APART_MAX	  512u
+#define FM_TOPOLOGY_NONE	  UINT64_MAX
 
 struct fm_topology_node {
 	char name[FM_TOPOLOGY_NAME_MAX];
-	char why[FM_TOPOLOGY_NAME_MAX];		/* its facts are not known; "": they are */
+	char why[FM_TOPOLOGY_NAME_MAX]; /* its facts are not known; "": they are */
 };
 
 /* One PCIe function of a port: what has an address, and what RDMA is done with. */
 struct fm_topology_function {
 	char interface[FM_TOPOLOGY_NAME_MAX];
-	char device[FM_TOPOLOGY_NAME_MAX];	/* "": no RDMA */
-	uint64_t port;				/* of the device */
-	char address[FM_TOPOLOGY_NAME_MAX];	/* the first that is not link-local */
-	uint64_t gid_index;			/* of that address, of RoCE v2 if there is one */
+	char device[FM_TOPOLOGY_NAME_MAX];  /* "": no RDMA */
+	uint64_t port;			    /* of the device */
+	char address[FM_TOPOLOGY_NAME_MAX]; /* the first that is not link-local */
+	uint64_t gid_index;		    /* of that address, of RoCE v2 if there is one */
 	uint64_t mtu;
 	uint64_t rdma_mtu;
 };
@@ -52,9 +52,9 @@ struct fm_topology_function {
 struct fm_topology_port {
 	unsigned node;
 	char name[FM_TOPOLOGY_NAME_MAX];
-	char state[FM_TOPOLOGY_NAME_MAX];	/* of RDMA: "ACTIVE", "DOWN"; "" */
-	char link_layer[FM_TOPOLOGY_NAME_MAX];	/* of RDMA */
-	uint64_t rate_mbps;			/* once, however many functions say it */
+	char state[FM_TOPOLOGY_NAME_MAX];      /* of RDMA: "ACTIVE", "DOWN"; "" */
+	char link_layer[FM_TOPOLOGY_NAME_MAX]; /* of RDMA */
+	uint64_t rate_mbps;		       /* once, however many functions say it */
 	struct fm_topology_function functions[FM_TOPOLOGY_FUNCTIONS_MAX];
 	size_t function_count;
 };
@@ -68,10 +68,10 @@ struct fm_topology_rail {
 };
 
 struct fm_topology_link {
-	unsigned from, to;			/* ports */
-	bool is_relayed;			/* the ends share no network: another node or a router is between */
-	char via[FM_TOPOLOGY_NAME_MAX];		/* the node that passes it on; "": not known */
-	uint64_t round_trip_us;			/* of the session, if it goes over this link */
+	unsigned from, to; /* ports */
+	bool is_relayed;   /* the ends share no network: another node or a router is between */
+	char via[FM_TOPOLOGY_NAME_MAX]; /* the node that passes it on; "": not known */
+	uint64_t round_trip_us;		/* of the session, if it goes over this link */
 	struct fm_topology_rail rails[FM_TOPOLOGY_RAILS_MAX];
 	size_t rail_count;
 };
@@ -79,8 +79,8 @@ struct fm_topology_link {
 /* A connection to an NVMe target. */
 struct fm_topology_storage {
 	unsigned node;
-	char name[FM_TOPOLOGY_NAME_MAX];	/* of the controller */
-	char port[FM_TOPOLOGY_NAME_MAX];	/* that it leaves by; "": not known */
+	char name[FM_TOPOLOGY_NAME_MAX]; /* of the controller */
+	char port[FM_TOPOLOGY_NAME_MAX]; /* that it leaves by; "": not known */
 	char transport[FM_TOPOLOGY_NAME_MAX], address[FM_TOPOLOGY_NAME_MAX];
 	char subsystem[FM_TOPOLOGY_NAME_MAX], state[FM_TOPOLOGY_NAME_MAX];
 };
@@ -92,14 +92,14 @@ struct fm_topology_apart {
 };
 
 struct fm_topology {
-	unsigned self;				/* the node that was asked */
+	unsigned self; /* the node that was asked */
 	struct fm_topology_node nodes[FM_TOPOLOGY_NODES_MAX];
 	struct fm_topology_port ports[FM_TOPOLOGY_PORTS_MAX];
 	struct fm_topology_link links[FM_TOPOLOGY_LINKS_MAX];
 	struct fm_topology_storage storage[FM_TOPOLOGY_STORAGE_MAX];
 	struct fm_topology_apart apart[FM_TOPOLOGY_APART_MAX];
 	size_t node_count, port_count, link_count, storage_count, apart_count;
-	uint64_t left_out;			/* what found no room */
+	uint64_t left_out; /* what found no room */
 };
 
 /* ---- making one ---- */

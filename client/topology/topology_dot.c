@@ -41,7 +41,7 @@ static void port(const struct fm_topology *t, unsigned i, FILE *out)
 	for (size_t k = 0; k < p->function_count; k++) {
 		(void)fprintf(out, "\\n");
 		quoted(out, p->functions[k].device[0] ? p->functions[k].device
-						       : p->functions[k].interface);
+						      : p->functions[k].interface);
 	}
 	(void)fprintf(out, "\"];\n");
 }
@@ -54,7 +54,8 @@ static void node(const struct fm_topology *t, unsigned n, FILE *out)
 		(void)fprintf(out, "\\n");
 		quoted(out, t->nodes[n].why);
 	}
-	(void)fprintf(out, "\";\n\t\t\"node %u\" [style=invis, width=0, height=0, label=\"\"];\n", n);
+	(void)fprintf(out, "\";\n\t\t\"node %u\" [style=invis, width=0, height=0, label=\"\"];\n",
+		      n);
 	for (unsigned i = 0; i < t->port_count; i++)
 		if (t->ports[i].node == n)
 			port(t, i, out);

@@ -8,8 +8,8 @@
  *   n2                                                   |
  *     p0  200 Gb/s  MTU 9000  rocep1s0f0 roceP2p1s0f0  o-'
  *
- * An x in place of an o: nothing of it is up. A track that is used by several cables one after the other is narrower than one for each, so
- * whatever hangs together how fits: pairs, rings, switches and all of them at once.
+ * An x in place of an o: nothing of it is up. A track is used by several cables, one below the
+ * other. So whatever hangs together how fits: pairs, rings, switches and all of them at once.
  */
 #include "client/topology/topology.h"
 
@@ -17,18 +17,18 @@
 #include <string.h>
 
 #define TRACKS_MAX 48u
-#define LABEL_MAX 512u
-#define NO_ROW ((size_t)-1)
+#define LABEL_MAX  512u
+#define NO_ROW	   ((size_t)-1)
 
 /* A line: a node, or one of its ports. */
 struct row {
 	bool is_node;
-	unsigned at;		/* which node, or which port */
+	unsigned at; /* which node, or which port */
 	char label[LABEL_MAX];
 };
 
 struct track {
-	size_t first, last;	/* rows; a segment that none was free for has no track */
+	size_t first, last; /* rows; a segment that none was free for has no track */
 	unsigned segment;
 	unsigned column;
 };
@@ -41,7 +41,7 @@ struct picture {
 	struct track tracks[FM_TOPOLOGY_PORTS_MAX];
 	size_t track_count;
 	unsigned columns;
-	size_t width;		/* of the widest label */
+	size_t width; /* of the widest label */
 };
 
 /* ---- rows ---- */
@@ -77,8 +77,8 @@ static void port_label(const struct fm_topology_port *p, char out[static LABEL_M
 				      (unsigned long long)fm_port_mtu(p));
 	for (size_t i = 0; i < p->function_count && n < LABEL_MAX - 80; i++)
 		if (strcmp(function_name(&p->functions[i]), p->name) != 0)
-			n += (size_t)snprintf(out + n, LABEL_MAX - n, "%s%.64s%s", i == 0 ? "  " : " ",
-					      function_name(&p->functions[i]),
+			n += (size_t)snprintf(out + n, LABEL_MAX - n, "%s%.64s%s",
+					      i == 0 ? "  " : " ", function_name(&p->functions[i]),
 					      p->functions[i].address[0] ? "" : " (no address)");
 	if (p->state[0] && strcmp(p->state, "ACTIVE") != 0 && n < LABEL_MAX - 80)
 		(void)snprintf(out + n, LABEL_MAX - n, "  %.64s", p->state);
@@ -142,7 +142,7 @@ static bool is_free(const struct picture *p, size_t count, unsigned column, cons
 static void tracks_make(struct picture *p)
 {
 	for (unsigned s = 0; s < p->t->port_count; s++) {
-		struct track t = { .first = NO_ROW, .segment = s };
+		struct track t = {.first = NO_ROW, .segment = s};
 
 		if (p->segment[s] != s || fm_segment_size(p->t, p->segment, s) < 2)
 			continue;
@@ -167,7 +167,7 @@ static void tracks_make(struct picture *p)
 /* What stands in a column of a row: two places, the line that comes from the left and the track. */
 static void cell(const struct picture *p, size_t row, char *line)
 {
-	unsigned reach = 0;	/* so many columns does the line of this row go through */
+	unsigned reach = 0; /* so many columns does the line of this row go through */
 
 	for (size_t i = 0; i < p->track_count; i++)
 		if (p->tracks[i].column < TRACKS_MAX && is_in(p, row, &p->tracks[i]))
@@ -214,8 +214,8 @@ static void print_row(const struct picture *p, size_t row, FILE *out)
 	if (line[0] == '\0')
 		(void)fprintf(out, "%s\n", p->rows[row].label);
 	else
-		(void)fprintf(out, "%-*s  %c%s\n", (int)p->width, p->rows[row].label,
-			      mark(p, row), line);
+		(void)fprintf(out, "%-*s  %c%s\n", (int)p->width, p->rows[row].label, mark(p, row),
+			      line);
 }
 
 /* ---- what is below ---- */
@@ -252,8 +252,8 @@ static void print_switches(const struct picture *p, FILE *out)
 	for (unsigned s = 0; s < p->t->port_count; s++) {
 		if (p->segment[s] != s || fm_segment_size(p->t, p->segment, s) < 3)
 			continue;
-		(void)fprintf(out, "%s  switch %u:", count == 0 ? "\nseveral ports reach each other\n" : "",
-			      count + 1);
+		(void)fprintf(out, "%s  switch %u:",
+			      count == 0 ? "\nseveral ports reach each other\n" : "", count + 1);
 		count++;
 		for (unsigned i = 0, n = 0; i < p->t->port_count; i++)
 			if (p->segment[i] == s) {
@@ -269,11 +269,11 @@ static void print_storage(const struct fm_topology *t, FILE *out)
 	for (size_t i = 0; i < t->storage_count; i++) {
 		const struct fm_topology_storage *s = &t->storage[i];
 
-		(void)fprintf(out, "%s  %s %s: %s over %s to %s, %s, %s\n", i == 0 ? "\nstorage\n" : "",
-			      t->nodes[s->node].name, s->name, s->transport,
-			      s->port[0] ? s->port : "a port that is not known",
-			      s->address[0] ? s->address : "an address that is not known", s->subsystem,
-			      s->state[0] ? s->state : "state unknown");
+		(void)fprintf(out, "%s  %s %s: %s over %s to %s, %s, %s\n",
+			      i == 0 ? "\nstorage\n" : "", t->nodes[s->node].name, s->name,
+			      s->transport, s->port[0] ? s->port : "a port that is not known",
+			      s->address[0] ? s->address : "an address that is not known",
+			      s->subsystem, s->state[0] ? s->state : "state unknown");
 	}
 }
 

@@ -166,7 +166,7 @@ int fm_topology_write(const struct fm_topology *t, char *buf, size_t cap)
 
 struct reading {
 	struct fm_topology *t;
-	const char *wrong;	/* NULL: nothing */
+	const char *wrong; /* NULL: nothing */
 	const char *key;
 };
 
@@ -391,7 +391,7 @@ static void apart_read(struct reading *r, const struct fm_json *json)
 
 static int all_read(const struct fm_json *json, struct fm_topology *t, struct fm_err *err)
 {
-	struct reading r = { .t = t };
+	struct reading r = {.t = t};
 	uint64_t version;
 
 	if (fm_json_u64(fm_json_get(json, KEY_VERSION), &version) < 0 || version == 0)

@@ -163,7 +163,7 @@ static unsigned interface_port(struct making *m, unsigned node, const struct fm_
 
 static bool is_loopback(const struct fm_network *net)
 {
-	static const uint8_t one[16] = { [15] = 1 };
+	static const uint8_t one[16] = {[15] = 1};
 
 	return net->family == AF_INET ? net->address[0] == 127
 				      : memcmp(net->address, one, sizeof(one)) == 0;
@@ -230,7 +230,7 @@ static void relay(const struct making *m, const struct fm_facts *f, const struct
 		return;
 	r = route_to(f, &net);
 	if (r && !r->gateway.is_known)
-		return;		/* on this link all the same */
+		return; /* on this link all the same */
 	l->is_relayed = true;
 	if (r && !l->via[0])
 		COPY(l->via, node_at(m, &r->gateway));
@@ -252,16 +252,15 @@ static struct fm_topology_link *link_of(struct fm_topology *t, unsigned from, un
 		return NULL;
 	}
 	l = &t->links[t->link_count++];
-	*l = (struct fm_topology_link){ .from = from, .to = to,
-					.round_trip_us = FM_TOPOLOGY_NONE };
+	*l = (struct fm_topology_link){.from = from, .to = to, .round_trip_us = FM_TOPOLOGY_NONE};
 	return l;
 }
 
-static bool is_rail(const struct fm_topology_rail *r, const char *kind, const char *a, const char *b)
+static bool is_rail(const struct fm_topology_rail *r, const char *kind, const char *a,
+		    const char *b)
 {
-	return strcmp(r->kind, kind) == 0 &&
-	       ((strcmp(r->from, a) == 0 && strcmp(r->to, b) == 0) ||
-		(strcmp(r->from, b) == 0 && strcmp(r->to, a) == 0));
+	return strcmp(r->kind, kind) == 0 && ((strcmp(r->from, a) == 0 && strcmp(r->to, b) == 0) ||
+					      (strcmp(r->from, b) == 0 && strcmp(r->to, a) == 0));
 }
 
 /* What the other end said already is the same rail; it is up if either end has connections. */
@@ -297,7 +296,8 @@ static struct fm_topology_link *way(struct making *m, const struct fm_facts *f, 
 				    const struct fm_fact *remote, unsigned *from)
 {
 	unsigned there = peer->is_known ? fm_topology_node(m->t, peer->text)
-					: FM_TOPOLOGY_NODES_MAX, to;
+					: FM_TOPOLOGY_NODES_MAX,
+		 to;
 	struct fm_topology_link *l;
 
 	if (there == FM_TOPOLOGY_NODES_MAX)
@@ -338,8 +338,8 @@ static void links(struct making *m, const struct fm_facts *f, unsigned node)
 /* A peer without a session is in no rail: it is there, and why nothing goes to it is known. */
 static void peer(struct making *m, unsigned node, const struct fm_facts_session *s)
 {
-	unsigned there = s->peer.is_known ? fm_topology_node(m->t, s->peer.text)
-					  : FM_TOPOLOGY_NODES_MAX;
+	unsigned there =
+		s->peer.is_known ? fm_topology_node(m->t, s->peer.text) : FM_TOPOLOGY_NODES_MAX;
 	struct fm_topology_apart *out;
 
 	if (there == FM_TOPOLOGY_NODES_MAX || !s->connected.is_known || s->connected.n)
@@ -369,7 +369,7 @@ static void storage(struct making *m, const struct fm_facts *f, unsigned node,
 		    const struct fm_facts_controller *c)
 {
 	struct fm_topology_storage *out;
-	struct fm_fact target = { .is_known = true };
+	struct fm_fact target = {.is_known = true};
 	const struct fm_facts_route *r;
 	struct fm_network net;
 	unsigned port;
@@ -408,7 +408,7 @@ static bool is_one_of(const unsigned *at, size_t count, unsigned node)
 
 void fm_topology_make(const struct fm_facts_set *set, struct fm_topology *out)
 {
-	struct making m = { .set = set, .t = out };
+	struct making m = {.set = set, .t = out};
 	unsigned at[FM_FACTS_NODES_MAX];
 
 	for (size_t n = 0; n < set->count; n++) {

@@ -29,7 +29,7 @@ static bool is_used(const struct fm_topology *t, unsigned port, const char *kind
 /* How many of the other nodes that port reaches; relays count if they may. */
 static unsigned reached(const struct fm_topology *t, unsigned port, bool is_relay_enough)
 {
-	bool has[FM_TOPOLOGY_NODES_MAX] = { false };
+	bool has[FM_TOPOLOGY_NODES_MAX] = {false};
 	unsigned count = 0;
 
 	for (size_t i = 0; i < t->link_count; i++) {
@@ -68,8 +68,9 @@ static unsigned hcas(const struct fm_topology *t, char value[static VALUE_MAX])
 
 			if (!is_hca(t, i, f) || n + 300 > VALUE_MAX)
 				continue;
-			n += (size_t)snprintf(value + n, VALUE_MAX - n, "%s%s:%llu", count ? "," : "=",
-					      f->device, (unsigned long long)f->port);
+			n += (size_t)snprintf(value + n, VALUE_MAX - n, "%s%s:%llu",
+					      count ? "," : "=", f->device,
+					      (unsigned long long)f->port);
 			count++;
 		}
 	return count;
@@ -82,20 +83,23 @@ static void print_hcas(const struct fm_topology *t, FILE *out)
 	unsigned count = hcas(t, value);
 
 	if (count == 0) {
-		(void)fprintf(out, "# NCCL_IB_HCA: no port of this node has an RDMA connection to a "
-				   "peer just now.\n");
+		(void)fprintf(out,
+			      "# NCCL_IB_HCA: no port of this node has an RDMA connection to a "
+			      "peer just now.\n");
 		return;
 	}
 	for (unsigned i = 0; i < t->port_count; i++)
 		if (t->ports[i].node == t->self && is_used(t, i, "rdma") &&
 		    reached(t, i, false) + 1 == t->node_count)
 			is_anywhere = true;
-	(void)fprintf(out, "# %s over which this node has RDMA connections to its peers; \"=\": no "
-			   "other whose name begins so.\n",
+	(void)fprintf(out,
+		      "# %s over which this node has RDMA connections to its peers; \"=\": no "
+		      "other whose name begins so.\n",
 		      count == 1 ? "The function" : "The functions");
 	if (!is_anywhere)
-		(void)fprintf(out, "# No port reaches every node by a cable: NCCL has to pair them as "
-				   "they are cabled.\n");
+		(void)fprintf(out,
+			      "# No port reaches every node by a cable: NCCL has to pair them as "
+			      "they are cabled.\n");
 	(void)fprintf(out, "export NCCL_IB_HCA=%s\n", value);
 }
 
@@ -134,8 +138,9 @@ static void print_gid(const struct fm_topology *t, FILE *out)
 		(void)fprintf(out, "# NCCL_IB_GID_INDEX: no one index is right for all of these; "
 				   "leave it unset, NCCL 2.21 and later choose for each.\n");
 	else
-		(void)fprintf(out, "# The entry of the address in use, in the table of each of these "
-				   "ports.\nexport NCCL_IB_GID_INDEX=%llu\n",
+		(void)fprintf(out,
+			      "# The entry of the address in use, in the table of each of these "
+			      "ports.\nexport NCCL_IB_GID_INDEX=%llu\n",
 			      (unsigned long long)index);
 }
 
@@ -177,15 +182,20 @@ static void print_interfaces(const struct fm_topology *t, FILE *out)
 	if (t->node_count < 2)
 		(void)fprintf(out, "# NCCL_SOCKET_IFNAME: this node has no peers.\n");
 	else if (interfaces(t, false, value) > 0)
-		(void)fprintf(out, "# Over it every node is reached without a relay, which is what "
-				   "NCCL's start needs.\nexport NCCL_SOCKET_IFNAME=%s\n", value);
+		(void)fprintf(out,
+			      "# Over it every node is reached without a relay, which is what "
+			      "NCCL's start needs.\nexport NCCL_SOCKET_IFNAME=%s\n",
+			      value);
 	else if (interfaces(t, true, value) > 0)
-		(void)fprintf(out, "# Over it every node is reached, some through another one, which "
-				   "is enough for NCCL's start.\nexport NCCL_SOCKET_IFNAME=%s\n", value);
+		(void)fprintf(out,
+			      "# Over it every node is reached, some through another one, which "
+			      "is enough for NCCL's start.\nexport NCCL_SOCKET_IFNAME=%s\n",
+			      value);
 	else
-		(void)fprintf(out, "# NCCL_SOCKET_IFNAME: no interface of this node has connections to "
-				   "every node. NCCL's start needs one network\n# that all nodes have, "
-				   "such as a LAN: name its interface.\n");
+		(void)fprintf(out,
+			      "# NCCL_SOCKET_IFNAME: no interface of this node has connections to "
+			      "every node. NCCL's start needs one network\n# that all nodes have, "
+			      "such as a LAN: name its interface.\n");
 }
 
 void fm_topology_nccl(const struct fm_topology *t, FILE *out)

@@ -16,7 +16,8 @@
 #include "mover/wire/wire.h"
 
 /* Each byte may be escaped as six. */
-_Static_assert(6 * (FM_WIRE_FACTS_MAX + FM_WIRE_NAME_MAX + FM_ERR_TEXT_MAX) + 1024 <= FM_API_MSG_MAX,
+_Static_assert(6 * (FM_WIRE_FACTS_MAX + FM_WIRE_NAME_MAX + FM_ERR_TEXT_MAX) + 1024 <=
+		       FM_API_MSG_MAX,
 	       "what one message says fits one event");
 
 int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_facts_answer *a)
@@ -46,7 +47,8 @@ static void task_facts(void *ctx, const struct fm_node_facts_answer *answer)
 	struct fm_api_task *t = ctx;
 
 	if (t->owner)
-		fm_api_task_send(t, fm_api_event_facts(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
+		fm_api_task_send(t,
+				 fm_api_event_facts(t->tasks->tx, FM_API_MSG_MAX, t->id, answer));
 }
 
 static void task_facts_done(void *ctx)
@@ -59,7 +61,7 @@ static void task_facts_done(void *ctx)
 
 static int start_facts(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
-	static const struct fm_node_facts_events events = { task_facts, task_facts_done };
+	static const struct fm_node_facts_events events = {task_facts, task_facts_done};
 	const char *node = call->ask->node[0] ? call->ask->node : NULL;
 
 	return fm_node_facts_ask(t->tasks->engine, t->owner->who.uid, node, &events, t, err);

@@ -50,10 +50,10 @@ static int write_out(const struct fm_facts *facts, char **out, struct fm_err *er
 static int read_facts(void *ctx, const char *status, char **out, struct fm_err *err)
 {
 	const struct fm_fmoved *fmoved = ctx;
-	struct fm_err why = { 0 };
+	struct fm_err why = {0};
 	struct fm_json *json = NULL;
-	struct fm_collect_options options = { .config = fmoved->opts.config_file,
-					      .is_within_daemon = true };
+	struct fm_collect_options options = {.config = fmoved->opts.config_file,
+					     .is_within_daemon = true};
 	struct fm_facts *facts;
 	int ret;
 
@@ -72,6 +72,6 @@ static int read_facts(void *ctx, const char *status, char **out, struct fm_err *
 
 void fm_facts_here_begin(struct fm_fmoved *fmoved)
 {
-	fmoved->facts = (struct fm_node_facts_here){ begin, read_facts, fmoved };
+	fmoved->facts = (struct fm_node_facts_here){begin, read_facts, fmoved};
 	fm_node_facts_set_here(fmoved->engine, &fmoved->facts);
 }

@@ -11,23 +11,24 @@
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
 
-#define ASKING_NS (20 * FM_NS_PER_S)	/* reading takes a second or two, of a machine that is busy more */
+#define ASKING_NS                                                                                  \
+	(20 * FM_NS_PER_S) /* reading takes a second or two, of a machine that is busy more */
 #define SENDING_NS (15 * FM_NS_PER_S)
-#define FRESH_NS (2 * FM_NS_PER_S)
+#define FRESH_NS   (2 * FM_NS_PER_S)
 
 struct asked {
-	struct fm_session *session;	/* NULL: has answered, or never will */
+	struct fm_session *session; /* NULL: has answered, or never will */
 	uint64_t id;
-	size_t bytes;			/* said so far */
+	size_t bytes; /* said so far */
 };
 
 /* begin (a task): peers that are connected are asked -> answer() for each piece -> done(). */
 struct facts_ask {
-	struct fm_list at;		/* facts.asks */
+	struct fm_list at; /* facts.asks */
 	struct fm_engine *engine;
 	struct fm_node_facts_events events;
 	void *ctx;
-	char node[FM_WIRE_NAME_MAX + 1];	/* "": all of them */
+	char node[FM_WIRE_NAME_MAX + 1]; /* "": all of them */
 	struct fm_share_held place;
 	uint64_t deadline_ns;
 	struct fm_task begin_task;
@@ -39,7 +40,7 @@ struct facts_ask {
 
 /* An answer to a peer: it waits for the document, then goes as the session has room. */
 struct served {
-	struct fm_list at;		/* facts.served */
+	struct fm_list at; /* facts.served */
 	struct fm_session *session;
 	uint64_t id;
 	struct fm_share_held place;
@@ -48,23 +49,23 @@ struct served {
 };
 
 struct facts {
-	struct fm_list asks;		/* facts_ask.at */
+	struct fm_list asks; /* facts_ask.at */
 	unsigned ask_count;
-	struct fm_share places;		/* of asks, by user */
-	struct fm_list served;		/* served.at */
-	struct fm_share peer_places;	/* of answers, by peer */
-	const struct fm_node_facts_here *here;	/* NULL: ours are not read */
+	struct fm_share places;		       /* of asks, by user */
+	struct fm_list served;		       /* served.at */
+	struct fm_share peer_places;	       /* of answers, by peer */
+	const struct fm_node_facts_here *here; /* NULL: ours are not read */
 	/* The document: */
-	struct fm_engine *engine;	/* while a worker makes it */
+	struct fm_engine *engine; /* while a worker makes it */
 	struct fm_work work;
 	bool is_working;
-	char *status;			/* the worker's, while it works */
-	char *made;			/* likewise */
+	char *status; /* the worker's, while it works */
+	char *made;   /* likewise */
 	int made_len;
 	struct fm_err made_err;
-	char *text;			/* NULL: there is none */
+	char *text; /* NULL: there is none */
 	size_t len;
-	uint64_t read_ns;		/* when it was ready */
+	uint64_t read_ns; /* when it was ready */
 };
 
 static struct facts *facts_of(const struct fm_engine *e)
@@ -102,7 +103,7 @@ static void check_over(struct facts_ask *a)
 
 static void fail_one(struct facts_ask *a, struct asked *one, const struct fm_err *err)
 {
-	const struct fm_node_facts_answer answer = { .node = one->session->name, .err = err };
+	const struct fm_node_facts_answer answer = {.node = one->session->name, .err = err};
 
 	one->session = NULL;
 	a->waiting--;
@@ -111,16 +112,16 @@ static void fail_one(struct facts_ask *a, struct asked *one, const struct fm_err
 
 static void ask_peer(struct facts_ask *a, struct fm_peer *p)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_FACTS_ASK };
-	struct fm_node_facts_answer answer = { .node = p->name };
+	struct fm_wire_msg m = {.type = FM_WIRE_FACTS_ASK};
+	struct fm_node_facts_answer answer = {.node = p->name};
 	struct asked *one = &a->asked[a->count];
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	if (a->engine->is_stopping)
 		(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", a->engine->name);
 	else if (!p->session)
-		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s", p->last_error[0] ? ": " : "",
-				 p->last_error);
+		(void)fm_err_set(&err, -EHOSTUNREACH, "is not connected%s%s",
+				 p->last_error[0] ? ": " : "", p->last_error);
 	if (err.code < 0) {
 		answer.err = &err;
 		a->events.answer(a->ctx, &answer);
@@ -137,7 +138,7 @@ static void begin_run(struct fm_task *task)
 {
 	struct facts_ask *a = fm_container_of(task, struct facts_ask, begin_task);
 
-	fm_list_each(at, next, &a->engine->peers) {
+	fm_list_each (at, next, &a->engine->peers) {
 		struct fm_peer *p = fm_container_of(at, struct fm_peer, at);
 
 		if (!a->node[0] || strcmp(a->node, p->name) == 0)
@@ -147,10 +148,10 @@ static void begin_run(struct fm_task *task)
 	check_over(a);
 }
 
-int fm_node_facts_ask(struct fm_engine *e, uid_t uid, const char *node, const struct fm_node_facts_events *events,
-		      void *ctx, struct fm_err *err)
+int fm_node_facts_ask(struct fm_engine *e, uid_t uid, const char *node,
+		      const struct fm_node_facts_events *events, void *ctx, struct fm_err *err)
 {
-	struct fm_share_held place = { 0 };
+	struct fm_share_held place = {0};
 	struct facts_ask *a;
 	int ret;
 
@@ -167,7 +168,7 @@ int fm_node_facts_ask(struct fm_engine *e, uid_t uid, const char *node, const st
 		return fm_err_set(err, -ENOMEM, "no memory to ask the peers");
 	}
 	a->place = place;
-	a->waiting = 1;		/* until all are asked: a session may end before, or in the midst of it */
+	a->waiting = 1; /* until all are asked: a session may end before, or in the midst of it */
 	a->engine = e;
 	a->events = *events;
 	a->ctx = ctx;
@@ -186,7 +187,7 @@ int fm_node_facts_ask(struct fm_engine *e, uid_t uid, const char *node, const st
 
 static struct asked *find(const struct fm_session *s, uint64_t id, struct facts_ask **ask)
 {
-	fm_list_each(at, next, &facts_of(s->engine)->asks) {
+	fm_list_each (at, next, &facts_of(s->engine)->asks) {
 		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
 
 		for (unsigned i = 0; i < a->count; i++) {
@@ -202,18 +203,20 @@ static struct asked *find(const struct fm_session *s, uint64_t id, struct facts_
 static void on_facts(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_facts *m = &msg->facts;
-	struct fm_node_facts_answer answer = { .node = s->name, .piece = m->piece.at, .len = m->piece.len };
+	struct fm_node_facts_answer answer = {
+		.node = s->name, .piece = m->piece.at, .len = m->piece.len};
 	struct facts_ask *a = NULL;
 	struct asked *one = find(s, m->id, &a);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	if (!one)
-		return;		/* too late */
+		return; /* too late */
 	one->bytes += m->piece.len;
 	if (m->code)
 		(void)fm_err_set(&err, -(int)m->code, "%.*s", (int)m->text.len, m->text.at);
 	else if (one->bytes > FM_NODE_FACTS_BYTES_MAX)
-		(void)fm_err_set(&err, -EPROTO, "says more than %u bytes of facts", FM_NODE_FACTS_BYTES_MAX);
+		(void)fm_err_set(&err, -EPROTO, "says more than %u bytes of facts",
+				 FM_NODE_FACTS_BYTES_MAX);
 	if (err.code < 0) {
 		fail_one(a, one, &err);
 		check_over(a);
@@ -232,7 +235,7 @@ static void on_facts(struct fm_session *s, const struct fm_wire_msg *msg)
 
 static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *err)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_FACTS };
+	struct fm_wire_msg m = {.type = FM_WIRE_FACTS};
 
 	m.facts.id = id;
 	m.facts.code = (uint32_t)-err->code;
@@ -248,10 +251,11 @@ static void served_free(struct served *v)
 	free(v);
 }
 
-/* As much as there is room for; freed when it is all. Sending may end the session, and with it this. */
+/* As much as there is room for; freed when it is all. Sending may end the session, and with it
+ * this. */
 static void send_some(struct facts *f, struct served *v)
 {
-	struct fm_wire_msg m = { .type = FM_WIRE_FACTS };
+	struct fm_wire_msg m = {.type = FM_WIRE_FACTS};
 	struct fm_session *s = v->session;
 	size_t len;
 	bool is_more = true;
@@ -263,7 +267,7 @@ static void send_some(struct facts *f, struct served *v)
 		m.facts.flags = is_more ? FM_WIRE_FACTS_MORE : 0;
 		m.facts.id = v->id;
 		m.facts.text = fm_wire_str("");
-		m.facts.piece = (struct fm_wire_str){ f->text + v->sent, len };
+		m.facts.piece = (struct fm_wire_str){f->text + v->sent, len};
 		v->sent += len;
 		fm_session_send(s, &m);
 		if (s->is_closed)
@@ -275,13 +279,13 @@ static void send_some(struct facts *f, struct served *v)
 
 static void send_all(struct facts *f)
 {
-	fm_list_each(at, next, &f->served)
+	fm_list_each (at, next, &f->served)
 		send_some(f, fm_container_of(at, struct served, at));
 }
 
 static void refuse_all(struct facts *f, const struct fm_err *err)
 {
-	fm_list_each(at, next, &f->served) {
+	fm_list_each (at, next, &f->served) {
 		struct served *v = fm_container_of(at, struct served, at);
 		struct fm_session *s = v->session;
 		uint64_t id = v->id;
@@ -345,22 +349,23 @@ static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct
 	f->engine = e;
 	f->is_working = true;
 	fm_err_clear(&f->made_err);
-	f->work = (struct fm_work){ .run = read_run, .done = read_done };
+	f->work = (struct fm_work){.run = read_run, .done = read_done};
 	fm_worker_submit(e->env.worker, &f->work, e->env.loop);
 	return 0;
 }
 
 static bool is_served(const struct facts *f, const struct fm_session *s)
 {
-	fm_list_each(at, next, &f->served)
+	fm_list_each (at, next, &f->served)
 		if (fm_container_of(at, struct served, at)->session == s)
 			return true;
 	return false;
 }
 
-static struct served *served_new(struct facts *f, struct fm_session *s, uint64_t id, struct fm_err *err)
+static struct served *served_new(struct facts *f, struct fm_session *s, uint64_t id,
+				 struct fm_err *err)
 {
-	struct fm_share_held place = { 0 };
+	struct fm_share_held place = {0};
 	struct served *v;
 
 	if (!f->here)
@@ -369,7 +374,8 @@ static struct served *served_new(struct facts *f, struct fm_session *s, uint64_t
 		(void)fm_err_set(err, -ECANCELED, "fmoved at %s is stopping", s->engine->name);
 	else if (is_served(f, s) || !fm_session_has_room(s))
 		(void)fm_err_set(err, -EBUSY, "too much is unread: ask again later");
-	if (err->code < 0 || fm_share_take(&f->peer_places, fm_share_name(s->name), 1, &place, err) < 0)
+	if (err->code < 0 ||
+	    fm_share_take(&f->peer_places, fm_share_name(s->name), 1, &place, err) < 0)
 		return NULL;
 	v = FM_FAULT("node_facts.serve") ? NULL : calloc(1, sizeof(*v));
 	if (!v) {
@@ -387,7 +393,7 @@ static struct served *served_new(struct facts *f, struct fm_session *s, uint64_t
 static void on_facts_ask(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	struct facts *f = facts_of(s->engine);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	struct served *v = served_new(f, s, msg->facts_ask.id, &err);
 	bool is_ready = false;
 
@@ -412,7 +418,7 @@ static void facts_session_lost(struct fm_session *s, const struct fm_err *err)
 {
 	struct facts *f = facts_of(s->engine);
 
-	fm_list_each(at, next, &f->asks) {
+	fm_list_each (at, next, &f->asks) {
 		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
 
 		for (unsigned i = 0; i < a->count; i++)
@@ -420,7 +426,7 @@ static void facts_session_lost(struct fm_session *s, const struct fm_err *err)
 				fail_one(a, &a->asked[i], err);
 		check_over(a);
 	}
-	fm_list_each(at, next, &f->served) {
+	fm_list_each (at, next, &f->served) {
 		struct served *v = fm_container_of(at, struct served, at);
 
 		if (v->session == s)
@@ -439,10 +445,10 @@ static void fail_all(struct facts_ask *a, const struct fm_err *err)
 static void facts_stop(struct fm_engine *e)
 {
 	struct facts *f = facts_of(e);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	(void)fm_err_set(&err, -ECANCELED, "fmoved at %s is stopping", e->name);
-	fm_list_each(at, next, &f->asks)
+	fm_list_each (at, next, &f->asks)
 		fail_all(fm_container_of(at, struct facts_ask, at), &err);
 	refuse_all(f, &err);
 	if (!f->is_working)
@@ -451,10 +457,10 @@ static void facts_stop(struct fm_engine *e)
 
 static void tick_served(struct facts *f, uint64_t now_ns)
 {
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	(void)fm_err_set(&err, -ETIMEDOUT, "reading its facts, or sending them, takes too long");
-	fm_list_each(at, next, &f->served) {
+	fm_list_each (at, next, &f->served) {
 		struct served *v = fm_container_of(at, struct served, at);
 		struct fm_session *s = v->session;
 		uint64_t id = v->id;
@@ -471,10 +477,10 @@ static void tick_served(struct facts *f, uint64_t now_ns)
 static void facts_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	struct facts *f = facts_of(e);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	(void)fm_err_set(&err, -ETIMEDOUT, "did not answer in time");
-	fm_list_each(at, next, &f->asks) {
+	fm_list_each (at, next, &f->asks) {
 		struct facts_ask *a = fm_container_of(at, struct facts_ask, at);
 
 		if (now_ns >= a->deadline_ns)
@@ -498,17 +504,17 @@ static void facts_init(void *state)
 
 	fm_list_init(&f->asks);
 	fm_list_init(&f->served);
-	fm_share_init(&f->places,
-		      &(struct fm_share_limits){ "places for questions about facts", FM_NODE_FACTS_ASKS_MAX,
-						 FM_NODE_FACTS_ASKS_ROOT, 0, 1 });
+	fm_share_init(&f->places, &(struct fm_share_limits){"places for questions about facts",
+							    FM_NODE_FACTS_ASKS_MAX,
+							    FM_NODE_FACTS_ASKS_ROOT, 0, 1});
 	fm_share_init(&f->peer_places,
-		      &(struct fm_share_limits){ "places for facts that peers ask for", FM_NODE_FACTS_PEERS_MAX, 0,
-						 0, 1 });
+		      &(struct fm_share_limits){"places for facts that peers ask for",
+						FM_NODE_FACTS_PEERS_MAX, 0, 0, 1});
 }
 
 static const struct fm_service_message messages[] = {
-	{ FM_WIRE_FACTS_ASK, on_facts_ask },
-	{ FM_WIRE_FACTS, on_facts },
+	{FM_WIRE_FACTS_ASK, on_facts_ask},
+	{FM_WIRE_FACTS, on_facts},
 };
 
 const struct fm_service fm_node_facts_service = {

@@ -20,16 +20,18 @@
 
 extern const struct fm_service fm_node_facts_service;
 
-#define FM_NODE_FACTS_BYTES_MAX (512u << 10)	/* of one node's document, between nodes */
-#define FM_NODE_FACTS_ASKS_MAX 16u		/* of all users */
+#define FM_NODE_FACTS_BYTES_MAX (512u << 10) /* of one node's document, between nodes */
+#define FM_NODE_FACTS_ASKS_MAX	16u	     /* of all users */
 #define FM_NODE_FACTS_ASKS_ROOT 4u
-#define FM_NODE_FACTS_PEERS_MAX 64u		/* answers to peers under way */
+#define FM_NODE_FACTS_PEERS_MAX 64u /* answers to peers under way */
 
 /* How ours are read; outlives the engine. */
 struct fm_node_facts_here {
-	/* On the loop: whether peers may have them, and what the worker needs to know of the engine (free()d). -errno. */
+	/* On the loop: whether peers may have them, and what the worker needs to know of the engine
+	 * (free()d). -errno. */
 	int (*begin)(void *ctx, char **status, struct fm_err *err);
-	/* On a worker: the document, malloc()ed, of FM_NODE_FACTS_BYTES_MAX at most; its length, or -errno. */
+	/* On a worker: the document, malloc()ed, of FM_NODE_FACTS_BYTES_MAX at most; its length, or
+	 * -errno. */
 	int (*read)(void *ctx, const char *status, char **out, struct fm_err *err);
 	void *ctx;
 };
@@ -39,22 +41,23 @@ void fm_node_facts_set_here(struct fm_engine *engine, const struct fm_node_facts
 
 struct fm_node_facts_answer {
 	const char *node;
-	const struct fm_err *err;	/* why there are none, or no more; NULL: there are */
-	const char *piece;		/* valid during the call */
+	const struct fm_err *err; /* why there are none, or no more; NULL: there are */
+	const char *piece;	  /* valid during the call */
 	size_t len;
-	bool is_more;			/* another piece of this node follows, or why there is none */
+	bool is_more; /* another piece of this node follows, or why there is none */
 };
 
 struct fm_node_facts_events {
 	void (*answer)(void *ctx, const struct fm_node_facts_answer *answer);
-	void (*done)(void *ctx);	/* once, last: every peer was heard, or will not be; after 20 s at the latest */
+	void (*done)(void *ctx); /* once, last: every peer was heard, or will not be; after 20 s at
+				    the latest */
 };
 
 /*
  * Of every peer, or of that one. Those that are not connected are not waited for. uid: who asks.
  * -ENOENT: there is no such peer; -EBUSY: no place is left, or none for that user; -ENOMEM.
  */
-int fm_node_facts_ask(struct fm_engine *engine, uid_t uid, const char *node, const struct fm_node_facts_events *events,
-		      void *ctx, struct fm_err *err);
+int fm_node_facts_ask(struct fm_engine *engine, uid_t uid, const char *node,
+		      const struct fm_node_facts_events *events, void *ctx, struct fm_err *err);
 
 #endif
