@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* cpu_time - see cpu_time.h. */
+#include "mover/base/cpu_time.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+
+#define STAT_TEXT_MAX 1024
+#define LINE_TEXT_MAX 512
+#define KTHREADD 2
+#define MAGIC "fmove_cpu 1"
+
+static uint64_t ns_of(uint64_t ticks)
+{
+	return ticks * (FM_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* ---- /proc/stat ---- */
+
+enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, COLUMNS };
+
+/* "cpu3 1 2 3 ...": 0 .. for a core, -1: the sum of all, -2: another line. */
+static int line_take(const char *line, uint64_t columns[static COLUMNS])
+{
+	int core = -1, used = 0;
+	const char *at;
+
+	if (strncmp(line, "cpu", 3) != 0)
+		return -2;
+	if (line[3] != ' ' && sscanf(line + 3, "%d%n", &core, &used) != 1)
+		return -2;
+	at = line + 3 + used;
+	for (int i = 0; i < COLUMNS; i++) {
+		if (sscanf(at, " %" SCNu64 "%n", &columns[i], &used) != 1)
+			return -2;
+		at += used;
+	}
+	return core;
+}
+
+static void core_take(int core, const uint64_t c[static COLUMNS], struct fm_cpu_time *out)
+{
+	if (core == -1)
+		out->softirq_ns = ns_of(c[IRQ] + c[SOFTIRQ]);
+	else if (core >= 0 && out->cores < FM_CPU_CORES_MAX)
+		out->busy_ns[out->cores++] = ns_of(c[USER] + c[NICE] + c[SYSTEM] + c[IRQ] +
+						   c[SOFTIRQ] + c[STEAL]);
+}
+
+static int cores_read(const char *proc, struct fm_cpu_time *out, struct fm_err *err)
+{
+	char path[PATH_MAX], line[LINE_TEXT_MAX];
+	uint64_t columns[COLUMNS];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/stat", proc);
+	f = fopen(path, "re");
+	if (!f)
+		return fm_err_sys(err, -errno, "%s", path);
+	/* The line of interrupts is longer: its rest comes as further lines, none of a core. */
+	while (fgets(line, sizeof(line), f))
+		core_take(line_take(line, columns), columns, out);
+	(void)fclose(f);
+	return out->cores > 0 ? 0 : fm_err_set(err, -EPROTO, "%s: has no processors", path);
+}
+
+/* ---- /proc/PID/stat ---- */
+
+struct process {
+	const char *name;
+	int parent;
+	uint64_t ticks;
+};
+
+/* The name is between the first and the last parenthesis, and may have any in it. */
+static int process_parse(char *text, struct process *out)
+{
+	char *name = strchr(text, '('), *end = strrchr(text, ')');
+	uint64_t user, system;
+
+	if (!name || !end || end < name)
+		return -EINVAL;
+	*end = '\0';
+	out->name = name + 1;
+	if (sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+		   &out->parent, &user, &system) != 3)
+		return -EINVAL;
+	out->ticks = user + system;
+	return 0;
+}
+
+/* One that has ended meanwhile counts no more; so did what it did before, and a difference says 0. */
+static void process_count(const char *proc, const char *number, pid_t pid, struct fm_cpu_time *out)
+{
+	char path[PATH_MAX], text[STAT_TEXT_MAX];
+	struct process p;
+	size_t len;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s/stat", proc, number);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	len = fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	text[len] = '\0';
+	if (process_parse(text, &p) < 0)
+		return;
+	if (p.parent == KTHREADD && strncmp(p.name, "ksoftirqd/", 10) != 0)
+		out->kernel_ns += ns_of(p.ticks);
+	else if (pid > 0 && (p.parent == pid || atoi(number) == pid))
+		out->process_ns += ns_of(p.ticks);
+}
+
+int fm_cpu_time_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struct fm_err *err)
+{
+	DIR *dir = opendir(proc);
+	struct dirent *e;
+
+	memset(out, 0, sizeof(*out));
+	if (!dir)
+		return fm_err_sys(err, -errno, "%s", proc);
+	out->at_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
+	while ((e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			process_count(proc, e->d_name, pid, out);
+	(void)closedir(dir);
+	return cores_read(proc, out, err);
+}
+
+/* ---- as text ---- */
+
+int fm_cpu_time_write(const struct fm_cpu_time *t, char *buf, size_t cap)
+{
+	int len = snprintf(buf, cap,
+			   MAGIC " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u", t->at_ns,
+			   t->process_ns, t->kernel_ns, t->softirq_ns, t->cores);
+
+	for (unsigned i = 0; i < t->cores && len > 0 && (size_t)len < cap; i++)
+		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64, t->busy_ns[i]);
+	if (len > 0 && (size_t)len < cap)
+		len += snprintf(buf + len, cap - (size_t)len, "\n");
+	return len < 0 || (size_t)len >= cap ? -EMSGSIZE : len;
+}
+
+/* A blank, then digits; their value. */
+static int number_take(const char **at, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	if (**at != ' ' || !isdigit((unsigned char)(*at)[1]))
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(*at + 1, &end, 10);
+	if (errno || *out > max)
+		return -EINVAL;
+	*at = end;
+	return 0;
+}
+
+int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
+{
+	char copy[FM_CPU_TEXT_MAX];
+	const char *at = copy + strlen(MAGIC);
+	uint64_t *const fields[] = { &out->at_ns, &out->process_ns, &out->kernel_ns,
+				     &out->softirq_ns };
+	uint64_t cores = 0;
+	int ret = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (len >= sizeof(copy) || memchr(text, '\0', len))
+		return -EINVAL;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	if (strncmp(copy, MAGIC, strlen(MAGIC)) != 0)
+		return -EINVAL;
+	for (size_t i = 0; ret == 0 && i < sizeof(fields) / sizeof(fields[0]); i++)
+		ret = number_take(&at, INT64_MAX, fields[i]);
+	if (ret == 0)
+		ret = number_take(&at, FM_CPU_CORES_MAX, &cores);
+	for (; ret == 0 && out->cores < cores; out->cores++)
+		ret = number_take(&at, INT64_MAX, &out->busy_ns[out->cores]);
+	return ret < 0 || strcmp(at, "\n") != 0 ? -EINVAL : 0;
+}
+
+/* ---- between two looks ---- */
+
+static double grown(uint64_t before, uint64_t after)
+{
+	return after > before ? (double)(after - before) / 1e9 : 0;
+}
+
+int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time *after,
+		     struct fm_cpu_used *out)
+{
+	double seconds = grown(before->at_ns, after->at_ns), share;
+
+	memset(out, 0, sizeof(*out));
+	if (before->cores != after->cores || seconds <= 0)
+		return -EINVAL;
+	out->seconds = seconds;
+	out->process_s = grown(before->process_ns, after->process_ns);
+	out->kernel_s = grown(before->kernel_ns, after->kernel_ns);
+	out->softirq_s = grown(before->softirq_ns, after->softirq_ns);
+	for (unsigned i = 0; i < after->cores; i++) {
+		share = grown(before->busy_ns[i], after->busy_ns[i]) / seconds;
+		if (share > out->busiest)
+			out->busiest = share;
+	}
+	/* ticks are coarse, so a core may seem busier than there is time */
+	out->busiest = out->busiest > 1 ? 1 : out->busiest;
+	return 0;
+}

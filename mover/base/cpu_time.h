@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpu_time - what processors did, as /proc counts it: of one process and its children, of the
+ * kernel's threads, of softirqs, and how busy each core was. For measuring.
+ *
+ * What other processes do counts in the cores only. A softirq is machine-wide and counts once:
+ * ksoftirqd, which runs some of them, is not counted as a thread. Any thread; reads files.
+ */
+#ifndef FM_BASE_CPU_TIME_H
+#define FM_BASE_CPU_TIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fm_err;
+
+#define FM_CPU_CORES_MAX 1024u
+#define FM_CPU_TEXT_MAX (24u * (FM_CPU_CORES_MAX + 8))
+
+struct fm_cpu_time {
+	uint64_t at_ns; /* a clock of its machine */
+	uint64_t process_ns, kernel_ns, softirq_ns;
+	unsigned cores;
+	uint64_t busy_ns[FM_CPU_CORES_MAX];
+};
+
+/* Of a process and its children, 0: of nobody. proc: "/proc". -errno of a file, -EPROTO. */
+int fm_cpu_time_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struct fm_err *err);
+
+/* As text, for who asks from another machine. The length; -EMSGSIZE. */
+int fm_cpu_time_write(const struct fm_cpu_time *t, char *buf, size_t cap);
+
+/* -EINVAL: it is no such text. */
+int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out);
+
+struct fm_cpu_used {
+	double seconds; /* between the looks */
+	double process_s, kernel_s, softirq_s;
+	double busiest; /* of the core that did the most: 0 .. 1 */
+};
+
+/* -EINVAL: not of one machine, or no time lies between them. */
+int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time *after,
+		     struct fm_cpu_used *out);
+
+#endif

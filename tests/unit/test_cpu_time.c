@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* What processors did: files as the kernel writes them, in a directory of the test. */
+#include "tests/fm_test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/cpu_time.h"
+#include "mover/base/err.h"
+#include "tests/unit/remove_all.h"
+
+static char root[200];
+
+static void begin(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)snprintf(root, sizeof(root), "%s/fmove-cpu.XXXXXX", tmp ? tmp : "/tmp");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", root, name);
+	f = fopen(path, "we");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_TRUE(fputs(text, f) >= 0);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+}
+
+static void write_process(const char *pid, const char *name, int parent, int user, int system)
+{
+	char path[300], text[400];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", root, pid);
+	CU_ASSERT_TRUE(mkdir(path, 0700) == 0 || errno == EEXIST);
+	(void)snprintf(path, sizeof(path), "%s/stat", pid);
+	(void)snprintf(text, sizeof(text),
+		       "%s (%s) S %d 1 1 0 -1 4194560 3 3 0 0 %d %d 900 900 20 0 1 0 5 0 0\n", pid,
+		       name, parent, user, system);
+	write_file(path, text);
+}
+
+static bool is_near(double is, double wanted)
+{
+	return fabs(is - wanted) < 1e-6;
+}
+
+/* Goal: the daemon, its child and the kernel's threads count; a spinner and ksoftirqd do not. */
+static void test_who_counts(void)
+{
+	static struct fm_cpu_time before, after;
+	struct fm_cpu_used used;
+	struct fm_err err = { 0 };
+	int hz = (int)sysconf(_SC_CLK_TCK);
+	char text[400];
+
+	begin();
+	write_file("stat", "cpu  10 0 10 100 0 0 5 0 0 0\ncpu0 5 0 5 50 0 0 5 0 0 0\n"
+			   "cpu1 5 0 5 50 0 0 0 0 0 0\nintr 12 0\nctxt 5\n");
+	write_process("40", "fmoved", 1, 0, 0);
+	write_process("41", "fmoved", 40, 0, 0);
+	write_process("3", "kworker/0:1", 2, 0, 0);
+	write_process("4", "ksoftirqd/0", 2, 0, 0);
+	write_process("50", "spin (40) S 40", 1, 0, 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &before, &err), 0);
+	CU_ASSERT_EQUAL(before.cores, 2);
+	write_process("40", "fmoved", 1, hz, 2 * hz);
+	write_process("41", "fmoved", 40, 0, hz);
+	write_process("3", "kworker/0:1", 2, 0, 5 * hz);
+	write_process("4", "ksoftirqd/0", 2, 0, 7 * hz);
+	write_process("50", "spin (40) S 40", 1, 90 * hz, 0);
+	write_process("6", "kworker/1:1", 2, 0, hz);
+	(void)snprintf(text, sizeof(text),
+		       "cpu  0 0 0 0 0 %d %d 0 0 0\ncpu0 5 0 5 50 0 0 5 0 0 0\n"
+		       "cpu1 5 0 %d 90 0 0 0 0 0 0\n",
+		       hz, 5 + hz, 5 + hz / 2);
+	write_file("stat", text);
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &after, &err), 0);
+	after.at_ns = before.at_ns + 1000000000;
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
+	CU_ASSERT_TRUE(is_near(used.process_s, 4));
+	CU_ASSERT_TRUE(is_near(used.kernel_s, 6));
+	CU_ASSERT_TRUE(is_near(used.softirq_s, 2));
+	CU_ASSERT_TRUE(is_near(used.busiest, 0.5));
+	remove_all(root);
+}
+
+/* Goal: what one writes the other reads; all else is refused, whoever sent it. */
+static void test_text(void)
+{
+	static const char *const bad[] = { "", "fmove_cpu 2 1 1 1 1 0\n", "fmove_cpu 1 1 1 1 1 1\n",
+					   "fmove_cpu 1 1 1 1 1 0", "fmove_cpu 1 1 1 1 1 0 7\n",
+					   "fmove_cpu 1 -1 1 1 1 0\n", "fmove_cpu 1  1 1 1 1 0\n",
+					   "fmove_cpu 1 1 1 1 1 1025 1\n",
+					   "fmove_cpu 1 1 1 1 9223372036854775808 0\n" };
+	static struct fm_cpu_time t = { 1, 2, 3, 4, 2, { 5, 6 } }, again;
+	static char text[FM_CPU_TEXT_MAX];
+	struct fm_cpu_used used;
+	int len = fm_cpu_time_write(&t, text, sizeof(text));
+
+	CU_ASSERT_STRING_EQUAL(text, "fmove_cpu 1 1 2 3 4 2 5 6\n");
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_parse(text, (size_t)len, &again), 0);
+	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
+	CU_ASSERT_EQUAL(fm_cpu_time_write(&t, text, 20), -EMSGSIZE);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_cpu_time_parse(bad[i], strlen(bad[i]), &again), -EINVAL);
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&t, &t, &used), -EINVAL);
+	again = t;
+	again.at_ns++;
+	again.cores = 1;
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&t, &again, &used), -EINVAL);
+	t.cores = FM_CPU_CORES_MAX;
+	for (unsigned i = 0; i < t.cores; i++)
+		t.busy_ns[i] = INT64_MAX;
+	CU_ASSERT_TRUE(fm_cpu_time_write(&t, text, sizeof(text)) > 0);
+}
+
+/* Goal: this machine can be read, and a directory that is none says so. */
+static void test_here(void)
+{
+	static struct fm_cpu_time t;
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL(fm_cpu_time_read("/proc", getpid(), &t, &err), 0);
+	CU_ASSERT_TRUE(t.cores > 0);
+	CU_ASSERT_EQUAL(fm_cpu_time_read("/nothing", 1, &t, &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nothing"));
+}
+
+static const struct fm_test tests[] = {
+	{ "a process, its children and the kernel's threads count", test_who_counts },
+	{ "as text and back", test_text },
+	{ "this machine can be read", test_here },
+};
+FM_TEST_MAIN("cpu time", tests)
