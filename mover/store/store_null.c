@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "mover/base/cpu_time.h"
 #include "mover/base/env.h"
 #include "mover/store/access.h"
 #include "mover/store/done_list.h"
@@ -22,6 +24,7 @@
 struct null_file {
 	struct fm_file file;
 	uint64_t size;		/* source */
+	char *text;		/* of a source that is neither made nor left as it is; NULL */
 };
 
 static struct null_file *null_file_of(struct fm_file *file)
@@ -71,6 +74,16 @@ static void null_read_untouched(struct fm_file *file, const struct fm_lane_io *l
 	fm_done_list_add(lane->done, io, null_there(null_file_of(file), io));
 }
 
+static void null_read_text(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
+{
+	const struct null_file *f = null_file_of(file);
+	int64_t there = null_there(f, io);
+
+	if (there > 0)
+		memcpy(io->buf, f->text + io->offset, (size_t)there);
+	fm_done_list_add(lane->done, io, there);
+}
+
 static void null_write(struct fm_file *file, const struct fm_lane_io *lane, struct fm_io *io)
 {
 	(void)file;	/* forgets */
@@ -95,6 +108,7 @@ static void null_discard(struct fm_file *file)
 
 static void null_close(struct fm_file *file)
 {
+	free(null_file_of(file)->text);
 	free(null_file_of(file));
 }
 
@@ -105,6 +119,11 @@ static const struct fm_file_ops null_source_ops = {
 
 static const struct fm_file_ops null_untouched_ops = {
 	.read = null_read_untouched,
+	.close = null_close,
+};
+
+static const struct fm_file_ops null_text_ops = {
+	.read = null_read_text,
 	.close = null_close,
 };
 
@@ -169,7 +188,29 @@ int fm_null_sink(struct fm_file **out, struct fm_err *err)
 	return null_file_new(&null_sink_ops, 0, out, err);
 }
 
+/* What this node's processors did until now, so that who measures us knows what it cost. */
+static int null_cpu_new(struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
+{
+	struct fm_cpu_time *now = fm_sys_alloc(sizeof(*now));
+	char *text = fm_sys_alloc(FM_CPU_TEXT_MAX);
+	int ret = now && text ? fm_cpu_time_read("/proc", getpid(), now, err) :
+				fm_err_set(err, -ENOMEM, "allocate a null file");
+
+	if (ret == 0)
+		ret = fm_cpu_time_write(now, text, FM_CPU_TEXT_MAX);
+	if (ret >= 0)
+		ret = null_source_new(&null_text_ops, (uint64_t)ret, out, attr, err);
+	if (ret == 0)
+		null_file_of(*out)->text = text;
+	else
+		free(text);
+	free(now);
+	return ret;
+}
+
 /* ----------------------------------------------------------------------------------------------- store */
+
+#define CPU_PATH "cpu"
 
 struct store_null {
 	struct fm_store store;
@@ -227,7 +268,7 @@ static int null_find(struct store_null *s, const char *path, const struct fm_who
 		return 0;
 	return fm_err_set(err, -ENOENT,
 			  "\"%s\": is no size; a null store holds files like \"64GiB\", \"1000000\" and "
-			  "\"untouched/64GiB\"",
+			  "\"untouched/64GiB\", and \"cpu\"",
 			  fm_path_show(path, &shown));
 }
 
@@ -244,8 +285,13 @@ static int store_null_open_source(struct fm_store *store, const char *path, cons
 	struct store_null *s = null_of(store);
 	bool is_untouched;
 	uint64_t size;
-	int ret = null_find(s, path, who, &size, &is_untouched, err);
+	int ret;
 
+	if (strcmp(path, CPU_PATH) == 0) {
+		ret = fm_access_check(s->read, who, "read", err);
+		return null_result(s, ret < 0 ? ret : null_cpu_new(out, attr, err), err);
+	}
+	ret = null_find(s, path, who, &size, &is_untouched, err);
 	if (ret == 0)
 		ret = null_source_new(is_untouched ? &null_untouched_ops : &null_source_ops, size, out, attr, err);
 	return null_result(s, ret, err);

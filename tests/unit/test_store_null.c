@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "mover/base/cpu_time.h"
 #include "tests/unit/store_fixture.h"
 
 static struct fm_store *null_open(void)
@@ -83,6 +84,29 @@ static void test_source(void)
 	lane_close(&l);
 }
 
+/* Goal: what processors did can be read as a file, by who may read. */
+static void test_cpu(void)
+{
+	static struct fm_cpu_time t;
+	struct fm_store *s = null_open();
+	struct fm_err err = { 0 };
+	struct fm_file *file;
+	struct fm_attr attr;
+	struct lane l;
+	unsigned char *buf = buffer();
+
+	lane_open(&l, false);
+	CU_ASSERT_EQUAL_FATAL(s->ops->open_source(s, "cpu", &a_peer, &file, &attr, &err), 0);
+	CU_ASSERT_TRUE(attr.size > 0 && attr.size < 65536);
+	CU_ASSERT_EQUAL(file_read(&l, file, buf, 65536, 0), (int64_t)attr.size);
+	CU_ASSERT_EQUAL(fm_cpu_time_parse((const char *)buf, (size_t)attr.size, &t), 0);
+	CU_ASSERT_TRUE(t.cores > 0);
+	CU_ASSERT_EQUAL(file_read(&l, file, buf, 4096, attr.size), 0);
+	file->ops->close(file);
+	s->ops->free(s);
+	lane_close(&l);
+}
+
 static void test_sink(void)
 {
 	struct fm_store *s = null_open();
@@ -141,6 +165,7 @@ static void test_done_never_nests(void)
 static const struct fm_test tests[] = {
 	{ "a path is a size", test_sizes },
 	{ "a source makes bytes from the offset", test_source },
+	{ "what processors did is a file", test_cpu },
 	{ "a sink forgets", test_sink },
 	{ "done() never nests", test_done_never_nests },
 };
