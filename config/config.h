@@ -23,7 +23,8 @@ struct fm_err;
 #define FM_CONFIG_INVITES_DIR "invites"		/* beside it: see invite.h */
 #define FM_CONFIG_BYTES_MAX (1u << 20)		/* of one file */
 #define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */
-#define FM_CONFIG_STORES_MAX 64
+#define FM_CONFIG_STORES_MAX 64			/* with the one of FM_CONFIG_BENCH_STORE */
+#define FM_CONFIG_BENCH_STORE ".bench"		/* of the peers with bench = true, added by loading; nobody can give this name to another */
 #define FM_CONFIG_PEERS_MAX 256
 #define FM_CONFIG_PEER_ADDRESSES_MAX 15		/* further ones of one peer */
 #define FM_CONFIG_VOLUMES_MAX 256
@@ -117,6 +118,7 @@ struct fm_config_peer {
 	char *address;			/* "HOST:PORT"; "" when it dials us */
 	char **addresses;		/* further ones; NULL-terminated */
 	uint8_t key[FM_CONFIG_KEY_LEN];
+	bool may_bench;
 	char *file;
 	unsigned line;
 };

@@ -612,6 +612,74 @@ static int load_peers_dir(struct load *l)
 	return ret;
 }
 
+/* ---- the store for measuring ---- */
+
+static const struct fm_config_peer *first_bench_peer(const struct fm_config *cfg)
+{
+	for (unsigned i = 0; i < cfg->peer_count; i++)
+		if (cfg->peers[i].may_bench)
+			return &cfg->peers[i];
+	return NULL;
+}
+
+/* "peer:NAME" of each that may measure; NULL: no memory. */
+static char **bench_rules(const struct fm_config *cfg)
+{
+	char **rules = zalloc(cfg->peer_count + 1, sizeof(*rules));
+	unsigned count = 0;
+
+	for (unsigned i = 0; rules && i < cfg->peer_count; i++) {
+		if (!cfg->peers[i].may_bench)
+			continue;
+		if (asprintf(&rules[count], "peer:%s", cfg->peers[i].name) < 0) {
+			rules[count] = NULL;
+			while (count > 0)
+				free(rules[--count]);
+			free(rules);
+			return NULL;
+		}
+		count++;
+	}
+	return rules;
+}
+
+static int fill_bench_store(struct load *l, struct fm_config_store *store, unsigned line)
+{
+	static const char *const own[] = { "name", "directory", "read", "write" };
+	unsigned lines[FM_CONFIG_OPTIONS_MAX] = { 0 };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		lines[fm_option_find("stores", own[i]) - fm_options] = line;
+	return fill_section(l, "stores", store, lines, line);
+}
+
+/* A store like any other, so that who starts, reloads or lists stores need not know of it. */
+static int add_bench_store(struct load *l)
+{
+	const struct fm_config_peer *peer = first_bench_peer(l->cfg);
+	struct fm_config *cfg = l->cfg;
+	struct fm_config_store *store;
+
+	if (!peer)
+		return 0;
+	if (cfg->store_count == FM_CONFIG_STORES_MAX)
+		return fail(l, peer->line, "peers.bench: takes the place of a store; at most %d with it", FM_CONFIG_STORES_MAX - 1);
+	if (!cfg->stores)
+		cfg->stores = zalloc(FM_CONFIG_STORES_MAX, sizeof(*cfg->stores));
+	if (!cfg->stores)
+		return fail_memory(l);
+	store = &cfg->stores[cfg->store_count++];
+	store->line = peer->line;
+	store->file = copy_text(peer->file);
+	store->name = copy_text(FM_CONFIG_BENCH_STORE);
+	store->directory = copy_text("null:");
+	store->read = bench_rules(cfg);
+	store->write = bench_rules(cfg);
+	if (!store->file || !store->name || !store->directory || !store->read || !store->write)
+		return fail_memory(l);
+	return fill_bench_store(l, store, peer->line);
+}
+
 /* ---- the whole ---- */
 
 /* "/etc/fmove" of "/etc/fmove/fmove.conf", "." of "fmove.conf". */
@@ -640,6 +708,8 @@ static int load_new(struct load *l, const char *file, struct fm_err *err)
 
 static int load_end(struct load *l, int ret, struct fm_config **out)
 {
+	if (ret == 0)
+		ret = add_bench_store(l);
 	if (ret == 0)
 		ret = fm_config_check(l->cfg, l->err);
 	if (ret < 0) {

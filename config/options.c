@@ -158,6 +158,9 @@ const struct fm_option fm_options[] = {
 	  "Further addresses of it, over other cables, tried in turn; those it says itself when it is connected are tried too" },
 	{ "peers.key", FM_OPTION_KEY, PEER(key), 0, 0, NULL, NULL, true,
 	  "Its public key: what fmove keygen printed there" },
+	{ "peers.bench", FM_OPTION_BOOL, PEER(may_bench), 0, 0, "false", NULL, true,
+	  "Whether it may measure with this node (fmove bench): send what is forgotten, receive what is made up, and be told what "
+	  "this node's processors did. It takes no space; mover.rate_limit limits what this node sends" },
 
 	{ "volumes.name", FM_OPTION_NAME, VOLUME(name), 0, 0, NULL, NULL, true,
 	  "The volume's name, as fmove nvme and the units fmove-nvme@NAME say it; the same on every node" },

@@ -95,7 +95,7 @@ static const char full[] =
 	"  durability = \"memory\"; replace = true; owner = \"caller\"; quota = \"1.5TB\"; buffered = true; },\n"
 	"  { name = \"b\"; directory = \"null:\"; write = []; } );\n"
 	"peers = ( { name = \"n2\"; address = \"[fe80::1%eth0]:7471\"; addresses = [ \"h:7471\" ]; key = \"" KEY1 "\"; },\n"
-	"  { name = \"n3\"; key = \"" KEY2 "\"; } );\n"
+	"  { name = \"n3\"; key = \"" KEY2 "\"; bench = true; } );\n"
 	"nvme = { host_nqn = \"nqn.2014-08.org.nvmexpress:uuid:" UUID_A "\"; host_id = \"" UUID_A "\"; socket = \"/tmp/n\";\n"
 	"  socket_mode = \"0600\"; socket_group = \"users\"; state_directory = \"null:\"; };\n"
 	"volumes = ( { name = \"data\"; subsystem = \"usb1 part 2\"; address = \"h:4420\"; paths = [ \"[fe80::9%eth0]:4421\" ];\n"
@@ -124,7 +124,7 @@ static void test_everything_said(void)
 	CU_ASSERT_EQUAL(cfg->mover.rate_bytes, UINT64_C(1250000000));
 	CU_ASSERT_EQUAL(cfg->mover.stall_ns, UINT64_C(2500000000));
 	CU_ASSERT_EQUAL(cfg->mover.io, FM_CONFIG_IO_THREADS);
-	CU_ASSERT_EQUAL_FATAL(cfg->store_count, 2);
+	CU_ASSERT_EQUAL_FATAL(cfg->store_count, 3);
 	CU_ASSERT_STRING_EQUAL(cfg->stores[0].write[2], "group:wheel");
 	CU_ASSERT_PTR_NULL(cfg->stores[0].write[3]);
 	CU_ASSERT_EQUAL(cfg->stores[0].durability, FM_CONFIG_DURABLE_MEMORY);
@@ -140,6 +140,49 @@ static void test_everything_said(void)
 	CU_ASSERT_PTR_NULL(cfg->peers[1].addresses[0]);
 	CU_ASSERT_STRING_EQUAL(cfg->peers[1].address, "");
 	fm_config_free(cfg);
+}
+
+/* Goal: only the peers of whom it is said may measure, in a store of a name that no other can have. */
+static void test_bench_store(void)
+{
+	static const char text[] =
+		NODE "peers = ( { name = \"a\"; key = \"" KEY1 "\"; },\n"
+		     "  { name = \"b\"; key = \"" KEY2 "\"; bench = %s; } );\n";
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	char said[600];
+
+	(void)snprintf(said, sizeof(said), text, "true");
+	CU_ASSERT_EQUAL_FATAL(load(said, &cfg, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(cfg->store_count, 1);
+	CU_ASSERT_STRING_EQUAL(cfg->stores[0].name, ".bench");
+	CU_ASSERT_STRING_EQUAL(cfg->stores[0].directory, "null:");
+	CU_ASSERT_STRING_EQUAL(cfg->stores[0].read[0], "peer:b");
+	CU_ASSERT_PTR_NULL(cfg->stores[0].read[1]);
+	CU_ASSERT_STRING_EQUAL(cfg->stores[0].write[0], "peer:b");
+	CU_ASSERT_PTR_NULL(cfg->stores[0].write[1]);
+	CU_ASSERT_EQUAL(cfg->stores[0].line, 3);
+	CU_ASSERT_EQUAL(cfg->stores[0].durability, FM_CONFIG_DURABLE_DISK);
+	fm_config_free(cfg);
+	(void)snprintf(said, sizeof(said), text, "false");
+	CU_ASSERT_EQUAL_FATAL(load(said, &cfg, &err), 0);
+	CU_ASSERT_EQUAL(cfg->store_count, 0);
+	fm_config_free(cfg);
+	refused(NODE "stores = ( { name = \".bench\"; directory = \"/s\"; } );", "f.conf:2: stores.name: ", "");
+}
+
+/* It takes the place of a store. */
+static void test_bench_store_has_room(void)
+{
+	char text[8192];
+	int len = snprintf(text, sizeof(text), NODE "stores = ( ");
+
+	for (unsigned i = 0; i < FM_CONFIG_STORES_MAX; i++)
+		len += snprintf(text + len, sizeof(text) - (size_t)len,
+				"%s{ name = \"s%u\"; directory = \"/s%u\"; }", i ? ", " : "", i, i);
+	(void)snprintf(text + len, sizeof(text) - (size_t)len,
+		       " );\npeers = ( { name = \"a\"; key = \"" KEY1 "\"; bench = true; } );\n");
+	refused(text, "f.conf:3: peers.bench: ", "at most 63");
 }
 
 static void test_volumes_said(void)
@@ -866,6 +909,8 @@ static const struct fm_test tests[] = {
 	{ "every option can be said and arrives", test_everything_said },
 	{ "a mistake is one line with file, line, key and what is allowed", test_mistakes },
 	{ "so is a mistake in a store or a peer", test_mistakes_in_lists },
+	{ "peers that may measure have a store for it", test_bench_store },
+	{ "which takes the place of one", test_bench_store_has_room },
 	{ "everything can be said of volumes", test_volumes_said },
 	{ "a mistake in a volume is told like any other", test_mistakes_in_volumes },
 	{ "a mount point is absolute, in one spelling, and not the root", test_mount_points },
