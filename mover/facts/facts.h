@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct fm_err;
+struct fm_json_writer;
 
 #define FM_FACTS_VERSION 1
 #define FM_FACTS_BYTES_MAX (8u << 20)		/* of a document */
@@ -224,6 +225,9 @@ bool fm_fact_is_true(const struct fm_fact *fact);
 bool fm_fact_is_same(const struct fm_fact *a, const struct fm_fact *b); /* both known, and equal */
 
 /* ---- the document ---- */
+
+/* As a value of another document; key: NULL in an array. */
+void fm_facts_put(struct fm_json_writer *w, const char *key, const struct fm_facts *facts);
 
 /* Into buf, terminated. Its length, or -EMSGSIZE. */
 int fm_facts_write(const struct fm_facts *facts, char *buf, size_t cap);

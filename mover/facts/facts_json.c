@@ -67,19 +67,25 @@ static void section_write(struct fm_json_writer *w, struct fm_facts *facts,
 	}
 }
 
-int fm_facts_write(const struct fm_facts *facts, char *buf, size_t cap)
+void fm_facts_put(struct fm_json_writer *w, const char *key, const struct fm_facts *facts)
 {
 	struct fm_facts *own = (struct fm_facts *)(uintptr_t)
 		facts; /* the tables serve the reader, too; nothing is changed */
+
+	fm_jw_object(w, key);
+	fm_jw_u64(w, KEY_VERSION, FM_FACTS_VERSION);
+	for (const struct fm_facts_section *s = fm_facts_sections; s->key; s++)
+		section_write(w, own, s);
+	fm_jw_u64(w, "left_out", facts->left_out);
+	fm_jw_object_end(w);
+}
+
+int fm_facts_write(const struct fm_facts *facts, char *buf, size_t cap)
+{
 	struct fm_json_writer w;
 
 	fm_jw_begin(&w, buf, cap);
-	fm_jw_object(&w, NULL);
-	fm_jw_u64(&w, KEY_VERSION, FM_FACTS_VERSION);
-	for (const struct fm_facts_section *s = fm_facts_sections; s->key; s++)
-		section_write(&w, own, s);
-	fm_jw_u64(&w, "left_out", facts->left_out);
-	fm_jw_object_end(&w);
+	fm_facts_put(&w, NULL, facts);
 	return fm_jw_end(&w);
 }
 

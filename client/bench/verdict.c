@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* verdict - see verdict.h. */
+#include "client/bench/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/show.h"
+
+static int slowest(const struct fm_bench_stage *s, size_t count, int but)
+{
+	int found = -1;
+
+	for (size_t i = 0; i < count; i++)
+		if ((int)i != but && s[i].rates.median > 0 &&
+		    (found < 0 || s[i].rates.median < s[found].rates.median))
+			found = (int)i;
+	return found;
+}
+
+/* "; the wire is 9 % used" for each of the others. */
+static void say_others(const struct fm_bench_stage *s, size_t count, int limit, double rate,
+		       char out[static FM_BENCH_TEXT_MAX])
+{
+	size_t len = strlen(out);
+
+	for (size_t i = 0; i < count; i++) {
+		double most = s[i].rates.median > s[i].hardware ? s[i].rates.median : s[i].hardware;
+
+		if ((int)i == limit || most <= 0 || len >= FM_BENCH_TEXT_MAX)
+			continue;
+		len += (size_t)snprintf(out + len, FM_BENCH_TEXT_MAX - len, "; %.120s is %.0f %% used",
+					s[i].name, 100 * rate / most);
+	}
+}
+
+static void say_none(const char *why, const struct fm_bench_rates *e, double least,
+		     char out[static FM_BENCH_TEXT_MAX])
+{
+	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+
+	(void)snprintf(out, FM_BENCH_TEXT_MAX, "no limit can be named: %s (%s end to end, %s in the slowest stage)",
+		       why, fm_show_rate(e->median, is), fm_show_rate(least, of));
+}
+
+int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct fm_bench_rates *e,
+		     double busiest_core, char out[static FM_BENCH_TEXT_MAX])
+{
+	int limit = slowest(s, count, -1), next = limit < 0 ? -1 : slowest(s, count, limit);
+	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+	double least;
+
+	out[0] = '\0';
+	if (limit < 0 || e->median <= 0)
+		return -1;
+	least = s[limit].rates.median;
+	if (e->max < FM_BENCH_NEAR * s[limit].rates.min && busiest_core >= FM_BENCH_CORE_BUSY) {
+		(void)snprintf(out, FM_BENCH_TEXT_MAX,
+			       "limited by one processor, %.0f %% busy: %s of %s",
+			       100 * busiest_core, fm_show_rate(e->median, is),
+			       fm_show_rate(least, of));
+		say_others(s, count, -1, e->median, out);
+		return -1;
+	}
+	if (e->median < FM_BENCH_NEAR * least) {
+		say_none("all together is slower than each stage alone", e, least, out);
+		return -1;
+	}
+	if (next >= 0 && s[next].rates.min <= s[limit].rates.max) {
+		say_none("the two slowest stages are alike within the noise", e, least, out);
+		return -1;
+	}
+	(void)snprintf(out, FM_BENCH_TEXT_MAX, "limited by %.150s: %s of %s", s[limit].name,
+		       fm_show_rate(e->median, is), fm_show_rate(least, of));
+	say_others(s, count, limit, e->median, out);
+	return limit;
+}
+
+/* ---- of a run ---- */
+
+static bool is_wire(const struct fm_bench_path *p)
+{
+	return p->kind == FM_BENCH_RDMA || p->kind == FM_BENCH_TCP ||
+	       (p->kind == FM_BENCH_PUT && !p->from[0]);
+}
+
+static bool is_disk(const struct fm_bench_path *p)
+{
+	return p->kind == FM_BENCH_DISK || p->kind == FM_BENCH_NVME_TCP;
+}
+
+/* The fastest that is valid: what that stage can do. where: NULL: anywhere. */
+static const struct fm_bench_path *best(const struct fm_bench *b,
+					bool (*is_kind)(const struct fm_bench_path *p),
+					enum fm_bench_op op, const char *where)
+{
+	const struct fm_bench_path *found = NULL;
+
+	for (unsigned i = 0; i < b->path_count; i++) {
+		const struct fm_bench_path *p = &b->paths[i];
+
+		if (!is_kind(p) || p->op != op || p->invalid ||
+		    (where && strcmp(p->where, where) != 0))
+			continue;
+		if (!found || p->rates.median > found->rates.median)
+			found = p;
+	}
+	return found;
+}
+
+static double busiest(const struct fm_bench_path *p)
+{
+	return p->here.busiest > p->there.busiest ? p->here.busiest : p->there.busiest;
+}
+
+static void add_stage(struct fm_bench_stage *s, size_t *count, const struct fm_bench_path *p,
+		      const char *name, double hardware)
+{
+	if (!p)
+		return;
+	(void)snprintf(s[*count].name, sizeof(s[*count].name), "%s", name);
+	s[*count].rates = p->rates;
+	s[*count].hardware = hardware;
+	++*count;
+}
+
+/* From a file here to a peer: the disk, the wire, both together. */
+static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
+{
+	struct fm_bench_stage stages[FM_BENCH_STAGES_MAX];
+	char name[FM_BENCH_TEXT_MAX];
+	size_t count = 0;
+
+	(void)snprintf(name, sizeof(name), "%.200s's disk read at %.200s", b->node, p->from);
+	add_stage(stages, &count, best(b, is_disk, FM_BENCH_READ, p->from), name, 0);
+	(void)snprintf(name, sizeof(name), "the wire to %.200s", p->where);
+	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where), name, hardware);
+	if (count < 2)
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "no limit can be named: not each stage was measured alone, and is valid");
+	else
+		(void)fm_bench_verdict(stages, count, &p->rates, busiest(p), b->verdict);
+}
+
+/* One stage alone: against its hardware, and the processors. */
+static void conclude_wire(struct fm_bench *b, const struct fm_bench_path *p, double hardware)
+{
+	char name[FM_BENCH_TEXT_MAX], is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+
+	(void)fm_bench_path_name(p, name);
+	(void)fm_show_rate(p->rates.median, is);
+	(void)fm_show_rate(hardware, of);
+	if (hardware > 0 && p->rates.median >= FM_BENCH_NEAR * hardware)
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "%.200s: limited by the port: %s of %s", name, is, of);
+	else if (busiest(p) >= FM_BENCH_CORE_BUSY)
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "%.200s: limited by one processor, %.0f %% busy: %s", name,
+			       100 * busiest(p), is);
+	else if (hardware > 0)
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "%.200s: %s, %.0f %% of what the ports allow; no limit shows", name,
+			       is, 100 * p->rates.median / hardware);
+	else
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "%.200s: %s; what its hardware allows is not known", name, is);
+}
+
+static void conclude_disk(struct fm_bench *b, const struct fm_bench_path *r,
+			  const struct fm_bench_path *w)
+{
+	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
+
+	if (r && w)
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "%.200s reads %s and writes %s", r->where,
+			       fm_show_rate(r->rates.median, is), fm_show_rate(w->rates.median, of));
+	else
+		(void)snprintf(b->verdict, sizeof(b->verdict), "%.200s %s %s", (r ? r : w)->where,
+			       r ? "reads" : "writes",
+			       fm_show_rate((r ? r : w)->rates.median, is));
+}
+
+void fm_bench_conclude(struct fm_bench *b, double hardware)
+{
+	const struct fm_bench_path *wire = best(b, is_wire, FM_BENCH_SEND, NULL), *read, *write;
+
+	b->verdict[0] = '\0';
+	for (unsigned i = 0; i < b->path_count; i++)
+		if (b->paths[i].kind == FM_BENCH_PUT && b->paths[i].from[0] &&
+		    !b->paths[i].invalid) {
+			conclude_put(b, &b->paths[i], hardware);
+			return;
+		}
+	read = best(b, is_disk, FM_BENCH_READ, NULL);
+	write = best(b, is_disk, FM_BENCH_WRITE, read ? read->where : NULL);
+	if (wire)
+		conclude_wire(b, wire, hardware);
+	else if (read || write)
+		conclude_disk(b, read, write);
+	else
+		(void)snprintf(b->verdict, sizeof(b->verdict), "nothing that is valid was measured");
+}

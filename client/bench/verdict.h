@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verdict - which stage of the way limits, in one sentence. Pure functions.
+ *
+ * A limit is named only beyond the noise: end to end is within a tenth of what the slowest stage
+ * does alone, and the next stage is faster by more than both scatter. A path that is not valid
+ * says nothing.
+ */
+#ifndef FM_BENCH_VERDICT_H
+#define FM_BENCH_VERDICT_H
+
+#include "client/bench/measure.h"
+
+#define FM_BENCH_STAGES_MAX 8u
+#define FM_BENCH_NEAR 0.9	   /* of a ceiling: it is reached */
+#define FM_BENCH_CORE_BUSY 0.95 /* a core that is this busy has nothing left */
+
+struct fm_bench_stage {
+	char name[FM_BENCH_TEXT_MAX];
+	struct fm_bench_rates rates; /* alone */
+	double hardware;	     /* bytes a second that its hardware allows; 0: not known */
+};
+
+/*
+ * The stages of one way and what they do together. Which of them is the limit, -1: none can be
+ * named. What it says goes into out.
+ */
+int fm_bench_verdict(const struct fm_bench_stage *stages, size_t count,
+		     const struct fm_bench_rates *end_to_end, double busiest_core,
+		     char out[static FM_BENCH_TEXT_MAX]);
+
+/*
+ * The sentence for a whole run, into bench->verdict: of the first put from a file, else of the
+ * fastest path to a peer, else of the disks. hardware: what ports allow, bytes a second; 0: not
+ * known.
+ */
+void fm_bench_conclude(struct fm_bench *bench, double hardware);
+
+#endif

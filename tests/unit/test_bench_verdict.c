@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* What is valid, and which stage limits: on measurements written by hand. links: fm_cli */
+#include "client/bench/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/bench/validity.h"
+#include "tests/fm_test.h"
+
+#define GB 1e9
+
+static void repeat(struct fm_bench_path *p, double rate, double seconds)
+{
+	p->repeats[p->repeat_count++] =
+		(struct fm_bench_repeat){ (uint64_t)(rate * seconds), seconds };
+}
+
+/* Three of 2 s around a rate. */
+static struct fm_bench_path *path(struct fm_bench *b, enum fm_bench_kind kind, enum fm_bench_op op,
+				  const char *where, double rate, double scatter)
+{
+	struct fm_bench_path *p = fm_bench_add(b, kind, op, where);
+
+	repeat(p, rate * (1 - scatter), 2);
+	repeat(p, rate, 2);
+	repeat(p, rate * (1 + scatter), 2);
+	p->here.is_known = true;
+	return p;
+}
+
+static struct fm_bench *quick(void)
+{
+	struct fm_bench *b = fm_bench_new();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+	b->wanted_s = 2;
+	strcpy(b->node, "n1");
+	return b;
+}
+
+/* ---- validity ---- */
+
+static void test_valid(void)
+{
+	struct fm_bench *b = quick();
+
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0.01);
+	CU_ASSERT_EQUAL(fm_bench_judge(b), 0);
+	CU_ASSERT_EQUAL(b->paths[0].invalid, 0);
+	CU_ASSERT_TRUE(b->paths[0].rates.median > 0.99 * GB);
+	fm_bench_free(b);
+}
+
+static void test_not_valid(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *p;
+
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0.2);
+	path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0)->repeats[1].seconds = 0.9;
+	path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0)->is_cached = true;
+	path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0)->is_throttled = true;
+	(void)fm_bench_add(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2");
+	p = path(b, FM_BENCH_DISK, FM_BENCH_READ, "/s", GB, 0);
+	p->repeats[0].bytes = 0;
+	CU_ASSERT_EQUAL(fm_bench_judge(b), 3);
+	CU_ASSERT_EQUAL(b->paths[0].invalid, FM_BENCH_NOISY);
+	CU_ASSERT_TRUE(b->paths[1].invalid & FM_BENCH_TOO_SHORT);
+	CU_ASSERT_EQUAL(b->paths[2].invalid, FM_BENCH_CACHED);
+	CU_ASSERT_EQUAL(b->paths[3].invalid, FM_BENCH_THROTTLED);
+	CU_ASSERT_EQUAL(b->paths[4].invalid, FM_BENCH_FAILED);
+	CU_ASSERT_TRUE(b->paths[5].invalid & FM_BENCH_TOO_SHORT);
+	fm_bench_free(b);
+}
+
+/* ---- which stage limits ---- */
+
+static struct fm_bench_stage stage(const char *name, double rate, double scatter, double hardware)
+{
+	struct fm_bench_stage s = { .hardware = hardware,
+				    .rates = { rate, rate * (1 - scatter), rate * (1 + scatter),
+					       scatter } };
+
+	strcpy(s.name, name);
+	return s;
+}
+
+static int judge(const struct fm_bench_stage *s, size_t n, double rate, double core, char *out)
+{
+	const struct fm_bench_rates e = { rate, rate * 0.99, rate * 1.01, 0.01 };
+
+	return fm_bench_verdict(s, n, &e, core, out);
+}
+
+static void test_planted_limits(void)
+{
+	char text[FM_BENCH_TEXT_MAX];
+	struct fm_bench_stage s[] = { stage("n1's disk read", 5 * GB, 0.02, 0),
+				      stage("the wire", 23 * GB, 0.02, 24 * GB),
+				      stage("n2's disk write", 2.2 * GB, 0.02, 0) };
+
+	CU_ASSERT_EQUAL(judge(s, 3, 2.1 * GB, 0.5, text), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "limited by n2's disk write: 2.10 GB/s of 2.20 GB/s"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "the wire is 9 % used"));
+	s[1] = stage("the wire", 1 * GB, 0.02, 24 * GB);
+	CU_ASSERT_EQUAL(judge(s, 3, 0.99 * GB, 0.5, text), 1);
+	s[0] = stage("n1's disk read", 0.5 * GB, 0.02, 0);
+	CU_ASSERT_EQUAL(judge(s, 3, 0.49 * GB, 0.5, text), 0);
+}
+
+/* Goal: two stages that are alike, a way slower than all of it, and a full core are told as that. */
+static void test_beyond_the_noise(void)
+{
+	char text[FM_BENCH_TEXT_MAX];
+	struct fm_bench_stage s[] = { stage("disk", 2 * GB, 0.04, 0),
+				      stage("wire", 2.1 * GB, 0.04, 0) };
+
+	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, 0.5, text), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "alike within the noise"));
+	s[1] = stage("wire", 4 * GB, 0.04, 0);
+	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, 0.5, text), 0);
+	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, 0.5, text), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "slower than each stage alone"));
+	CU_ASSERT_EQUAL(judge(s, 2, 1 * GB, 0.99, text), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "limited by one processor, 99 % busy"));
+	CU_ASSERT_EQUAL(judge(s, 0, 1 * GB, 0.5, text), -1);
+	CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+/* ---- a whole run ---- */
+
+static void test_runs(void)
+{
+	struct fm_bench *b = quick();
+	struct fm_bench_path *p;
+
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "nothing that is valid"));
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/d", 2.2 * GB, 0.01);
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_WRITE, "/d", 1 * GB, 0.01);
+	(void)path(b, FM_BENCH_DISK, FM_BENCH_READ, "/other", 1 * GB, 0.01);
+	(void)fm_bench_judge(b);
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "/d reads 2.20 GB/s and writes 1.00 GB/s"));
+	p = path(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2", 4 * GB, 0.01);
+	(void)fm_bench_judge(b);
+	fm_bench_conclude(b, 20 * GB);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "20 % of what the ports allow"));
+	fm_bench_conclude(b, 4.1 * GB);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by the port"));
+	p->there.is_known = true;
+	p->there.busiest = 0.99;
+	fm_bench_conclude(b, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by one processor"));
+	p->there.busiest = 0;
+	p = path(b, FM_BENCH_PUT, FM_BENCH_SEND, "n2", 2.1 * GB, 0.01);
+	strcpy(p->from, "/d");
+	(void)fm_bench_judge(b);
+	fm_bench_conclude(b, 21 * GB);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "limited by n1's disk read at /d: 2.10 GB/s of"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "the wire to n2 is 10 % used"));
+	strcpy(p->from, "/nowhere");
+	fm_bench_conclude(b, 20 * GB);
+	CU_ASSERT_PTR_NOT_NULL(strstr(b->verdict, "not each stage was measured"));
+	fm_bench_free(b);
+}
+
+static const struct fm_test tests[] = {
+	{ "what is valid", test_valid },
+	{ "what is not, and why", test_not_valid },
+	{ "the planted limit is named", test_planted_limits },
+	{ "only beyond the noise", test_beyond_the_noise },
+	{ "of a whole run", test_runs },
+};
+FM_TEST_MAIN("bench verdict", tests)
