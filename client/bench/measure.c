@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 
 #define GIB 1073741824.0
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "client/bench/validity.h"
-#include "client/doctor/facts.h"
+#include "mover/facts/facts.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 

@@ -7,7 +7,8 @@
 static bool is_too_short(const struct fm_bench_path *p, double wanted_s)
 {
 	for (unsigned i = 0; i < p->repeat_count; i++)
-		if (p->repeats[i].seconds < FM_BENCH_SHARE_MIN * wanted_s ||
+		if (p->repeats[i].seconds < FM_BENCH_S_MIN ||
+		    p->repeats[i].seconds < FM_BENCH_SHARE_MIN * wanted_s ||
 		    p->repeats[i].bytes == 0)
 			return true;
 	return false;
@@ -17,10 +18,8 @@ void fm_bench_judge_path(struct fm_bench_path *p, double wanted_s)
 {
 	fm_bench_rates(p->repeats, p->repeat_count, &p->rates);
 	p->invalid &= FM_BENCH_FAILED;
-	if (p->repeat_count == 0) {
+	if (p->repeat_count == 0)
 		p->invalid |= FM_BENCH_FAILED;
-		return;
-	}
 	if (is_too_short(p, wanted_s))
 		p->invalid |= FM_BENCH_TOO_SHORT;
 	if (p->is_cached)

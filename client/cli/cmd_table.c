@@ -87,6 +87,12 @@ const struct fm_cmd fm_cmds[] = {
 	  "From the connections that the daemons have: nobody labels the cables. The peers' daemons are "
 	  "asked for their ends. Ends with 3 if one says none; it is drawn without its ports.",
 	  fm_opts_topology, true, fm_cmd_topology },
+	{ "bench", "[rdma|tcp|disk|nvme-tcp|put|all]",
+	  "Measure what peers and disks can do, what it costs, and what limits it.",
+	  "A peer must allow it: bench = true in its entry of this node. A disk is measured with a file "
+	  "of its own, of which nothing is left. Ends with 3 if a number is not to be believed: too "
+	  "short, cached, noisy, throttled.",
+	  fm_opts_bench, true, fm_cmd_bench },
 	{ "nvme", "COMMAND ...", "Shared NVMe-TCP volumes: connect, mount and watch them.",
 	  "Volumes are named in the configuration (fmove.conf(5)). fmove-nvmed, which runs as root, connects, "
 	  "watches and mounts them; these commands tell it what is wanted and show what is. fmove-nvme(1) has "

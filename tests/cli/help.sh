@@ -55,7 +55,7 @@ awk 'length($0) > 80 { exit 1 }' < <(fmove --help) || bad "fmove --help is wider
 fmove --version | grep -Eq '^fmove [0-9]+\.[0-9]+' || bad "fmove --version"
 if command -v man >/dev/null; then
 	MANWIDTH=80 man --warnings -l "$man" 2>&1 >/dev/null | grep . && bad "fmove(1) has mistakes"
-	for page in fmove-nvme.1 fmove-facts.5 fmove-topology.5 fmove-api.7; do
+	for page in fmove-nvme.1 fmove-facts.5 fmove-topology.5 fmove-bench.5 fmove-api.7; do
 		MANWIDTH=80 man --warnings -l "$FM_SOURCE/client/man/$page" 2>&1 >/dev/null | grep . && bad "$page has mistakes"
 	done
 fi

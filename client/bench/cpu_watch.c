@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* cpu_watch - see cpu_watch.h. */
+#include "client/bench/cpu_watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/bench/wire.h"
+#include "client/cli/cmd.h"
+#include "mover/api/api.h"
+
+/* The library keeps its descriptor to itself, so this is a connection of its own. */
+pid_t fm_cpu_daemon(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = fm_socket_path() ? fm_socket_path() : getenv("FMOVE_SOCKET");
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	int fd;
+
+	if (!path || !*path)
+		path = FM_API_SOCKET;
+	if (strlen(path) >= sizeof(address.sun_path))
+		return 0;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return 0;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		peer.pid = 0;
+	(void)close(fd);
+	return peer.pid;
+}
+
+int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err)
+{
+	const struct fmove_name name = { peer, FM_WIRE_STORE, "cpu" };
+	const struct fmove_options opts = { .timeout_ms = FM_WIRE_ASK_MS };
+	char text[FM_CPU_TEXT_MAX];
+	struct fmove_result result;
+	struct fmove_error why;
+	int fd = memfd_create("fmove-cpu", MFD_CLOEXEC), ret;
+	ssize_t len;
+
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "make a file in memory");
+	ret = fmove_get(conn, fd, &name, &opts, &result, &why);
+	if (ret < 0) {
+		(void)fm_err_set(err, ret, "%s", why.text);
+	} else {
+		len = pread(fd, text, sizeof(text), 0);
+		ret = len < 0 ? -errno : fm_cpu_time_parse(text, (size_t)len, out);
+		if (ret < 0)
+			(void)fm_err_set(err, ret, "%s tells nothing that is understood here",
+					 peer);
+	}
+	(void)close(fd);
+	return ret;
+}
+
+void fm_cpu_watch_begin(struct fm_cpu_watch *w)
+{
+	fm_err_clear(&w->why_here);
+	fm_err_clear(&w->why_there);
+	if (w->conn)
+		(void)fm_cpu_ask(w->conn, w->peer, &w->there, &w->why_there);
+	if (w->pid == 0)
+		(void)fm_err_set(&w->why_here, -ESRCH, "which process fmoved is was not said");
+	else
+		(void)fm_cpu_time_read("/proc", w->pid, &w->here, &w->why_here);
+}
+
+/* An end that was not known once is not known: a part of it would look like the whole. */
+static void add(struct fm_bench_cpu *to, const struct fm_cpu_time *before,
+		const struct fm_cpu_time *after, const struct fm_err *why)
+{
+	struct fm_cpu_used used = { 0 };
+
+	if (to->why[0])
+		return;
+	if (why->code == 0 && fm_cpu_time_used(before, after, &used) == 0) {
+		to->is_known = true;
+		to->process_s += used.process_s;
+		to->kernel_s += used.kernel_s;
+		to->softirq_s += used.softirq_s;
+		to->busiest = used.busiest > to->busiest ? used.busiest : to->busiest;
+		return;
+	}
+	to->is_known = false;
+	(void)snprintf(to->why, sizeof(to->why), "%s",
+		       why->code ? why->text : "no time passed between two looks");
+}
+
+void fm_cpu_watch_end(struct fm_cpu_watch *w, struct fm_bench_path *path)
+{
+	static struct fm_cpu_time now;
+
+	if (w->why_here.code == 0)
+		(void)fm_cpu_time_read("/proc", w->pid, &now, &w->why_here);
+	add(&path->here, &w->here, &now, &w->why_here);
+	if (!w->conn)
+		return;
+	if (w->why_there.code == 0)
+		(void)fm_cpu_ask(w->conn, w->peer, &now, &w->why_there);
+	add(&path->there, &w->there, &now, &w->why_there);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* targets - see targets.h. */
+#include "client/bench/targets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/facts/collect.h"
+#include "config/config.h"
+#include "mover/base/err.h"
+
+#define MOUNTS "/proc/self/mountinfo"
+#define MOUNTS_MAX (1u << 20)
+#define DEVICE_MAX 4096u
+
+static int add_dir(struct fm_run *run, const char *dir, struct fm_err *err)
+{
+	for (size_t i = 0; i < run->dir_count; i++)
+		if (strcmp(run->dirs[i], dir) == 0)
+			return 0;
+	if (run->dir_count == FM_RUN_DIRS_MAX)
+		return fm_err_set(err, -E2BIG, "more than %u directories", FM_RUN_DIRS_MAX);
+	run->dirs[run->dir_count] = strdup(dir);
+	if (!run->dirs[run->dir_count])
+		return fm_err_set(err, -ENOMEM, "no memory");
+	run->dir_count++;
+	return 0;
+}
+
+/* ---- stores ---- */
+
+static int add_store(struct fm_run *run, const struct fm_config *cfg, const char *name,
+		     struct fm_err *err)
+{
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		if (strcmp(cfg->stores[i].name, name) != 0)
+			continue;
+		if (cfg->stores[i].directory[0] != '/')
+			return fm_err_set(err, -EINVAL, "store %s: it has no directory", name);
+		return add_dir(run, cfg->stores[i].directory, err);
+	}
+	return fm_err_set(err, -ENOENT, "store %s: this node has none of that name", name);
+}
+
+static int add_stores(struct fm_run *run, const struct fm_config *cfg, struct fm_err *err)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++)
+		if (cfg->stores[i].directory[0] == '/')
+			ret = add_dir(run, cfg->stores[i].directory, err);
+	return ret;
+}
+
+/* ---- volumes ---- */
+
+/* "\040" is a blank. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++, to++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
+			*to = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+			text += 3;
+		} else {
+			*to = *text;
+		}
+	}
+	*to = '\0';
+}
+
+/* The n-th word of a line, without its escapes; false: there is none, or it is too long. */
+static bool word_of(const char *line, unsigned n, char *out, size_t cap)
+{
+	size_t len;
+
+	for (; n > 0; n--) {
+		line += strcspn(line, " \n");
+		if (*line != ' ')
+			return false;
+		line++;
+	}
+	len = strcspn(line, " \n");
+	if (len == 0 || len >= cap)
+		return false;
+	memcpy(out, line, len);
+	out[len] = '\0';
+	unescape(out);
+	return true;
+}
+
+/* "36 35 98:0 / /srv rw,noatime shared:1 - ext4 /dev/sda1 rw": the source is behind the dash. */
+int fm_targets_device(const char *mountinfo, const char *point, char *out, size_t cap)
+{
+	char at[DEVICE_MAX], device[DEVICE_MAX];
+	int ret = -ENOTCONN;
+
+	for (const char *line = mountinfo; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *dash = strstr(line, " - "), *end = line + strcspn(line, "\n");
+
+		if (!dash || dash > end || !word_of(line, 4, at, sizeof(at)) ||
+		    strcmp(at, point) != 0 || !word_of(dash + 3, 1, device, sizeof(device)))
+			continue;
+		ret = snprintf(out, cap, "%s", device) >= (int)cap ? -ENAMETOOLONG : 0;
+	}
+	return ret;
+}
+
+static int read_mounts(char **out, struct fm_err *err)
+{
+	char *text = malloc(MOUNTS_MAX);
+	FILE *f = text ? fopen(MOUNTS, "re") : NULL;
+	size_t len;
+
+	if (!f) {
+		free(text);
+		return fm_err_sys(err, text ? -errno : -ENOMEM, MOUNTS);
+	}
+	len = fread(text, 1, MOUNTS_MAX - 1, f);
+	text[len] = '\0';
+	(void)fclose(f);
+	*out = text;
+	return 0;
+}
+
+static int find_device(struct fm_run *run, const struct fm_config_volume *v, struct fm_err *err)
+{
+	char device[DEVICE_MAX], *mounts;
+	int ret;
+
+	if (!v->mount_point[0])
+		return fm_err_set(err, -EINVAL, "volume %s: it has no mount point; give --path DIR", v->name);
+	ret = read_mounts(&mounts, err);
+	if (ret < 0)
+		return ret;
+	ret = fm_targets_device(mounts, v->mount_point, device, sizeof(device));
+	free(mounts);
+	if (ret == -ENOTCONN)
+		return fm_err_set(err, ret, "volume %s: not mounted at %s; \"fmove nvme up %s\" does that",
+				  v->name, v->mount_point, v->name);
+	if (ret == 0 && device[0] != '/')
+		return fm_err_set(err, -EINVAL, "volume %s: %s is no device", v->name, device);
+	run->device = ret == 0 ? strdup(device) : NULL;
+	return run->device ? 0 : fm_err_sys(err, ret ? ret : -ENOMEM, "volume %s", v->name);
+}
+
+static int find_volume(struct fm_run *run, const struct fm_config *cfg, const char *name,
+		       struct fm_err *err)
+{
+	for (unsigned i = 0; i < cfg->volume_count; i++)
+		if (strcmp(cfg->volumes[i].name, name) == 0)
+			return find_device(run, &cfg->volumes[i], err);
+	return fm_err_set(err, -ENOENT, "volume %s: the configuration has none of that name", name);
+}
+
+/* ---- all of it ---- */
+
+static int find_in(const struct fm_targets *t, const struct fm_config *cfg, struct fm_run *run,
+		   struct fm_err *err)
+{
+	int ret = 0;
+
+	if (t->store)
+		ret = add_store(run, cfg, t->store, err);
+	else if (t->wants_dirs && t->path_count == 0)
+		ret = add_stores(run, cfg, err);
+	/* a directory on it was given: that is measured, and nothing is read that is not ours */
+	if (ret == 0 && t->volume && t->path_count == 0)
+		ret = find_volume(run, cfg, t->volume, err);
+	return ret;
+}
+
+int fm_targets_find(const struct fm_targets *t, struct fm_run *run, struct fm_err *err)
+{
+	bool is_asked = t->store || t->volume || (t->wants_dirs && t->path_count == 0);
+	struct fm_config *cfg = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < t->path_count; i++)
+		ret = add_dir(run, t->paths[i], err);
+	if (ret < 0 || !is_asked)
+		return ret;
+	ret = fm_config_load_alone(t->config ? t->config : FM_COLLECT_CONFIG, &cfg, err);
+	if (ret < 0)
+		return t->is_all && !t->store && !t->volume ? 0 : ret;
+	ret = find_in(t, cfg, run, err);
+	fm_config_free(cfg);
+	return ret;
+}
+
+void fm_targets_free(struct fm_run *run)
+{
+	for (size_t i = 0; i < run->dir_count; i++)
+		free(run->dirs[i]);
+	free(run->device);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire - transfers with a peer, through the daemons and the API that fmove put and get use.
+ *
+ * What is sent is made up there or read from a file, and forgotten by the peer's store for
+ * measuring, which its configuration must have for us. A transport that was asked for and did not
+ * carry every byte is an error, never a number.
+ */
+#ifndef FM_BENCH_WIRE_H
+#define FM_BENCH_WIRE_H
+
+#include "client/bench/measure.h"
+#include "client/lib/fmove.h"
+#include "config/config.h"
+
+struct fm_err;
+
+#define FM_WIRE_STORE FM_CONFIG_BENCH_STORE /* of the peer */
+#define FM_WIRE_ASK_MS 30000u
+#define FM_WIRE_SMALL 4096u /* bytes of a put whose latency is measured */
+
+struct fm_wire_opts {
+	struct fmove *conn;
+	const char *peer;
+	enum fm_bench_kind kind; /* FM_BENCH_PUT: `transport`, else that which the kind names */
+	enum fmove_transport transport;
+	int fd; /* > 0: what is sent is this file, of file_bytes; else it is made up */
+	uint64_t file_bytes;
+	double seconds;	  /* of a repeat */
+	unsigned repeats;
+	void (*step)(void *ctx, const struct fm_bench_path *path, unsigned repeat);
+	void *ctx;
+};
+
+/* -EACCES with the line that allows it: the peer has no store for measuring, or not for us. */
+int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err);
+
+/* All repeats of one operation. What came before an error stays in the path. */
+int fm_wire_measure(const struct fm_wire_opts *opts, struct fm_bench_path *path,
+		    struct fm_err *err);
+
+/* Puts of FM_WIRE_SMALL bytes, one after the other: their latency. */
+int fm_wire_latency(const struct fm_wire_opts *opts, struct fm_bench_path *path,
+		    struct fm_err *err);
+
+#endif

@@ -1,0 +1,149 @@
+#!/bin/bash
+# Goal:   fmove bench measures peers and disks through the real daemons, says what is not to be
+#         believed, leaves nothing behind, and refuses what it cannot measure.
+# Method: two daemons, of which n2 lets n1 measure. Repeats far too short to be valid, so that the
+#         status says so whatever the machine is doing; what is measured is not judged.
+. "$(dirname "$0")/lib.sh"
+up 2
+conf=$dir/c/n1/fmove.conf
+short="--seconds 0.1 --size 4MiB --quiet --config $conf"
+
+# json_has PATTERN: the document in out has it.
+json_has() {
+	grep -q -- "$1" out || bad "the document lacks $1: $(head -c 1500 out) $(cat err)"
+}
+# invalid CMD...: it ends with 3, and says nothing on standard error.
+invalid() {
+	local got
+
+	"$@" >out 2>err
+	got=$?
+	[ $got -eq 3 ] || bad "$*: status $got, not 3: $(cat err) $(head -c 600 out)"
+	[ ! -s err ] || bad "$* says: $(cat err)"
+}
+
+# Not allowed by n2: the line that allows it, and nothing is made there.
+no 6 'n2 does not let this node measure: write bench = true' fmove bench tcp --peer n2 $short
+[ -z "$(ls -A "$(store 2)")" ] || bad "something was written into a store of n2"
+
+# Who may not put into it by name, either: it is no store of people.
+no 2 'NODE:STORE/PATH' fmove put "$conf" n2:.bench/x
+sed -i 's/{ name = "n1";/{ name = "n1"; bench = true;/' "$dir/c/n2/fmove.conf"
+take_over 2
+
+# Both directions, both at once, and latency; each over TCP, every byte.
+invalid fmove bench tcp --peer n2 $short --json
+json_has '"fmove_bench":1,'
+json_has '"label":"quick"'
+for op in send receive both; do
+	json_has "\"kind\":\"tcp\",\"op\":\"$op\",\"where\":\"n2\",\"repeats\":\[{\"bytes\":[1-9]"
+done
+json_has '"rdma_bytes":0,"tcp_bytes":[1-9]'
+json_has '"cpu_there":{"process_s"'
+json_has '"cpu_here":{"process_s"'
+json_has '"latency":{"count":[1-9]'
+json_has '"invalid":\["too short'
+json_has '"facts":{"fmove_facts":1'
+json_has '"exit":3}'
+[ "$(wc -l <out)" -eq 1 ] || bad "--json prints more than the document"
+[ -z "$(ls -A "$(store 2)")" ] || bad "something was written into a store of n2"
+
+# A transport that is not there is an error, never a number of another one.
+no 4 'rdma send n2.*no RDMA' fmove bench rdma --peer n2 $short
+grep -q '"repeats":\[{' out && bad "rdma has numbers"
+
+# Disks: from a path, from a store, each without a name of its own.
+mkdir place
+invalid fmove bench disk --path place $short --json
+for op in read write; do
+	json_has "\"kind\":\"disk\",\"op\":\"$op\",\"where\":\"place\",\"block_bytes\":1048576,\"depth\":16,\"repeats\":\[{\"bytes\":[1-9]"
+done
+json_has '"p999_s"'
+[ -z "$(ls -A place)" ] || bad "left in place: $(ls -A place)"
+invalid fmove bench disk --store s $short
+grep -q "^disk read $(store 1)" out || bad "no row of the store: $(cat out)"
+grep -q 'too short' out || bad "no word beside a number: $(cat out)"
+[ -z "$(ls -A "$(store 1)")" ] || bad "left in the store: $(ls -A "$(store 1)")"
+invalid fmove bench disk --path place $short --csv
+[ "$(wc -l <out)" -eq 5 ] || bad "csv: $(cat out)"
+[ "$(head -n 1 out | tr -cd , | wc -c)" = "$(sed -n 2p out | tr -cd , | wc -c)" ] || bad "csv: $(cat out)"
+
+# A put from a file, with the disk and the wire beside it.
+invalid fmove bench put --peer n2 --path place $short --json
+json_has '"kind":"put","op":"send","where":"n2","from":"place","repeats":\[{"bytes":[1-9]'
+invalid fmove bench put --peer n2 --transport tcp $short --json
+json_has '"kind":"put","op":"both"'
+
+# All of it: two disks' directions and every transport that there is.
+fmove bench --peer n2 --path place $short --json >out 2>err
+[ $? -eq 3 ] || bad "bench all: $(cat err)"
+json_has '"kind":"rdma","op":"send","where":"n2","repeats":\[\]'
+json_has '"kind":"tcp"'
+json_has '"kind":"disk"'
+json_has '"kind":"put"'
+
+# Interrupted: no file, no number, 130.
+mkdir held
+for signal in INT TERM; do
+	env --default-signal=INT fmove bench disk --path held --seconds 500 --size 4MiB --quiet --config "$conf" >out 2>err &
+	pid=$!
+	await test -e "/proc/$pid/fd" && await sh -c "ls -l /proc/$pid/fd | grep -q '$dir.*held.*deleted'" ||
+		bad "it opened no file"
+	kill -$signal $pid
+	wait $pid
+	[ $? -eq 130 ] || bad "SIG$signal: $(cat err)"
+	[ -z "$(ls -A held)" ] || bad "left after SIG$signal: $(ls -A held)"
+done
+fmove bench disk --path held --seconds 500 --size 4MiB --quiet --config "$conf" >out 2>err &
+pid=$!
+await sh -c "ls -l /proc/$pid/fd | grep -q '$dir.*held.*deleted'" || bad "it opened no file"
+kill -KILL $pid
+wait $pid 2>/dev/null
+[ -z "$(ls -A held)" ] || bad "left after SIGKILL: $(ls -A held)"
+
+# Beside a transfer it says so and waits.
+random 3000000 slow
+slow 1
+fmove put slow n2:s/slow >/dev/null 2>&1 &
+put=$!
+moved slow 0
+fmove bench tcp --peer n2 $short >out 2>err &
+pid=$!
+await grep -q 'waiting until no transfer runs here' err || bad "it does not say that it waits"
+has_ended slow && bad "the transfer ended before it was waited for"
+kill -TERM $pid
+wait $pid
+[ $? -eq 130 ] || bad "waiting, interrupted: $(cat err)"
+fast 1
+wait $put || bad "the transfer beside it failed"
+
+# What cannot be measured.
+no 2 'with whom' fmove bench tcp $short
+no 2 'must be rdma, tcp' fmove bench carrier-pigeon $short
+no 2 'no other node takes part' fmove bench disk --peer n2 $short
+no 2 'nvme-tcp: give --volume' fmove bench nvme-tcp $short
+no 2 '--seconds' fmove bench disk --seconds 0
+no 2 '--size' fmove bench disk --size 5
+no 2 '--json or --csv' fmove bench disk --json --csv
+no 1 'n9: no peer of this node' fmove bench tcp --peer n9 $short
+no 1 'store nothing: this node has none' fmove bench disk --store nothing $short
+no 1 'volume v: the configuration has none' fmove bench nvme-tcp --volume v $short
+no 1 'nowhere: No such file' fmove bench disk --path nowhere $short
+no 1 'must leave' fmove bench disk --path place --size 900TiB --seconds 0.1 --config "$conf"
+no 1 'nothing.conf' fmove bench disk --config nothing.conf
+echo 'volumes = ( { name = "v"; subsystem = "d"; address = "h:4420"; writer = "n1"; mount = "/nowhere/v"; } );' >>"$conf"
+no 4 'volume v: not mounted at /nowhere/v; "fmove nvme up v"' fmove bench nvme-tcp --volume v $short
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	# a read-only directory; memory in place of a disk
+	mkdir memory
+	unshare -m sh -c "mount --bind place place && mount -o remount,bind,ro place && exec fmove bench disk --path place $short" >out 2>err
+	[ $? -ne 0 ] && grep -q 'Read-only file system' err || bad "read-only: $(cat err)"
+	unshare -m sh -c "mount -t tmpfs none memory && exec fmove bench disk --path memory --json $short" >out 2>err
+	[ $? -ne 0 ] && grep -q 'cached: no O_DIRECT' err || bad "tmpfs: $(cat err)"
+	json_has '"cached":true'
+	json_has '"invalid":\["too short"\?,\?"cached","failed"\]\|"invalid":\["cached","failed"\]'
+fi
+
+# Without a daemon disks can be measured.
+FMOVE_SOCKET=$dir/nobody invalid fmove bench disk --path place $short
+no 4 'nobody' env FMOVE_SOCKET="$dir/nobody" fmove bench tcp --peer n2 $short
