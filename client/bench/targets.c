@@ -111,13 +111,17 @@ int fm_targets_device(const char *mountinfo, const char *point, char *out, size_
 
 static int read_mounts(char **out, struct fm_err *err)
 {
-	char *text = malloc(MOUNTS_MAX);
-	FILE *f = text ? fopen(MOUNTS, "re") : NULL;
+	FILE *f = fopen(MOUNTS, "re");
+	char *text;
 	size_t len;
 
-	if (!f) {
-		free(text);
-		return fm_err_sys(err, text ? -errno : -ENOMEM, MOUNTS);
+	*out = NULL;
+	if (!f)
+		return fm_err_sys(err, -errno, MOUNTS);
+	text = malloc(MOUNTS_MAX);
+	if (!text) {
+		(void)fclose(f);
+		return fm_err_set(err, -ENOMEM, "no memory for " MOUNTS);
 	}
 	len = fread(text, 1, MOUNTS_MAX - 1, f);
 	text[len] = '\0';
@@ -128,7 +132,7 @@ static int read_mounts(char **out, struct fm_err *err)
 
 static int find_device(struct fm_run *run, const struct fm_config_volume *v, struct fm_err *err)
 {
-	char device[DEVICE_MAX], *mounts;
+	char device[DEVICE_MAX], *mounts = NULL;
 	int ret;
 
 	if (!v->mount_point[0])
