@@ -112,7 +112,8 @@ static int loop(struct fm_disk *d, struct fm_err *err)
 	d->next = d->bytes = 0;
 	d->ret = 0;
 	d->began_ns = d->last_ns = now();
-	for (unsigned i = 0; i < d->o.depth && has_more(d); i++)
+	/* a run has one block for each slot, however late it begins */
+	for (unsigned i = 0; i < d->o.depth && (!d->is_once || has_more(d)); i++)
 		start(&d->slots[i]);
 	while (d->busy > 0) {
 		if (fm_is_interrupted() && d->ret == 0)

@@ -279,13 +279,13 @@ int fm_wire_latency(const struct fm_wire_opts *o, struct fm_bench_path *path, st
 
 		o->step(o->ctx, path, i);
 		end_ns = first_ns + (uint64_t)(o->seconds / 2 * 1e9);
-		while (ret == 0 && now() < end_ns) {
+		do {
 			began_ns = now();
 			ret = transfer(&w);
 			if (ret == 0)
 				fm_histogram_add(h, now() - began_ns);
 			r.bytes += FM_WIRE_SMALL;
-		}
+		} while (ret == 0 && now() < end_ns);
 		r.seconds = (double)(now() - first_ns) / 1e9;
 		if (ret == 0)
 			path->repeats[path->repeat_count++] = r;
