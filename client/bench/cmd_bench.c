@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "client/bench/compare.h"
 #include "client/bench/report.h"
 #include "client/bench/run.h"
 #include "client/bench/targets.h"
@@ -76,6 +77,8 @@ struct wanted {
 	uint64_t size;
 	enum fm_bench_form form;
 	bool is_now;
+	char **files; /* to be compared; NULL: it is measured */
+	size_t file_count;
 };
 
 /* ---- what is asked for ---- */
@@ -194,6 +197,17 @@ static int take_mode(struct fm_args *args, struct wanted *w)
 	return -1;
 }
 
+static int take_files(struct fm_args *args, struct wanted *w)
+{
+	w->files = args->operands + 1;
+	w->file_count = (size_t)args->count - 1;
+	if (w->file_count < 2 || w->file_count > FM_COMPARE_MAX)
+		return fm_usage(args, "compare: give 2 to %u files that --json wrote", FM_COMPARE_MAX);
+	if (w->form != FM_BENCH_TABLE)
+		return fm_usage(args, "compare: prints a table only");
+	return -1;
+}
+
 static int take_options(struct fm_args *args, struct wanted *w)
 {
 	int key, ret;
@@ -203,8 +217,12 @@ static int take_options(struct fm_args *args, struct wanted *w)
 		if (ret >= 0)
 			return ret;
 	}
-	if (fm_args_end(args, 0, 1) < 0)
+	if (fm_args_end(args, 0, -1) < 0)
 		return args->status;
+	if (args->count > 0 && strcmp(args->operands[0], "compare") == 0)
+		return take_files(args, w);
+	if (args->count > 1)
+		return fm_usage(args, "%s: one mode at a time", args->operands[1]);
 	w->run.repeats = w->run.is_thorough ? THOROUGH_REPEATS : QUICK_REPEATS;
 	w->run.seconds = w->seconds > 0 ? w->seconds : w->run.is_thorough ? THOROUGH_S : QUICK_S;
 	w->run.file_bytes = w->size > 0 ? w->size : w->run.is_thorough ? THOROUGH_BYTES : QUICK_BYTES;
@@ -378,6 +396,14 @@ static int exit_of(const struct wanted *w, int status)
 	return w->run.first_error ? (int)fm_api_exit(w->run.first_error) : status;
 }
 
+static int compare(const struct wanted *w, int *status, struct fm_err *err)
+{
+	int ret = fm_compare_files(w->files, w->file_count, err);
+
+	*status = ret < 0 ? *status : ret;
+	return ret < 0 ? ret : 0;
+}
+
 static int run(struct wanted *w, int *status, struct fm_err *err)
 {
 	int ret = fm_targets_find(&w->targets, &w->run, err);
@@ -414,7 +440,7 @@ int fm_cmd_bench(int argc, char **argv)
 	fm_args_begin(&args, VERB, argc, argv);
 	ret = take_options(&args, w);
 	if (ret < 0) {
-		ret = run(w, &status, &err);
+		ret = w->files ? compare(w, &status, &err) : run(w, &status, &err);
 		if (ret < 0)
 			status = fm_fail(VERB, &err);
 		ret = fm_stdout_end(VERB, status);

@@ -87,7 +87,7 @@ const struct fm_cmd fm_cmds[] = {
 	  "From the connections that the daemons have: nobody labels the cables. The peers' daemons are "
 	  "asked for their ends. Ends with 3 if one says none; it is drawn without its ports.",
 	  fm_opts_topology, true, fm_cmd_topology },
-	{ "bench", "[rdma|tcp|disk|nvme-tcp|put|all]",
+	{ "bench", "[rdma|tcp|disk|nvme-tcp|put|all] | compare FILE...",
 	  "Measure what peers and disks can do, what it costs, and what limits it.",
 	  "A peer must allow it: bench = true in its entry of this node. A disk is measured with a file "
 	  "of its own, of which nothing is left. Ends with 3 if a number is not to be believed: too "

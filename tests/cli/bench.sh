@@ -35,9 +35,11 @@ take_over 2
 invalid fmove bench tcp --peer n2 $short --json
 json_has '"fmove_bench":1,'
 json_has '"label":"quick"'
-for op in send receive both; do
+for op in send receive; do
 	json_has "\"kind\":\"tcp\",\"op\":\"$op\",\"where\":\"n2\",\"repeats\":\[{\"bytes\":[1-9]"
 done
+# What is so short may not overlap.
+json_has '"kind":"tcp","op":"both","where":"n2","repeats":\[{"bytes":[0-9]'
 json_has '"rdma_bytes":0,"tcp_bytes":[1-9]'
 json_has '"cpu_there":{"process_s"'
 json_has '"cpu_here":{"process_s"'
@@ -116,6 +118,28 @@ wait $pid
 [ $? -eq 130 ] || bad "waiting, interrupted: $(cat err)"
 fast 1
 wait $put || bad "the transfer beside it failed"
+
+# Side by side: what is valid, what is not, what is unlike, what is no measurement.
+corpus=$FM_SOURCE/tests/fuzz/corpus/bench
+one() {
+	printf '{"fmove_bench":1,"label":"quick","wanted_s":2,"paths":[{"kind":"tcp","op":"send","where":"n2","repeats":['
+	printf '{"bytes":%s,"seconds":2},{"bytes":%s,"seconds":2}]}]}' "$1" "$1"
+}
+one 2000000000 >a
+one 3000000000 >b
+ok fmove bench compare a b a
+grep -q '+50.0 %, faster' out || bad "compare: $(cat out)"
+grep -q '+0.0 %, no more than noise' out || bad "compare: $(cat out)"
+ok fmove bench compare b a
+grep -q -- '-33.3 %, slower' out || bad "compare: $(cat out)"
+invalid fmove bench compare "$corpus/quick.json" "$corpus/quick.json"
+grep -q 'not to be compared: too short' out || bad "compare: $(cat out)"
+no 1 'one run is quick and the other thorough' fmove bench compare a "$corpus/limits.json"
+no 1 'of version 2, this fmove knows 1' fmove bench compare a "$corpus/newer.json"
+no 1 'no measurement of fmove bench' fmove bench compare "$corpus/facts.json" a
+no 1 'nothing: open' fmove bench compare a nothing
+no 2 'give 2 to 16 files' fmove bench compare a
+no 2 'one mode at a time' fmove bench tcp disk
 
 # What cannot be measured.
 no 2 'with whom' fmove bench tcp $short

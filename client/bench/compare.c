@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* compare - see compare.h. */
+#include "client/bench/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/show.h"
+#include "mover/base/err.h"
+#include "mover/base/exit_code.h"
+
+static bool is_same(const struct fm_bench_path *a, const struct fm_bench_path *b)
+{
+	return a->kind == b->kind && a->op == b->op && a->depth == b->depth &&
+	       a->block_bytes == b->block_bytes && strcmp(a->where, b->where) == 0 &&
+	       strcmp(a->from, b->from) == 0;
+}
+
+const struct fm_bench_path *fm_compare_find(const struct fm_bench *in, const struct fm_bench_path *of)
+{
+	for (unsigned i = 0; i < in->path_count; i++)
+		if (is_same(&in->paths[i], of))
+			return &in->paths[i];
+	return NULL;
+}
+
+int fm_compare_rates(const struct fm_bench_path *a, const struct fm_bench_path *b)
+{
+	double noise = fmax(a->rates.cv, b->rates.cv), difference;
+
+	if (a->invalid || b->invalid || a->rates.median <= 0)
+		return 0;
+	difference = b->rates.median / a->rates.median - 1;
+	if (fabs(difference) <= noise)
+		return 0;
+	if (b->rates.max < a->rates.min)
+		return -1;
+	return b->rates.min > a->rates.max;
+}
+
+int fm_compare_check(const struct fm_bench *a, const struct fm_bench *b, struct fm_err *err)
+{
+	if (a->is_thorough != b->is_thorough)
+		return fm_err_set(err, -EINVAL, "one run is quick and the other thorough");
+	if (fabs(a->wanted_s - b->wanted_s) > 1e-3)
+		return fm_err_set(err, -EINVAL, "repeats of %.3g s and of %.3g s", a->wanted_s,
+				  b->wanted_s);
+	for (unsigned i = 0; i < a->path_count; i++)
+		if (fm_compare_find(b, &a->paths[i]))
+			return 0;
+	return fm_err_set(err, -EINVAL, "no path was measured in both");
+}
+
+/* ---- printing ---- */
+
+static void print_one(const char *file, const struct fm_bench_path *a, const struct fm_bench_path *b)
+{
+	static const char *const words[] = { "slower", "no more than noise", "faster" };
+	char rate[FM_SHOW_MAX];
+
+	if (!b)
+		(void)printf("  %-30s not measured\n", file);
+	else if (a->invalid || b->invalid)
+		(void)printf("  %-30s %10s  not to be compared: %s\n", file,
+			     fm_show_rate(b->rates.median, rate),
+			     fm_bench_invalid_word((a->invalid | b->invalid) &
+						   -(a->invalid | b->invalid)));
+	else
+		(void)printf("  %-30s %10s  %+.1f %%, %s\n", file,
+			     fm_show_rate(b->rates.median, rate),
+			     100 * (b->rates.median / a->rates.median - 1),
+			     words[fm_compare_rates(a, b) + 1]);
+}
+
+static int print(char *const *files, struct fm_bench *const *all, size_t count)
+{
+	char name[FM_BENCH_TEXT_MAX], rate[FM_SHOW_MAX];
+	int status = FM_EXIT_DONE;
+
+	for (unsigned i = 0; i < all[0]->path_count; i++) {
+		const struct fm_bench_path *first = &all[0]->paths[i], *other;
+
+		(void)printf("%s\n  %-30s %10s\n", fm_bench_path_name(first, name), files[0],
+			     fm_show_rate(first->rates.median, rate));
+		for (size_t k = 1; k < count; k++) {
+			other = fm_compare_find(all[k], first);
+			print_one(files[k], first, other);
+			if (other && (first->invalid || other->invalid))
+				status = FM_EXIT_PARTLY;
+		}
+	}
+	return status;
+}
+
+int fm_compare_files(char *const *files, size_t count, struct fm_err *err)
+{
+	struct fm_bench *all[FM_COMPARE_MAX] = { NULL };
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		ret = fm_bench_load(files[i], &all[i], err);
+		if (ret == 0 && i > 0 && (ret = fm_compare_check(all[0], all[i], err)) < 0)
+			(void)fm_err_wrap(err, "%s and %s", files[0], files[i]);
+	}
+	if (ret == 0)
+		ret = print(files, all, count);
+	for (size_t i = 0; i < count; i++)
+		fm_bench_free(all[i]);
+	return ret;
+}
