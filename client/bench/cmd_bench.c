@@ -180,6 +180,7 @@ static int take_mode(struct fm_args *args, struct wanted *w)
 	if (!is_known)
 		return fm_usage(args, "%s: must be rdma, tcp, disk, nvme-tcp, put or all", mode);
 	w->targets.is_all = is_all;
+	w->run.is_brief = is_all && !w->run.is_thorough;
 	w->targets.wants_dirs = w->run.wants[FM_BENCH_DISK];
 	if (is_all) /* what is not named is left out */
 		w->run.wants[FM_BENCH_NVME_TCP] = w->targets.volume != NULL;
@@ -250,22 +251,48 @@ static struct fm_json *status_of(struct fmove *conn, char why[static FM_ERR_TEXT
 	return status;
 }
 
-/* A node that is not there is no node that forbids it. */
-static int check_peers(const struct wanted *w, struct fm_err *err)
+static bool has_rdma(const struct fm_json *peer)
+{
+	const struct fm_json *rails = fm_json_get(peer, "rails");
+
+	for (size_t i = 0; i < fm_json_count(rails); i++)
+		if (strcmp(fm_field_text(fm_json_at(rails, i), "kind"), "rdma") == 0)
+			return true;
+	return false;
+}
+
+static const struct fm_json *find_peer(const struct fm_json *status, const char *name)
+{
+	const struct fm_json *peers = fm_json_get(status, "peers");
+
+	for (size_t i = 0; i < fm_json_count(peers); i++)
+		if (strcmp(fm_field_text(fm_json_at(peers, i), "name"), name) == 0)
+			return fm_json_at(peers, i);
+	return NULL;
+}
+
+/*
+ * A node that is not there is no node that forbids it. Who asks for all does not ask for RDMA where a
+ * session has no rail of it; one that is down is measured, and fails.
+ */
+static int check_peers(struct wanted *w, struct fm_err *err)
 {
 	char why[FM_ERR_TEXT_MAX];
 	struct fm_json *status = status_of(w->run.conn, why);
-	const struct fm_json *peers = fm_json_get(status, "peers");
+	bool is_rdma = false;
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && status && i < w->run.peer_count; i++) {
-		bool is_there = false;
+		const struct fm_json *peer = find_peer(status, w->run.peers[i]);
 
-		for (size_t j = 0; j < fm_json_count(peers); j++)
-			is_there = is_there || strcmp(fm_field_text(fm_json_at(peers, j), "name"), w->run.peers[i]) == 0;
-		if (!is_there)
+		is_rdma = is_rdma || has_rdma(peer) || !fm_field_is(peer, "connected");
+		if (!peer)
 			ret = fm_err_set(err, -ENOENT, "%s: no peer of this node; \"fmove status\" lists them",
 					 w->run.peers[i]);
+	}
+	if (ret == 0 && status && w->run.peer_count > 0 && w->targets.is_all && !is_rdma) {
+		w->run.wants[FM_BENCH_RDMA] = false;
+		fm_say(VERB ": rdma is left out: no rail of it goes to %s", w->run.peers[0]);
 	}
 	fm_json_free(status);
 	return ret;

@@ -129,7 +129,7 @@ static int disk_depths(struct fm_run *run, enum fm_bench_kind kind, const char *
 		       uint64_t size, bool is_foreign, struct fm_err *err)
 {
 	static const unsigned quick[] = { 1, 16, 0 }, thorough[] = { 1, 4, 16, 64, 0 };
-	const unsigned *depth = run->is_thorough ? thorough : quick;
+	const unsigned *depth = run->is_thorough ? thorough : &quick[run->is_brief];
 	int ret = 0;
 
 	for (; ret == 0 && *depth; depth++) {
@@ -250,12 +250,14 @@ static int measure_transport(struct fm_run *run, const struct fm_wire_opts *o, s
 	static const enum fm_bench_op ops[] = { FM_BENCH_SEND, FM_BENCH_RECEIVE, FM_BENCH_BOTH };
 	int ret = 0;
 
+	o->sizes[0] = o->sizes[1] = 0; /* of another transport */
+
 	for (size_t i = 0; ret == 0 && i < sizeof(ops) / sizeof(ops[0]); i++) {
 		ret = wire_path(run, o, ops[i], false, NULL, err);
 		if (ret == 0 && run->bench->paths[run->bench->path_count - 1].invalid)
 			return 0;
 	}
-	return ret < 0 ? ret : wire_path(run, o, FM_BENCH_SEND, true, NULL, err);
+	return ret < 0 || run->is_brief ? ret : wire_path(run, o, FM_BENCH_SEND, true, NULL, err);
 }
 
 /* From a file of ours, as production would. */
@@ -283,8 +285,10 @@ static int measure_put(struct fm_run *run, struct fm_wire_opts *o, const char *d
 
 static int measure_peer(struct fm_run *run, const char *peer, struct fm_err *err)
 {
+	uint64_t sizes[2] = { 0, 0 };
 	struct fm_wire_opts o = { .conn = run->conn,
 				  .peer = peer,
+				  .sizes = sizes,
 				  .transport = run->transport,
 				  .seconds = run->seconds,
 				  .repeats = run->repeats,

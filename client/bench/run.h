@@ -30,6 +30,7 @@ struct fm_run {
 	double seconds;
 	uint64_t file_bytes;
 	bool is_thorough, is_quiet;
+	bool is_brief; /* one depth and no latencies of puts, so that all of it takes a minute */
 	/* What is there. */
 	struct fmove *conn; /* NULL: no daemon is needed */
 	struct fm_bench *bench;

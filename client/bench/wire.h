@@ -26,6 +26,7 @@ struct fm_wire_opts {
 	enum fmove_transport transport;
 	int fd; /* > 0: what is sent is this file, of file_bytes; else it is made up */
 	uint64_t file_bytes;
+	uint64_t *sizes; /* two: bytes of a transfer that takes about so long, to and from; 0: not found out yet */
 	double seconds;	  /* of a repeat */
 	unsigned repeats;
 	void (*step)(void *ctx, const struct fm_bench_path *path, unsigned repeat);
