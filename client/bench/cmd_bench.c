@@ -33,41 +33,52 @@
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 
-#define VERB FM_RUN_VERB
-#define QUICK_S 2.0
-#define THOROUGH_S 10.0
-#define QUICK_REPEATS 3u
+#define VERB		 FM_RUN_VERB
+#define QUICK_S		 2.0
+#define THOROUGH_S	 10.0
+#define QUICK_REPEATS	 3u
 #define THOROUGH_REPEATS 5u
-#define QUICK_BYTES (UINT64_C(1) << 30)
-#define THOROUGH_BYTES (UINT64_C(4) << 30)
-#define BYTES_UNIT (UINT64_C(1) << 20)
-#define SECONDS_MAX 600.0
-#define WAIT_MS 500
-#define BYTES_OF_MBPS 125000.0
+#define QUICK_BYTES	 (UINT64_C(1) << 30)
+#define THOROUGH_BYTES	 (UINT64_C(4) << 30)
+#define BYTES_UNIT	 (UINT64_C(1) << 20)
+#define SECONDS_MAX	 600.0
+#define WAIT_MS		 500
+#define BYTES_OF_MBPS	 125000.0
 
 enum {
-	OPT_PEER = 1, OPT_STORE, OPT_VOLUME, OPT_PATH, OPT_TRANSPORT, OPT_THOROUGH, OPT_SECONDS,
-	OPT_SIZE, OPT_NOW, OPT_JSON, OPT_CSV, OPT_QUIET, OPT_CONFIG
+	OPT_PEER = 1,
+	OPT_STORE,
+	OPT_VOLUME,
+	OPT_PATH,
+	OPT_TRANSPORT,
+	OPT_THOROUGH,
+	OPT_SECONDS,
+	OPT_SIZE,
+	OPT_NOW,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_QUIET,
+	OPT_CONFIG
 };
 
 const struct fm_opt fm_opts_bench[] = {
-	{ "peer", 0, OPT_PEER, "NODE", "measure with this node; give it once for each", NULL },
-	{ "store", 0, OPT_STORE, "STORE", "disk, put: the directory of this store of ours", NULL },
-	{ "volume", 0, OPT_VOLUME, "VOLUME",
-	  "nvme-tcp: the device of this volume, which is only read", NULL },
-	{ "path", 0, OPT_PATH, "DIR",
-	  "disk, nvme-tcp, put: with a file of its own in this directory; once for each", "FILE" },
-	{ "transport", 0, OPT_TRANSPORT, "auto|rdma|tcp", "of put (auto)", "auto rdma tcp" },
-	{ "thorough", 0, OPT_THOROUGH, NULL, "5 times 10 s, more depths, a file of 4 GiB", NULL },
-	{ "seconds", 0, OPT_SECONDS, "S", "how long a repeat is (2)", NULL },
-	{ "size", 0, OPT_SIZE, "SIZE", "how large a file of its own is (1GiB)", NULL },
-	{ "now", 0, OPT_NOW, NULL, "do not wait until no transfer runs here", NULL },
-	{ "json", 0, OPT_JSON, NULL, "the measurement as one JSON object on standard output", NULL },
-	{ "csv", 0, OPT_CSV, NULL, "a row for each path on standard output", NULL },
-	{ "quiet", 'q', OPT_QUIET, NULL, "say nothing of how far it is", NULL },
-	{ "config", 0, OPT_CONFIG, "FILE", "the daemon's configuration (" FM_COLLECT_CONFIG ")",
-	  "FILE" },
-	{ NULL, 0, 0, NULL, NULL, NULL },
+	{"peer", 0, OPT_PEER, "NODE", "measure with this node; give it once for each", NULL},
+	{"store", 0, OPT_STORE, "STORE", "disk, put: the directory of this store of ours", NULL},
+	{"volume", 0, OPT_VOLUME, "VOLUME",
+	 "nvme-tcp: the device of this volume, which is only read", NULL},
+	{"path", 0, OPT_PATH, "DIR",
+	 "disk, nvme-tcp, put: with a file of its own in this directory; once for each", "FILE"},
+	{"transport", 0, OPT_TRANSPORT, "auto|rdma|tcp", "of put (auto)", "auto rdma tcp"},
+	{"thorough", 0, OPT_THOROUGH, NULL, "5 times 10 s, more depths, a file of 4 GiB", NULL},
+	{"seconds", 0, OPT_SECONDS, "S", "how long a repeat is (2)", NULL},
+	{"size", 0, OPT_SIZE, "SIZE", "how large a file of its own is (1GiB)", NULL},
+	{"now", 0, OPT_NOW, NULL, "do not wait until no transfer runs here", NULL},
+	{"json", 0, OPT_JSON, NULL, "the measurement as one JSON object on standard output", NULL},
+	{"csv", 0, OPT_CSV, NULL, "a row for each path on standard output", NULL},
+	{"quiet", 'q', OPT_QUIET, NULL, "say nothing of how far it is", NULL},
+	{"config", 0, OPT_CONFIG, "FILE", "the daemon's configuration (" FM_COLLECT_CONFIG ")",
+	 "FILE"},
+	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
 struct wanted {
@@ -103,7 +114,7 @@ static int take_size(struct fm_args *args, uint64_t *out)
 
 static int take_transport(struct fm_args *args, enum fmove_transport *out)
 {
-	static const char *const words[] = { "auto", "rdma", "tcp" };
+	static const char *const words[] = {"auto", "rdma", "tcp"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(args->value, words[i]) == 0) {
@@ -187,9 +198,12 @@ static int take_mode(struct fm_args *args, struct wanted *w)
 	if (is_all && w->run.peer_count == 0)
 		w->run.wants[FM_BENCH_RDMA] = w->run.wants[FM_BENCH_TCP] =
 			w->run.wants[FM_BENCH_PUT] = false;
-	if (w->run.wants[FM_BENCH_RDMA] || w->run.wants[FM_BENCH_TCP] || w->run.wants[FM_BENCH_PUT]) {
+	if (w->run.wants[FM_BENCH_RDMA] || w->run.wants[FM_BENCH_TCP] ||
+	    w->run.wants[FM_BENCH_PUT]) {
 		if (w->run.peer_count == 0)
-			return fm_usage(args, "with whom? give --peer NODE; \"fmove status\" lists the peers");
+			return fm_usage(
+				args,
+				"with whom? give --peer NODE; \"fmove status\" lists the peers");
 	} else if (w->run.peer_count > 0) {
 		return fm_usage(args, "--peer: no other node takes part in %s", mode);
 	}
@@ -203,7 +217,8 @@ static int take_files(struct fm_args *args, struct wanted *w)
 	w->files = args->operands + 1;
 	w->file_count = (size_t)args->count - 1;
 	if (w->file_count < 2 || w->file_count > FM_COMPARE_MAX)
-		return fm_usage(args, "compare: give 2 to %u files that --json wrote", FM_COMPARE_MAX);
+		return fm_usage(args, "compare: give 2 to %u files that --json wrote",
+				FM_COMPARE_MAX);
 	if (w->form != FM_BENCH_TABLE)
 		return fm_usage(args, "compare: prints a table only");
 	return -1;
@@ -226,7 +241,9 @@ static int take_options(struct fm_args *args, struct wanted *w)
 		return fm_usage(args, "%s: one mode at a time", args->operands[1]);
 	w->run.repeats = w->run.is_thorough ? THOROUGH_REPEATS : QUICK_REPEATS;
 	w->run.seconds = w->seconds > 0 ? w->seconds : w->run.is_thorough ? THOROUGH_S : QUICK_S;
-	w->run.file_bytes = w->size > 0 ? w->size : w->run.is_thorough ? THOROUGH_BYTES : QUICK_BYTES;
+	w->run.file_bytes = w->size > 0		 ? w->size
+			    : w->run.is_thorough ? THOROUGH_BYTES
+						 : QUICK_BYTES;
 	return take_mode(args, w);
 }
 
@@ -272,8 +289,8 @@ static const struct fm_json *find_peer(const struct fm_json *status, const char 
 }
 
 /*
- * A node that is not there is no node that forbids it. Who asks for all does not ask for RDMA where a
- * session has no rail of it; one that is down is measured, and fails.
+ * A node that is not there is no node that forbids it. Who asks for all does not ask for RDMA where
+ * a session has no rail of it; one that is down is measured, and fails.
  */
 static int check_peers(struct wanted *w, struct fm_err *err)
 {
@@ -287,7 +304,8 @@ static int check_peers(struct wanted *w, struct fm_err *err)
 
 		is_rdma = is_rdma || has_rdma(peer) || !fm_field_is(peer, "connected");
 		if (!peer)
-			ret = fm_err_set(err, -ENOENT, "%s: no peer of this node; \"fmove status\" lists them",
+			ret = fm_err_set(err, -ENOENT,
+					 "%s: no peer of this node; \"fmove status\" lists them",
 					 w->run.peers[i]);
 	}
 	if (ret == 0 && status && w->run.peer_count > 0 && w->targets.is_all && !is_rdma) {
@@ -302,9 +320,8 @@ static int collect(const struct wanted *w, struct fm_facts **out, struct fm_err 
 {
 	char why[FM_ERR_TEXT_MAX];
 	struct fm_json *status = status_of(w->run.conn, why);
-	const struct fm_collect_options options = { .config = w->targets.config,
-						    .status = status,
-						    .status_why = why };
+	const struct fm_collect_options options = {
+		.config = w->targets.config, .status = status, .status_why = why};
 	int ret = fm_facts_collect(&options, out, err);
 
 	fm_json_free(status);
@@ -314,7 +331,7 @@ static int collect(const struct wanted *w, struct fm_facts **out, struct fm_err 
 /* What either end is doing would be in the numbers, and the numbers' transfers in its way. */
 static int wait_for_others(const struct wanted *w, struct fm_err *err)
 {
-	struct pollfd fd = { .fd = fm_interrupt_fd(), .events = POLLIN };
+	struct pollfd fd = {.fd = fm_interrupt_fd(), .events = POLLIN};
 	char why[FM_ERR_TEXT_MAX];
 	bool is_said = false;
 
@@ -326,7 +343,8 @@ static int wait_for_others(const struct wanted *w, struct fm_err *err)
 		if (count == 0)
 			return 0;
 		if (!is_said)
-			fm_say(VERB ": waiting until no transfer runs here; with --now it does not");
+			fm_say(VERB
+			       ": waiting until no transfer runs here; with --now it does not");
 		is_said = true;
 		(void)poll(&fd, 1, WAIT_MS); /* whatever it says, a signal is looked for */
 		if (fm_is_interrupted())
@@ -337,7 +355,8 @@ static int wait_for_others(const struct wanted *w, struct fm_err *err)
 
 /* ---- what came of it ---- */
 
-static const struct fm_facts_counter *find(const struct fm_facts *f, const struct fm_facts_counter *of)
+static const struct fm_facts_counter *find(const struct fm_facts *f,
+					   const struct fm_facts_counter *of)
 {
 	for (size_t i = 0; i < f->counters_count; i++)
 		if (fm_fact_is_same(&f->counters[i].object, &of->object) &&
@@ -349,7 +368,8 @@ static const struct fm_facts_counter *find(const struct fm_facts *f, const struc
 static void add_counters(struct fm_bench *b, const struct fm_facts *before,
 			 const struct fm_facts *after)
 {
-	for (size_t i = 0; i < after->counters_count && b->counter_count < FM_BENCH_COUNTERS_MAX; i++) {
+	for (size_t i = 0; i < after->counters_count && b->counter_count < FM_BENCH_COUNTERS_MAX;
+	     i++) {
 		const struct fm_facts_counter *is = &after->counters[i], *was = find(before, is);
 		struct fm_bench_counter *c;
 
@@ -366,7 +386,7 @@ static void add_counters(struct fm_bench *b, const struct fm_facts *before,
 static double hardware(const struct fm_facts *facts)
 {
 	static struct fm_ceiling ceilings[FM_CEILINGS_MAX];
-	const struct fm_facts_set set = { .at = { facts }, .count = 1 };
+	const struct fm_facts_set set = {.at = {facts}, .count = 1};
 	size_t count = fm_ceilings(&set, ceilings);
 	double sum = 0;
 
@@ -408,7 +428,9 @@ static int measure(struct wanted *w, int *status, struct fm_err *err)
 		*status = fm_bench_judge(b);
 		fm_bench_conclude(b, hardware(b->facts));
 		if (b->path_count == 0)
-			ret = fm_err_set(err, -EINVAL, "there is nothing to measure: give --peer, --path or --store");
+			ret = fm_err_set(
+				err, -EINVAL,
+				"there is nothing to measure: give --peer, --path or --store");
 	}
 	fm_facts_free(before);
 	return ret;
@@ -435,7 +457,8 @@ static int run(struct wanted *w, int *status, struct fm_err *err)
 {
 	int ret = fm_targets_find(&w->targets, &w->run, err);
 
-	if (ret == 0 && w->run.peer_count > 0 && fm_ask_open(VERB, w->run.is_quiet, &w->run.conn, status) < 0)
+	if (ret == 0 && w->run.peer_count > 0 &&
+	    fm_ask_open(VERB, w->run.is_quiet, &w->run.conn, status) < 0)
 		return 0;
 	if (ret == 0)
 		ret = check_peers(w, err);

@@ -18,7 +18,8 @@ static bool is_same(const struct fm_bench_path *a, const struct fm_bench_path *b
 	       strcmp(a->from, b->from) == 0;
 }
 
-const struct fm_bench_path *fm_compare_find(const struct fm_bench *in, const struct fm_bench_path *of)
+const struct fm_bench_path *fm_compare_find(const struct fm_bench *in,
+					    const struct fm_bench_path *of)
 {
 	for (unsigned i = 0; i < in->path_count; i++)
 		if (is_same(&in->paths[i], of))
@@ -55,9 +56,10 @@ int fm_compare_check(const struct fm_bench *a, const struct fm_bench *b, struct 
 
 /* ---- printing ---- */
 
-static void print_one(const char *file, const struct fm_bench_path *a, const struct fm_bench_path *b)
+static void print_one(const char *file, const struct fm_bench_path *a,
+		      const struct fm_bench_path *b)
 {
-	static const char *const words[] = { "slower", "no more than noise", "faster" };
+	static const char *const words[] = {"slower", "no more than noise", "faster"};
 	char rate[FM_SHOW_MAX];
 
 	if (!b)
@@ -96,7 +98,7 @@ static int print(char *const *files, struct fm_bench *const *all, size_t count)
 
 int fm_compare_files(char *const *files, size_t count, struct fm_err *err)
 {
-	struct fm_bench *all[FM_COMPARE_MAX] = { NULL };
+	struct fm_bench *all[FM_COMPARE_MAX] = {NULL};
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < count; i++) {

@@ -16,12 +16,14 @@ struct fm_err;
 #define FM_COMPARE_MAX 16u
 
 /* The same path of another measurement, or NULL. */
-const struct fm_bench_path *fm_compare_find(const struct fm_bench *in, const struct fm_bench_path *of);
+const struct fm_bench_path *fm_compare_find(const struct fm_bench *in,
+					    const struct fm_bench_path *of);
 
 /* -1: b is slower by more than noise, 1: faster, 0: neither; also if one of them is not valid. */
 int fm_compare_rates(const struct fm_bench_path *a, const struct fm_bench_path *b);
 
-/* -EINVAL: they cannot be compared: one is quick and one thorough, repeats of other lengths, no path in common. */
+/* -EINVAL: they cannot be compared: one is quick and one thorough, repeats of other lengths, no
+ * path in common. */
 int fm_compare_check(const struct fm_bench *a, const struct fm_bench *b, struct fm_err *err);
 
 /* Load and print. Its status: 0; 3: something that is compared is not valid. Or -errno. */

@@ -18,9 +18,9 @@
 /* The library keeps its descriptor to itself, so this is a connection of its own. */
 pid_t fm_cpu_daemon(void)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const char *path = fm_socket_path() ? fm_socket_path() : getenv("FMOVE_SOCKET");
-	struct ucred peer = { .pid = 0 };
+	struct ucred peer = {.pid = 0};
 	socklen_t len = sizeof(peer);
 	int fd;
 
@@ -41,8 +41,8 @@ pid_t fm_cpu_daemon(void)
 
 int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err)
 {
-	const struct fmove_name name = { peer, FM_WIRE_STORE, "cpu" };
-	const struct fmove_options opts = { .timeout_ms = FM_WIRE_ASK_MS };
+	const struct fmove_name name = {peer, FM_WIRE_STORE, "cpu"};
+	const struct fmove_options opts = {.timeout_ms = FM_WIRE_ASK_MS};
 	char text[FM_CPU_TEXT_MAX];
 	struct fmove_result result;
 	struct fmove_error why;
@@ -81,7 +81,7 @@ void fm_cpu_watch_begin(struct fm_cpu_watch *w)
 static void add(struct fm_bench_cpu *to, const struct fm_cpu_time *before,
 		const struct fm_cpu_time *after, const struct fm_err *why)
 {
-	struct fm_cpu_used used = { 0 };
+	struct fm_cpu_used used = {0};
 
 	if (to->why[0])
 		return;

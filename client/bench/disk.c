@@ -46,7 +46,7 @@ static uint64_t now(void)
 static void stamp(uint8_t *buf, uint64_t offset, uint32_t len)
 {
 	for (uint32_t at = 0; at < len; at += FM_BLOCK)
-		memcpy(buf + at, &(uint64_t){ offset + at }, sizeof(uint64_t));
+		memcpy(buf + at, &(uint64_t){offset + at}, sizeof(uint64_t));
 }
 
 /* The first and the last page: those between came with them. */
@@ -176,7 +176,7 @@ static int take_memory(struct fm_disk *d)
 int fm_disk_new(const struct fm_disk_opts *opts, struct fm_disk **out, struct fm_err *err)
 {
 	struct fm_disk *d = calloc(1, sizeof(*d));
-	struct fm_ring_opts ring = { .depth = opts->depth };
+	struct fm_ring_opts ring = {.depth = opts->depth};
 	int ret;
 
 	assert(opts->depth > 0 && opts->depth <= FM_DISK_DEPTH_MAX);
@@ -190,7 +190,7 @@ int fm_disk_new(const struct fm_disk_opts *opts, struct fm_disk **out, struct fm
 	} else {
 		ring.memory = d->memory;
 		ring.memory_len = (size_t)opts->depth * opts->block_bytes;
-		ret = fm_loop_new(&(const struct fm_loop_opts){ .clock = NULL }, &d->loop, err);
+		ret = fm_loop_new(&(const struct fm_loop_opts){.clock = NULL}, &d->loop, err);
 	}
 	if (ret == 0)
 		ret = fm_ring_new(d->loop, &ring, &d->ring, err);

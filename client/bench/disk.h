@@ -19,8 +19,8 @@ struct fm_err;
 #define FM_DISK_DEPTH_MAX 256u
 
 struct fm_disk_opts {
-	int fd;		    /* O_DIRECT, or a file system of memory in tests */
-	uint64_t size;	    /* what of it is used; a multiple of block_bytes */
+	int fd;		      /* O_DIRECT, or a file system of memory in tests */
+	uint64_t size;	      /* what of it is used; a multiple of block_bytes */
 	uint32_t block_bytes; /* a multiple of 4096 */
 	unsigned depth;
 	bool is_foreign; /* what is read is not ours: it is not compared */

@@ -10,12 +10,12 @@
 
 #define GIB 1073741824.0
 
-const char *const fm_bench_kind_words[] = { "rdma", "tcp", "put", "disk", "nvme-tcp", NULL };
-const char *const fm_bench_op_words[] = { "send", "receive", "both", "read", "write", NULL };
+const char *const fm_bench_kind_words[] = {"rdma", "tcp", "put", "disk", "nvme-tcp", NULL};
+const char *const fm_bench_op_words[] = {"send", "receive", "both", "read", "write", NULL};
 
 const char *fm_bench_invalid_word(unsigned bit)
 {
-	static const char *const words[] = { "too short", "cached", "noisy", "throttled", "failed" };
+	static const char *const words[] = {"too short", "cached", "noisy", "throttled", "failed"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (bit & 1u << i)

@@ -16,13 +16,13 @@
 
 #include "client/bench/stats.h"
 
-#define FM_BENCH_VERSION 1
-#define FM_BENCH_PATHS_MAX 256u
-#define FM_BENCH_REPEATS_MAX 32u
+#define FM_BENCH_VERSION      1
+#define FM_BENCH_PATHS_MAX    256u
+#define FM_BENCH_REPEATS_MAX  32u
 #define FM_BENCH_COUNTERS_MAX 256u
-#define FM_BENCH_NAME_MAX 128u
-#define FM_BENCH_WHERE_MAX 1024u
-#define FM_BENCH_TEXT_MAX 512u
+#define FM_BENCH_NAME_MAX     128u
+#define FM_BENCH_WHERE_MAX    1024u
+#define FM_BENCH_TEXT_MAX     512u
 
 enum fm_bench_kind {
 	FM_BENCH_RDMA,
@@ -114,7 +114,8 @@ struct fm_bench_path *fm_bench_add(struct fm_bench *bench, enum fm_bench_kind ki
 				   enum fm_bench_op op, const char *where);
 
 /* "disk read /srv, 16 x 1 MiB": what a path is called in tables and sentences. */
-const char *fm_bench_path_name(const struct fm_bench_path *path, char out[static FM_BENCH_TEXT_MAX]);
+const char *fm_bench_path_name(const struct fm_bench_path *path,
+			       char out[static FM_BENCH_TEXT_MAX]);
 
 /* CPU seconds for each GiB that was moved; negative: not known. */
 double fm_bench_cpu_per_gib(const struct fm_bench_path *path, const struct fm_bench_cpu *cpu);

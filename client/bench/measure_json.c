@@ -238,7 +238,7 @@ static int word_read(const struct fm_json *json, const char *key, const char *co
 }
 
 #define SECONDS_MAX 1e9
-#define BYTES_MAX (UINT64_C(1) << 53)
+#define BYTES_MAX   (UINT64_C(1) << 53)
 
 static int repeats_read(const struct fm_json *json, struct fm_bench_path *p)
 {
@@ -262,11 +262,11 @@ static int latency_read(const struct fm_json *json, struct fm_bench_latency *l)
 	const struct {
 		const char *key;
 		double *to;
-	} rows[] = { { "p50_s", &l->p50 },
-		     { "p90_s", &l->p90 },
-		     { "p99_s", &l->p99 },
-		     { "p999_s", &l->p999 },
-		     { "max_s", &l->max } };
+	} rows[] = {{"p50_s", &l->p50},
+		    {"p90_s", &l->p90},
+		    {"p99_s", &l->p99},
+		    {"p999_s", &l->p999},
+		    {"max_s", &l->max}};
 	int ret = u64_read(json, "count", BYTES_MAX, &l->count);
 
 	for (size_t i = 0; ret == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -280,10 +280,10 @@ static int cpu_read(const struct fm_json *json, struct fm_bench_cpu *cpu)
 		const char *key;
 		double max;
 		double *to;
-	} rows[] = { { "process_s", SECONDS_MAX, &cpu->process_s },
-		     { "kernel_s", SECONDS_MAX, &cpu->kernel_s },
-		     { "softirq_s", SECONDS_MAX, &cpu->softirq_s },
-		     { "busiest_core", 1, &cpu->busiest } };
+	} rows[] = {{"process_s", SECONDS_MAX, &cpu->process_s},
+		    {"kernel_s", SECONDS_MAX, &cpu->kernel_s},
+		    {"softirq_s", SECONDS_MAX, &cpu->softirq_s},
+		    {"busiest_core", 1, &cpu->busiest}};
 	int ret = text_read(json, "unknown", cpu->why, sizeof(cpu->why));
 
 	cpu->is_known = fm_json_get(json, "process_s") != NULL;
@@ -326,7 +326,8 @@ static int paths_read(const struct fm_json *json, struct fm_bench *b, struct fm_
 		return fm_err_set(err, -EINVAL, "paths: not an array");
 	for (size_t i = 0; i < fm_json_count(json); i++)
 		if (path_read(fm_json_at(json, i), b) < 0)
-			return fm_err_set(err, -EINVAL, "paths[%zu]: not a path of a measurement", i);
+			return fm_err_set(err, -EINVAL, "paths[%zu]: not a path of a measurement",
+					  i);
 	return 0;
 }
 
@@ -337,8 +338,8 @@ static int document_read(const struct fm_json *json, struct fm_bench *b, struct 
 	int ret;
 
 	if (fm_json_u64(fm_json_get(json, KEY_VERSION), &version) < 0)
-		return fm_err_set(err, -EINVAL, "no measurement of fmove bench: " KEY_VERSION
-						" is missing");
+		return fm_err_set(err, -EINVAL,
+				  "no measurement of fmove bench: " KEY_VERSION " is missing");
 	if (version != FM_BENCH_VERSION)
 		return fm_err_set(err, -EOPNOTSUPP,
 				  "a measurement of version %llu, this fmove knows %d",

@@ -71,8 +71,8 @@ static void print_path(const struct fm_bench_path *p)
 
 static void print_table(const struct fm_bench *b)
 {
-	(void)printf("%s at %s: repeats of %.3g s\n", b->is_thorough ? "thorough" : "quick", b->node,
-		     b->wanted_s);
+	(void)printf("%s at %s: repeats of %.3g s\n", b->is_thorough ? "thorough" : "quick",
+		     b->node, b->wanted_s);
 	(void)printf("%-34s %10s %10s %10s %5s %9s %9s %6s %6s\n", "path", "median", "min", "max",
 		     "cv %", "p50 ms", "p99 ms", "here", "there");
 	for (unsigned i = 0; i < b->path_count; i++)

@@ -17,7 +17,7 @@
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 
-#define BLOCK_BYTES (1u << 20) /* as the engine's chunks are, if memory allows it */
+#define BLOCK_BYTES	 (1u << 20) /* as the engine's chunks are, if memory allows it */
 #define DEVICE_BYTES_MAX (UINT64_C(64) << 30)
 
 /* ---- what is said meanwhile ---- */
@@ -64,7 +64,8 @@ static int no_room(struct fm_err *err)
 	return fm_err_set(err, -ENOMEM, "more than %u paths", FM_BENCH_PATHS_MAX);
 }
 
-/* How often processors or their package were slowed down for their heat; what cannot be read is 0. */
+/* How often processors or their package were slowed down for their heat; what cannot be read is 0.
+ */
 static uint64_t throttled(void)
 {
 	char path[128], text[32];
@@ -73,7 +74,8 @@ static uint64_t throttled(void)
 
 	for (unsigned i = 0; i < FM_CPU_CORES_MAX; i++) {
 		(void)snprintf(path, sizeof(path),
-			       "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", i);
+			       "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count",
+			       i);
 		f = fopen(path, "re");
 		if (!f)
 			return sum;
@@ -128,16 +130,16 @@ static int disk_path(struct fm_run *run, struct fm_disk *disk, const struct fm_d
 static int disk_depths(struct fm_run *run, enum fm_bench_kind kind, const char *where, int fd,
 		       uint64_t size, bool is_foreign, struct fm_err *err)
 {
-	static const unsigned quick[] = { 1, 16, 0 }, thorough[] = { 1, 4, 16, 64, 0 };
+	static const unsigned quick[] = {1, 16, 0}, thorough[] = {1, 4, 16, 64, 0};
 	const unsigned *depth = run->is_thorough ? thorough : &quick[run->is_brief];
 	int ret = 0;
 
 	for (; ret == 0 && *depth; depth++) {
-		const struct fm_disk_opts o = { .fd = fd,
-						.size = size,
-						.block_bytes = BLOCK_BYTES,
-						.depth = *depth,
-						.is_foreign = is_foreign };
+		const struct fm_disk_opts o = {.fd = fd,
+					       .size = size,
+					       .block_bytes = BLOCK_BYTES,
+					       .depth = *depth,
+					       .is_foreign = is_foreign};
 		struct fm_disk *disk;
 
 		ret = fm_disk_new(&o, &disk, err);
@@ -154,8 +156,7 @@ static int disk_depths(struct fm_run *run, enum fm_bench_kind kind, const char *
 static int fill(struct fm_scratch *s, struct fm_err *err)
 {
 	const struct fm_disk_opts o = {
-		.fd = s->fd, .size = s->size, .block_bytes = BLOCK_BYTES, .depth = 16
-	};
+		.fd = s->fd, .size = s->size, .block_bytes = BLOCK_BYTES, .depth = 16};
 	struct fm_disk *disk;
 	int ret = fm_disk_new(&o, &disk, err);
 
@@ -244,10 +245,11 @@ static int wire_path(struct fm_run *run, const struct fm_wire_opts *o, enum fm_b
 	return failed(run, path, ret, err);
 }
 
-/* One transport: both directions, alone and at once, then latency. One that does not work is told once. */
+/* One transport: both directions, alone and at once, then latency. One that does not work is told
+ * once. */
 static int measure_transport(struct fm_run *run, const struct fm_wire_opts *o, struct fm_err *err)
 {
-	static const enum fm_bench_op ops[] = { FM_BENCH_SEND, FM_BENCH_RECEIVE, FM_BENCH_BOTH };
+	static const enum fm_bench_op ops[] = {FM_BENCH_SEND, FM_BENCH_RECEIVE, FM_BENCH_BOTH};
 	int ret = 0;
 
 	o->sizes[0] = o->sizes[1] = 0; /* of another transport */
@@ -285,20 +287,21 @@ static int measure_put(struct fm_run *run, struct fm_wire_opts *o, const char *d
 
 static int measure_peer(struct fm_run *run, const char *peer, struct fm_err *err)
 {
-	uint64_t sizes[2] = { 0, 0 };
-	struct fm_wire_opts o = { .conn = run->conn,
-				  .peer = peer,
-				  .sizes = sizes,
-				  .transport = run->transport,
-				  .seconds = run->seconds,
-				  .repeats = run->repeats,
-				  .step = step,
-				  .ctx = run };
+	uint64_t sizes[2] = {0, 0};
+	struct fm_wire_opts o = {.conn = run->conn,
+				 .peer = peer,
+				 .sizes = sizes,
+				 .transport = run->transport,
+				 .seconds = run->seconds,
+				 .repeats = run->repeats,
+				 .step = step,
+				 .ctx = run};
 	int ret = fm_wire_may(run->conn, peer, err);
 
 	if (ret < 0) {
-		o.kind = run->wants[FM_BENCH_RDMA] ? FM_BENCH_RDMA
-			 : run->wants[FM_BENCH_TCP] ? FM_BENCH_TCP : FM_BENCH_PUT;
+		o.kind = run->wants[FM_BENCH_RDMA]  ? FM_BENCH_RDMA
+			 : run->wants[FM_BENCH_TCP] ? FM_BENCH_TCP
+						    : FM_BENCH_PUT;
 		return refused(run, o.kind, FM_BENCH_SEND, peer, false, ret, err);
 	}
 	for (o.kind = FM_BENCH_RDMA; ret == 0 && o.kind <= FM_BENCH_TCP; o.kind++)

@@ -14,8 +14,8 @@
 struct fm_err;
 
 #define FM_RUN_PEERS_MAX 32u
-#define FM_RUN_DIRS_MAX 64u
-#define FM_RUN_VERB "bench"
+#define FM_RUN_DIRS_MAX	 64u
+#define FM_RUN_VERB	 "bench"
 
 struct fm_run {
 	/* What is asked for. */

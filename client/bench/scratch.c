@@ -86,7 +86,7 @@ int fm_scratch_open(const char *dir, uint64_t size, bool has_names, struct fm_sc
 {
 	int ret;
 
-	*s = (struct fm_scratch){ .fd = -1, .size = size };
+	*s = (struct fm_scratch){.fd = -1, .size = size};
 	s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return fm_err_sys(err, -errno, "%s", dir);

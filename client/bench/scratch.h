@@ -14,9 +14,9 @@
 
 struct fm_err;
 
-#define FM_SCRATCH_NAME ".fmove-bench."
-#define FM_SCRATCH_LEFT_PARTS 20u		    /* a part of the disk is left free */
-#define FM_SCRATCH_LEFT_MIN (UINT64_C(64) << 20) /* and this at least */
+#define FM_SCRATCH_NAME	      ".fmove-bench."
+#define FM_SCRATCH_LEFT_PARTS 20u		   /* a part of the disk is left free */
+#define FM_SCRATCH_LEFT_MIN   (UINT64_C(64) << 20) /* and this at least */
 
 struct fm_scratch {
 	int fd; /* O_DIRECT, unless is_cached */
@@ -35,7 +35,8 @@ int fm_scratch_open(const char *dir, uint64_t size, bool has_names, struct fm_sc
 		    struct fm_err *err);
 void fm_scratch_close(struct fm_scratch *scratch);
 
-/* Whether a descriptor takes O_DIRECT, and its file system is not one of memory; O_DIRECT is set then. */
+/* Whether a descriptor takes O_DIRECT, and its file system is not one of memory; O_DIRECT is set
+ * then. */
 bool fm_scratch_is_direct(int fd);
 
 #endif

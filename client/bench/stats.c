@@ -31,7 +31,7 @@ void fm_bench_rates(const struct fm_bench_repeat *repeats, size_t count, struct 
 	double rate[RATES_MAX], sum = 0;
 	size_t n = 0;
 
-	*out = (struct fm_bench_rates){ 0 };
+	*out = (struct fm_bench_rates){0};
 	for (size_t i = 0; i < count && n < RATES_MAX; i++)
 		if (repeats[i].seconds >= FM_BENCH_SECONDS_MIN)
 			rate[n++] = (double)repeats[i].bytes / repeats[i].seconds;
@@ -61,7 +61,8 @@ static size_t place_of(uint64_t ns)
 /* The greatest value of a place. */
 static uint64_t value_of(size_t place)
 {
-	unsigned shift = place < 2 * FM_HISTOGRAM_SUB ? 0 : (unsigned)(place / FM_HISTOGRAM_SUB) - 1;
+	unsigned shift =
+		place < 2 * FM_HISTOGRAM_SUB ? 0 : (unsigned)(place / FM_HISTOGRAM_SUB) - 1;
 	uint64_t top = place - (size_t)shift * FM_HISTOGRAM_SUB;
 
 	return ((top + 1) << shift) - 1;
@@ -143,7 +144,7 @@ static void busy(const struct fm_bench_sample *s, size_t count, uint64_t *from_n
 struct fm_bench_repeat fm_bench_overlap(const struct fm_bench_sample *a, size_t a_count,
 					const struct fm_bench_sample *b, size_t b_count)
 {
-	struct fm_bench_repeat sum = { 0 };
+	struct fm_bench_repeat sum = {0};
 	uint64_t from_a, to_a, from_b, to_b, from, to;
 
 	busy(a, a_count, &from_a, &to_a);

@@ -27,7 +27,7 @@ void fm_bench_rates(const struct fm_bench_repeat *repeats, size_t count,
 /* ---- latencies ---- */
 
 /* Each power of two has 32 places: a value is at most 1/32 more than what is told of it. */
-#define FM_HISTOGRAM_SUB 32u
+#define FM_HISTOGRAM_SUB    32u
 #define FM_HISTOGRAM_PLACES (FM_HISTOGRAM_SUB * 60u)
 
 struct fm_histogram {

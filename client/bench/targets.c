@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "mover/base/err.h"
 
-#define MOUNTS "/proc/self/mountinfo"
+#define MOUNTS	   "/proc/self/mountinfo"
 #define MOUNTS_MAX (1u << 20)
 #define DEVICE_MAX 4096u
 
@@ -98,7 +98,8 @@ int fm_targets_device(const char *mountinfo, const char *point, char *out, size_
 	char at[DEVICE_MAX], device[DEVICE_MAX];
 	int ret = -ENOTCONN;
 
-	for (const char *line = mountinfo; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+	for (const char *line = mountinfo; *line;
+	     line += strcspn(line, "\n"), line += *line == '\n') {
 		const char *dash = strstr(line, " - "), *end = line + strcspn(line, "\n");
 
 		if (!dash || dash > end || !word_of(line, 4, at, sizeof(at)) ||
@@ -136,14 +137,16 @@ static int find_device(struct fm_run *run, const struct fm_config_volume *v, str
 	int ret;
 
 	if (!v->mount_point[0])
-		return fm_err_set(err, -EINVAL, "volume %s: it has no mount point; give --path DIR", v->name);
+		return fm_err_set(err, -EINVAL, "volume %s: it has no mount point; give --path DIR",
+				  v->name);
 	ret = read_mounts(&mounts, err);
 	if (ret < 0)
 		return ret;
 	ret = fm_targets_device(mounts, v->mount_point, device, sizeof(device));
 	free(mounts);
 	if (ret == -ENOTCONN)
-		return fm_err_set(err, ret, "volume %s: not mounted at %s; \"fmove nvme up %s\" does that",
+		return fm_err_set(err, ret,
+				  "volume %s: not mounted at %s; \"fmove nvme up %s\" does that",
 				  v->name, v->mount_point, v->name);
 	if (ret == 0 && device[0] != '/')
 		return fm_err_set(err, -EINVAL, "volume %s: %s is no device", v->name, device);

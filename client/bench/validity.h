@@ -7,8 +7,8 @@
 
 #include "client/bench/measure.h"
 
-#define FM_BENCH_CV_MAX 0.05	/* more is noise; of three and more repeats */
-#define FM_BENCH_S_MIN 1.0	/* seconds: less is too short, whatever was wanted ... */
+#define FM_BENCH_CV_MAX	   0.05 /* more is noise; of three and more repeats */
+#define FM_BENCH_S_MIN	   1.0	/* seconds: less is too short, whatever was wanted ... */
 #define FM_BENCH_SHARE_MIN 0.5	/* ... and less than this part of it */
 
 /* Compute what follows from the repeats of a path: its rates and why they are not valid. */

@@ -29,8 +29,8 @@ static void say_others(const struct fm_bench_stage *s, size_t count, int limit, 
 
 		if ((int)i == limit || most <= 0 || len >= FM_BENCH_TEXT_MAX)
 			continue;
-		len += (size_t)snprintf(out + len, FM_BENCH_TEXT_MAX - len, "; %.120s is %.0f %% used",
-					s[i].name, 100 * rate / most);
+		len += (size_t)snprintf(out + len, FM_BENCH_TEXT_MAX - len,
+					"; %.120s is %.0f %% used", s[i].name, 100 * rate / most);
 	}
 }
 
@@ -39,8 +39,9 @@ static void say_none(const char *why, const struct fm_bench_rates *e, double lea
 {
 	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
 
-	(void)snprintf(out, FM_BENCH_TEXT_MAX, "no limit can be named: %s (%s end to end, %s in the slowest stage)",
-		       why, fm_show_rate(e->median, is), fm_show_rate(least, of));
+	(void)snprintf(out, FM_BENCH_TEXT_MAX,
+		       "no limit can be named: %s (%s end to end, %s in the slowest stage)", why,
+		       fm_show_rate(e->median, is), fm_show_rate(least, of));
 }
 
 int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct fm_bench_rates *e,
@@ -55,10 +56,9 @@ int fm_bench_verdict(const struct fm_bench_stage *s, size_t count, const struct 
 		return -1;
 	least = s[limit].rates.median;
 	if (e->max < FM_BENCH_NEAR * s[limit].rates.min && busiest_core >= FM_BENCH_CORE_BUSY) {
-		(void)snprintf(out, FM_BENCH_TEXT_MAX,
-			       "limited by one processor, %.0f %% busy: %s of %s",
-			       100 * busiest_core, fm_show_rate(e->median, is),
-			       fm_show_rate(least, of));
+		(void)snprintf(
+			out, FM_BENCH_TEXT_MAX, "limited by one processor, %.0f %% busy: %s of %s",
+			100 * busiest_core, fm_show_rate(e->median, is), fm_show_rate(least, of));
 		say_others(s, count, -1, e->median, out);
 		return -1;
 	}
@@ -136,8 +136,9 @@ static void conclude_put(struct fm_bench *b, const struct fm_bench_path *p, doub
 	(void)snprintf(name, sizeof(name), "the wire to %.200s", p->where);
 	add_stage(stages, &count, best(b, is_wire, FM_BENCH_SEND, p->where), name, hardware);
 	if (count < 2)
-		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "no limit can be named: not each stage was measured alone, and is valid");
+		(void)snprintf(
+			b->verdict, sizeof(b->verdict),
+			"no limit can be named: not each stage was measured alone, and is valid");
 	else
 		(void)fm_bench_verdict(stages, count, &p->rates, busiest(p), b->verdict);
 }
@@ -172,13 +173,12 @@ static void conclude_disk(struct fm_bench *b, const struct fm_bench_path *r,
 	char is[FM_SHOW_MAX], of[FM_SHOW_MAX];
 
 	if (r && w)
-		(void)snprintf(b->verdict, sizeof(b->verdict),
-			       "%.200s reads %s and writes %s", r->where,
-			       fm_show_rate(r->rates.median, is), fm_show_rate(w->rates.median, of));
+		(void)snprintf(b->verdict, sizeof(b->verdict), "%.200s reads %s and writes %s",
+			       r->where, fm_show_rate(r->rates.median, is),
+			       fm_show_rate(w->rates.median, of));
 	else
 		(void)snprintf(b->verdict, sizeof(b->verdict), "%.200s %s %s", (r ? r : w)->where,
-			       r ? "reads" : "writes",
-			       fm_show_rate((r ? r : w)->rates.median, is));
+			       r ? "reads" : "writes", fm_show_rate((r ? r : w)->rates.median, is));
 }
 
 void fm_bench_conclude(struct fm_bench *b, double hardware)
@@ -199,5 +199,6 @@ void fm_bench_conclude(struct fm_bench *b, double hardware)
 	else if (read || write)
 		conclude_disk(b, read, write);
 	else
-		(void)snprintf(b->verdict, sizeof(b->verdict), "nothing that is valid was measured");
+		(void)snprintf(b->verdict, sizeof(b->verdict),
+			       "nothing that is valid was measured");
 }

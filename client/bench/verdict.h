@@ -12,8 +12,8 @@
 #include "client/bench/measure.h"
 
 #define FM_BENCH_STAGES_MAX 8u
-#define FM_BENCH_NEAR 0.9	   /* of a ceiling: it is reached */
-#define FM_BENCH_CORE_BUSY 0.95 /* a core that is this busy has nothing left */
+#define FM_BENCH_NEAR	    0.9	 /* of a ceiling: it is reached */
+#define FM_BENCH_CORE_BUSY  0.95 /* a core that is this busy has nothing left */
 
 struct fm_bench_stage {
 	char name[FM_BENCH_TEXT_MAX];

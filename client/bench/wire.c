@@ -21,11 +21,11 @@
 #include "mover/base/err.h"
 
 #define FIRST_BYTES (UINT64_C(4) << 20)
-#define GROWTH_MAX 16.0 /* a first, short transfer says little */
+#define GROWTH_MAX  16.0 /* a first, short transfer says little */
 #define SAMPLES_MAX 16384u
-#define SAMPLE_MS 20u
-#define ENOUGH 0.9	/* of the wanted time: a repeat need not go on */
-#define SIZE_SHARE 0.25 /* of it: a transfer this long says how large a repeat is */
+#define SAMPLE_MS   20u
+#define ENOUGH	    0.9	 /* of the wanted time: a repeat need not go on */
+#define SIZE_SHARE  0.25 /* of it: a transfer this long says how large a repeat is */
 
 /* One direction. */
 struct way {
@@ -54,10 +54,11 @@ int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err)
 	if (ret != -ENOENT && ret != -EACCES && ret != -EPERM)
 		return ret;
 	(void)snprintf(why, sizeof(why), "%s", err->text);
-	return fm_err_set(err, -EACCES,
-			  "%s does not let this node measure: write bench = true into its entry of this "
-			  "node there, and reload fmoved (%.200s)",
-			  peer, why);
+	return fm_err_set(
+		err, -EACCES,
+		"%s does not let this node measure: write bench = true into its entry of this "
+		"node there, and reload fmoved (%.200s)",
+		peer, why);
 }
 
 /* ---- one transfer ---- */
@@ -87,7 +88,7 @@ static int check_carried(const struct way *w, struct fm_err *err)
 static void sample(struct way *w, uint64_t bytes)
 {
 	if (w->samples && w->sample_count < SAMPLES_MAX)
-		w->samples[w->sample_count++] = (struct fm_bench_sample){ now(), bytes };
+		w->samples[w->sample_count++] = (struct fm_bench_sample){now(), bytes};
 }
 
 static void progress(void *ctx, const struct fmove_progress *p)
@@ -98,15 +99,15 @@ static void progress(void *ctx, const struct fmove_progress *p)
 static int transfer(struct way *w)
 {
 	const struct fm_wire_opts *o = w->o;
-	const struct fmove_options opts = { .transport = transport_of(o),
-					    .durability = FMOVE_MEMORY,
-					    .cancel_fd = fm_interrupt_fd(),
-					    .progress_ms = w->samples ? SAMPLE_MS : 0,
-					    .progress = w->samples ? progress : NULL,
-					    .ctx = w };
+	const struct fmove_options opts = {.transport = transport_of(o),
+					   .durability = FMOVE_MEMORY,
+					   .cancel_fd = fm_interrupt_fd(),
+					   .progress_ms = w->samples ? SAMPLE_MS : 0,
+					   .progress = w->samples ? progress : NULL,
+					   .ctx = w};
 	char size[32];
-	const struct fmove_name name = { o->peer, FM_WIRE_STORE, w->is_send ? "data" : size };
-	struct fmove_error why = { .code = 0 };
+	const struct fmove_name name = {o->peer, FM_WIRE_STORE, w->is_send ? "data" : size};
+	struct fmove_error why = {.code = 0};
 
 	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)w->bytes);
 	w->sample_count = 0;
@@ -158,7 +159,8 @@ static int find_size(struct way *w, double seconds)
 		if (w->result.seconds >= SIZE_SHARE * seconds)
 			break;
 		factor = seconds / (w->result.seconds > 0 ? w->result.seconds : 1e-6);
-		w->bytes = (uint64_t)((double)w->bytes * (factor < GROWTH_MAX ? factor : GROWTH_MAX));
+		w->bytes =
+			(uint64_t)((double)w->bytes * (factor < GROWTH_MAX ? factor : GROWTH_MAX));
 	}
 	w->bytes = (uint64_t)((double)w->bytes * seconds / w->result.seconds);
 	w->bytes -= w->bytes % FM_WIRE_SMALL;
@@ -171,7 +173,7 @@ static int find_size(struct way *w, double seconds)
 
 static int one_way(struct way *w, struct fm_bench_path *path, struct fm_bench_repeat *out)
 {
-	*out = (struct fm_bench_repeat){ 0 };
+	*out = (struct fm_bench_repeat){0};
 	while (out->seconds < ENOUGH * w->o->seconds) {
 		if (transfer(w) < 0)
 			return w->ret;
@@ -245,8 +247,8 @@ static int repeat(const struct fm_wire_opts *o, struct way ways[static 2],
 
 int fm_wire_measure(const struct fm_wire_opts *o, struct fm_bench_path *path, struct fm_err *err)
 {
-	struct way ways[2] = { { .o = o, .conn = o->conn, .is_send = true, .bytes = o->file_bytes },
-			       { .o = o, .conn = o->conn } };
+	struct way ways[2] = {{.o = o, .conn = o->conn, .is_send = true, .bytes = o->file_bytes},
+			      {.o = o, .conn = o->conn}};
 	struct fmove_error why;
 	int ret = 0;
 
@@ -271,7 +273,7 @@ int fm_wire_measure(const struct fm_wire_opts *o, struct fm_bench_path *path, st
 
 int fm_wire_latency(const struct fm_wire_opts *o, struct fm_bench_path *path, struct fm_err *err)
 {
-	struct way w = { .o = o, .conn = o->conn, .is_send = true, .bytes = FM_WIRE_SMALL };
+	struct way w = {.o = o, .conn = o->conn, .is_send = true, .bytes = FM_WIRE_SMALL};
 	struct fm_histogram *h = calloc(1, sizeof(*h));
 	uint64_t end_ns, began_ns;
 	int ret = h ? transfer(&w) : fm_err_set(&w.err, -ENOMEM, "no memory");
@@ -279,7 +281,7 @@ int fm_wire_latency(const struct fm_wire_opts *o, struct fm_bench_path *path, st
 	path->depth = 1;
 	path->block_bytes = FM_WIRE_SMALL;
 	for (unsigned i = 0; ret == 0 && i < o->repeats; i++) {
-		struct fm_bench_repeat r = { 0 };
+		struct fm_bench_repeat r = {0};
 		uint64_t first_ns = now();
 
 		o->step(o->ctx, path, i);

@@ -15,9 +15,9 @@
 
 struct fm_err;
 
-#define FM_WIRE_STORE FM_CONFIG_BENCH_STORE /* of the peer */
+#define FM_WIRE_STORE  FM_CONFIG_BENCH_STORE /* of the peer */
 #define FM_WIRE_ASK_MS 30000u
-#define FM_WIRE_SMALL 4096u /* bytes of a put whose latency is measured */
+#define FM_WIRE_SMALL  4096u /* bytes of a put whose latency is measured */
 
 struct fm_wire_opts {
 	struct fmove *conn;
@@ -26,8 +26,9 @@ struct fm_wire_opts {
 	enum fmove_transport transport;
 	int fd; /* > 0: what is sent is this file, of file_bytes; else it is made up */
 	uint64_t file_bytes;
-	uint64_t *sizes; /* two: bytes of a transfer that takes about so long, to and from; 0: not found out yet */
-	double seconds;	  /* of a repeat */
+	uint64_t *sizes; /* two: bytes of a transfer that takes about so long, to and from; 0: not
+			    found out yet */
+	double seconds;	 /* of a repeat */
 	unsigned repeats;
 	void (*step)(void *ctx, const struct fm_bench_path *path, unsigned repeat);
 	void *ctx;

@@ -17,8 +17,8 @@
 
 #define STAT_TEXT_MAX 1024
 #define LINE_TEXT_MAX 512
-#define KTHREADD 2
-#define MAGIC "fmove_cpu 1"
+#define KTHREADD      2
+#define MAGIC	      "fmove_cpu 1"
 
 static uint64_t ns_of(uint64_t ticks)
 {
@@ -53,8 +53,8 @@ static void core_take(int core, const uint64_t c[static COLUMNS], struct fm_cpu_
 	if (core == -1)
 		out->softirq_ns = ns_of(c[IRQ] + c[SOFTIRQ]);
 	else if (core >= 0 && out->cores < FM_CPU_CORES_MAX)
-		out->busy_ns[out->cores++] = ns_of(c[USER] + c[NICE] + c[SYSTEM] + c[IRQ] +
-						   c[SOFTIRQ] + c[STEAL]);
+		out->busy_ns[out->cores++] =
+			ns_of(c[USER] + c[NICE] + c[SYSTEM] + c[IRQ] + c[SOFTIRQ] + c[STEAL]);
 }
 
 static int cores_read(const char *proc, struct fm_cpu_time *out, struct fm_err *err)
@@ -99,7 +99,8 @@ static int process_parse(char *text, struct process *out)
 	return 0;
 }
 
-/* One that has ended meanwhile counts no more; so did what it did before, and a difference says 0. */
+/* One that has ended meanwhile counts no more; so did what it did before, and a difference says 0.
+ */
 static void process_count(const char *proc, const char *number, pid_t pid, struct fm_cpu_time *out)
 {
 	char path[PATH_MAX], text[STAT_TEXT_MAX];
@@ -142,9 +143,8 @@ int fm_cpu_time_read(const char *proc, pid_t pid, struct fm_cpu_time *out, struc
 
 int fm_cpu_time_write(const struct fm_cpu_time *t, char *buf, size_t cap)
 {
-	int len = snprintf(buf, cap,
-			   MAGIC " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u", t->at_ns,
-			   t->process_ns, t->kernel_ns, t->softirq_ns, t->cores);
+	int len = snprintf(buf, cap, MAGIC " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u",
+			   t->at_ns, t->process_ns, t->kernel_ns, t->softirq_ns, t->cores);
 
 	for (unsigned i = 0; i < t->cores && len > 0 && (size_t)len < cap; i++)
 		len += snprintf(buf + len, cap - (size_t)len, " %" PRIu64, t->busy_ns[i]);
@@ -172,8 +172,8 @@ int fm_cpu_time_parse(const char *text, size_t len, struct fm_cpu_time *out)
 {
 	char copy[FM_CPU_TEXT_MAX];
 	const char *at = copy + strlen(MAGIC);
-	uint64_t *const fields[] = { &out->at_ns, &out->process_ns, &out->kernel_ns,
-				     &out->softirq_ns };
+	uint64_t *const fields[] = {&out->at_ns, &out->process_ns, &out->kernel_ns,
+				    &out->softirq_ns};
 	uint64_t cores = 0;
 	int ret = 0;
 

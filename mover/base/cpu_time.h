@@ -16,7 +16,7 @@
 struct fm_err;
 
 #define FM_CPU_CORES_MAX 1024u
-#define FM_CPU_TEXT_MAX (24u * (FM_CPU_CORES_MAX + 8))
+#define FM_CPU_TEXT_MAX	 (24u * (FM_CPU_CORES_MAX + 8))
 
 struct fm_cpu_time {
 	uint64_t at_ns; /* a clock of its machine */

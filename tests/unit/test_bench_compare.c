@@ -19,7 +19,7 @@ static struct fm_bench *run(double rate, double scatter)
 	p = fm_bench_add(b, FM_BENCH_TCP, FM_BENCH_SEND, "n2");
 	for (int i = -1; i <= 1; i++)
 		p->repeats[p->repeat_count++] =
-			(struct fm_bench_repeat){ (uint64_t)(2 * rate * (1 + i * scatter)), 2 };
+			(struct fm_bench_repeat){(uint64_t)(2 * rate * (1 + i * scatter)), 2};
 	(void)fm_bench_judge(b);
 	return b;
 }
@@ -39,15 +39,15 @@ static void test_more_than_noise(void)
 {
 	CU_ASSERT_EQUAL(compared(1e9, 2e9, 0.02), 1);
 	CU_ASSERT_EQUAL(compared(1e9, 1.1e9, 0.02), 1);
-	CU_ASSERT_EQUAL(compared(1e9, 1.03e9, 0.02), 0);	/* the ranges overlap */
+	CU_ASSERT_EQUAL(compared(1e9, 1.03e9, 0.02), 0); /* the ranges overlap */
 	CU_ASSERT_EQUAL(compared(1e9, 1e9, 0), 0);
-	CU_ASSERT_EQUAL(compared(1e9, 2e9, 0.2), 0);	/* neither is valid */
+	CU_ASSERT_EQUAL(compared(1e9, 2e9, 0.2), 0); /* neither is valid */
 }
 
 static void test_unlike(void)
 {
 	struct fm_bench *a = run(1e9, 0), *b = run(1e9, 0);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	CU_ASSERT_EQUAL(fm_compare_check(a, b, &err), 0);
 	b->is_thorough = true;
@@ -66,7 +66,7 @@ static void test_unlike(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "only what is more than noise differs", test_more_than_noise },
-	{ "unlike runs are refused", test_unlike },
+	{"only what is more than noise differs", test_more_than_noise},
+	{"unlike runs are refused", test_unlike},
 };
 FM_TEST_MAIN("bench compare", tests)

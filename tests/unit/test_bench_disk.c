@@ -15,7 +15,7 @@
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
-#define MIB (UINT64_C(1) << 20)
+#define MIB   (UINT64_C(1) << 20)
 #define BLOCK 65536u
 
 static char root[200];
@@ -44,7 +44,7 @@ static unsigned names_in(const char *path)
 static void test_no_name(void)
 {
 	struct fm_scratch s;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	struct stat st;
 
 	begin();
@@ -64,7 +64,7 @@ static void test_taken_name(void)
 {
 	char path[300], inner[330];
 	struct fm_scratch s;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	int fd;
 
 	begin();
@@ -87,7 +87,7 @@ static void test_taken_name(void)
 static void test_nearly_full(void)
 {
 	struct fm_scratch s;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	struct statvfs fs;
 
 	begin();
@@ -105,20 +105,21 @@ static void test_loop(void)
 	struct fm_bench_repeat r;
 	struct fm_scratch s;
 	struct fm_disk *d;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	struct stat st;
 
 	begin();
 	CU_ASSERT_EQUAL_FATAL(fm_scratch_open(root, 4 * MIB, false, &s, &err), 0);
 	for (unsigned depth = 1; depth <= 128; depth *= 16) {
-		const struct fm_disk_opts o = { .fd = s.fd, .size = 4 * MIB, .block_bytes = BLOCK, .depth = depth };
+		const struct fm_disk_opts o = {
+			.fd = s.fd, .size = 4 * MIB, .block_bytes = BLOCK, .depth = depth};
 
 		CU_ASSERT_EQUAL_FATAL(fm_disk_new(&o, &d, &err), 0);
 		CU_ASSERT_EQUAL(fm_disk_fill(d, &err), 0);
 		CU_ASSERT_EQUAL(fstat(s.fd, &st), 0);
 		CU_ASSERT_EQUAL(st.st_size, 4 * MIB);
 		for (int is_write = 0; is_write < 2; is_write++) {
-			h = (struct fm_histogram){ 0 };
+			h = (struct fm_histogram){0};
 			CU_ASSERT_EQUAL(fm_disk_run(d, is_write, 0.05, &r, &h, &err), 0);
 			CU_ASSERT_TRUE(r.bytes > 0 && r.bytes % BLOCK == 0);
 			CU_ASSERT_EQUAL(h.count, r.bytes / BLOCK);
@@ -130,14 +131,15 @@ static void test_loop(void)
 	remove_all(root);
 }
 
-/* Goal: a block that is another one's, a file that became shorter, a disk that refuses: all are told. */
+/* Goal: a block that is another one's, a file that became shorter, a disk that refuses: all are
+ * told. */
 static void test_wrong_bytes(void)
 {
 	static struct fm_histogram h;
 	struct fm_bench_repeat r;
 	struct fm_scratch s;
 	struct fm_disk *d;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	char *block;
 	void *memory = NULL;
 
@@ -145,8 +147,12 @@ static void test_wrong_bytes(void)
 	CU_ASSERT_EQUAL_FATAL(posix_memalign(&memory, 4096, BLOCK), 0);
 	block = memory;
 	CU_ASSERT_EQUAL_FATAL(fm_scratch_open(root, MIB, false, &s, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(fm_disk_new(&(const struct fm_disk_opts){ .fd = s.fd, .size = MIB, .block_bytes = BLOCK, .depth = 4 },
-					  &d, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_disk_new(&(const struct fm_disk_opts){.fd = s.fd,
+								       .size = MIB,
+								       .block_bytes = BLOCK,
+								       .depth = 4},
+					  &d, &err),
+			      0);
 	CU_ASSERT_EQUAL_FATAL(fm_disk_fill(d, &err), 0);
 	CU_ASSERT_EQUAL(pread(s.fd, block, BLOCK, 3 * BLOCK), BLOCK);
 	CU_ASSERT_EQUAL(pwrite(s.fd, block, BLOCK, 7 * BLOCK), BLOCK);
@@ -162,10 +168,10 @@ static void test_wrong_bytes(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "a file without a name, or one that lost it", test_no_name },
-	{ "a name that is there is left alone", test_taken_name },
-	{ "a disk that is nearly full", test_nearly_full },
-	{ "a closed loop at several depths", test_loop },
-	{ "what is read is compared", test_wrong_bytes },
+	{"a file without a name, or one that lost it", test_no_name},
+	{"a name that is there is left alone", test_taken_name},
+	{"a disk that is nearly full", test_nearly_full},
+	{"a closed loop at several depths", test_loop},
+	{"what is read is compared", test_wrong_bytes},
 };
 FM_TEST_MAIN("bench disk", tests)

@@ -23,14 +23,14 @@ static struct fm_bench *sample(void)
 	p = fm_bench_add(b, FM_BENCH_DISK, FM_BENCH_READ, "/srv/\xff");
 	p->depth = 16;
 	p->block_bytes = 1 << 20;
-	p->latency = (struct fm_bench_latency){ 9, 0.001, 0.002, 0.003, 0.004, 0.5 };
-	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){ 4000000000, 2 };
-	p->here = (struct fm_bench_cpu){ .is_known = true, .process_s = 1, .busiest = 0.5 };
+	p->latency = (struct fm_bench_latency){9, 0.001, 0.002, 0.003, 0.004, 0.5};
+	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 2};
+	p->here = (struct fm_bench_cpu){.is_known = true, .process_s = 1, .busiest = 0.5};
 	p = fm_bench_add(b, FM_BENCH_TCP, FM_BENCH_BOTH, "n2");
 	p->connections = 4;
 	p->tcp_bytes = 7;
 	strcpy(p->there.why, "it does not say");
-	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){ 4000000000, 0.5 };
+	p->repeats[p->repeat_count++] = (struct fm_bench_repeat){4000000000, 0.5};
 	(void)fm_bench_judge(b);
 	return b;
 }
@@ -38,7 +38,7 @@ static struct fm_bench *sample(void)
 static void test_roundtrip(void)
 {
 	struct fm_bench *b = sample(), *again;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	char name[FM_BENCH_TEXT_MAX];
 	int len = fm_bench_write(b, 3, first, sizeof(first));
 
@@ -64,11 +64,12 @@ static void test_roundtrip(void)
 static void test_computed_anew(void)
 {
 	static const char text[] =
-		"{\"fmove_bench\":1,\"label\":\"quick\",\"wanted_s\":2,\"paths\":[{\"kind\":\"tcp\","
+		"{\"fmove_bench\":1,\"label\":\"quick\",\"wanted_s\":2,\"paths\":[{\"kind\":"
+		"\"tcp\","
 		"\"op\":\"send\",\"where\":\"n2\",\"median_bytes_per_s\":9e9,\"invalid\":[],"
 		"\"repeats\":[{\"bytes\":10,\"seconds\":1.5},{\"bytes\":30,\"seconds\":1.5}]}]}";
 	struct fm_bench *b;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 
 	CU_ASSERT_EQUAL_FATAL(fm_bench_parse(text, strlen(text), &b, &err), 0);
 	CU_ASSERT_EQUAL(b->paths[0].invalid, FM_BENCH_NOISY);
@@ -78,33 +79,33 @@ static void test_computed_anew(void)
 
 static void test_refused(void)
 {
-#define HEAD "{\"fmove_bench\":1,\"label\":\"quick\","
+#define HEAD	   "{\"fmove_bench\":1,\"label\":\"quick\","
 #define PATH(rest) HEAD "\"paths\":[{\"kind\":\"tcp\",\"op\":\"send\"," rest "}]}"
 	static const struct {
 		const char *text;
 		int code;
 		const char *part;
 	} cases[] = {
-		{ "", -EINVAL, "" },
-		{ "[]", -EINVAL, "" },
-		{ "{}", -EINVAL, "no measurement of fmove bench" },
-		{ "{\"fmove_facts\":1}", -EINVAL, "no measurement of fmove bench" },
-		{ "{\"fmove_bench\":2}", -EOPNOTSUPP, "of version 2, this fmove knows 1" },
-		{ "{\"fmove_bench\":1,\"paths\":[]}", -EINVAL, "label" },
-		{ HEAD "\"paths\":{}}", -EINVAL, "paths" },
-		{ HEAD "\"wanted_s\":-1,\"paths\":[]}", -EINVAL, "not the values" },
-		{ HEAD "\"paths\":[{\"kind\":\"carrier pigeon\",\"op\":\"send\"}]}", -EINVAL,
-		  "paths[0]" },
-		{ PATH("\"repeats\":[{\"bytes\":-1,\"seconds\":1}]"), -EINVAL, "paths[0]" },
-		{ PATH("\"repeats\":[{\"bytes\":1,\"seconds\":1e300}]"), -EINVAL, "paths[0]" },
-		{ PATH("\"repeats\":3"), -EINVAL, "paths[0]" },
-		{ PATH("\"cpu_here\":{\"process_s\":1,\"busiest_core\":2}"), -EINVAL, "paths[0]" },
-		{ PATH("\"depth\":70000"), -EINVAL, "paths[0]" },
+		{"", -EINVAL, ""},
+		{"[]", -EINVAL, ""},
+		{"{}", -EINVAL, "no measurement of fmove bench"},
+		{"{\"fmove_facts\":1}", -EINVAL, "no measurement of fmove bench"},
+		{"{\"fmove_bench\":2}", -EOPNOTSUPP, "of version 2, this fmove knows 1"},
+		{"{\"fmove_bench\":1,\"paths\":[]}", -EINVAL, "label"},
+		{HEAD "\"paths\":{}}", -EINVAL, "paths"},
+		{HEAD "\"wanted_s\":-1,\"paths\":[]}", -EINVAL, "not the values"},
+		{HEAD "\"paths\":[{\"kind\":\"carrier pigeon\",\"op\":\"send\"}]}", -EINVAL,
+		 "paths[0]"},
+		{PATH("\"repeats\":[{\"bytes\":-1,\"seconds\":1}]"), -EINVAL, "paths[0]"},
+		{PATH("\"repeats\":[{\"bytes\":1,\"seconds\":1e300}]"), -EINVAL, "paths[0]"},
+		{PATH("\"repeats\":3"), -EINVAL, "paths[0]"},
+		{PATH("\"cpu_here\":{\"process_s\":1,\"busiest_core\":2}"), -EINVAL, "paths[0]"},
+		{PATH("\"depth\":70000"), -EINVAL, "paths[0]"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fm_bench *b = NULL;
-		struct fm_err err = { 0 };
+		struct fm_err err = {0};
 
 		CU_ASSERT_EQUAL(fm_bench_parse(cases[i].text, strlen(cases[i].text), &b, &err),
 				cases[i].code);
@@ -118,7 +119,7 @@ static void test_bounded(void)
 {
 	char *text = malloc(1 << 20);
 	struct fm_bench *b = NULL;
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	int len = 0;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -127,7 +128,8 @@ static void test_bounded(void)
 		len += sprintf(text + len, "%s{\"kind\":\"tcp\",\"op\":\"send\"}", i ? "," : "");
 	(void)strcpy(text + len, "]}");
 	CU_ASSERT_EQUAL(fm_bench_parse(text, strlen(text), &b, &err), -EINVAL);
-	len = sprintf(text, "%s", HEAD "\"paths\":[{\"kind\":\"tcp\",\"op\":\"send\",\"repeats\":[");
+	len = sprintf(text, "%s",
+		      HEAD "\"paths\":[{\"kind\":\"tcp\",\"op\":\"send\",\"repeats\":[");
 	for (unsigned i = 0; i <= FM_BENCH_REPEATS_MAX; i++)
 		len += sprintf(text + len, "%s{}", i ? "," : "");
 	(void)strcpy(text + len, "]}]}");
@@ -136,9 +138,9 @@ static void test_bounded(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what is written is read", test_roundtrip },
-	{ "what follows from repeats is computed anew", test_computed_anew },
-	{ "what is no measurement", test_refused },
-	{ "lists are bounded", test_bounded },
+	{"what is written is read", test_roundtrip},
+	{"what follows from repeats is computed anew", test_computed_anew},
+	{"what is no measurement", test_refused},
+	{"lists are bounded", test_bounded},
 };
 FM_TEST_MAIN("bench document", tests)

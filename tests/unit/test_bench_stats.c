@@ -14,8 +14,8 @@ static bool is_near(double is, double wanted)
 
 static void test_rates(void)
 {
-	const struct fm_bench_repeat odd[] = { { 300, 1 }, { 200, 2 }, { 800, 4 } };
-	const struct fm_bench_repeat even[] = { { 100, 1 }, { 0, 0 }, { 300, 1 } };
+	const struct fm_bench_repeat odd[] = {{300, 1}, {200, 2}, {800, 4}};
+	const struct fm_bench_repeat even[] = {{100, 1}, {0, 0}, {300, 1}};
 	struct fm_bench_rates r;
 
 	fm_bench_rates(odd, 3, &r);
@@ -29,7 +29,7 @@ static void test_rates(void)
 	CU_ASSERT_TRUE(r.median == 0 && r.max == 0 && r.cv == 0);
 	fm_bench_rates(NULL, 0, &r);
 	CU_ASSERT_EQUAL(r.median, 0);
-	fm_bench_rates(&(const struct fm_bench_repeat){ 0, 2 }, 1, &r);
+	fm_bench_rates(&(const struct fm_bench_repeat){0, 2}, 1, &r);
 	CU_ASSERT_TRUE(r.median == 0 && r.cv == 0);
 }
 
@@ -42,7 +42,7 @@ static void test_histogram_places(void)
 		for (int d = -1; d <= 1; d++) {
 			uint64_t v = (UINT64_C(1) << bit) + (uint64_t)(int64_t)d, told;
 
-			h = (struct fm_histogram){ 0 };
+			h = (struct fm_histogram){0};
 			fm_histogram_add(&h, v);
 			h.max_ns = UINT64_MAX; /* what is told is the place's, not the greatest's */
 			told = fm_histogram_at(&h, 1);
@@ -65,7 +65,7 @@ static void test_histogram_shares(void)
 	CU_ASSERT_TRUE(l.p99 >= 990e-6 && l.p999 >= 999e-6);
 	CU_ASSERT_TRUE(l.p50 <= l.p90 && l.p90 <= l.p99 && l.p99 <= l.p999 && l.p999 <= l.max);
 	CU_ASSERT_TRUE(is_near(l.max, 1000e-6));
-	h = (struct fm_histogram){ 0 };
+	h = (struct fm_histogram){0};
 	for (int i = 0; i < 3; i++)
 		fm_histogram_add(&h, 7);
 	CU_ASSERT_EQUAL(fm_histogram_at(&h, 0), 7);
@@ -77,9 +77,9 @@ static void test_histogram_shares(void)
 /* Goal: only what both moved at the same time is added. The second begins late and ends early. */
 static void test_overlap(void)
 {
-	const struct fm_bench_sample a[] = { { 1 * S, 0 }, { 11 * S, 1000 }, { 12 * S, 1000 } };
-	const struct fm_bench_sample b[] = { { 1 * S, 0 }, { 3 * S, 0 }, { 8 * S, 250 } };
-	const struct fm_bench_sample late[] = { { 12 * S, 0 }, { 13 * S, 5 } };
+	const struct fm_bench_sample a[] = {{1 * S, 0}, {11 * S, 1000}, {12 * S, 1000}};
+	const struct fm_bench_sample b[] = {{1 * S, 0}, {3 * S, 0}, {8 * S, 250}};
+	const struct fm_bench_sample late[] = {{12 * S, 0}, {13 * S, 5}};
 	struct fm_bench_repeat sum = fm_bench_overlap(a, 3, b, 3);
 
 	CU_ASSERT_TRUE(is_near(sum.seconds, 5));
@@ -95,9 +95,9 @@ static void test_overlap(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "median, least, greatest, scatter", test_rates },
-	{ "a latency is told to a 32nd", test_histogram_places },
-	{ "shares of all latencies", test_histogram_shares },
-	{ "what overlaps in time is added", test_overlap },
+	{"median, least, greatest, scatter", test_rates},
+	{"a latency is told to a 32nd", test_histogram_places},
+	{"shares of all latencies", test_histogram_shares},
+	{"what overlaps in time is added", test_overlap},
 };
 FM_TEST_MAIN("bench stats", tests)

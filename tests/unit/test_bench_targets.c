@@ -6,13 +6,12 @@
 #include "client/bench/targets.h"
 #include "tests/fm_test.h"
 
-static const char mounts[] =
-	"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-	"30 22 259:1 / /srv/data rw shared:5 master:1 - xfs /dev/nvme1n1 rw\n"
-	"31 22 259:2 / /srv/data\\040two rw - xfs /dev/nvme2n1 rw\n"
-	"32 22 0:40 / /srv/nfs rw - nfs4 host:/x rw\n"
-	"33 30 259:3 / /srv/data ro - ext4 /dev/nvme3n1 ro\n"
-	"34 22 259:4 / /cut";
+static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+			     "30 22 259:1 / /srv/data rw shared:5 master:1 - xfs /dev/nvme1n1 rw\n"
+			     "31 22 259:2 / /srv/data\\040two rw - xfs /dev/nvme2n1 rw\n"
+			     "32 22 0:40 / /srv/nfs rw - nfs4 host:/x rw\n"
+			     "33 30 259:3 / /srv/data ro - ext4 /dev/nvme3n1 ro\n"
+			     "34 22 259:4 / /cut";
 
 static const char *at(const char *text, const char *point)
 {
@@ -41,7 +40,7 @@ static void test_not_found(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "the last mount at a point counts", test_found },
-	{ "nothing is mounted there", test_not_found },
+	{"the last mount at a point counts", test_found},
+	{"nothing is mounted there", test_not_found},
 };
 FM_TEST_MAIN("bench targets", tests)

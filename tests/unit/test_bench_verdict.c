@@ -13,7 +13,7 @@
 static void repeat(struct fm_bench_path *p, double rate, double seconds)
 {
 	p->repeats[p->repeat_count++] =
-		(struct fm_bench_repeat){ (uint64_t)(rate * seconds), seconds };
+		(struct fm_bench_repeat){(uint64_t)(rate * seconds), seconds};
 }
 
 /* Three of 2 s around a rate. */
@@ -78,9 +78,9 @@ static void test_not_valid(void)
 
 static struct fm_bench_stage stage(const char *name, double rate, double scatter, double hardware)
 {
-	struct fm_bench_stage s = { .hardware = hardware,
-				    .rates = { rate, rate * (1 - scatter), rate * (1 + scatter),
-					       scatter } };
+	struct fm_bench_stage s = {
+		.hardware = hardware,
+		.rates = {rate, rate * (1 - scatter), rate * (1 + scatter), scatter}};
 
 	strcpy(s.name, name);
 	return s;
@@ -88,7 +88,7 @@ static struct fm_bench_stage stage(const char *name, double rate, double scatter
 
 static int judge(const struct fm_bench_stage *s, size_t n, double rate, double core, char *out)
 {
-	const struct fm_bench_rates e = { rate, rate * 0.99, rate * 1.01, 0.01 };
+	const struct fm_bench_rates e = {rate, rate * 0.99, rate * 1.01, 0.01};
 
 	return fm_bench_verdict(s, n, &e, core, out);
 }
@@ -96,9 +96,9 @@ static int judge(const struct fm_bench_stage *s, size_t n, double rate, double c
 static void test_planted_limits(void)
 {
 	char text[FM_BENCH_TEXT_MAX];
-	struct fm_bench_stage s[] = { stage("n1's disk read", 5 * GB, 0.02, 0),
-				      stage("the wire", 23 * GB, 0.02, 24 * GB),
-				      stage("n2's disk write", 2.2 * GB, 0.02, 0) };
+	struct fm_bench_stage s[] = {stage("n1's disk read", 5 * GB, 0.02, 0),
+				     stage("the wire", 23 * GB, 0.02, 24 * GB),
+				     stage("n2's disk write", 2.2 * GB, 0.02, 0)};
 
 	CU_ASSERT_EQUAL(judge(s, 3, 2.1 * GB, 0.5, text), 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "limited by n2's disk write: 2.10 GB/s of 2.20 GB/s"));
@@ -109,12 +109,13 @@ static void test_planted_limits(void)
 	CU_ASSERT_EQUAL(judge(s, 3, 0.49 * GB, 0.5, text), 0);
 }
 
-/* Goal: two stages that are alike, a way slower than all of it, and a full core are told as that. */
+/* Goal: two stages that are alike, a way slower than all of it, and a full core are told as that.
+ */
 static void test_beyond_the_noise(void)
 {
 	char text[FM_BENCH_TEXT_MAX];
-	struct fm_bench_stage s[] = { stage("disk", 2 * GB, 0.04, 0),
-				      stage("wire", 2.1 * GB, 0.04, 0) };
+	struct fm_bench_stage s[] = {stage("disk", 2 * GB, 0.04, 0),
+				     stage("wire", 2.1 * GB, 0.04, 0)};
 
 	CU_ASSERT_EQUAL(judge(s, 2, 1.95 * GB, 0.5, text), -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "alike within the noise"));
@@ -167,10 +168,10 @@ static void test_runs(void)
 }
 
 static const struct fm_test tests[] = {
-	{ "what is valid", test_valid },
-	{ "what is not, and why", test_not_valid },
-	{ "the planted limit is named", test_planted_limits },
-	{ "only beyond the noise", test_beyond_the_noise },
-	{ "of a whole run", test_runs },
+	{"what is valid", test_valid},
+	{"what is not, and why", test_not_valid},
+	{"the planted limit is named", test_planted_limits},
+	{"only beyond the noise", test_beyond_the_noise},
+	{"of a whole run", test_runs},
 };
 FM_TEST_MAIN("bench verdict", tests)
