@@ -57,6 +57,10 @@ bench disk --path /run/disk
 has '"kind":"disk","op":"write","where":"/run/disk","block_bytes":1048576,"depth":16,"repeats":\[{"bytes":[1-9]'
 has '"cached":false'
 [ -z "$(ls -A /run/disk | grep -v lost+found)" ] || fail "left behind: $(ls -A /run/disk)"
+bench all --peer n2 --path /run/disk
+for kind in disk rdma tcp put; do
+	has "\"kind\":\"$kind\",\"op\":\"[a-z]*\",[^[]*\"repeats\":\[{\"bytes\":[0-9]"
+done
 check umount /run/disk
 node_stop $D/n1
 node_stop $D/n2
