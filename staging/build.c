@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * build - see build.h.
+ *
+ * A listing is made by the writer of manifests, too, which then writes nowhere: so it has the same
+ * checks, limits and extents.
+ */
+#include "staging/build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/block.h"
+#include "mover/base/budget.h"
+#include "mover/base/call.h"
+#include "mover/base/crc32c.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/show.h"
+#include "mover/tree/hardlinks.h"
+#include "mover/tree/reading.h"
+#include "mover/tree/tree.h"
+#include "staging/walk.h"
+
+struct build {
+	const struct fm_stage_build_opts *opts;
+	struct fm_stage_writer *w;
+	bool is_listing;
+	struct fm_hardlinks hardlinks;
+	uint8_t *buf;			/* FM_STAGE_CHUNK, aligned for O_DIRECT; a listing has none */
+	char target[FM_TREE_PATH_MAX + 1];
+};
+
+/* ---- the chunks of a file ---- */
+
+static bool is_zero(const uint8_t *at, size_t len)
+{
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
+static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
+{
+	uint64_t zeros = 0;
+
+	for (uint32_t at = 0; at < len; at += FM_STAGE_GRANULE) {
+		uint32_t n = len - at < FM_STAGE_GRANULE ? len - at : FM_STAGE_GRANULE;
+
+		if (is_zero(buf + at, n))
+			zeros |= UINT64_C(1) << (at / FM_STAGE_GRANULE);
+	}
+	return zeros;
+}
+
+/* Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell: no. */
+static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
+{
+	off_t data;
+
+	if (!fm_reading_may_have_holes(&r->st))
+		return false;
+	data = lseek(r->fd, (off_t)offset, SEEK_DATA);
+	return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + len;
+}
+
+/*
+ * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on only
+ * from a whole one. -ESTALE: there are fewer.
+ */
+static int read_chunk(int fd, uint8_t *buf, uint32_t len, uint64_t offset)
+{
+	uint32_t done = 0;
+
+	while (done < len) {
+		int n = FM_FAULT("stage.read_data")
+				? -EIO
+				: fm_call(pread(fd, buf + done, FM_STAGE_CHUNK - done,
+						(off_t)(offset + done)));
+
+		if (n == -EINTR)
+			continue;
+		if (n > 0 && done + (uint32_t)n < len)
+			n -= n % (int)FM_BLOCK;
+		if (n <= 0)
+			return n < 0 ? n : -ESTALE;
+		done += (uint32_t)n;
+	}
+	return 0;
+}
+
+static int add_chunk(struct build *b, struct fm_reading *r, uint64_t offset, uint32_t len,
+		     bool *is_whole)
+{
+	bool hole = is_hole(r, offset, len);
+	struct fm_stage_chunk c;
+	int ret = 0;
+
+	if (hole)
+		memset(b->buf, 0, len);
+	else
+		ret = read_chunk(r->fd, b->buf, len, offset);
+	if (ret < 0)
+		return ret;
+	c.crc = fm_crc32c(0, b->buf, len);
+	c.zeros = zeros_of(b->buf, len);
+	*is_whole = fm_reading_count(r, fm_crc32c_part(c.crc, offset, len), len);
+	if (b->opts->bytes_done)
+		atomic_fetch_add_explicit(b->opts->bytes_done, len, memory_order_relaxed);
+	return fm_stage_writer_chunk(b->w, &c);
+}
+
+static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
+{
+	uint64_t size = (uint64_t)r->st.st_size;
+	bool is_whole = true;
+	int ret = fm_reading_expect(r);
+
+	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
+		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
+			return fm_err_set(err, -ECANCELED, "stopped");
+		ret = add_chunk(b, r, n * FM_STAGE_CHUNK, fm_stage_chunk_len(size, n), &is_whole);
+	}
+	if (ret == 0)
+		ret = fm_reading_check(r);
+	return ret == 0 && !is_whole ? -EILSEQ : ret;
+}
+
+static int fail(int code, const char *path, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	if (err && err->code == code)
+		return code;	/* said already */
+	if (code == -EILSEQ)
+		return fm_err_set(err, code, "\"%s\" is damaged: it is not what the CRC32C kept with it "
+				  "says", fm_path_show(path, &shown));
+	if (code == -EPERM || code == -EACCES)
+		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied",
+				  fm_path_show(path, &shown));
+	if (code == -EFBIG)
+		return fm_err_set(err, code, "with \"%s\" it is too large for one dataset",
+				  fm_path_show(path, &shown));
+	return fm_reading_fail(err, code, path);
+}
+
+/* ---- one name ---- */
+
+static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
+		    struct fm_err *err)
+{
+	struct fm_reading *r;
+	int ret = fm_reading_open(m->dir, m->name, false, &r), flags;
+
+	if (ret < 0)
+		return ret;
+	flags = fcntl(r->fd, F_GETFL);
+	if (flags >= 0)
+		(void)fcntl(r->fd, F_SETFL, flags | O_DIRECT);	/* where there is none: as it is */
+	e->size = (uint64_t)r->st.st_size;
+	e->mtime_ns = fm_reading_mtime(&r->st);
+	ret = fm_stage_writer_entry(b->w, e);
+	if (ret == 0)
+		ret = add_chunks(b, r, err);
+	fm_reading_put(r);
+	return ret;
+}
+
+static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
+		       struct fm_err *err)
+{
+	int ret = 0;
+	const char *first = NULL;
+
+	if (m->st.st_nlink > 1)
+		first = fm_hardlinks_meet(&b->hardlinks, m->st.st_dev, m->st.st_ino, m->path,
+					  &e->target_len, &ret);
+	if (first) {
+		e->type = FM_STAGE_HARD;
+		e->target = first;
+		return fm_stage_writer_entry(b->w, e);
+	}
+	if (ret < 0 && ret != -ENOSPC)	/* too many to remember: then it is a file of its own */
+		return ret;
+	e->target_len = 0;
+	e->type = FM_STAGE_FILE;
+	e->mode = m->st.st_mode & 01777;
+	if (!b->is_listing)
+		return add_file(b, m, e, err);
+	e->size = (uint64_t)m->st.st_size;
+	e->mtime_ns = fm_reading_mtime(&m->st);
+	return fm_stage_writer_entry(b->w, e);
+}
+
+static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e)
+{
+	int n = FM_FAULT("stage.readlink")
+			? -EIO
+			: fm_call(readlinkat(m->dir, m->name, b->target, sizeof(b->target)));
+
+	if (n < 0)
+		return n == -EINVAL ? -ESTALE : n;
+	if (n == 0 || n > FM_TREE_PATH_MAX)
+		return -ESTALE;
+	e->type = FM_STAGE_LINK;
+	e->mtime_ns = fm_reading_mtime(&m->st);
+	e->target = b->target;
+	e->target_len = (size_t)n;
+	return fm_stage_writer_entry(b->w, e);
+}
+
+static int add(struct build *b, const struct fm_stage_met *m, struct fm_err *err)
+{
+	struct fm_stage_entry e = { .path = m->path, .path_len = m->path_len };
+	int ret;
+
+	if (S_ISDIR(m->st.st_mode)) {
+		e.type = FM_STAGE_DIR;
+		e.mode = m->st.st_mode & 01777;
+		ret = fm_stage_writer_entry(b->w, &e);
+	} else {
+		ret = S_ISREG(m->st.st_mode) ? add_regular(b, m, &e, err) : add_link(b, m, &e);
+	}
+	return ret < 0 ? fail(ret, m->path, err) : 0;
+}
+
+/* ---- all of it ---- */
+
+static int add_tree(struct build *b, struct fm_err *err)
+{
+	struct fm_stage_walk *walk;
+	struct fm_stage_met m;
+	int ret = fm_stage_walk_new(b->opts->root, &walk);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "read a directory");
+	while ((ret = fm_stage_walk_next(walk, &m, err)) > 0) {
+		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
+			ret = fm_err_set(err, -ECANCELED, "stopped");
+		if (ret > 0)
+			ret = add(b, &m, err);
+		if (ret < 0)
+			break;
+	}
+	fm_stage_walk_free(walk);
+	return ret;
+}
+
+static int add_one_file(struct build *b, struct fm_err *err)
+{
+	const char *file = b->opts->file;
+	struct fm_stage_met m = { .dir = b->opts->root, .name = file, .path = file,
+				  .path_len = strlen(file) };
+	int ret = FM_FAULT("stage.fstatat") ? -EIO : fm_call_fstatat(m.dir, file, &m.st);
+
+	if (ret == 0 && !S_ISREG(m.st.st_mode))
+		ret = -ESTALE;
+	m.st.st_nlink = 1;	/* further names of it are no part of the dataset */
+	return ret < 0 ? fail(ret, file, err) : add(b, &m, err);
+}
+
+static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
+	       struct fm_stage_totals *totals, struct fm_err *err)
+{
+	int ret = fm_stage_writer_new(fd, b->opts->file != NULL, &b->w);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "begin a manifest");
+	ret = b->opts->file ? add_one_file(b, err) : add_tree(b, err);
+	if (ret == 0) {
+		ret = fm_stage_writer_end(b->w, version, totals);
+		if (ret < 0)
+			(void)fm_err_sys(err, ret, "write a manifest");
+	}
+	fm_stage_writer_free(b->w);
+	fm_hardlinks_free(&b->hardlinks);
+	return ret;
+}
+
+int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals *totals,
+		  struct fm_err *err)
+{
+	struct build b = { .opts = opts, .is_listing = true };
+	uint8_t none[FM_SHA256_LEN];
+
+	fm_err_clear(err);
+	return run(&b, -1, none, totals, err);
+}
+
+int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
+		   struct fm_stage_totals *totals, struct fm_err *err)
+{
+	struct build b = { .opts = opts };
+	int ret;
+
+	fm_err_clear(err);
+	if (!fm_budget_take(FM_STAGE_CHUNK))
+		return fm_err_sys(err, -ENOMEM, "read files");
+	b.buf = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_STAGE_CHUNK);
+	ret = b.buf ? run(&b, fd, version, totals, err) : fm_err_sys(err, -ENOMEM, "read files");
+	free(b.buf);
+	fm_budget_give(FM_STAGE_CHUNK);
+	return ret;
+}

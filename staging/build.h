@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * build - from a directory to what is said of it: the listing of what is in it, or its manifest, for
+ * which every byte is read.
+ *
+ * Files are read without the page cache where the file system can do that. A file that is written to
+ * while it is read is an error; so is one that is not what the CRC32C kept with it says
+ * (mover/tree/digest.h). Worker threads; waits for the disk.
+ */
+#ifndef FM_STAGE_BUILD_H
+#define FM_STAGE_BUILD_H
+
+#include <stdatomic.h>
+
+#include "staging/manifest.h"
+
+struct fm_err;
+
+struct fm_stage_build_opts {
+	int root;			/* a directory, open for reading */
+	/* The dataset is this file in it, and nothing else that is there; NULL: all of it. */
+	const char *file;
+	const atomic_bool *is_stopped;	/* looked at for each chunk: -ECANCELED; NULL: never */
+	_Atomic uint64_t *bytes_done;	/* grows as files are read; NULL: nobody looks */
+};
+
+/* Sizes and times alone: the totals, with the listing digest. */
+int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals *totals,
+		  struct fm_err *err);
+
+/* The manifest, into fd, an empty file. Not synced. */
+int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
+		   struct fm_stage_totals *totals, struct fm_err *err);
+
+#endif
