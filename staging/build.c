@@ -8,14 +8,10 @@
 #include "staging/build.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mover/base/block.h"
-#include "mover/base/budget.h"
 #include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
@@ -24,6 +20,7 @@
 #include "mover/tree/hardlinks.h"
 #include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
+#include "staging/chunk.h"
 #include "staging/walk.h"
 
 struct build {
@@ -31,82 +28,21 @@ struct build {
 	struct fm_stage_writer *w;
 	bool is_listing;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf;			/* FM_STAGE_CHUNK, aligned for O_DIRECT; a listing has none */
+	uint8_t *buf;			/* of a chunk; a listing has none */
 	char target[FM_TREE_PATH_MAX + 1];
 };
 
 /* ---- the chunks of a file ---- */
 
-static bool is_zero(const uint8_t *at, size_t len)
+static int add_chunk(struct build *b, struct fm_reading *r, uint64_t n, bool *is_whole)
 {
-	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
-}
-
-static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
-{
-	uint64_t zeros = 0;
-
-	for (uint32_t at = 0; at < len; at += FM_STAGE_GRANULE) {
-		uint32_t n = len - at < FM_STAGE_GRANULE ? len - at : FM_STAGE_GRANULE;
-
-		if (is_zero(buf + at, n))
-			zeros |= UINT64_C(1) << (at / FM_STAGE_GRANULE);
-	}
-	return zeros;
-}
-
-/* Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell: no. */
-static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
-{
-	off_t data;
-
-	if (!fm_reading_may_have_holes(&r->st))
-		return false;
-	data = lseek(r->fd, (off_t)offset, SEEK_DATA);
-	return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + len;
-}
-
-/*
- * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on only
- * from a whole one. -ESTALE: there are fewer.
- */
-static int read_chunk(int fd, uint8_t *buf, uint32_t len, uint64_t offset)
-{
-	uint32_t done = 0;
-
-	while (done < len) {
-		int n = FM_FAULT("stage.read_data")
-				? -EIO
-				: fm_call(pread(fd, buf + done, FM_STAGE_CHUNK - done,
-						(off_t)(offset + done)));
-
-		if (n == -EINTR)
-			continue;
-		if (n > 0 && done + (uint32_t)n < len)
-			n -= n % (int)FM_BLOCK;
-		if (n <= 0)
-			return n < 0 ? n : -ESTALE;
-		done += (uint32_t)n;
-	}
-	return 0;
-}
-
-static int add_chunk(struct build *b, struct fm_reading *r, uint64_t offset, uint32_t len,
-		     bool *is_whole)
-{
-	bool hole = is_hole(r, offset, len);
+	uint32_t len = fm_stage_chunk_len((uint64_t)r->st.st_size, n);
 	struct fm_stage_chunk c;
-	int ret = 0;
+	int ret = fm_stage_chunk_read(r, n, b->buf, &c);
 
-	if (hole)
-		memset(b->buf, 0, len);
-	else
-		ret = read_chunk(r->fd, b->buf, len, offset);
 	if (ret < 0)
 		return ret;
-	c.crc = fm_crc32c(0, b->buf, len);
-	c.zeros = zeros_of(b->buf, len);
-	*is_whole = fm_reading_count(r, fm_crc32c_part(c.crc, offset, len), len);
+	*is_whole = fm_reading_count(r, fm_crc32c_part(c.crc, n * FM_STAGE_CHUNK, len), len);
 	if (b->opts->bytes_done)
 		atomic_fetch_add_explicit(b->opts->bytes_done, len, memory_order_relaxed);
 	return fm_stage_writer_chunk(b->w, &c);
@@ -121,7 +57,7 @@ static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
 	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
 		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
 			return fm_err_set(err, -ECANCELED, "stopped");
-		ret = add_chunk(b, r, n * FM_STAGE_CHUNK, fm_stage_chunk_len(size, n), &is_whole);
+		ret = add_chunk(b, r, n, &is_whole);
 	}
 	if (ret == 0)
 		ret = fm_reading_check(r);
@@ -152,13 +88,10 @@ static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_sta
 		    struct fm_err *err)
 {
 	struct fm_reading *r;
-	int ret = fm_reading_open(m->dir, m->name, false, &r), flags;
+	int ret = fm_stage_chunk_open(m->dir, m->name, &r);
 
 	if (ret < 0)
 		return ret;
-	flags = fcntl(r->fd, F_GETFL);
-	if (flags >= 0)
-		(void)fcntl(r->fd, F_SETFL, flags | O_DIRECT);	/* where there is none: as it is */
 	e->size = (uint64_t)r->st.st_size;
 	e->mtime_ns = fm_reading_mtime(&r->st);
 	ret = fm_stage_writer_entry(b->w, e);
@@ -292,15 +225,11 @@ int fm_stage_list(const struct fm_stage_build_opts *opts, struct fm_stage_totals
 int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
 		   struct fm_stage_totals *totals, struct fm_err *err)
 {
-	struct build b = { .opts = opts };
+	struct build b = { .opts = opts, .buf = fm_stage_chunk_buf_new() };
 	int ret;
 
 	fm_err_clear(err);
-	if (!fm_budget_take(FM_STAGE_CHUNK))
-		return fm_err_sys(err, -ENOMEM, "read files");
-	b.buf = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_STAGE_CHUNK);
 	ret = b.buf ? run(&b, fd, version, totals, err) : fm_err_sys(err, -ENOMEM, "read files");
-	free(b.buf);
-	fm_budget_give(FM_STAGE_CHUNK);
+	fm_stage_chunk_buf_free(b.buf);
 	return ret;
 }

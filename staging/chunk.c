@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* chunk - see chunk.h. */
+#include "staging/chunk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mover/base/block.h"
+#include "mover/base/budget.h"
+#include "mover/base/call.h"
+#include "mover/base/crc32c.h"
+#include "mover/base/fault.h"
+#include "mover/tree/reading.h"
+
+int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out)
+{
+	int ret = fm_reading_open(dir, name, false, out), flags;
+
+	if (ret < 0)
+		return ret;
+	flags = fcntl((*out)->fd, F_GETFL);
+	if (flags >= 0)
+		(void)fcntl((*out)->fd, F_SETFL, flags | O_DIRECT);	/* where there is none: as it is */
+	return 0;
+}
+
+uint8_t *fm_stage_chunk_buf_new(void)
+{
+	uint8_t *buf = NULL;
+
+	if (!fm_budget_take(FM_STAGE_CHUNK))
+		return NULL;
+	buf = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, FM_STAGE_CHUNK);
+	if (!buf)
+		fm_budget_give(FM_STAGE_CHUNK);
+	return buf;
+}
+
+void fm_stage_chunk_buf_free(uint8_t *buf)
+{
+	if (!buf)
+		return;
+	free(buf);
+	fm_budget_give(FM_STAGE_CHUNK);
+}
+
+static bool is_zero(const uint8_t *at, size_t len)
+{
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
+static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
+{
+	uint64_t zeros = 0;
+
+	for (uint32_t at = 0; at < len; at += FM_STAGE_GRANULE) {
+		uint32_t n = len - at < FM_STAGE_GRANULE ? len - at : FM_STAGE_GRANULE;
+
+		if (is_zero(buf + at, n))
+			zeros |= UINT64_C(1) << (at / FM_STAGE_GRANULE);
+	}
+	return zeros;
+}
+
+/* Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell: no. */
+static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
+{
+	off_t data;
+
+	if (!fm_reading_may_have_holes(&r->st))
+		return false;
+	data = lseek(r->fd, (off_t)offset, SEEK_DATA);
+	return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + len;
+}
+
+/*
+ * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on only
+ * from a whole one. -ESTALE: there are fewer.
+ */
+static int read_bytes(int fd, uint8_t *buf, uint32_t len, uint64_t offset)
+{
+	uint32_t done = 0;
+
+	while (done < len) {
+		int n = FM_FAULT("stage.read_data")
+				? -EIO
+				: fm_call(pread(fd, buf + done, FM_STAGE_CHUNK - done,
+						(off_t)(offset + done)));
+
+		if (n == -EINTR)
+			continue;
+		if (n > 0 && done + (uint32_t)n < len)
+			n -= n % (int)FM_BLOCK;
+		if (n <= 0)
+			return n < 0 ? n : -ESTALE;
+		done += (uint32_t)n;
+	}
+	return 0;
+}
+
+int fm_stage_chunk_read(const struct fm_reading *r, uint64_t n, uint8_t *buf,
+			struct fm_stage_chunk *out)
+{
+	uint32_t len = fm_stage_chunk_len((uint64_t)r->st.st_size, n);
+	uint64_t offset = n * FM_STAGE_CHUNK;
+	int ret = 0;
+
+	if (is_hole(r, offset, len))
+		memset(buf, 0, len);
+	else
+		ret = read_bytes(r->fd, buf, len, offset);
+	if (ret < 0)
+		return ret;
+	out->crc = fm_crc32c(0, buf, len);
+	out->zeros = zeros_of(buf, len);
+	return 0;
+}

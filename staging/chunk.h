@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chunk - a chunk of a file as a manifest has it, read from the disk. Waits for the disk.
+ */
+#ifndef FM_STAGE_CHUNK_H
+#define FM_STAGE_CHUNK_H
+
+#include "staging/manifest.h"
+
+struct fm_reading;
+
+/* As fm_reading_open() of one name, and without the page cache where the file system can do that. */
+int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out);
+
+/* What a chunk is read into: FM_STAGE_CHUNK bytes, from the budget. NULL: no memory. */
+uint8_t *fm_stage_chunk_buf_new(void);
+void fm_stage_chunk_buf_free(uint8_t *buf);	/* NULL is allowed */
+
+/*
+ * Chunk n of the file as it was when it was opened. A hole is not read. -ESTALE: it is shorter now.
+ * One thread at a time for each file.
+ */
+int fm_stage_chunk_read(const struct fm_reading *r, uint64_t n, uint8_t *buf,
+			struct fm_stage_chunk *out);
+
+#endif
