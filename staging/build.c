@@ -165,7 +165,7 @@ static int add_tree(struct build *b, struct fm_err *err)
 {
 	struct fm_stage_walk *walk;
 	struct fm_stage_met m;
-	int ret = fm_stage_walk_new(b->opts->root, &walk);
+	int ret = fm_stage_walk_new(b->opts->root, FM_STAGE_NAMES_MAX, &walk);
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "read a directory");

@@ -253,7 +253,7 @@ static int begin(struct check *c, struct fm_err *err)
 	c->buf = fm_stage_chunk_buf_new();
 	ret = c->buf ? 0 : -ENOMEM;
 	if (ret == 0 && !c->o->file)
-		ret = fm_stage_walk_new(c->o->root, &c->walk);
+		ret = fm_stage_walk_new(c->o->root, FM_STAGE_NAMES_MAX, &c->walk);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "read files");
 	ret = next_wanted(c, err);

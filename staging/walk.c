@@ -39,7 +39,7 @@ struct level {
 struct fm_stage_walk {
 	int root;
 	unsigned depth;			/* levels in use */
-	size_t held;			/* bytes of names */
+	size_t held, names_max;		/* bytes of names */
 	bool is_begun, is_entering;	/* the directory that was met last is entered first */
 	char path[FM_TREE_PATH_MAX + 1];
 	struct level levels[FM_TREE_DEPTH_MAX + 1];
@@ -54,10 +54,13 @@ static struct level *top(struct fm_stage_walk *w)
 static int fail(const struct fm_stage_walk *w, int code, struct fm_err *err)
 {
 	struct fm_path_shown shown;
+	const char *path = fm_path_show(w->path[0] ? w->path : ".", &shown);
 
 	if (code == -EACCES || code == -EPERM)
-		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied",
-				  fm_path_show(w->path[0] ? w->path : ".", &shown));
+		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied", path);
+	if (code == -E2BIG)
+		return fm_err_set(err, code, "the names in \"%s\", and in the directories that it is in, "
+				  "take more than %zu bytes", path, w->names_max);
 	return fm_reading_fail(err, code, w->path);
 }
 
@@ -73,7 +76,7 @@ static int keep_name(struct fm_stage_walk *w, struct level *l, const char *name)
 	size_t len = strlen(name) + 1, cap = l->cap ? l->cap : NAMES_FIRST;
 	char *more;
 
-	if (w->held + len > FM_STAGE_NAMES_MAX)
+	if (len > w->names_max - w->held)
 		return -E2BIG;
 	while (cap < l->len + len)
 		cap *= 2;
@@ -212,10 +215,6 @@ static int enter(struct fm_stage_walk *w, struct fm_err *err)
 				  fm_path_show(w->path, &shown), FM_TREE_DEPTH_MAX);
 	fd = fm_reading_open_fd(l->fd, l->order[l->at - 1], O_DIRECTORY, false);
 	ret = fd < 0 ? fd : push(w, fd, len);
-	if (ret == -E2BIG)
-		return fm_err_set(err, ret, "the names in \"%s\", and in the directories that it is in, "
-				  "are more than %u MiB", fm_path_show(w->path, &shown),
-				  FM_STAGE_NAMES_MAX >> 20);
 	return ret < 0 ? fail(w, ret, err) : 0;
 }
 
@@ -318,13 +317,14 @@ int fm_stage_walk_next(struct fm_stage_walk *w, struct fm_stage_met *out, struct
 	return ret;
 }
 
-int fm_stage_walk_new(int root, struct fm_stage_walk **out)
+int fm_stage_walk_new(int root, size_t names_max, struct fm_stage_walk **out)
 {
 	struct fm_stage_walk *w = FM_FAULT("stage.alloc") ? NULL : fm_budget_alloc(sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
 	w->root = root;
+	w->names_max = names_max;
 	for (size_t i = 0; i <= FM_TREE_DEPTH_MAX; i++)
 		w->levels[i].fd = -1;
 	*out = w;

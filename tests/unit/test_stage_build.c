@@ -75,11 +75,11 @@ static int build(const char *file, int fd, struct fm_stage_totals *t)
 /* ---- walking ---- */
 
 /* The paths of all that is met, one behind the other. */
-static int walk(char *out, size_t cap)
+static int walk_some(size_t names_max, char *out, size_t cap)
 {
 	struct fm_stage_walk *w;
 	struct fm_stage_met m;
-	int ret = fm_stage_walk_new(root, &w);
+	int ret = fm_stage_walk_new(root, names_max, &w);
 	size_t len = 0;
 
 	out[0] = '\0';
@@ -88,6 +88,11 @@ static int walk(char *out, size_t cap)
 	if (ret != -ENOMEM)
 		fm_stage_walk_free(w);
 	return ret;
+}
+
+static int walk(char *out, size_t cap)
+{
+	return walk_some(FM_STAGE_NAMES_MAX, out, cap);
 }
 
 static void test_walk(void)
@@ -147,6 +152,22 @@ static void test_too_deep(void)
 	CU_ASSERT_EQUAL(mkdirat(root, "d", 0755), 0);
 	close(deep_make(root, "d", 600));
 	CU_ASSERT_EQUAL(list(&t), -ENAMETOOLONG);
+	end();
+}
+
+/* "a", "b", "b-1", "c" with their ends, then those of "b" beside them; nothing of "b" behind it. */
+static void test_names_max(void)
+{
+	char met[256];
+
+	begin();
+	make_tree();
+	CU_ASSERT_EQUAL(walk_some(10 + 8, met, sizeof(met)), 0);
+	CU_ASSERT_EQUAL(walk_some(10 + 7, met, sizeof(met)), -E2BIG);
+	CU_ASSERT_STRING_EQUAL(met, "a b ");
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the names in \"b\""));
+	CU_ASSERT_EQUAL(walk_some(9, met, sizeof(met)), -E2BIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the names in \".\""));
 	end();
 }
 
@@ -448,6 +469,7 @@ static const struct fm_test tests[] = {
 	{ "names are met in canonical order", test_walk },
 	{ "a tree may be deeper than directories are open", test_deep },
 	{ "a tree that is too deep is refused", test_too_deep },
+	{ "names that are held have a limit", test_names_max },
 	{ "special files are refused", test_special },
 	{ "the manifest says what is there", test_build },
 	{ "one file is a dataset", test_one_file },

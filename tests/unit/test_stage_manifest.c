@@ -11,7 +11,7 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
-#include "staging/manifest.h"
+#include "staging/manifest_priv.h"
 #include "tests/fm_test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -365,6 +365,7 @@ static void test_one_file(void)
 
 static void test_limits(void)
 {
+	struct fm_stage_so_far so_far = { .entries = FM_STAGE_ENTRIES_MAX - 1 };
 	uint8_t version[FM_SHA256_LEN];
 	struct fm_stage_entry e = file("f", FM_STAGE_BYTES_MAX + 1);
 	struct fm_stage_writer *w = writer_of(-1, false);
@@ -376,6 +377,10 @@ static void test_limits(void)
 	e = file("g", FM_STAGE_EXTENT);
 	CU_ASSERT_EQUAL(fm_stage_writer_entry(w, &e), -EFBIG);
 	CU_ASSERT_EQUAL(end_of(w, version).extents, FM_STAGE_EXTENTS_MAX);
+	e = file("a", 0);
+	CU_ASSERT_EQUAL(fm_stage_so_far_add(&so_far, &e), 0);
+	e = file("b", 0);
+	CU_ASSERT_EQUAL(fm_stage_so_far_add(&so_far, &e), -EFBIG);
 }
 
 /* ---- extents ---- */

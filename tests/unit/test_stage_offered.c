@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -263,6 +264,59 @@ static void test_other_calls(void)
 	t->ops->close(t);
 }
 
+/* The threads of a tree apply packs beside each other, and ask how far it is. */
+#define THREADS 4u
+
+struct applying {
+	pthread_t thread;
+	struct fm_tree *tree;
+	unsigned number;
+	int ret;
+};
+
+static void *apply_many(void *arg)
+{
+	struct applying *a = arg;
+	uint8_t buf[4096] __attribute__((aligned(8))), bits[FM_TREE_OFFERS_MAX / 8];
+	struct fm_tree_count n;
+
+	for (unsigned i = 0; a->ret == 0 && i < 500; i++) {
+		char path[64];
+		struct fm_pack_entry e;
+		struct fm_pack_writer w;
+		size_t count;
+
+		(void)snprintf(path, sizeof(path), "%u-%u", a->number, i);
+		e = entry(FM_PACK_FILE, path, "");
+		fm_pack_begin(&w, buf, sizeof(buf), FM_PACK_OFFER);
+		(void)fm_pack_add(&w, &e);
+		a->ret = a->tree->ops->apply(a->tree, buf, fm_pack_end(&w), bits, &count, NULL);
+		a->tree->ops->count(a->tree, &n);
+	}
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	struct fm_stage_offered *o = offered_of(FM_STAGE_OFFERED_MAX);
+	struct fm_tree *t = fm_stage_offered_tree(o);
+	struct applying all[THREADS];
+	struct fm_stage_totals totals;
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		all[i] = (struct applying){ .tree = t, .number = i };
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&all[i].thread, NULL, apply_many, &all[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(all[i].thread, NULL);
+		CU_ASSERT_EQUAL(all[i].ret, 0);
+	}
+	t->ops->close(t);
+	CU_ASSERT_EQUAL(fm_stage_offered_end(o, &totals, &err), 0);
+	CU_ASSERT_EQUAL(totals.files, THREADS * 500);
+	fm_stage_offered_free(o);
+}
+
 static void test_nth_failure(void)
 {
 	bool has_fired = true;
@@ -301,6 +355,7 @@ static const struct fm_test tests[] = {
 	{ "the names take so much memory at most", test_limit },
 	{ "what cannot be is told", test_lies },
 	{ "nothing is taken", test_other_calls },
+	{ "several threads apply packs", test_threads },
 	{ "every call may fail", test_nth_failure },
 };
 
