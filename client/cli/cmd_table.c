@@ -66,6 +66,18 @@ const struct fm_cmd fm_cmds[] = {
 	  "for ten minutes, or until a later get there needs the room. Nothing else is removed: nothing of yours, and what is "
 	  "unfinished only with --unfinished.",
 	  fm_opts_purge, true, fm_cmd_purge },
+	{ "stage", "NODE:STORE/PATH [-- COMMAND...]", "Have a directory of another node on this node's disk.",
+	  "Prints the path of the copy, and nothing else, on standard output, so that DATA=$(fmove stage n2:data/set) works. A "
+	  "copy that is here is the answer, if the source is what it was by names, sizes and times. It is read-only, and stays as "
+	  "long as the process that runs fmove, and for staging.grace.\n"
+	  "\n"
+	  "With -- COMMAND the command runs with FMOVE_STAGED set to that path, and the copy stays as long as it does. fmove ends "
+	  "as the command does.",
+	  fm_opts_stage, true, fm_cmd_stage },
+	{ "datasets", "", "List what is staged on this node.", NULL, fm_opts_datasets, true, fm_cmd_datasets },
+	{ "pin", "NAME", "Keep a dataset until it is unpinned.", NULL, fm_opts_pin, true, fm_cmd_pin },
+	{ "unpin", "NAME", "Keep a dataset no longer than it is used.", NULL, fm_opts_pin, true, fm_cmd_unpin },
+	{ "unstage", "NAME", "Remove a dataset from this node's disk.", NULL, fm_opts_pin, true, fm_cmd_unstage },
 	{ "jobs", "", "List your jobs: transfers that run, wait, or have ended.", NULL, fm_opts_jobs,
 	  true, fm_cmd_jobs },
 	{ "wait", "JOB...", "Wait for jobs, and end as they did.", NULL, fm_opts_wait, true,

@@ -18,12 +18,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+#define FMOVE_DATASET_NAME_MAX 240	/* bytes of a dataset's name */
 #define FMOVE_PATH_MAX 4095
 #define FMOVE_NAME_MAX 255
 #define FMOVE_TEXT_MAX 512
@@ -507,6 +509,47 @@ struct fmove_facts {
  */
 int fmove_facts(struct fmove *c, const char *node, void (*each)(void *ctx, const struct fmove_facts *facts), void *ctx,
 		struct fmove_error *err);
+
+/* ---- what is staged on this node ---- */
+
+/* A dataset. Times: ms since 1970. */
+struct fmove_dataset {
+	char name[FMOVE_DATASET_NAME_MAX + 1];
+	char state[16];			/* "planned", "fetching", "ready", "evicting" */
+	char version[65];		/* 64 hex digits; "" before it is ready */
+	char source[FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4];
+	char path[FMOVE_PATH_MAX + 1];	/* of a ready one: absolute, of this node */
+	uint64_t bytes;
+	uint64_t holds;
+	uint64_t pins;
+	int64_t created_ms;
+	int64_t requested_ms;
+	int64_t used_ms;
+};
+
+/* Zero-initialise. */
+struct fmove_stage_options {
+	const char *name;		/* NULL: the last part of the path */
+	pid_t pid;			/* it stays as long as this process of ours lives; 0: for the grace */
+	bool is_pinned;			/* it stays until it is unpinned */
+	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
+	void *ctx;
+};
+
+/*
+ * A directory of another node is on this node's disk, in *out, when this returns. is_fetched: not all of it was there.
+ */
+int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct fmove_stage_options *opts,
+		struct fmove_dataset *out, bool *is_fetched, struct fmove_error *err);
+
+/* Call each() for all that is staged, or comes, until it returns false. */
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+		   struct fmove_error *err);
+
+/* It stays until it is unpinned; it does no more; it is removed now. */
+int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err);
+int fmove_unpin(struct fmove *c, const char *name, struct fmove_error *err);
+int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err);
 
 /* The name of this node, terminated, cut to cap. */
 int fmove_node(struct fmove *c, char *out, size_t cap, struct fmove_error *err);

@@ -1649,6 +1649,132 @@ int fmove_verify(struct fmove *c, const struct fmove_name *name, const struct fm
 	return 0;
 }
 
+/* ---- what is staged ---- */
+
+static void dataset_read(const struct fm_json *json, struct fmove_dataset *d)
+{
+	size_t len;
+
+	memset(d, 0, sizeof(*d));
+	(void)fm_json_name(fm_json_get(json, "name"), d->name, sizeof(d->name), &len);
+	(void)fm_json_name(fm_json_get(json, "source"), d->source, sizeof(d->source), &len);
+	(void)fm_json_name(fm_json_get(json, "path"), d->path, sizeof(d->path), &len);
+	text_copy(json, "state", d->state, sizeof(d->state));
+	text_copy(json, "version", d->version, sizeof(d->version));
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &d->bytes);
+	(void)fm_json_u64(fm_json_get(json, "holds"), &d->holds);
+	(void)fm_json_u64(fm_json_get(json, "pins"), &d->pins);
+	(void)fm_json_i64(fm_json_get(json, "created_ms"), &d->created_ms);
+	(void)fm_json_i64(fm_json_get(json, "requested_ms"), &d->requested_ms);
+	(void)fm_json_i64(fm_json_get(json, "used_ms"), &d->used_ms);
+}
+
+static void stage_between(void *ctx, const char *event, const struct fm_json *json)
+{
+	const struct fmove_stage_options *o = ctx;
+	uint64_t bytes = 0, size = 0;
+	const char *phase;
+
+	if (strcmp(event, "progress") != 0 || fm_json_text(fm_json_get(json, "phase"), &phase) < 0)
+		return;
+	(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
+	(void)fm_json_u64(fm_json_get(json, "size"), &size);
+	o->progress(o->ctx, phase, bytes, size);
+}
+
+int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct fmove_stage_options *opts,
+		struct fmove_dataset *out, bool *is_fetched, struct fmove_error *err)
+{
+	struct fmove_stage_options o = opts ? *opts : (struct fmove_stage_options){ .name = NULL };
+	struct fmove_options waits = { .timeout_ms = 0 };
+	struct waiting waiting = { .opts = &waits, .between = stage_between, .ctx = &o };
+	static const struct parcel nothing;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	int ret;
+
+	request_begin(c, &w, "stage");
+	request_name(&w, source);
+	if (o.name)
+		fm_jw_text(&w, "name", o.name);
+	if (o.pid > 0)
+		fm_jw_u64(&w, "pid", (uint64_t)o.pid);
+	if (o.is_pinned)
+		fm_jw_bool(&w, "pin", true);
+	if (o.progress)
+		fm_jw_u64(&w, "progress_ms", 500);
+	ret = request_run(c, &w, &nothing, &waiting, &done, err);
+	if (ret < 0)
+		return ret;
+	dataset_read(done, out);
+	*is_fetched = false;
+	(void)fm_json_bool(fm_json_get(done, "fetched"), is_fetched);
+	fm_json_free(done);
+	return 0;
+}
+
+/* One page; whether there are more, and where they begin. */
+static bool datasets_show(const struct fm_json *done, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+			  struct fmove_dataset *d, uint64_t *next)
+{
+	const struct fm_json *list = fm_json_get(done, "datasets");
+	bool is_more = false;
+
+	(void)fm_json_bool(fm_json_get(done, "more"), &is_more);	/* false if it is missing */
+	for (size_t i = 0; i < fm_json_count(list); i++) {
+		dataset_read(fm_json_at(list, i), d);
+		if (!each(ctx, d))
+			return false;
+	}
+	return is_more && fm_json_u64(fm_json_get(done, "next"), next) == 0;
+}
+
+int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d), void *ctx,
+		   struct fmove_error *err)
+{
+	struct fmove_dataset d;
+	struct fm_json_writer w;
+	struct fm_json *done;
+	uint64_t next = 0;
+	bool is_more;
+	int ret;
+
+	do {
+		request_begin(c, &w, "datasets");
+		fm_jw_u64(&w, "seq", next);
+		ret = request_do(c, &w, &done, err);
+		if (ret < 0)
+			return ret;
+		is_more = datasets_show(done, each, ctx, &d, &next);
+		fm_json_free(done);
+	} while (is_more);
+	return 0;
+}
+
+static int dataset_do(struct fmove *c, const char *op, const char *name, struct fmove_error *err)
+{
+	struct fm_json_writer w;
+
+	request_begin(c, &w, op);
+	fm_jw_text(&w, "name", name);
+	return request_do_simple(c, &w, err);
+}
+
+int fmove_pin(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "pin", name, err);
+}
+
+int fmove_unpin(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "unpin", name, err);
+}
+
+int fmove_unstage(struct fmove *c, const char *name, struct fmove_error *err)
+{
+	return dataset_do(c, "unstage", name, err);
+}
+
 /* ---- about the daemon ---- */
 
 static int ping(struct fmove *c, const char *key, char *out, size_t cap, struct fmove_error *err)

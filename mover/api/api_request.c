@@ -98,6 +98,9 @@ static const struct key keys[] = {
 	[FM_API_KEY_KEEP] = { "keep", KEY_BOOL, AT(is_kept), 0, 0, NULL },
 	[FM_API_KEY_ALL] = { "all", KEY_BOOL, AT(is_all), 0, 0, NULL },
 	[FM_API_KEY_SEQ] = { "seq", KEY_U64, AT(after_seq), FM_API_ID_MAX, 0, NULL },
+	[FM_API_KEY_NAME] = { "name", KEY_WORD, AT(name), FM_NAME_LEN_MAX, 0, NULL },
+	[FM_API_KEY_PIN] = { "pin", KEY_BOOL, AT(is_pinned), 0, 0, NULL },
+	[FM_API_KEY_PID] = { "pid", KEY_U64, AT(pid), INT32_MAX, 0, NULL },
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == FM_API_KEY_COUNT, "a key has no row");
 
@@ -297,7 +300,7 @@ int fm_api_request_parse(const char *msg, size_t len, const struct fm_api_op *co
 
 	/* The strings at the end are only valid up to their terminator. */
 	memset(out, 0, offsetof(struct fm_api_request, node));
-	out->node[0] = out->store[0] = out->after[0] = out->path[0] = '\0';
+	out->node[0] = out->store[0] = out->name[0] = out->after[0] = out->path[0] = '\0';
 	out->local_store[0] = out->local_path[0] = out->file[0] = '\0';
 	ret = fm_json_parse(msg, len, &json, err);
 	if (ret < 0)

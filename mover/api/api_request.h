@@ -63,7 +63,9 @@ struct fm_api_request {
 	bool has_retry;
 	bool is_kept;			/* cancel: what came stays for the next try */
 	bool is_all;			/* jobs: of all users */
-	uint64_t after_seq;		/* jobs: those behind it */
+	uint64_t after_seq;		/* jobs, datasets: those behind it */
+	bool is_pinned;			/* stage: it stays until it is unpinned */
+	uint64_t pid;			/* stage: it stays as long as that process; 0: none */
 	size_t local_path_len;
 	size_t file_len;
 	size_t path_len;
@@ -71,6 +73,7 @@ struct fm_api_request {
 	size_t after_len;
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];
+	char name[FM_NAME_LEN_MAX + 1];	/* of a dataset */
 	char after[FM_NAME_LEN_MAX + 1];
 	char path[FM_PATH_LEN_MAX + 1];
 	char local_store[FM_API_NODE_MAX + 1];

@@ -29,7 +29,6 @@
 #include "config/files.h"
 #include "config/value.h"
 #include "mover/api/api.h"
-#include "mover/api/api_op.h"
 #include "mover/base/apart.h"
 #include "mover/base/budget.h"
 #include "mover/base/env.h"
@@ -44,11 +43,12 @@
 #include "mover/daemon/invites.h"
 #include "mover/daemon/lanes.h"
 #include "mover/daemon/limits.h"
+#include "mover/daemon/parts.h"
 #include "mover/daemon/peer_book.h"
 #include "mover/daemon/reload.h"
 #include "mover/node/engine.h"
-#include "mover/services/services.h"
 #include "mover/services/volumes.h"
+#include "staging/service/stager.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 #include "mover/store/store.h"
@@ -156,7 +156,7 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 		.worker = fmoved->worker,
 		.arena = fmoved->arena.memory,
 		.arena_len = fmoved->arena.len,
-		.services = fm_services,
+		.services = fm_parts_services(),
 		.watcher = { peer_up, fmoved },
 	};
 	int ret;
@@ -280,6 +280,28 @@ static int start_queue(struct fm_fmoved *fmoved, struct fm_err *err)
 	return fm_queue_new(&opts, &fmoved->queue, err);
 }
 
+static int start_stager(struct fm_fmoved *fmoved, struct fm_err *err)
+{
+	const struct fm_config_staging *cfg = &fmoved->cfg->staging;
+	const struct fm_stager_opts opts = {
+		.loop = fmoved->loop,
+		.engine = fmoved->engine,
+		.queue = fmoved->queue,
+		.worker = fmoved->worker,
+		.node = fmoved->started->node.name,
+		.cache = { .directory = cfg->directory,
+			   .size = cfg->size_bytes,
+			   .high = cfg->high,
+			   .low = cfg->low,
+			   .grace_ns = cfg->grace_ns,
+			   .user_quota = cfg->user_quota_bytes },
+	};
+
+	if (strcmp(cfg->directory, "null:") == 0)
+		return 0;
+	return fm_stager_new(&opts, &fmoved->stager, err);
+}
+
 static int start_holders(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	struct fm_loop *lanes[FM_LANES_MAX];
@@ -307,7 +329,7 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 		.mode = modes[cfg->socket_mode],
 		.gid = (gid_t)-1,
 		.queue = fmoved->queue,
-		.ops = fm_api_ops,
+		.ops = fm_parts_ops(),
 		.holders = fmoved->holders,
 		.node = fmoved->cfg->node.name,
 	};
@@ -399,6 +421,7 @@ static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 	fm_api_stop(fmoved->api);
 	fm_invites_stop(fmoved->invites);
 	fm_join_stop(fmoved->join);
+	fm_stager_stop(fmoved->stager);
 	fm_queue_stop(fmoved->queue);
 	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
 }
@@ -498,6 +521,8 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		ret = start_queue(fmoved, err);
 	if (ret == 0)
+		ret = start_stager(fmoved, err);
+	if (ret == 0)
 		ret = start_holders(fmoved, err);
 	if (ret == 0)
 		ret = start_api(fmoved, err);
@@ -511,6 +536,7 @@ static void abandon(struct fm_fmoved *fmoved)
 {
 	if (fmoved->api)
 		fm_api_stop(fmoved->api);
+	fm_stager_stop(fmoved->stager);
 	if (fmoved->queue)
 		fm_queue_stop(fmoved->queue);
 	fm_engine_stop(fmoved->engine, engine_stopped, fmoved);
@@ -592,6 +618,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	fm_invites_free(fmoved->invites);
 	fm_join_free(fmoved->join);
 	fm_api_free(fmoved->api);
+	fm_stager_free(fmoved->stager);
 	fm_queue_free(fmoved->queue);
 	if (!fm_holders_stop(fmoved->holders, HOLDERS_NS))
 		end_without("closing it");

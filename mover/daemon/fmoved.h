@@ -24,6 +24,7 @@ struct fm_lanes;
 struct fm_net;
 struct fm_holders;
 struct fm_queue;
+struct fm_stager;
 struct fm_reload;
 struct fm_store;
 struct fm_worker;
@@ -52,6 +53,7 @@ struct fm_fmoved {
 	struct fm_peer_book *book;	/* NULL: there is no state directory */
 	struct fm_holders *holders;
 	struct fm_queue *queue;
+	struct fm_stager *stager;	/* NULL: nothing is staged */
 	struct fm_api *api;
 	struct fm_join *join;
 	struct fm_invites *invites;

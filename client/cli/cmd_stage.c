@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_stage - fmove stage NODE:STORE/PATH: a directory of another node is on this node's disk, and held. */
+#include "client/cli/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/show.h"
+#include "mover/base/err.h"
+#include "mover/base/json.h"
+
+
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID };
+
+const struct fm_opt fm_opts_stage[] = {
+	{ "as", 0, OPT_AS, "NAME", "what the dataset is called (the last part of PATH)", NULL },
+	{ "pin", 0, OPT_PIN, NULL, "it stays until fmove unpin", NULL },
+	{ "hold-pid", 0, OPT_PID, "PID", "it stays as long as this process (that which runs fmove)", NULL },
+	FM_ASK_JSON,
+	{ NULL, 0, 0, NULL, NULL, NULL },
+};
+
+#define JSON_MAX (128u << 10)
+
+struct stage {
+	struct fm_name source;
+	struct fmove_stage_options opts;
+	char **command;			/* NULL: none */
+	bool is_json;
+	bool has_line;			/* of progress, on the terminal */
+};
+
+/* ---- what was said ---- */
+
+static int parse_pid(const char *text, pid_t *out)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || *end || end == text || v <= 0 || v > INT32_MAX)
+		return -EINVAL;
+	*out = (pid_t)v;
+	return 0;
+}
+
+/* What is behind "--" is the command; it is no operand. */
+static int cut_command(int argc, char **argv, char ***command)
+{
+	*command = NULL;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--") != 0)
+			continue;
+		*command = &argv[i + 1];
+		return i;
+	}
+	return argc;
+}
+
+/*
+ * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe. One of another user
+ * (sudo) cannot: then it is there for the grace, and that is said.
+ */
+static pid_t parent(void)
+{
+	char path[32];
+	struct stat st;
+	pid_t pid = getppid();
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (getuid() == 0 || (stat(path, &st) == 0 && st.st_uid == getuid()))
+		return pid;
+	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace only; "
+	       "--hold-pid names one of yours", (int)pid);
+	return 0;
+}
+
+/* ---- progress ---- */
+
+static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size)
+{
+	struct stage *s = ctx;
+	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
+
+	s->has_line = true;
+	if (size > 0)
+		(void)fprintf(stderr, "\r%s: %s %s of %s\033[K", s->source.path, phase,
+			      fm_show_bytes(bytes, done), fm_show_bytes(size, all));
+	else
+		(void)fprintf(stderr, "\r%s: %s\033[K", s->source.path, phase);
+}
+
+/* ---- the end ---- */
+
+static void print_json(const struct fmove_dataset *d, bool is_fetched)
+{
+	static char buf[JSON_MAX];
+	struct fm_json_writer w;
+
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "path", d->path, strlen(d->path));
+	fm_jw_name(&w, "name", d->name, strlen(d->name));
+	fm_jw_text(&w, "version", d->version);
+	fm_jw_name(&w, "source", d->source, strlen(d->source));
+	fm_jw_u64(&w, "bytes", d->bytes);
+	fm_jw_bool(&w, "fetched", is_fetched);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		(void)printf("%s\n", buf);
+}
+
+/* In our place, under our number: what holds the data is the command now. */
+static int run_command(const struct stage *s, const struct fmove_dataset *d)
+{
+	struct fm_err err;
+
+	if (setenv("FMOVE_STAGED", d->path, 1) == 0)
+		(void)execvp(s->command[0], s->command);
+	(void)fm_err_sys(&err, -errno, "%s", s->command[0]);
+	return fm_fail("stage", &err);
+}
+
+static int stage(struct stage *s, struct fmove *c)
+{
+	struct fmove_name name = fm_name_parts(&s->source);
+	char text[FM_ASK_NAME_TEXT_MAX], bytes[FM_SHOW_MAX];
+	struct fmove_dataset d;
+	struct fmove_error why;
+	bool is_fetched;
+	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
+
+	if (s->has_line)
+		(void)fputs("\r\033[K", stderr);
+	fmove_close(c);
+	if (ret < 0) {
+		(void)fm_name_text(&s->source, text, sizeof(text));
+		return fm_ask_fail("stage", text, &why);
+	}
+	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
+	       is_fetched ? "fetched as" : "here and unchanged:", d.version);
+	if (s->command)
+		return run_command(s, &d);
+	if (s->is_json) {
+		print_json(&d, is_fetched);
+	} else {
+		fm_stdout_raw();	/* a program reads it: DATA=$(fmove stage ...) */
+		(void)printf("%s\n", d.path);
+	}
+	return fm_stdout_end("stage", FM_EXIT_DONE);
+}
+
+int fm_cmd_stage(int argc, char **argv)
+{
+	struct stage s = { .opts = { .pid = 0 } };
+	struct fm_args args;
+	struct fm_err err;
+	struct fmove *c;
+	int key, status;
+
+	argc = cut_command(argc, argv, &s.command);
+	fm_args_begin(&args, "stage", argc, argv);
+	while ((key = fm_args_next(&args)) > 0) {
+		s.is_json |= key == OPT_JSON;
+		s.opts.is_pinned |= key == OPT_PIN;
+		if (key == OPT_AS)
+			s.opts.name = args.value;
+		if (key == OPT_PID && parse_pid(args.value, &s.opts.pid) < 0)
+			return fm_usage(&args, "--hold-pid %s: not the number of a process", args.value);
+	}
+	if (fm_args_end(&args, 1, 1) < 0)
+		return args.status;
+	if (s.command && !s.command[0])
+		return fm_usage(&args, "no command behind --");
+	if (args.operands[0][0] == '/' || args.operands[0][0] == '.')
+		return fm_usage(&args, "%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
+				"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
+				"\"...\"; } );", args.operands[0]);
+	if (fm_name_parse(args.operands[0], &s.source, &err) < 0)
+		return fm_fail("stage", &err);
+	if (s.opts.pid == 0)
+		s.opts.pid = s.command ? getpid() : parent();
+	if (isatty(STDERR_FILENO)) {
+		s.opts.progress = progress;
+		s.opts.ctx = &s;
+	}
+	if (fm_ask_open("stage", false, &c, &status) < 0)
+		return status;
+	return stage(&s, c);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* api - the operations of the local API that stage and look at what is staged. See mover/api/api_op.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/api/api.h"
+#include "mover/api/api_op.h"
+#include "mover/api/api_request.h"
+#include "mover/api/api_task.h"
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/json.h"
+#include "mover/base/worker.h"
+#include "staging/service/stager.h"
+#include "staging/sha256.h"
+
+/* A name and a source, every byte escaped as six, a path likewise, and the rest. */
+#define DATASET_TEXT_MAX ((FM_CACHE_NAME_MAX + FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX) * 6 + 1024)
+_Static_assert(DATASET_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
+
+static int stager_of(struct fm_api_tasks *tasks, struct fm_stager **out, struct fm_err *err)
+{
+	*out = fm_stager_of(tasks->engine);
+	return *out ? 0 : fm_err_set(err, -EOPNOTSUPP, "this node stages nothing: staging = { directory = "
+				     "\"...\"; }; in fmove.conf says where what is staged is kept");
+}
+
+static void begin(struct fm_json_writer *w, struct fm_api_tasks *tasks, uint64_t id, const char *event)
+{
+	fm_jw_begin(w, tasks->tx, FM_API_MSG_MAX);
+	fm_jw_object(w, NULL);
+	fm_jw_u64(w, "id", id);
+	fm_jw_text(w, "event", event);
+}
+
+static int end(struct fm_json_writer *w)
+{
+	fm_jw_object_end(w);
+	return fm_jw_end(w);
+}
+
+static void dataset_add(struct fm_json_writer *w, const struct fm_cache_info *info, const char *path)
+{
+	char version[FM_SHA256_HEX + 1];
+
+	fm_sha256_hex(info->version.bytes, version);
+	fm_jw_name(w, "name", info->name, strlen(info->name));
+	fm_jw_text(w, "state", fm_cache_state_name(info->state));
+	fm_jw_text(w, "version", info->state == FM_CACHE_READY ? version : "");
+	fm_jw_name(w, "source", info->source, strlen(info->source));
+	fm_jw_name(w, "path", path, strlen(path));
+	fm_jw_u64(w, "bytes", info->bytes);
+	fm_jw_u64(w, "holds", info->holds);
+	fm_jw_u64(w, "pins", info->pins);
+	fm_jw_i64(w, "created_ms", info->created_ns / (int64_t)FM_NS_PER_MS);
+	fm_jw_i64(w, "requested_ms", info->requested_ns / (int64_t)FM_NS_PER_MS);
+	fm_jw_i64(w, "used_ms", info->used_ns / (int64_t)FM_NS_PER_MS);
+}
+
+/* ---- stage ---- */
+
+static void stage_progress(struct fm_timer *timer)
+{
+	struct fm_api_task *t = fm_container_of(timer, struct fm_api_task, progress);
+	struct fm_stage_progress p;
+	struct fm_json_writer w;
+
+	if (!t->owner->is_slow(t->owner->ctx)) {
+		fm_stage_ask_look(t->work, &p);
+		begin(&w, t->tasks, t->id, "progress");
+		fm_jw_text(&w, "phase", p.phase);
+		fm_jw_u64(&w, "bytes", p.bytes);
+		fm_jw_u64(&w, "size", p.size);
+		fm_api_task_send(t, end(&w));
+	}
+	fm_timer_set(t->tasks->loop, timer,
+		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+}
+
+static void staged(void *ctx, const struct fm_stage_result *result)
+{
+	struct fm_api_task *t = ctx;
+	struct fm_json_writer w;
+
+	t->work = NULL;
+	if (result->err.code < 0) {
+		fm_api_task_send_error(t, &result->err);
+	} else {
+		begin(&w, t->tasks, t->id, "done");
+		dataset_add(&w, &result->info, result->path);
+		fm_jw_bool(&w, "fetched", !result->was_ready);
+		fm_api_task_send(t, end(&w));
+	}
+	fm_api_task_free(t);
+}
+
+static void forget_ask(struct fm_api_task *t)
+{
+	fm_stage_ask_forget(t->work);
+}
+
+static const char *name_of(const struct fm_api_request *a)
+{
+	const char *slash = strrchr(a->path, '/');
+
+	if (a->name[0])
+		return a->name;
+	return slash ? slash + 1 : a->path;
+}
+
+static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	const struct fm_api_request *a = call->ask;
+	const struct fm_stage_request r = {
+		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
+		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
+		.is_pinned = a->is_pinned,
+	};
+	struct fm_stage_ask *ask;
+	struct fm_stager *s;
+	int ret = stager_of(call->tasks, &s, err);
+
+	if (ret == 0)
+		ret = fm_stager_ask(s, &r, staged, t, &ask, err);
+	if (ret < 0)
+		return ret;
+	t->work = ask;
+	t->work_forget = forget_ask;
+	t->progress.fire = stage_progress;
+	if (t->progress_ms > 0)
+		fm_timer_set(t->tasks->loop, &t->progress,
+			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+	return 0;
+}
+
+static const struct fm_api_op op_stage = {
+	.name = "stage",
+	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
+	.needs = FM_API_KEY(NODE) | FM_API_KEY(STORE) | FM_API_KEY(PATH),
+	.start = start_stage,
+	.abandon = fm_api_task_free,	/* what it began goes on */
+};
+
+/* ---- datasets ---- */
+
+/* Those from number `from` of the list on, as many as fit. */
+static int list_event(struct fm_api_tasks *tasks, struct fm_stager *s, uint64_t id, uint64_t from)
+{
+	static uint64_t ids[FM_CACHE_DATASETS_MAX];	/* one loop */
+	struct fm_cache *c = fm_stager_cache(s);
+	size_t count = fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX);
+	struct fm_cache_info info;
+	struct fm_cache_sums sums;
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_json_writer w;
+	size_t i;
+
+	fm_cache_sums(c, &sums);
+	begin(&w, tasks, id, "done");
+	fm_jw_u64(&w, "size", sums.size);
+	fm_jw_u64(&w, "used", sums.used);
+	fm_jw_array(&w, "datasets");
+	for (i = from; i < count && fm_jw_room(&w) > DATASET_TEXT_MAX + 64; i++) {
+		if (!fm_cache_look(c, ids[i], &info))
+			continue;
+		if (info.state != FM_CACHE_READY ||
+		    fm_cache_path(c, ids[i], path, sizeof(path)) < 0)
+			path[0] = '\0';
+		fm_jw_object(&w, NULL);
+		dataset_add(&w, &info, path);
+		fm_jw_object_end(&w);
+	}
+	fm_jw_array_end(&w);
+	fm_jw_u64(&w, "next", i);
+	fm_jw_bool(&w, "more", i < count);
+	return end(&w);
+}
+
+static int datasets(const struct fm_api_call *call, struct fm_err *err)
+{
+	struct fm_stager *s;
+	int ret = stager_of(call->tasks, &s, err);
+
+	if (ret < 0)
+		return ret;
+	fm_api_answer(call, list_event(call->tasks, s, call->ask->id, call->ask->after_seq));
+	return 0;
+}
+
+static const struct fm_api_op op_datasets = {
+	.name = "datasets",
+	.takes = FM_API_KEY(SEQ),
+	.answer = datasets,
+};
+
+/* ---- one that is there: pin, unpin, unstage ---- */
+
+struct change {
+	struct fm_work work;
+	struct fm_api_task *task;	/* NULL: it is gone */
+	int (*make)(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err);
+	struct fm_cache *cache;
+	uint64_t id;
+	uid_t uid;
+	struct fm_err err;
+};
+
+static void change_run(struct fm_work *work)
+{
+	struct change *c = fm_container_of(work, struct change, work);
+
+	(void)c->make(c->cache, c->id, c->uid, &c->err);
+}
+
+static void change_done(struct fm_work *work)
+{
+	struct change *c = fm_container_of(work, struct change, work);
+	struct fm_api_task *t = c->task;
+	struct fm_json_writer w;
+
+	if (t) {
+		t->work = NULL;
+		if (c->err.code < 0) {
+			fm_api_task_send_error(t, &c->err);
+		} else {
+			begin(&w, t->tasks, t->id, "done");
+			fm_api_task_send(t, end(&w));
+		}
+		fm_api_task_free(t);
+	}
+	free(c);
+}
+
+static void forget_change(struct fm_api_task *t)
+{
+	((struct change *)t->work)->task = NULL;
+}
+
+static int start_change(struct fm_api_task *t, const struct fm_api_call *call,
+			int (*make)(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err),
+			struct fm_err *err)
+{
+	struct fm_stager *s;
+	struct change *c;
+	uint64_t id;
+	int ret = stager_of(call->tasks, &s, err);
+
+	if (ret < 0)
+		return ret;
+	id = fm_cache_find_name(fm_stager_cache(s), call->ask->name);
+	if (!id)
+		return fm_err_set(err, -ENOENT, "no dataset is called \"%s\": fmove datasets lists them",
+				  call->ask->name);
+	c = FM_FAULT("stage.change") ? NULL : calloc(1, sizeof(*c));
+	if (!c)
+		return fm_err_set(err, -ENOMEM, "no memory for a request");
+	*c = (struct change){ .work = { .run = change_run, .done = change_done,
+					.who = fm_share_user(t->owner->who.uid) },
+			      .task = t, .make = make, .cache = fm_stager_cache(s), .id = id,
+			      .uid = t->owner->who.uid };
+	t->work = c;
+	t->work_forget = forget_change;
+	fm_worker_submit(fm_stager_worker(s), &c->work, fm_stager_loop(s));
+	return 0;
+}
+
+static int unpin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	return fm_cache_unpin(c, id, uid, uid == 0, err);
+}
+
+static int unstage(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	(void)uid;
+	return fm_cache_discard(c, id, err);
+}
+
+static int start_pin(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	return start_change(t, call, fm_cache_pin, err);
+}
+
+static int start_unpin(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	return start_change(t, call, unpin, err);
+}
+
+static int start_unstage(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	return start_change(t, call, unstage, err);
+}
+
+#define CHANGES .needs = FM_API_KEY(NAME), .abandon = fm_api_task_free
+
+static const struct fm_api_op op_pin = { .name = "pin", .start = start_pin, CHANGES };
+static const struct fm_api_op op_unpin = { .name = "unpin", .start = start_unpin, CHANGES };
+static const struct fm_api_op op_unstage = { .name = "unstage", .start = start_unstage, CHANGES };
+
+const struct fm_api_op *const fm_stage_ops[] = {
+	&op_stage, &op_datasets, &op_pin, &op_unpin, &op_unstage, NULL,
+};

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run - see run.h.
+ *
+ * Happy path: prepare (room; the tree's sink in the dataset's directory), the job, finish (the manifest
+ * of what came; READY). A run that finds the whole tree there, since an earlier one was killed behind
+ * it, goes on with finish.
+ */
+#include "staging/service/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "mover/base/bytes.h"
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/node/node.h"
+#include "mover/store/held_file.h"
+#include "mover/tree/staging.h"
+#include "staging/build.h"
+
+struct fm_stage_run {
+	struct fm_list at;
+	struct fm_stage_runs *runs;
+	struct fm_list waiters;
+	struct fm_cache_key listing;
+	struct fm_stage_totals totals;
+	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	size_t path_len;
+	uid_t uid;
+	gid_t gid;
+	const char *phase;
+	struct fm_work work;
+	struct fm_queue_watch watch;
+	struct fm_cache_fetch *fetch;
+	struct fm_store *sink;		/* the dataset's directory */
+	struct fm_file *file;
+	bool is_there;			/* all of it came, in an earlier run */
+	atomic_bool is_stopped;
+	_Atomic uint64_t checked;
+	uint64_t id;
+	struct fm_err err;
+};
+
+/* ---- the end ---- */
+
+static void close_run(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	if (r->sink)
+		r->sink->ops->free(r->sink);
+	if (r->fetch)
+		fm_cache_fetch_close(r->fetch);
+}
+
+static void closed(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	struct fm_engine *engine = r->runs->o.engine;
+
+	fm_list_del(&r->at);
+	while (!fm_list_is_empty(&r->waiters)) {
+		struct fm_stage_waiter *w = fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
+
+		fm_list_del(&w->at);
+		w->ended(w, r->id, &r->err);
+	}
+	free(r);
+	fm_engine_check_stopped(engine);
+}
+
+static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
+		   void (*done)(struct fm_work *w))
+{
+	r->work = (struct fm_work){ .run = run, .done = done, .who = fm_share_user(r->uid) };
+	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
+}
+
+static void end_run(struct fm_stage_run *r)
+{
+	submit(r, close_run, closed);
+}
+
+/* ---- finish ---- */
+
+/* What a transfer leaves beside a tree for fmove verify: the manifest of the dataset says more. */
+static void remove_beside(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);	/* only read */
+		return;
+	}
+	while ((e = readdir(d)))
+		if (fm_staging_is_ours(e->d_name))
+			(void)unlinkat(dir, e->d_name, 0);	/* if it stays it does no harm */
+	(void)closedir(d);	/* only read */
+}
+
+static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
+{
+	const struct fm_stage_build_opts opts = { .root = data, .is_stopped = &r->is_stopped,
+						  .bytes_done = &r->checked };
+	int dir = fm_cache_fetch_dir(r->fetch), ret;
+	struct fm_stage_totals came;
+	int fd = openat(dir, FM_CACHE_MANIFEST_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return fm_err_sys(&r->err, -errno, "make the manifest of %s", r->name);
+	ret = fm_stage_build(&opts, fd, version->bytes, &came, &r->err);
+	if (ret == 0 && fsync(fd) < 0)
+		ret = fm_err_sys(&r->err, -errno, "sync the manifest of %s", r->name);
+	(void)close(fd);	/* it is synced */
+	if (ret == 0 && memcmp(came.listing, r->totals.listing, FM_SHA256_LEN) != 0)
+		ret = fm_err_set(&r->err, -ESTALE, "%s changed while it was fetched; run it again when "
+				 "nothing writes there", r->source);
+	return ret;
+}
+
+static void finish(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	struct fm_cache_key version;
+	int dir = fm_cache_fetch_dir(r->fetch), ret;
+	int data = fm_call_open_below(dir, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+
+	if (data < 0) {
+		(void)fm_err_sys(&r->err, data, "open what came of %s", r->name);
+		return;
+	}
+	fm_cache_fetch_wrote(r->fetch, r->totals.bytes);
+	ret = make_manifest(r, data, &version);
+	(void)close(data);	/* only read */
+	if (ret < 0)
+		return;
+	remove_beside(dir);
+	for (unsigned i = 0; i < (r->totals.extents ? r->totals.extents : 1); i++)
+		fm_cache_fetch_mark(r->fetch, i);
+	ret = fm_cache_fetch_save(r->fetch, &r->err);
+	if (ret == 0)
+		ret = fm_cache_fetch_ready(r->fetch, &version, &r->err);
+	if (ret == -EEXIST) {	/* another listing of the same version is here: that one is it */
+		r->id = fm_cache_find_version(r->runs->cache, &version);
+		fm_err_clear(&r->err);
+	}
+}
+
+/* What came is of a source that is another one now: none of it may be taken for what was listed. */
+static void discard(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	uint64_t id = fm_cache_fetch_id(r->fetch);
+	struct fm_err err;
+
+	close_run(work);
+	r->sink = NULL;
+	r->fetch = NULL;
+	(void)fm_cache_discard(r->runs->cache, id, &err);	/* it makes room as any other one else */
+}
+
+static void finished(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	if (r->err.code == -ESTALE || r->id != fm_cache_fetch_id(r->fetch))
+		submit(r, discard, closed);
+	else
+		end_run(r);
+}
+
+static void begin_finish(struct fm_stage_run *r)
+{
+	r->phase = "checking";
+	submit(r, finish, finished);
+}
+
+/* ---- the job ---- */
+
+static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct fm_stage_run *r = fm_container_of(watch, struct fm_stage_run, watch);
+
+	if (result->code < 0) {
+		r->err = result->err;
+		end_run(r);
+		return;
+	}
+	begin_finish(r);
+}
+
+static const struct fm_queue_events fetch_events = { .done = fetched };
+
+static int start_job(struct fm_stage_run *r)
+{
+	const struct fm_queue_opts o = {
+		.job = { .node = r->node, .store = r->store, .path = r->path,
+			 .path_len = r->path_len, .file = r->file,
+			 .attr = { .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN },
+			 .who = { NULL, r->uid, r->gid }, .durability = FM_DURABILITY_DISK },
+		.end = FM_QUEUE_FILE,
+		.fd = -1,
+		.journal = -1,
+		.file = "",
+	};
+
+	r->file = NULL;		/* taken over */
+	r->phase = "fetching";
+	r->watch.events = &fetch_events;
+	return fm_queue_submit(r->runs->o.queue, &o, &r->watch, &r->err);
+}
+
+/* ---- prepare ---- */
+
+static int open_sink(struct fm_stage_run *r)
+{
+	static const char *const everybody[] = { "*", NULL };
+	const struct fm_create_tree how = { .is_durable = true, .has_digests = true,
+					    .bytes = r->totals.bytes };
+	const struct fm_who who = { NULL, r->uid, r->gid };
+	char directory[64];
+	struct fm_store_opts opts = { .name = "cache", .directory = directory, .read = everybody,
+				      .write = everybody, .is_durable = true };
+	int ret;
+
+	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d",
+		       fm_cache_fetch_dir(r->fetch));
+	ret = fm_store_open(&opts, &r->sink, &r->err);
+	if (ret < 0)
+		return ret;
+	return r->sink->ops->create_tree(r->sink, r->name, &who, &how, &r->file, &r->err);
+}
+
+static void prepare(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	const struct fm_cache_plan plan = {
+		.listing = r->listing,
+		.name = r->name,
+		.source = r->source,
+		.bytes = r->totals.bytes,
+		.files = r->totals.entries,
+		.extents = r->totals.extents ? r->totals.extents : 1,
+		.cost = 1,
+	};
+	struct stat st;
+	int ret = fm_cache_fetch(r->runs->cache, &plan, &r->fetch, &r->err);
+
+	if (ret == -EALREADY) {
+		r->id = fm_cache_find_listing(r->runs->cache, &r->listing);
+		fm_err_clear(&r->err);
+	}
+	if (ret < 0)
+		return;
+	r->id = fm_cache_fetch_id(r->fetch);
+	r->is_there = fm_call_fstatat(fm_cache_fetch_dir(r->fetch), r->name, &st) == 0 &&
+		      S_ISDIR(st.st_mode);
+	if (!r->is_there)
+		(void)open_sink(r);
+}
+
+static void prepared(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	if (r->err.code == 0 && r->runs->is_stopping)
+		(void)fm_err_set(&r->err, -ECANCELED, "fmoved stops");
+	if (r->err.code < 0 && r->file)
+		fm_file_give_up(r->file, true);
+	if (r->err.code < 0 || !r->fetch)
+		end_run(r);
+	else if (r->is_there)
+		begin_finish(r);
+	else if (start_job(r) < 0)
+		end_run(r);
+}
+
+/* ---- from outside ---- */
+
+void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts *opts,
+			struct fm_cache *cache)
+{
+	fm_list_init(&runs->all);
+	runs->o = *opts;
+	runs->cache = cache;
+}
+
+void fm_stage_runs_stop(struct fm_stage_runs *runs)
+{
+	runs->is_stopping = true;
+	fm_list_each(at, next, &runs->all)
+		atomic_store(&fm_container_of(at, struct fm_stage_run, at)->is_stopped, true);
+}
+
+static struct fm_stage_run *find(struct fm_stage_runs *runs, const uint8_t *listing)
+{
+	fm_list_each(at, next, &runs->all) {
+		struct fm_stage_run *r = fm_container_of(at, struct fm_stage_run, at);
+
+		if (memcmp(r->listing.bytes, listing, sizeof(r->listing.bytes)) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_stage_plan *plan)
+{
+	struct fm_stage_run *r = FM_FAULT("stage.run") ? NULL : calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->runs = runs;
+	r->totals = *plan->totals;
+	memcpy(r->listing.bytes, r->totals.listing, sizeof(r->listing.bytes));
+	r->uid = plan->uid;
+	r->gid = plan->gid;
+	(void)snprintf(r->node, sizeof(r->node), "%s", plan->node);
+	(void)snprintf(r->store, sizeof(r->store), "%s", plan->store);
+	(void)snprintf(r->name, sizeof(r->name), "%s", plan->name);
+	memcpy(r->path, plan->path, plan->path_len);
+	r->path_len = plan->path_len;
+	(void)snprintf(r->source, sizeof(r->source), "%s:%s/%s", r->node, r->store, r->path);
+	fm_list_init(&r->waiters);
+	fm_list_append(&runs->all, &r->at);
+	r->phase = "making room";
+	submit(r, prepare, prepared);
+	return r;
+}
+
+int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
+		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err)
+{
+	struct fm_stage_run *r = find(runs, plan->totals->listing);
+
+	if (!r)
+		r = new_run(runs, plan);
+	if (!r)
+		return fm_err_set(err, -ENOMEM, "no memory to fetch %s", plan->name);
+	fm_list_append(&r->waiters, &waiter->at);
+	*out = r;
+	return 0;
+}
+
+void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out)
+{
+	struct fm_queue_progress p;
+
+	*out = (struct fm_stage_progress){ .phase = run->phase, .size = run->totals.bytes };
+	if (run->watch.job) {
+		fm_queue_progress(run->watch.job, &p);
+		out->bytes = p.job.bytes_done;
+	} else {
+		out->bytes = atomic_load(&run->checked);
+	}
+}
+
+/* ---- who may read it ---- */
+
+#define ACL_NAME "system.posix_acl_access"
+#define ACL_HEAD 4u		/* the version; entries of 8 bytes behind it: tag, permissions, ID */
+#define ACL_ENTRY 8u
+#define ACL_USER 2u
+#define ACL_MAX (ACL_HEAD + (4u + FM_CACHE_WHO_MAX) * ACL_ENTRY)
+
+/* The users that the ACL of a dataset's directory names; what is no such list names none. */
+static size_t read_users(const char *directory, uid_t users[FM_CACHE_WHO_MAX])
+{
+	uint8_t acl[ACL_MAX];
+	ssize_t len = getxattr(directory, ACL_NAME, acl, sizeof(acl));
+	struct fm_reader r = { .at = acl, .end = acl + (len > 0 ? len : 0) };
+	size_t count = 0;
+
+	(void)fm_get_le32(&r);
+	while (fm_reader_left(&r) >= ACL_ENTRY && count < FM_CACHE_WHO_MAX) {
+		unsigned tag = fm_get_le16(&r);
+
+		(void)fm_get_le16(&r);
+		users[count] = fm_get_le32(&r);
+		count += tag == ACL_USER;
+	}
+	return count;
+}
+
+/* Who was allowed before may have it open: he stays. Of too many the first ones go. */
+int fm_stage_allow(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	uid_t users[FM_CACHE_WHO_MAX];
+	struct fm_cache_who who = { .users = users };
+	char path[FM_PATH_LEN_MAX + 1];
+
+	if (fm_cache_path(c, id, path, sizeof(path)) < 0)
+		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
+	*strrchr(path, '/') = '\0';
+	who.user_count = read_users(path, users);
+	for (size_t i = 0; i < who.user_count; i++)
+		if (users[i] == uid)
+			return 0;
+	if (who.user_count == FM_CACHE_WHO_MAX)
+		memmove(users, users + 1, --who.user_count * sizeof(users[0]));
+	users[who.user_count++] = uid;
+	return fm_cache_allow(c, id, &who, err);
+}

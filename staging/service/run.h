@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run - one dataset that is fetched, for all who asked for it. Control thread. See stager.h.
+ */
+#ifndef FM_STAGE_RUN_H
+#define FM_STAGE_RUN_H
+
+#include "mover/queue/queue.h"
+#include "mover/base/list.h"
+#include "mover/base/worker.h"
+#include "staging/manifest.h"
+#include "staging/service/stager.h"
+
+struct fm_stage_run;
+
+struct fm_stage_runs {
+	struct fm_list all;
+	struct fm_stager_opts o;
+	struct fm_cache *cache;
+	bool is_stopping;
+};
+
+/* What is to come, and for whom first. The texts are copied. */
+struct fm_stage_plan {
+	const char *node, *store, *path;
+	size_t path_len;
+	const char *name;
+	const struct fm_stage_totals *totals;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Who waits for it. Its caller's; ended() comes once. */
+struct fm_stage_waiter {
+	struct fm_list at;
+	void (*ended)(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err);
+};
+
+void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts *opts,
+			struct fm_cache *cache);
+void fm_stage_runs_stop(struct fm_stage_runs *runs);
+
+/* The one of that listing, or a new one. */
+int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
+		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err);
+
+void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);
+
+/* That user may read it, too. Worker. */
+int fm_stage_allow(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err);
+
+#endif

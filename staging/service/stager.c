@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* stager - requests: the listing, the dataset that is there or comes, the hold. See stager.h. */
+#include "staging/service/stager.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/node/node.h"
+#include "mover/store/tree_file.h"
+#include "staging/offered.h"
+#include "staging/service/run.h"
+
+#define UPKEEP_NS (5 * FM_NS_PER_S)
+
+struct fm_stage_ask {
+	struct fm_list at;
+	struct fm_stager *s;
+	struct fm_stage_waiter waiter;	/* of its run */
+	struct fm_stage_run *run;	/* NULL: none, or not any more */
+	struct fm_queue_watch watch;	/* of the listing */
+	struct fm_work work;
+	struct fm_stage_offered *offered;
+	struct fm_stage_totals totals;
+	struct fm_share_held place;
+	uint64_t id;			/* of the dataset */
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;
+	bool is_pinned;
+	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
+	size_t path_len;
+	struct fm_stage_result result;
+	void (*done)(void *ctx, const struct fm_stage_result *result);
+	void *ctx;
+};
+
+struct fm_stager {
+	struct fm_stager_opts o;
+	struct fm_cache *cache;
+	struct fm_list asks;
+	struct fm_stage_runs runs;
+	struct fm_share places;
+	struct fm_timer upkeep;
+	struct fm_work upkeep_work;
+	bool is_in_upkeep;
+	bool is_stopping;
+};
+
+/* ---- the end of one ---- */
+
+static void end_ask(struct fm_stage_ask *a)
+{
+	struct fm_engine *engine = a->s->o.engine;
+
+	if (a->ctx)
+		a->done(a->ctx, &a->result);
+	fm_list_del(&a->at);
+	fm_share_give_all(&a->place);
+	fm_stage_offered_free(a->offered);
+	free(a);
+	fm_engine_check_stopped(engine);
+}
+
+static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
+{
+	a->result.err = *why;
+	end_ask(a);
+}
+
+/* ---- READY: hold, pin, and say where ---- */
+
+static void hold_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_cache_holder who = { .uid = a->uid, .pid = a->pid };
+	struct fm_cache *c = a->s->cache;
+	struct fm_err *err = &a->result.err;
+	uint64_t hold;
+	int ret = fm_cache_request(c, a->id, err);
+
+	if (ret == 0)
+		ret = fm_stage_allow(c, a->id, a->uid, err);
+	if (ret == 0 && a->pid > 0 && a->ctx)
+		ret = fm_cache_hold(c, a->id, &who, &hold, err);
+	if (ret == 0 && a->is_pinned)
+		ret = fm_cache_pin(c, a->id, a->uid, err);
+	if (ret < 0)
+		return;
+	if (fm_cache_path(c, a->id, a->result.path, sizeof(a->result.path)) < 0 ||
+	    !fm_cache_look(c, a->id, &a->result.info))
+		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
+}
+
+static void hold_done(struct fm_work *work)
+{
+	end_ask(fm_container_of(work, struct fm_stage_ask, work));
+}
+
+static void take(struct fm_stage_ask *a, uint64_t id)
+{
+	a->id = id;
+	a->work = (struct fm_work){ .run = hold_run, .done = hold_done,
+				    .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
+static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err)
+{
+	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, waiter);
+
+	a->run = NULL;
+	if (err->code < 0)
+		fail_ask(a, err);
+	else
+		take(a, id);
+}
+
+/* ---- the listing ---- */
+
+static void find_or_fetch(struct fm_stage_ask *a)
+{
+	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
+				      .path_len = a->path_len, .name = a->name,
+				      .totals = &a->totals, .uid = a->uid, .gid = a->gid };
+	struct fm_cache_key key;
+	struct fm_cache_info info;
+	struct fm_err err;
+	uint64_t id;
+
+	memcpy(key.bytes, a->totals.listing, sizeof(key.bytes));
+	id = fm_cache_find_listing(a->s->cache, &key);
+	if (id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY) {
+		a->result.was_ready = true;
+		take(a, id);
+		return;
+	}
+	a->waiter.ended = run_ended;
+	if (fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err) < 0)
+		fail_ask(a, &err);
+}
+
+static void list_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	(void)fm_stage_offered_end(a->offered, &a->totals, &a->result.err);
+}
+
+static void list_done(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	fm_stage_offered_free(a->offered);
+	a->offered = NULL;
+	if (a->result.err.code == 0 && a->s->is_stopping)
+		(void)fm_err_set(&a->result.err, -ECANCELED, "fmoved stops");
+	if (a->result.err.code < 0)
+		end_ask(a);
+	else
+		find_or_fetch(a);
+}
+
+static void listed(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct fm_stage_ask *a = fm_container_of(watch, struct fm_stage_ask, watch);
+
+	if (result->code < 0) {
+		fail_ask(a, &result->err);
+		return;
+	}
+	a->work = (struct fm_work){ .run = list_run, .done = list_done,
+				    .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
+static const struct fm_queue_events listing_events = { .done = listed };
+
+static int list(struct fm_stage_ask *a, struct fm_err *err)
+{
+	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(),
+					  .who = fm_share_user(a->uid) };
+	struct fm_queue_opts o = {
+		.job = { .node = a->node, .store = a->store, .path = a->path,
+			 .path_len = a->path_len, .who = { NULL, a->uid, a->gid }, .is_dry = true },
+		.end = FM_QUEUE_FILE,
+		.fd = -1,
+		.journal = -1,
+		.file = "",
+	};
+	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
+
+	if (ret < 0)
+		return ret;
+	file.tree = fm_stage_offered_tree(a->offered);
+	ret = fm_tree_file_new(&file, &o.job.file, err);
+	if (ret < 0)
+		return ret;
+	o.job.attr = (struct fm_attr){ .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN };
+	a->watch.events = &listing_events;
+	return fm_queue_submit(a->s->o.queue, &o, &a->watch, err);
+}
+
+/* ---- from outside ---- */
+
+static int check_name(const char *name, struct fm_err *err)
+{
+	size_t len = strlen(name);
+
+	if (len == 0 || len > FM_CACHE_NAME_MAX || name[0] == '.' || strchr(name, '/'))
+		return fm_err_set(err, -EINVAL, "a dataset's name is one of 1 to %d bytes without / that "
+				  "does not begin with a dot: give it one with --as", FM_CACHE_NAME_MAX);
+	return 0;
+}
+
+static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_request *r)
+{
+	struct fm_stage_ask *a = FM_FAULT("stage.ask") ? NULL : calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->s = s;
+	a->uid = r->who.uid;
+	a->gid = r->who.gid;
+	a->pid = r->pid;
+	a->is_pinned = r->is_pinned;
+	(void)snprintf(a->node, sizeof(a->node), "%s", r->node);
+	(void)snprintf(a->store, sizeof(a->store), "%s", r->store);
+	(void)snprintf(a->name, sizeof(a->name), "%s", r->name);
+	memcpy(a->path, r->path, r->path_len);
+	a->path_len = r->path_len;
+	return a;
+}
+
+int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
+		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
+		  struct fm_stage_ask **out, struct fm_err *err)
+{
+	struct fm_share_held place = { 0 };
+	struct fm_stage_ask *a;
+	int ret = check_name(r->name, err);
+
+	if (ret == 0 && strcmp(r->node, s->o.node) == 0)
+		ret = fm_err_set(err, -EOPNOTSUPP, "%s is this node: only what other nodes have is staged "
+				 "so far", r->node);
+	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
+		ret = fm_err_set(err, -ENAMETOOLONG, "the path is too long");
+	if (ret == 0)
+		ret = fm_share_take(&s->places, fm_share_user(r->who.uid), 1, &place, err);
+	if (ret < 0)
+		return ret;
+	a = new_ask(s, r);
+	if (!a) {
+		fm_share_give_all(&place);
+		return fm_err_set(err, -ENOMEM, "no memory for a request");
+	}
+	ret = s->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved stops") : list(a, err);
+	if (ret < 0) {
+		fm_share_give_all(&place);
+		fm_stage_offered_free(a->offered);
+		free(a);
+		return ret;
+	}
+	a->place = place;
+	a->done = done;
+	a->ctx = ctx;
+	fm_list_append(&s->asks, &a->at);
+	*out = a;
+	return 0;
+}
+
+void fm_stage_ask_forget(struct fm_stage_ask *ask)
+{
+	ask->ctx = NULL;
+}
+
+void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress *out)
+{
+	*out = (struct fm_stage_progress){ .phase = "listing" };
+	if (ask->run)
+		fm_stage_run_look(ask->run, out);
+}
+
+/* ---- the whole ---- */
+
+static void upkeep_run(struct fm_work *work)
+{
+	fm_cache_upkeep(fm_container_of(work, struct fm_stager, upkeep_work)->cache);
+}
+
+static void arm_upkeep(struct fm_stager *s)
+{
+	fm_timer_set(s->o.loop, &s->upkeep, fm_loop_now(s->o.loop) + UPKEEP_NS);
+}
+
+static void upkeep_done(struct fm_work *work)
+{
+	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
+
+	s->is_in_upkeep = false;
+	if (!s->is_stopping)
+		arm_upkeep(s);
+	fm_engine_check_stopped(s->o.engine);
+}
+
+static void upkeep_fire(struct fm_timer *timer)
+{
+	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
+
+	s->is_in_upkeep = true;
+	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
+	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
+}
+
+/* The worker is there as long as the engine is not stopped, and that waits for us. */
+static bool is_idle(const struct fm_engine *engine)
+{
+	const struct fm_stager *s = fm_stager_of(engine);
+
+	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->runs.all) &&
+		      !s->is_in_upkeep);
+}
+
+const struct fm_service fm_stage_service = { .name = "staging",
+					     .state_bytes = sizeof(struct fm_stager *),
+					     .is_idle = is_idle };
+
+struct fm_stager *fm_stager_of(const struct fm_engine *engine)
+{
+	return *(struct fm_stager **)fm_service_state(engine, &fm_stage_service);
+}
+
+int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err)
+{
+	static const struct fm_share_limits limits = { .what = "requests to stage",
+						       .total = FM_STAGE_ASKS_MAX,
+						       .root = FM_STAGE_ASKS_MAX / 8, .times = 1 };
+	struct fm_stager *s = FM_FAULT("stage.alloc") ? NULL : calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return fm_err_set(err, -ENOMEM, "allocate the stager");
+	ret = fm_cache_open(&opts->cache, &s->cache, err);
+	if (ret < 0) {
+		free(s);
+		return ret;
+	}
+	s->o = *opts;
+	fm_list_init(&s->asks);
+	fm_stage_runs_init(&s->runs, opts, s->cache);
+	fm_share_init(&s->places, &limits);
+	s->upkeep.fire = upkeep_fire;
+	arm_upkeep(s);
+	*(struct fm_stager **)fm_service_state(opts->engine, &fm_stage_service) = s;
+	*out = s;
+	return 0;
+}
+
+void fm_stager_stop(struct fm_stager *s)
+{
+	if (!s)
+		return;
+	s->is_stopping = true;
+	fm_timer_clear(s->o.loop, &s->upkeep);
+	fm_stage_runs_stop(&s->runs);
+}
+
+void fm_stager_free(struct fm_stager *s)
+{
+	if (!s)
+		return;
+	assert(fm_list_is_empty(&s->asks));
+	fm_cache_close(s->cache);
+	free(s);
+}
+
+struct fm_cache *fm_stager_cache(struct fm_stager *s)
+{
+	return s->cache;
+}
+
+struct fm_worker *fm_stager_worker(struct fm_stager *s)
+{
+	return s->o.worker;
+}
+
+struct fm_loop *fm_stager_loop(struct fm_stager *s)
+{
+	return s->o.loop;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stager - what this node stages: from a request for a source to a READY dataset of the cache.
+ *
+ * Happy path of a request: the source is listed, with the caller's rights (a dry run of a tree,
+ * offered.h). A READY dataset of that listing is the answer. Else a *run* fetches it, one for each
+ * listing, whoever asks: room is set aside, the tree comes into the cache as any tree does, its
+ * manifest is made of what came, and it is READY. Then each who asked holds it and hears its path.
+ *
+ * Failure: of the listing, the request ends; of the run, all requests that wait for it do. What came
+ * stays for the next one. A source that is another one when it came than when it was listed is told as
+ * changed. A request whose caller goes away leaves its run to go on.
+ *
+ * Control thread; what waits for a disk goes to the worker.
+ */
+#ifndef FM_STAGE_STAGER_H
+#define FM_STAGE_STAGER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mover/node/service.h"
+#include "mover/store/store.h"
+#include "staging/cache.h"
+
+struct fm_api_op;
+struct fm_err;
+struct fm_loop;
+struct fm_queue;
+struct fm_stager;
+struct fm_worker;
+
+#define FM_STAGE_ASKS_MAX 256u		/* requests under way */
+
+struct fm_stager_opts {
+	struct fm_loop *loop;
+	struct fm_engine *engine;
+	struct fm_queue *queue;
+	struct fm_worker *worker;
+	const char *node;		/* our name; outlives it */
+	struct fm_cache_opts cache;
+};
+
+/* A service without messages: it keeps the stager where the operations of the API find it. */
+extern const struct fm_service fm_stage_service;
+extern const struct fm_api_op *const fm_stage_ops[];	/* NULL-terminated */
+
+/* Opens the cache: waits for the disk, before the loop runs. */
+int fm_stager_new(const struct fm_stager_opts *opts, struct fm_stager **out, struct fm_err *err);
+
+/* NULL: this node stages nothing, since no directory is configured. */
+struct fm_stager *fm_stager_of(const struct fm_engine *engine);
+
+/* Nothing is begun any more. */
+void fm_stager_stop(struct fm_stager *s);
+
+/* Stopped; the queue has ended its jobs, and the loop has run what was posted. NULL is allowed. */
+void fm_stager_free(struct fm_stager *s);
+
+struct fm_cache *fm_stager_cache(struct fm_stager *s);
+struct fm_worker *fm_stager_worker(struct fm_stager *s);
+struct fm_loop *fm_stager_loop(struct fm_stager *s);
+
+/* ---- a request ---- */
+
+struct fm_stage_request {
+	const char *node, *store, *path;
+	size_t path_len;
+	const char *name;		/* of the dataset */
+	struct fm_who who;
+	pid_t pid;			/* who holds it; 0: nobody */
+	bool is_pinned;
+};
+
+struct fm_stage_result {
+	struct fm_err err;
+	struct fm_cache_info info;
+	char path[FM_PATH_LEN_MAX + 1];
+	bool was_ready;			/* nothing was fetched for this request */
+};
+
+struct fm_stage_ask;
+
+/* done(ctx, ...) once, unless an error is returned; ctx NULL: to nobody. */
+int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
+		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
+		  struct fm_stage_ask **out, struct fm_err *err);
+
+/* Who asked has gone away. */
+void fm_stage_ask_forget(struct fm_stage_ask *ask);
+
+struct fm_stage_progress {
+	const char *phase;		/* "listing", "fetching", "checking" */
+	uint64_t bytes, size;
+};
+
+void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress *out);
+
+#endif

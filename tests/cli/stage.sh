@@ -1,0 +1,140 @@
+#!/bin/bash
+# Goal:   a directory of another node is on this node's disk: whole, read-only, held by who asked, fetched once, and never
+#         a mixture.
+# Method: real daemons. What is READY is compared with its source, with the source away. Requests at once share a fetch. The
+#         daemon is killed in the midst of one. The source changes, before and while it is fetched. A holder ends.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+up 2
+
+source=$(store 2)/set
+mkdir -p "$source/d/empty"
+for i in $(seq 50); do random 3000 "$source/d/f$i"; done
+random 20000000 "$source/large"
+truncate -s 9000000 "$source/holes"
+ln -s d/f1 "$source/link"
+ln "$source/d/f2" "$source/hard"
+
+# datasets FIELD: of the only dataset.
+field() {
+	fmove datasets --json | jq -r ".datasets[0].$1"
+}
+
+ready() {
+	fmove datasets --json | jq '[.datasets[] | select(.state == "ready")] | length'
+}
+
+# The path, and nothing else; the content; the manifest's name; nobody can write.
+data=$(fmove stage n2:s/set 2>err) || bad "stage: $(cat err)"
+grep -q 'fetched as' err || bad "it was not fetched: $(cat err)"
+[ "$(echo "$data" | wc -l)" -eq 1 ] && [ -d "$data" ] || bad "no path: $data"
+diff -r --no-dereference "$source" "$data" || bad "the copy differs"
+[ "$(stat -c %i "$data/d/f2")" = "$(stat -c %i "$data/hard")" ] || bad "a hard link was lost"
+[ "$(sha256sum <"$(dirname "$data")/.manifest" | cut -d ' ' -f 1)" = "$(basename "$(dirname "$data")")" ] ||
+	bad "its directory is not called after its manifest"
+[ -z "$(find "$data" ! -type l -perm /222)" ] || bad "something can be written to"
+[ "$(field state) $(field name) $(field holds)" = "ready set 1" ] || bad "datasets: $(fmove datasets)"
+
+# The second time nothing is fetched; under another name the same is the same.
+[ "$(fmove stage n2:s/set 2>err)" = "$data" ] && grep -q 'unchanged' err || bad "the second time: $(cat err)"
+
+# A command: held by it, in its place; ends as it does.
+ok fmove stage n2:s/set -- sh -c 'test "$FMOVE_STAGED" = "$0" && test $(fmove datasets --json | jq .datasets[0].holds) -ge 1' "$data"
+fmove stage n2:s/set -- sh -c 'exit 42' 2>err
+[ $? -eq 42 ] || bad "a command's status: $(cat err)"
+fmove stage n2:s/set -- nothing-like-that 2>err && bad "a command that is not there ended well"
+grep -q 'nothing-like-that: No such file' err || bad "a command that is not there: $(cat err)"
+
+# Held: it is not removed. Its holder ends: it may be.
+sleep 1000 &
+holder=$!
+ok fmove stage --hold-pid $holder n2:s/set
+kill $holder
+wait $holder 2>/dev/null
+
+# Who may read the source may read the copy; who did not ask may not, and whose it is does not matter.
+if [ "$(id -u)" -eq 0 ] && id nobody daemon >/dev/null 2>&1; then
+	chmod 755 "$dir/c" "$dir/c/n1"
+	as_nobody test -r "$data/d/f1" && bad "nobody may read it, who did not ask"
+	[ "$(as_nobody fmove stage n2:s/set 2>err)" = "$data" ] || bad "nobody: $(cat err)"
+	as_nobody cmp "$source/d/f1" "$data/d/f1" || bad "nobody may not read it"
+	setpriv --reuid daemon --regid daemon --clear-groups fmove stage n2:s/set >out 2>err || bad "daemon: $(cat err)"
+	as_nobody test -r "$data/d/f1" || bad "nobody lost it when another one asked"
+	no 6 '' as_nobody fmove stage --hold-pid 1 n2:s/set
+fi
+
+# What cannot be.
+no 2 'stores = ' fmove stage /tmp
+no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
+no 1 '' fmove stage nobody:s/set
+no 2 'not the number' fmove stage --hold-pid x n2:s/set
+no 1 'begin with a dot' fmove stage --as .x n2:s/set
+
+# A source that changed is another version; both are there.
+echo more >"$source/d/new"
+other=$(fmove stage n2:s/set 2>err) || bad "a changed source: $(cat err)"
+[ "$other" != "$data" ] && diff -r --no-dereference "$source" "$other" || bad "the new version differs"
+[ "$(ready)" -eq 2 ] || bad "not two versions: $(fmove datasets)"
+
+# Ten at once: one fetch.
+cp -a "$source" "$(store 2)/many"
+echo many >"$(store 2)/many/d/many"
+for i in $(seq 10); do fmove stage n2:s/many >"many.$i" 2>"many.err.$i" & done
+wait
+[ "$(sort -u many.[0-9]* | wc -l)" -eq 1 ] && [ -s many.1 ] || bad "ten at once: $(cat many.err.*)"
+diff -r --no-dereference "$(store 2)/many" "$(cat many.1)" || bad "ten at once differ"
+gets=$(fmove jobs --json 2>/dev/null | jq '[.jobs[] | select(.path == "many" and .bytes > 1000000)] | length')
+[ "$gets" -le 1 ] || bad "ten at once were $gets fetches"
+
+# Pinned, it does not go; unpinned and unheld, it does.
+ok fmove pin many
+no 1 '' fmove unstage many
+ok fmove unpin many
+
+# SIGKILL in the midst: the next one goes on, or begins anew; it is whole.
+random 30000000 "$(store 2)/many/large"
+slow 2
+fmove stage n2:s/many >out 2>err &
+stager=$!
+moved many 3000000
+kill -KILL "$(cat "$dir/c/n1/pid")"
+await test -e "$dir/c/n1/exit" || bad "n1 does not end"
+wait $stager && bad "it ended well without its daemon"
+fast 2
+"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+reachable 2
+[ "$(fmove datasets --json | jq '[.datasets[] | select(.source == "n2:s/many" and .state == "ready")] | length')" -eq 1 ] ||
+	bad "half of it is ready: $(fmove datasets)"
+data=$(fmove stage n2:s/many 2>err) || bad "after a kill: $(cat err)"
+diff -r --no-dereference "$(store 2)/many" "$data" || bad "after a kill it differs"
+
+# It changes while it comes: told, and nothing of it is ready.
+cp -a "$(store 2)/many" "$(store 2)/moving"
+random 30000000 "$(store 2)/moving/large"
+slow 2
+fmove stage n2:s/moving >out 2>err &
+stager=$!
+moved moving 2000000
+echo late >>"$(store 2)/moving/large"
+fast 2
+wait $stager && bad "what changed while it came is ready: $(cat out)"
+grep -q 'changed while' err || bad "a source that changes: $(cat err)"
+[ "$(fmove datasets --json | jq '[.datasets[] | select(.source == "n2:s/moving" and .state == "ready")] | length')" -eq 0 ] ||
+	bad "half of it is ready: $(fmove datasets)"
+
+# The daemon is stopped in the midst: nothing hangs.
+slow 2
+fmove stage n2:s/moving >out 2>err &
+stager=$!
+moved moving 2000000
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+wait $stager && bad "it ended well without its daemon"
+fast 2
+"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+reachable 2
+
+# The source is away: what is READY is whole.
+mv "$(store 2)/many" "$(store 2)/kept"
+diff -r --no-dereference "$(store 2)/kept" "$data" || bad "it needs its source"
+exit
