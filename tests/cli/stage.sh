@@ -68,6 +68,10 @@ fi
 no 2 'stores = ' fmove stage /tmp
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
+no 1 'n1 is this node: only what other nodes have' fmove stage n1:s/set
+echo file >"$(store 2)/file"
+no 1 'director' fmove stage n2:s/file
+no 1 'no dataset is called "none"' fmove unstage none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 
