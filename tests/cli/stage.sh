@@ -46,12 +46,17 @@ fmove stage n2:s/set -- sh -c 'exit 42' 2>err
 fmove stage n2:s/set -- nothing-like-that 2>err && bad "a command that is not there ended well"
 grep -q 'nothing-like-that: No such file' err || bad "a command that is not there: $(cat err)"
 
-# Held: it is not removed. Its holder ends: it may be.
+# Held, it is not removed. Its holder ends: it may be.
+cp -a "$source" "$(store 2)/held"
+echo held >"$(store 2)/held/held"
 sleep 1000 &
 holder=$!
-ok fmove stage --hold-pid $holder n2:s/set
+held=$(fmove stage --hold-pid $holder n2:s/held 2>err) || bad "held by a process: $(cat err)"
+no 1 'held' fmove unstage held
 kill $holder
 wait $holder 2>/dev/null
+await fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
+[ ! -e "$held" ] || bad "it was removed, and is there"
 
 # Who may read the source may read the copy; who did not ask may not, and whose it is does not matter.
 if [ "$(id -u)" -eq 0 ] && id nobody daemon >/dev/null 2>&1; then
