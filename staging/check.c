@@ -2,8 +2,8 @@
 /*
  * check - see check.h.
  *
- * The directory and the manifest are in one order, so they are gone through side by side: a name that
- * only one of them has is seen at once, and neither is held.
+ * The directory and the manifest are in one order, so they are gone through side by side: a name
+ * that only one of them has is seen at once, and neither is held.
  */
 #include "staging/check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check - whether what is on the disk is still the dataset that its manifest says: every name, every
- * byte.
+ * check - whether what is on the disk is still the dataset that its manifest says: every name,
+ * every byte.
  *
  * Permissions are not compared: a cache takes the right to write away from what it keeps. Worker
  * threads; waits for the disk.

@@ -65,7 +65,10 @@ static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
 	return zeros;
 }
 
-/* Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell: no. */
+/*
+ * Whether nothing is kept of these bytes, so that they are zeros. Where a file system cannot tell:
+ * no.
+ */
 static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
 {
 	off_t data;
@@ -77,8 +80,8 @@ static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
 }
 
 /*
- * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on only
- * from a whole one. -ESTALE: there are fewer.
+ * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on
+ * only from a whole one. -ESTALE: there are fewer.
  */
 static int read_bytes(int fd, uint8_t *buf, uint32_t len, uint64_t offset)
 {

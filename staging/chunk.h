@@ -9,7 +9,9 @@
 
 struct fm_reading;
 
-/* As fm_reading_open() of one name, and without the page cache where the file system can do that. */
+/*
+ * As fm_reading_open() of one name, and without the page cache where the file system can do that.
+ */
 int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out);
 
 /* What a chunk is read into: FM_STAGE_CHUNK bytes, from the budget. NULL: no memory. */

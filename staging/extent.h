@@ -8,7 +8,8 @@
  *     takes the rest, so it has less than twice as many.
  *   - Smaller files that follow each other are one extent, a *pack*, of FM_STAGE_EXTENT bytes and
  *     FM_STAGE_PACK_FILES files at most. A large file ends a pack.
- *   - What has no bytes (directories, links, empty files) is in no extent: the manifest says it all.
+ *   - What has no bytes (directories, links, empty files) is in no extent: the manifest says it
+ *     all.
  */
 #ifndef FM_STAGE_EXTENT_H
 #define FM_STAGE_EXTENT_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * manifest - what a dataset is: its names in canonical order, the CRC32C of each chunk of each file,
- * and how it is cut into extents. fmove-manifest(5) is the specification of its bytes.
+ * manifest - what a dataset is: its names in canonical order, the CRC32C of each chunk of each
+ * file, and how it is cut into extents. fmove-manifest(5) is the specification of its bytes.
  *
  * The bytes are binary, and there is one way only to write a dataset down: their SHA-256 is the
  * name of its version, so two nodes that hold the same data must write the same bytes. Names need
  * no quoting, numbers have one form, and both ends hold one path at a time, however many there are.
- * The writer writes from front to back and never goes back. The reader reads a file, from any extent.
+ * The writer writes from front to back and never goes back. The reader reads a file, from any
+ * extent.
  *
  * Nothing in it depends on the file system or on the clock of the node that writes it: no inode
  * numbers, no times of directories, and a hole is what has only zeros (FM_STAGE_GRANULE), however
@@ -67,8 +68,8 @@ struct fm_stage_totals {
 };
 
 /*
- * The canonical order: as strcmp() of the names one below the other, so '/' comes before every other
- * byte. < 0: a comes first.
+ * The canonical order: as strcmp() of the names one below the other, so '/' comes before every
+ * other byte. < 0: a comes first.
  */
 int fm_stage_path_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
@@ -79,8 +80,9 @@ uint32_t fm_stage_chunk_len(uint64_t size, uint64_t n);
 /* ---- the listing digest ---- */
 
 /*
- * SHA-256 over type, path, size, mtime and target of each entry, in canonical order: what is known of
- * a source without reading its files. An entry counts as the head of its record does, with mode 0.
+ * SHA-256 over type, path, size, mtime and target of each entry, in canonical order: what is known
+ * of a source without reading its files. An entry counts as the head of its record does, with mode
+ * 0.
  */
 void fm_stage_listing_add(struct fm_sha256 *s, const struct fm_stage_entry *e);
 
@@ -89,13 +91,14 @@ void fm_stage_listing_add(struct fm_sha256 *s, const struct fm_stage_entry *e);
 struct fm_stage_writer;
 
 /*
- * fd: an empty file, open for writing; borrowed until free. -1: a listing, for its totals: nothing is
- * written, no chunks are taken, and there is no version.
+ * fd: an empty file, open for writing; borrowed until free. -1: a listing, for its totals: nothing
+ * is written, no chunks are taken, and there is no version.
  */
 int fm_stage_writer_new(int fd, bool is_file, struct fm_stage_writer **out);
 
 /*
- * The next entry. -EINVAL: it is not what the reader would take (order, path, what its type has not).
+ * The next entry. -EINVAL: it is not what the reader would take (order, path, what its type has
+ * not).
  * -EFBIG: over a limit. Behind a FILE its chunks follow, all of them.
  */
 int fm_stage_writer_entry(struct fm_stage_writer *w, const struct fm_stage_entry *e);
@@ -110,13 +113,15 @@ void fm_stage_writer_free(struct fm_stage_writer *w);	/* NULL is allowed */
 
 struct fm_stage_reader;
 
-/* fd: open for reading; borrowed until free. -EBADMSG: no manifest, or one that was not finished. */
+/*
+ * fd: open for reading; borrowed until free. -EBADMSG: no manifest, or one that was not finished.
+ */
 int fm_stage_reader_new(int fd, struct fm_stage_reader **out);
 const struct fm_stage_totals *fm_stage_reader_totals(const struct fm_stage_reader *r);
 
 /*
- * 1: the next entry, whose texts are good until the next call; chunks of the one before that were not
- * taken are passed over. 0: these were all, and every number of the manifest adds up. -EBADMSG.
+ * 1: the next entry, whose texts are good until the next call; chunks of the one before that were
+ * not taken are passed over. 0: these were all, and every number of the manifest adds up. -EBADMSG.
  */
 int fm_stage_reader_next(struct fm_stage_reader *r, struct fm_stage_entry *e);
 
@@ -127,8 +132,8 @@ int fm_stage_reader_chunk(struct fm_stage_reader *r, struct fm_stage_chunk *c);
 int fm_stage_reader_extent(struct fm_stage_reader *r, uint32_t n, struct fm_stage_extent *out);
 
 /*
- * Go to the first entry of an extent: next() goes on from there, and does not add up at the end. Of a
- * manifest that fm_stage_manifest_check() found good.
+ * Go to the first entry of an extent: next() goes on from there, and does not add up at the end. Of
+ * a manifest that fm_stage_manifest_check() found good.
  */
 void fm_stage_reader_seek(struct fm_stage_reader *r, const struct fm_stage_extent *e);
 void fm_stage_reader_free(struct fm_stage_reader *r);	/* NULL is allowed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * manifest_write - a manifest from front to back, through one buffer. What must wait until the end is
- * the index of extents: 28 bytes each, FM_STAGE_EXTENTS_MAX at most.
+ * manifest_write - a manifest from front to back, through one buffer. What must wait until the end
+ * is the index of extents: 28 bytes each, FM_STAGE_EXTENTS_MAX at most.
  */
 #include <assert.h>
 #include <errno.h>

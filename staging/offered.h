@@ -4,12 +4,12 @@
  *
  * It is the receiving end of a tree (mover/tree/tree.h) in a dry run: the source offers all that it
  * has, and this end wants nothing of it and notes what it was. So a dataset has its listing digest,
- * its size and its extents before room is set aside, and a second request for it costs a walk of the
- * source, by the source's own node.
+ * its size and its extents before room is set aside, and a second request for it costs a walk of
+ * the source, by the source's own node.
  *
- * Packs come in any order, and some twice. A file of several names is offered under the one that was
- * met first; here the first in canonical order counts, as it does in a manifest. The names are held
- * in memory, from the budget (mover/base/budget.h).
+ * Packs come in any order, and some twice. A file of several names is offered under the one that
+ * was met first; here the first in canonical order counts, as it does in a manifest. The names are
+ * held in memory, from the budget (mover/base/budget.h).
  *
  * The tree's calls: any thread. It and its maker share the listing; the last of both frees it.
  */
@@ -30,8 +30,8 @@ int fm_stage_offered_new(uint64_t bytes_max, struct fm_stage_offered **out, stru
 struct fm_tree *fm_stage_offered_tree(struct fm_stage_offered *o);
 
 /*
- * The source has said that this is all. -ESTALE: it changed while it was walked. -EPROTO: what it says
- * cannot be. -EFBIG. Takes processor time: for a worker. Once.
+ * The source has said that this is all. -ESTALE: it changed while it was walked. -EPROTO: what it
+ * says cannot be. -EFBIG. Takes processor time: for a worker. Once.
  */
 int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *totals,
 			 struct fm_err *err);

@@ -141,7 +141,10 @@ static int sort_names(struct level *l)
 	return 0;
 }
 
-/* The stream has a descriptor of its own, which ends with it: l->fd is for what is in the directory. */
+/*
+ * The stream has a descriptor of its own, which ends with it: l->fd is for what is in the
+ * directory.
+ */
 static int read_names(struct fm_stage_walk *w, struct level *l)
 {
 	int fd = fm_reading_open_fd(l->fd, ".", O_DIRECTORY, false), ret;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_stage - fmove stage NODE:STORE/PATH: a directory of another node is on this node's disk, and held. */
+/*
+ * cmd_stage - fmove stage NODE:STORE/PATH: a directory of another node is on this node's disk, and
+ * held.
+ */
 #include "client/cli/ask.h"
 
 #include <errno.h>
@@ -63,8 +66,8 @@ static int cut_command(int argc, char **argv, char ***command)
 }
 
 /*
- * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe. One of another user
- * (sudo) cannot: then it is there for the grace, and that is said.
+ * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe. One of another
+ * user (sudo) cannot: then it is there for the grace, and that is said.
  */
 static pid_t parent(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* parts - the services and the operations of the local API of all folders, each in one list. Once, at the start. */
+/*
+ * parts - the services and the operations of the local API of all folders, each in one list. Once,
+ * at the start.
+ */
 #ifndef FM_PARTS_H
 #define FM_PARTS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* api - the operations of the local API that stage and look at what is staged. See mover/api/api_op.h. */
+/*
+ * api - the operations of the local API that stage and look at what is staged. See
+ * mover/api/api_op.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

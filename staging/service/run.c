@@ -2,9 +2,9 @@
 /*
  * run - see run.h.
  *
- * Happy path: prepare (room; the tree's sink in the dataset's directory), the job, finish (the manifest
- * of what came; READY). A run that finds the whole tree there, since an earlier one was killed behind
- * it, goes on with finish.
+ * Happy path: prepare (room; the tree's sink in the dataset's directory), the job, finish (the
+ * manifest of what came; READY). A run that finds the whole tree there, since an earlier one was
+ * killed behind it, goes on with finish.
  */
 #include "staging/service/run.h"
 

@@ -7,9 +7,9 @@
  * listing, whoever asks: room is set aside, the tree comes into the cache as any tree does, its
  * manifest is made of what came, and it is READY. Then each who asked holds it and hears its path.
  *
- * Failure: of the listing, the request ends; of the run, all requests that wait for it do. What came
- * stays for the next one. A source that is another one when it came than when it was listed is told as
- * changed. A request whose caller goes away leaves its run to go on.
+ * Failure: of the listing, the request ends; of the run, all requests that wait for it do. What
+ * came stays for the next one. A source that is another one when it came than when it was listed is
+ * told as changed. A request whose caller goes away leaves its run to go on.
  *
  * Control thread; what waits for a disk goes to the worker.
  */

@@ -2,8 +2,8 @@
 /*
  * From a directory to its listing and its manifest. links: fm_staging
  *
- * In the current directory (the build's): what is in memory keeps no holes and no attributes as a disk
- * does.
+ * In the current directory (the build's): what is in memory keeps no holes and no attributes as a
+ * disk does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +115,9 @@ static int list(struct fm_stage_totals *t)
 	return fm_stage_list(&opts, t, &err);
 }
 
-/* More directories than are open at once, with others beside the way that are met on the way back. */
+/*
+ * More directories than are open at once, with others beside the way that are met on the way back.
+ */
 static void test_deep(void)
 {
 	struct fm_stage_totals t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The manifest of a dataset: its bytes are those of fmove-manifest(5), and nothing else is taken for
- * one. links: fm_staging
+ * The manifest of a dataset: its bytes are those of fmove-manifest(5), and nothing else is taken
+ * for one. links: fm_staging
  */
 #include <errno.h>
 #include <string.h>
