@@ -16,13 +16,15 @@ truncate -s 9000000 "$source/holes"
 ln -s d/f1 "$source/link"
 ln "$source/d/f2" "$source/hard"
 
-# datasets FIELD: of the only dataset.
-field() {
-	fmove datasets --json | jq -r ".datasets[0].$1"
+# rows PATTERN: the datasets that match it, a line each.
+rows() {
+	fmove datasets --json | grep -o '{"name":[^}]*}' | grep -e "$1"
 }
 
-ready() {
-	fmove datasets --json | jq '[.datasets[] | select(.state == "ready")] | length'
+# field FIELD: of the only dataset.
+field() {
+	rows . >row
+	json "$1" row
 }
 
 # The path, and nothing else; the content; the manifest's name; nobody can write.
@@ -40,7 +42,7 @@ diff -r --no-dereference "$source" "$data" || bad "the copy differs"
 [ "$(fmove stage n2:s/set 2>err)" = "$data" ] && grep -q 'unchanged' err || bad "the second time: $(cat err)"
 
 # A command: held by it, in its place; ends as it does.
-ok fmove stage n2:s/set -- sh -c 'test "$FMOVE_STAGED" = "$0" && test $(fmove datasets --json | jq .datasets[0].holds) -ge 1' "$data"
+ok fmove stage n2:s/set -- sh -c 'test "$FMOVE_STAGED" = "$0" && fmove datasets --json | grep -q "\"holds\":[1-9]"' "$data"
 fmove stage n2:s/set -- sh -c 'exit 42' 2>err
 [ $? -eq 42 ] || bad "a command's status: $(cat err)"
 fmove stage n2:s/set -- nothing-like-that 2>err && bad "a command that is not there ended well"
@@ -84,7 +86,7 @@ no 1 'begin with a dot' fmove stage --as .x n2:s/set
 echo more >"$source/d/new"
 other=$(fmove stage n2:s/set 2>err) || bad "a changed source: $(cat err)"
 [ "$other" != "$data" ] && diff -r --no-dereference "$source" "$other" || bad "the new version differs"
-[ "$(ready)" -eq 2 ] || bad "not two versions: $(fmove datasets)"
+[ "$(rows '"state":"ready"' | wc -l)" -eq 2 ] || bad "not two versions: $(fmove datasets)"
 
 # Ten at once: one fetch.
 cp -a "$source" "$(store 2)/many"
@@ -93,7 +95,7 @@ for i in $(seq 10); do fmove stage n2:s/many >"many.$i" 2>"many.err.$i" & done
 wait
 [ "$(sort -u many.[0-9]* | wc -l)" -eq 1 ] && [ -s many.1 ] || bad "ten at once: $(cat many.err.*)"
 diff -r --no-dereference "$(store 2)/many" "$(cat many.1)" || bad "ten at once differ"
-gets=$(fmove jobs --json 2>/dev/null | jq '[.jobs[] | select(.path == "many" and .bytes > 1000000)] | length')
+gets=$(fmove jobs --json | grep -o '{"job":[^}]*}' | grep '"path":"many"' | grep -Ec '"bytes":[0-9]{7}')
 [ "$gets" -le 1 ] || bad "ten at once were $gets fetches"
 
 # Pinned, it does not go; unpinned and unheld, it does.
@@ -113,7 +115,7 @@ wait $stager && bad "it ended well without its daemon"
 fast 2
 "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
 reachable 2
-[ "$(fmove datasets --json | jq '[.datasets[] | select(.source == "n2:s/many" and .state == "ready")] | length')" -eq 1 ] ||
+[ "$(rows '"name":"many","state":"ready"' | wc -l)" -eq 1 ] ||
 	bad "half of it is ready: $(fmove datasets)"
 data=$(fmove stage n2:s/many 2>err) || bad "after a kill: $(cat err)"
 diff -r --no-dereference "$(store 2)/many" "$data" || bad "after a kill it differs"
@@ -129,7 +131,7 @@ echo late >>"$(store 2)/moving/large"
 fast 2
 wait $stager && bad "what changed while it came is ready: $(cat out)"
 grep -q 'changed while' err || bad "a source that changes: $(cat err)"
-[ "$(fmove datasets --json | jq '[.datasets[] | select(.source == "n2:s/moving" and .state == "ready")] | length')" -eq 0 ] ||
+[ "$(rows '"name":"moving","state":"ready"' | wc -l)" -eq 0 ] ||
 	bad "half of it is ready: $(fmove datasets)"
 
 # The daemon is stopped in the midst: nothing hangs.
