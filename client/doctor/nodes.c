@@ -154,6 +154,27 @@ static void ask_peers(struct asking *a)
 		miss(a->out, "the peers", why.text);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct fm_facts *const *x = a, *const *y = b;
+
+	return strcmp(fm_text_of(&(*x)->node.name), fm_text_of(&(*y)->node.name));
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const struct fm_nodes_missing *x = a, *y = b;
+
+	return strcmp(x->node, y->node);
+}
+
+/* They answer in any order; what is printed is the same each time. */
+static void sort(struct fm_nodes *out)
+{
+	qsort(out->set.at + 1, out->set.count - 1, sizeof(out->set.at[0]), by_name);
+	qsort(out->missing, out->missing_count, sizeof(out->missing[0]), by_node);
+}
+
 int fm_nodes_collect(const struct fm_nodes_ask *ask, struct fm_nodes *out, struct fm_err *err)
 {
 	struct asking a = {.ask = ask, .out = out};
@@ -161,6 +182,8 @@ int fm_nodes_collect(const struct fm_nodes_ask *ask, struct fm_nodes *out, struc
 
 	if (ret == 0 && (ask->is_all || ask->peer_count > 0))
 		ask_peers(&a);
+	if (ret == 0)
+		sort(out);
 	return ret;
 }
 

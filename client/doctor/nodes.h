@@ -26,7 +26,7 @@ struct fm_nodes_missing {
 };
 
 struct fm_nodes {
-	struct fm_facts_set set; /* this node's are the first */
+	struct fm_facts_set set; /* this node's are the first, then by name */
 	struct fm_nodes_missing missing[FM_NODES_MISSING_MAX];
 	size_t missing_count;
 };

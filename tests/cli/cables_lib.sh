@@ -61,7 +61,7 @@ one_carries() {
 # session_on WIRE: status says that the nodes talk over that wire.
 session_on() {
 	fmove status >out && grep -q "^ *session w$1 10\.78\.$1\.1 -> 10\.78\.$1\.2$" out &&
-		fmove status --json | grep -q "\"session\":{\"device\":\"w$1\",\"local\":\"10.78.$1.1\",\"remote\":\"10.78.$1.2\"}"
+		fmove status --json | grep -q "\"session\":{\"device\":\"w$1\",\"local\":\"10.78.$1.1\",\"remote\":\"10.78.$1.2\""
 }
 
 # noticed: how often a node has noticed by itself what became of a wire.
