@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * coordinator - what the coordinator knows: of each member a seat, of each extent who has it. All
+ * of it is what members said, so that another node that begins knows the same when they have said
+ * it again. Here nothing is decided but whose CRC counts (plan.c has the rest).
+ *
+ * Numbers keep both ends together: a member's report has a number (join), orders are counted, and a
+ * pulse says how many orders and extents the member has. Where all orders have arrived the pulse is
+ * right: a lease or a fetch that it does not name is over. Where the count of extents is another
+ * one, something was lost, and the member reports again.
+ */
+#include "staging/run/run_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES_MAX 16 /* reads of an extent that gave wrong bytes */
+
+int fm_run_coordinator_init(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	co->holders = calloc(run->extent_count, sizeof(*co->holders));
+	co->crc = calloc(run->extent_count, sizeof(*co->crc));
+	co->not_before_ms = calloc(run->extent_count, sizeof(*co->not_before_ms));
+	co->busy = calloc(run->extent_count, sizeof(*co->busy));
+	co->tries = calloc(run->extent_count, sizeof(*co->tries));
+	return co->holders && co->crc && co->not_before_ms && co->busy && co->tries ? 0 : -ENOMEM;
+}
+
+void fm_run_coordinator_free(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	free(co->holders);
+	free(co->crc);
+	free(co->not_before_ms);
+	free(co->busy);
+	free(co->tries);
+}
+
+void fm_run_coordinator_begin(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	struct coordinator new = {.is_on = true,
+				  .holders = co->holders,
+				  .crc = co->crc,
+				  .not_before_ms = co->not_before_ms,
+				  .busy = co->busy,
+				  .tries = co->tries,
+				  .began_ns = run->now_ns,
+				  .progress_ns = run->now_ns};
+
+	memset(co->holders, 0, run->extent_count * sizeof(*co->holders));
+	memset(co->not_before_ms, 0, run->extent_count * sizeof(*co->not_before_ms));
+	memset(co->busy, 0, run->extent_count * sizeof(*co->busy));
+	memset(co->tries, 0, run->extent_count * sizeof(*co->tries));
+	*co = new;
+}
+
+/* Orders are counted, so that a member notices one that was lost. */
+void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg)
+{
+	struct seat *seat = &run->coordinator.seat[node];
+
+	msg->join = seat->join;
+	msg->order = ++seat->order;
+	fm_run_send(run, node, msg);
+}
+
+/* ---- who has what ---- */
+
+static void put_off(struct fm_run *run, uint32_t extent, uint64_t ns)
+{
+	run->coordinator.not_before_ms[extent] = (uint32_t)((run->now_ns + ns) / 1000000);
+}
+
+static void unhold(struct coordinator *co, unsigned node, uint32_t extent)
+{
+	if (!(co->holders[extent] & bit(node)))
+		return;
+	co->holders[extent] &= ~bit(node);
+	co->seat[node].have_count--;
+	if (co->holders[extent])
+		return;
+	co->covered--;
+	co->version++;
+	co->is_sealed = false;
+	if (extent < co->next_read)
+		co->next_read = extent;
+}
+
+static void unhold_all(const struct fm_run *run, struct coordinator *co, unsigned node)
+{
+	for (uint32_t e = 0; e < run->extent_count; e++)
+		unhold(co, node, e);
+}
+
+static void discard(struct fm_run *run, unsigned node, uint32_t extent, uint32_t right)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_DISCARD, .extent = extent, .crc = right};
+
+	unhold(&run->coordinator, node, extent);
+	fm_run_order(run, node, &msg);
+}
+
+/* The first CRC of an extent counts, unless a node that is READY, so that its source was looked at,
+ * says another one. */
+static void note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[node];
+
+	if (fm_run_is_conflict(co, extent, crc)) {
+		if (seat->state.place != FM_RUN_READY || co->is_sealed) {
+			discard(run, node, extent, co->crc[extent]);
+			return;
+		}
+		for (unsigned n = 0; n < run->node_count; n++)
+			if (co->holders[extent] & bit(n))
+				discard(run, n, extent, crc);
+	}
+	if (!co->holders[extent]) {
+		co->crc[extent] = crc;
+		co->covered++;
+		co->version++;
+		co->is_sealed = false;
+	}
+	seat->have_count += !(co->holders[extent] & bit(node));
+	co->holders[extent] |= bit(node);
+}
+
+/* ---- what members are at ---- */
+
+static void lease_drop(struct coordinator *co, struct seat_lease *l)
+{
+	if (!l->is_used)
+		return;
+	if (!l->is_revoked)
+		co->busy[l->extent]--;
+	if (l->extent < co->next_read)
+		co->next_read = l->extent;
+	l->is_used = false;
+}
+
+static bool lease_over(struct coordinator *co, struct seat *seat, uint32_t extent)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
+		if (!seat->lease[i].is_used || seat->lease[i].extent != extent)
+			continue;
+		lease_drop(co, &seat->lease[i]);
+		return true;
+	}
+	return false;
+}
+
+static void coming_drop(struct coordinator *co, struct seat *seat, uint32_t extent)
+{
+	for (unsigned i = 0; i < seat->coming_count; i++) {
+		if (seat->coming[i].extent != extent)
+			continue;
+		co->busy[extent]--;
+		seat->coming[i] = seat->coming[--seat->coming_count];
+		return;
+	}
+}
+
+static uint64_t lease_since(const struct fm_run *run, const struct seat_lease *old, uint32_t extent)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (old[i].is_used && old[i].extent == extent)
+			return old[i].since_ns;
+	return run->now_ns;
+}
+
+/* What it says now instead of what was known. */
+static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run_state *st)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat_lease old[FM_RUN_LEASES];
+
+	memcpy(old, seat->lease, sizeof(old));
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		lease_drop(co, &seat->lease[i]);
+	while (seat->coming_count > 0)
+		coming_drop(co, seat, seat->coming[0].extent);
+	for (unsigned i = 0; i < st->lease_count; i++) {
+		uint32_t extent = st->lease[i].extent;
+
+		seat->lease[i] = (struct seat_lease){true, st->lease[i].is_revoked, extent,
+						     lease_since(run, old, extent)};
+		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
+	}
+	for (unsigned i = 0; i < st->coming_count; i++) {
+		seat->coming[seat->coming_count++] = st->coming[i];
+		co->busy[st->coming[i].extent]++;
+	}
+}
+
+/* Its leases and what it has are anybody's again. */
+void fm_run_seat_forget(struct fm_run *run, unsigned node)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[node];
+	struct fm_run_state none = {0};
+
+	unhold_all(run, co, node);
+	take_work(run, seat, &none);
+	memset(seat, 0, sizeof(*seat));
+}
+
+/* ---- what they say ---- */
+
+static bool is_sound_state(const struct fm_run *run, const struct fm_run_state *st)
+{
+	if (st->place >= FM_RUN_PLACES || st->lease_count > FM_RUN_LEASES ||
+	    st->coming_count > FM_RUN_SLOTS || st->have_count > run->extent_count)
+		return false;
+	for (unsigned i = 0; i < st->lease_count; i++)
+		if (st->lease[i].extent >= run->extent_count)
+			return false;
+	for (unsigned i = 0; i < st->coming_count; i++)
+		if (st->coming[i].extent >= run->extent_count)
+			return false;
+	return true;
+}
+
+static void answer(struct fm_run *run, const struct fm_run_msg *msg, enum fm_run_msg_type type)
+{
+	struct fm_run_msg say = {.type = (uint8_t)type, .join = msg->join};
+
+	fm_run_send(run, msg->from, &say);
+}
+
+static void on_join(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+
+	fm_run_seat_forget(run, msg->from);
+	seat->is_here = true;
+	seat->join = msg->join;
+	seat->state = msg->state;
+	seat->heard_ns = run->now_ns;
+	take_work(run, seat, &msg->state);
+	if (!(co->seen & bit(msg->from)))
+		co->progress_ns = run->now_ns;
+	co->seen |= bit(msg->from);
+}
+
+static void on_page(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+	const struct fm_run_page *page = &msg->page;
+
+	if (page->first % FM_RUN_PAGE != 0 || page->first >= run->extent_count || seat->is_whole)
+		return;
+	for (uint32_t i = 0; i < FM_RUN_PAGE && page->first + i < run->extent_count; i++)
+		if (page->bits[i / 8] >> (i % 8) & 1)
+			note_have(run, msg->from, page->first + i, page->crc[i]);
+	if (!page->is_last)
+		return;
+	seat->is_whole = true;
+	co->is_sealed = co->is_sealed || (seat->state.place == FM_RUN_READY &&
+					  seat->have_count == run->extent_count);
+}
+
+static void on_pulse(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+	bool is_changed = seat->state.place != msg->state.place;
+
+	if (!seat->is_here || seat->join != msg->join) {
+		answer(run, msg, FM_RUN_RESYNC);
+		return;
+	}
+	seat->heard_ns = run->now_ns;
+	seat->state = msg->state;
+	if (is_changed && msg->state.place == FM_RUN_OUT)
+		unhold_all(run, co, msg->from);
+	if (is_changed)
+		co->progress_ns = run->now_ns;
+	if (seat->is_whole && msg->state.order == seat->order) {
+		if (msg->state.place != FM_RUN_READY && msg->state.have_count != seat->have_count) {
+			co->resynced++;
+			answer(run, msg, FM_RUN_RESYNC);
+			return;
+		}
+		take_work(run, seat, &msg->state);
+	}
+	answer(run, msg, FM_RUN_NOTED);
+}
+
+static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+	bool was_held = co->holders[msg->extent] != 0;
+
+	note_have(run, msg->from, msg->extent, msg->crc);
+	coming_drop(co, seat, msg->extent);
+	if (lease_over(co, seat, msg->extent))
+		seat->reads_failed = 0;
+	if (!was_held)
+		put_off(run, msg->extent, run->times->quiet);
+	co->progress_ns = run->now_ns;
+}
+
+static void on_read_failed(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+
+	(void)lease_over(co, seat, msg->extent);
+	put_off(run, msg->extent, msg->code == -EBUSY ? run->times->retry : 0);
+	if (msg->code == -ESTALE)
+		co->code = -ESTALE;
+	else if (msg->code == -EBADMSG && ++co->tries[msg->extent] >= TRIES_MAX)
+		co->code = -EBADMSG;
+	if (msg->code == -EBUSY)
+		return;
+	seat->read_after_ns = run->now_ns + (run->times->retry
+					     << (seat->reads_failed < 4 ? seat->reads_failed : 4));
+	seat->reads_failed++;
+}
+
+static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+
+	coming_drop(co, seat, msg->extent);
+	co->failed++;
+	seat->avoid |= bit(msg->node);
+	seat->avoid_until_ns = run->now_ns + 2 * run->times->retry;
+}
+
+/* It holds for the CRCs that were known when it was asked for. */
+static void on_checked(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+
+	if (msg->code == -ESTALE) {
+		co->code = -ESTALE;
+		return;
+	}
+	if (co->check_version == 0 || msg->number != co->check_version)
+		return;
+	co->check_version = 0;
+	co->check_after_ns = run->now_ns + 2 * run->times->retry;
+	co->is_sealed =
+		msg->code == 0 && msg->number == co->version && co->covered == run->extent_count;
+}
+
+/* What only a member that has reported says. */
+static void take_report(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[msg->from];
+
+	seat->heard_ns = run->now_ns;
+	if (msg->type == FM_RUN_PAGE_OF)
+		on_page(run, msg);
+	else if (msg->type == FM_RUN_HAVE)
+		on_have(run, msg);
+	else if (msg->type == FM_RUN_LOST)
+		unhold(co, msg->from, msg->extent);
+	else if (msg->type == FM_RUN_SENT && lease_over(co, seat, msg->extent))
+		put_off(run, msg->extent, run->times->quiet);
+	else if (msg->type == FM_RUN_READ_FAILED)
+		on_read_failed(run, msg);
+	else if (msg->type == FM_RUN_FETCH_FAILED)
+		on_fetch_failed(run, msg);
+	else if (msg->type == FM_RUN_CHECKED)
+		on_checked(run, msg);
+}
+
+void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct coordinator *co = &run->coordinator;
+	bool has_state = msg->type == FM_RUN_JOIN || msg->type == FM_RUN_PULSE;
+
+	if (!co->is_on || (has_state && !is_sound_state(run, &msg->state)))
+		return;
+	if (msg->type == FM_RUN_JOIN)
+		on_join(run, msg);
+	else if (msg->type == FM_RUN_PULSE)
+		on_pulse(run, msg);
+	else if (co->seat[msg->from].is_here && co->seat[msg->from].join == msg->join)
+		take_report(run, msg);
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * member - what a node does in a run, whoever coordinates it.
+ *
+ * The happy path of an extent: LEASE, read, held, offered to those below, written, HAVE; or OFFER,
+ * GET, received, held, offered further, written, HAVE; or FETCH, GET, and so on. When all are
+ * there: COMMIT, published, END. What may fail: a read (READ_FAILED, the coordinator asks another
+ * node, or this one later), what comes (the coordinator sends it elsewhere), a write (this node
+ * drops out), an order that is missing (a new report), publishing (it drops out).
+ */
+#include "staging/run/run_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/crc32c.h"
+
+int fm_run_member_init(struct fm_run *run, const struct fm_run_params *p)
+{
+	struct member *m = &run->member;
+
+	m->join = p->join;
+	m->place = p->place;
+	m->can_read = p->can_read;
+	m->have = calloc((p->extent_count + 63) / 64, sizeof(*m->have));
+	m->crc = calloc(p->extent_count, sizeof(*m->crc));
+	if (!m->have || !m->crc)
+		return -ENOMEM;
+	for (uint32_t e = 0; e < p->extent_count; e++) {
+		if (p->place == FM_RUN_PASSIVE ||
+		    (p->place == FM_RUN_SINK && !(p->have && p->have[e / 64] >> (e % 64) & 1)))
+			continue;
+		if (!fm_run_is_right(run, e, p->crc[e]))
+			continue;
+		m->have[e / 64] |= UINT64_C(1) << (e % 64);
+		m->crc[e] = p->crc[e];
+		m->have_count++;
+	}
+	return 0;
+}
+
+void fm_run_member_free(struct fm_run *run)
+{
+	free(run->member.have);
+	free(run->member.crc);
+}
+
+bool fm_run_has(const struct fm_run *run, uint32_t extent)
+{
+	return run->member.have[extent / 64] >> (extent % 64) & 1;
+}
+
+static void set_have(struct fm_run *run, uint32_t extent, uint32_t crc)
+{
+	struct member *m = &run->member;
+
+	m->have_count += !fm_run_has(run, extent);
+	m->have[extent / 64] |= UINT64_C(1) << (extent % 64);
+	m->crc[extent] = crc;
+}
+
+static void clear_have(struct fm_run *run, uint32_t extent)
+{
+	run->member.have_count -= fm_run_has(run, extent);
+	run->member.have[extent / 64] &= ~(UINT64_C(1) << (extent % 64));
+}
+
+/* ---- what the coordinator hears ---- */
+
+static void fill_state(const struct fm_run *run, struct fm_run_state *st)
+{
+	const struct member *m = &run->member;
+
+	*st = (struct fm_run_state){.place = (uint8_t)m->place,
+				    .can_read = m->can_read,
+				    .code = m->code,
+				    .order = m->order,
+				    .have_count = m->have_count,
+				    .up = run->up,
+				    .wanted = m->wanted};
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (m->lease[i].is_used)
+			st->lease[st->lease_count++] =
+				(struct fm_run_held){m->lease[i].extent, m->lease[i].is_revoked};
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
+		const struct slot *s = &m->slot[i];
+
+		if (s->use == SLOT_RECEIVING || (s->use == SLOT_HELD && s->is_writing))
+			st->coming[st->coming_count++] = (struct fm_run_coming){
+				s->extent,
+				s->use == SLOT_RECEIVING && s->is_fetch ? s->from : FM_RUN_NOBODY};
+	}
+}
+
+static void send_state(struct fm_run *run, enum fm_run_msg_type type)
+{
+	struct fm_run_msg msg = {.type = (uint8_t)type, .join = run->member.join};
+
+	fill_state(run, &msg.state);
+	fm_run_send(run, run->root, &msg);
+	run->member.pulse_ns = run->now_ns + run->times->pulse;
+}
+
+/* Pages on which there is nothing are left out, but for the last. */
+static void send_page(struct fm_run *run, uint32_t first)
+{
+	struct fm_run_msg msg = {
+		.type = FM_RUN_PAGE_OF, .join = run->member.join, .page.first = first};
+	bool has_any = false;
+
+	msg.page.is_last = first + FM_RUN_PAGE >= run->extent_count;
+	for (uint32_t i = 0; i < FM_RUN_PAGE && first + i < run->extent_count; i++) {
+		if (!fm_run_has(run, first + i))
+			continue;
+		msg.page.bits[i / 8] |= (uint8_t)(1U << (i % 8));
+		msg.page.crc[i] = run->member.crc[first + i];
+		has_any = true;
+	}
+	if (has_any || msg.page.is_last)
+		fm_run_send(run, run->root, &msg);
+}
+
+/* A whole report, to whom it takes for the coordinator. */
+void fm_run_join(struct fm_run *run)
+{
+	run->member.join++;
+	run->member.order = 0;
+	run->member.heard_ns = run->now_ns;
+	send_state(run, FM_RUN_JOIN);
+	for (uint32_t first = 0; first < run->extent_count; first += FM_RUN_PAGE)
+		send_page(run, first);
+}
+
+void fm_run_member_tell(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent, int code)
+{
+	struct fm_run_msg msg = {
+		.type = (uint8_t)type, .join = run->member.join, .extent = extent, .code = code};
+
+	if (type == FM_RUN_HAVE)
+		msg.crc = run->member.crc[extent];
+	fm_run_send(run, run->root, &msg);
+}
+
+static void tell_fetch_failed(struct fm_run *run, uint32_t extent, unsigned server)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_FETCH_FAILED,
+				 .join = run->member.join,
+				 .extent = extent,
+				 .node = (uint8_t)server};
+
+	fm_run_send(run, run->root, &msg);
+}
+
+/* ---- extents that come ---- */
+
+/* Into the slot, from a peer that says it has it. */
+static void get(struct fm_run *run, const struct fm_run_msg *msg, unsigned from, int slot)
+{
+	struct fm_run_msg ask = {.type = FM_RUN_GET, .extent = msg->extent, .slot = (uint8_t)slot};
+	bool is_fetch = msg->type == FM_RUN_FETCH;
+
+	run->member.slot[slot] = (struct slot){.use = SLOT_RECEIVING,
+					       .extent = msg->extent,
+					       .from = (uint8_t)from,
+					       .is_fetch = is_fetch,
+					       .root = is_fetch ? (uint8_t)from : msg->node,
+					       .shape = msg->shape,
+					       .wants = is_fetch ? 0 : msg->nodes,
+					       .since_ns = run->now_ns};
+	fm_run_send(run, from, &ask);
+}
+
+static bool is_coming(struct fm_run *run, uint32_t extent)
+{
+	struct slot *reading = fm_run_slot_find(run, SLOT_READING, extent);
+	struct lease *l =
+		reading ? fm_run_lease_of(run, (int)fm_run_slot_number(run, reading)) : NULL;
+
+	return fm_run_slot_find(run, SLOT_RECEIVING, extent) ||
+	       fm_run_slot_find(run, SLOT_HELD, extent) || (l && !l->is_revoked);
+}
+
+static void on_offer(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct fm_run_msg pass = {.type = FM_RUN_PASS, .extent = msg->extent};
+	int slot = -1;
+
+	if (!(run->up & bit(msg->from)))
+		return;
+	if (run->member.place == FM_RUN_SINK && !fm_run_has(run, msg->extent) &&
+	    !is_coming(run, msg->extent))
+		slot = fm_run_slot_take(run, false);
+	if (slot < 0)
+		fm_run_send(run, msg->from, &pass);
+	else
+		get(run, msg, msg->from, slot);
+}
+
+static void on_pass(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct slot *s = fm_run_slot_find(run, SLOT_HELD, msg->extent);
+
+	if (!s)
+		return;
+	s->offered &= ~bit(msg->from);
+	fm_run_slot_settle(run, s);
+}
+
+static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	int slot = -1;
+
+	if (run->member.place != FM_RUN_SINK || is_coming(run, msg->extent))
+		return;
+	if (fm_run_has(run, msg->extent)) {
+		fm_run_member_tell(run, FM_RUN_HAVE, msg->extent, 0);
+		return;
+	}
+	if (msg->node < run->node_count && run->up & bit(msg->node))
+		slot = fm_run_slot_take(run, false);
+	if (slot < 0)
+		tell_fetch_failed(run, msg->extent, msg->node);
+	else
+		get(run, msg, msg->node, slot);
+}
+
+/* What came in part is thrown away. */
+void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
+{
+	struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));
+
+	run->member.fetches_failed += code == -ETIMEDOUT;
+	if (l) {
+		fm_run_member_tell(run, FM_RUN_READ_FAILED, s->extent, -EBUSY);
+		fm_run_lease_over(l);
+	} else if (s->is_fetch) {
+		tell_fetch_failed(run, s->extent, s->from);
+	}
+	fm_run_slot_free(run, s);
+}
+
+static void on_none(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct slot *s = &run->member.slot[msg->slot];
+
+	if (s->use == SLOT_RECEIVING && s->extent == msg->extent && s->from == msg->from)
+		fm_run_coming_failed(run, s, -EBUSY);
+}
+
+/* The bytes are in the slot, and right: to the disk, and on to those below. */
+static void hold(struct fm_run *run, struct slot *s, uint32_t crc, bool is_offered)
+{
+	struct slot *other = fm_run_slot_find(run, SLOT_HELD, s->extent);
+
+	s->use = SLOT_HELD;
+	s->crc = crc;
+	s->since_ns = run->now_ns;
+	if (run->member.place == FM_RUN_SINK && !fm_run_has(run, s->extent) && !other) {
+		s->is_writing = true;
+		run->world->write(run->ctx, fm_run_slot_number(run, s), s->extent);
+	}
+	if (is_offered)
+		fm_run_slot_offer(run, s);
+	fm_run_slot_settle(run, s);
+}
+
+void fm_run_received(struct fm_run *run, unsigned slot, uint32_t crc, int code)
+{
+	struct slot *s = &run->member.slot[slot];
+	struct lease *l = fm_run_lease_of(run, (int)slot);
+
+	if (run->is_over || s->use != SLOT_RECEIVING)
+		return;
+	if (code == 0 && !fm_run_is_right(run, s->extent, crc))
+		code = -EBADMSG;
+	if (code != 0) {
+		fm_run_coming_failed(run, s, code);
+	} else {
+		run->member.fetches_failed = 0;
+		if (l && l->is_revoked)
+			fm_run_lease_over(l);
+		hold(run, s, crc, true);
+	}
+	fm_run_tick(run, run->clock_ns);
+}
+
+/* ---- leases ---- */
+
+struct lease *fm_run_lease_of(struct fm_run *run, int slot)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (run->member.lease[i].is_used && run->member.lease[i].slot == slot)
+			return &run->member.lease[i];
+	return NULL;
+}
+
+void fm_run_lease_over(struct lease *l)
+{
+	l->is_used = false;
+}
+
+static void on_lease(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
+		struct lease *l = &run->member.lease[i];
+
+		if (l->is_used)
+			continue;
+		if (fm_run_has(run, msg->extent))
+			fm_run_member_tell(run, FM_RUN_HAVE, msg->extent, 0);
+		else
+			*l = (struct lease){.is_used = true,
+					    .extent = msg->extent,
+					    .slot = -1,
+					    .nodes = msg->nodes,
+					    .shape = msg->shape,
+					    .from = msg->type == FM_RUN_CARRY ? msg->node
+									      : FM_RUN_NOBODY};
+		return;
+	}
+	fm_run_member_tell(run, FM_RUN_READ_FAILED, msg->extent, -EBUSY);
+}
+
+static void on_revoke(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
+		struct lease *l = &run->member.lease[i];
+
+		if (!l->is_used || l->extent != msg->extent)
+			continue;
+		l->is_revoked = true;
+		if (l->slot >= 0 && run->member.slot[l->slot].use != SLOT_HELD)
+			continue;
+		fm_run_lease_over(l);
+		if (l->slot >= 0)
+			fm_run_slot_settle(run, &run->member.slot[l->slot]);
+	}
+}
+
+/* From the source, or from the node that it is carried from. */
+static void lease_start(struct fm_run *run, struct lease *l)
+{
+	struct slot *s = &run->member.slot[l->slot];
+	struct fm_run_msg ask = {.type = FM_RUN_GET, .extent = l->extent, .slot = (uint8_t)l->slot};
+
+	*s = (struct slot){.use = SLOT_READING,
+			   .extent = l->extent,
+			   .root = (uint8_t)run->self,
+			   .wants = l->nodes,
+			   .shape = l->shape,
+			   .since_ns = run->now_ns};
+	if (l->from == FM_RUN_NOBODY) {
+		run->world->read(run->ctx, (unsigned)l->slot, l->extent);
+		return;
+	}
+	s->use = SLOT_RECEIVING;
+	s->from = l->from;
+	if (l->from < run->node_count && run->up & bit(l->from))
+		fm_run_send(run, l->from, &ask);
+	else
+		fm_run_coming_failed(run, s, -ENOTCONN);
+}
+
+/* Those that wait for a slot. */
+void fm_run_leases_start(struct fm_run *run)
+{
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
+		struct lease *l = &run->member.lease[i];
+
+		if (!l->is_used || l->slot >= 0)
+			continue;
+		l->slot = fm_run_slot_take(run, true);
+		if (l->slot < 0)
+			return;
+		lease_start(run, l);
+	}
+}
+
+void fm_run_read_done(struct fm_run *run, unsigned slot, uint32_t crc, int code)
+{
+	struct slot *s = &run->member.slot[slot];
+	struct lease *l = fm_run_lease_of(run, (int)slot);
+	bool is_revoked = l && l->is_revoked;
+
+	if (run->is_over || s->use != SLOT_READING || !l)
+		return;
+	if (code == 0 && !fm_run_is_right(run, s->extent, crc))
+		code = -EBADMSG;
+	if (code != 0)
+		fm_run_member_tell(run, FM_RUN_READ_FAILED, s->extent, code);
+	if (code != 0 || is_revoked)
+		fm_run_lease_over(l);
+	if (code != 0) {
+		s->use = SLOT_HELD;
+		fm_run_slot_free(run, s);
+	} else {
+		hold(run, s, crc, !is_revoked);
+	}
+	fm_run_tick(run, run->clock_ns);
+}
+
+/* ---- the disk ---- */
+
+static void drop_out(struct fm_run *run, int code)
+{
+	struct member *m = &run->member;
+
+	m->place = FM_RUN_OUT;
+	m->code = code;
+	m->have_count = 0;
+	memset(m->have, 0, (run->extent_count + 63) / 64 * sizeof(*m->have));
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
+		struct slot *s = &m->slot[i];
+
+		if (s->use == SLOT_RECEIVING) {
+			run->world->cancel_receive(run->ctx, i);
+			fm_run_slot_free(run, s);
+		}
+	}
+	send_state(run, FM_RUN_PULSE);
+}
+
+void fm_run_written(struct fm_run *run, unsigned slot, int code)
+{
+	struct slot *s = &run->member.slot[slot];
+	struct lease *l = fm_run_lease_of(run, (int)slot);
+
+	if (run->is_over || s->use != SLOT_HELD || !s->is_writing)
+		return;
+	s->is_writing = false;
+	if (run->member.place == FM_RUN_SINK && code != 0)
+		drop_out(run, code);
+	if (run->member.place == FM_RUN_SINK) {
+		set_have(run, s->extent, s->crc);
+		fm_run_member_tell(run, FM_RUN_HAVE, s->extent, 0);
+		if (l)
+			fm_run_lease_over(l);
+	}
+	fm_run_slot_settle(run, s);
+	fm_run_tick(run, run->clock_ns);
+}
+
+static void lose(struct fm_run *run, uint32_t extent)
+{
+	clear_have(run, extent);
+	fm_run_member_tell(run, FM_RUN_LOST, extent, 0);
+}
+
+void fm_run_disk_bad(struct fm_run *run, uint32_t extent)
+{
+	if (run->is_over || extent >= run->extent_count)
+		return;
+	for (unsigned i = 0; i < run->uploads_max; i++)
+		if (run->member.upload[i].extent == extent)
+			run->member.upload[i].is_used = false;
+	if (fm_run_has(run, extent))
+		lose(run, extent);
+	fm_run_tick(run, run->clock_ns);
+}
+
+/* The coordinator has counted it as gone when it sent this. */
+static void on_discard(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	if (run->member.place != FM_RUN_SINK || run->member.is_publishing ||
+	    !fm_run_has(run, msg->extent) || run->member.crc[msg->extent] == msg->crc)
+		return;
+	clear_have(run, msg->extent);
+	run->world->forget(run->ctx, msg->extent);
+}
+
+/* ---- the end ---- */
+
+/* It publishes only what it has whole, and what the coordinator means; else it reports again, now
+ * and then. */
+static void on_commit(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	struct member *m = &run->member;
+
+	if (m->place != FM_RUN_SINK || m->is_publishing)
+		return;
+	if (m->have_count != run->extent_count ||
+	    msg->crc != fm_crc32c(0, m->crc, run->extent_count * sizeof(*m->crc))) {
+		if (run->now_ns < m->rejoin_ns)
+			return;
+		m->rejoin_ns = run->now_ns + run->times->silent;
+		fm_run_join(run);
+		return;
+	}
+	m->is_publishing = true;
+	run->world->publish(run->ctx);
+}
+
+void fm_run_published(struct fm_run *run, int code)
+{
+	if (run->is_over || !run->member.is_publishing)
+		return;
+	run->member.is_publishing = false;
+	if (code != 0) {
+		drop_out(run, code);
+	} else {
+		run->member.place = FM_RUN_READY;
+		send_state(run, FM_RUN_PULSE);
+	}
+	fm_run_tick(run, run->clock_ns);
+}
+
+void fm_run_want(struct fm_run *run)
+{
+	if (run->is_over || run->member.place != FM_RUN_PASSIVE)
+		return;
+	run->member.place = FM_RUN_SINK;
+	send_state(run, FM_RUN_PULSE);
+	fm_run_request(run, 0);
+}
+
+void fm_run_refuse(struct fm_run *run, int code)
+{
+	if (run->is_over || run->member.place != FM_RUN_PASSIVE)
+		return;
+	drop_out(run, code);
+}
+
+void fm_run_checked(struct fm_run *run, uint32_t number, int code)
+{
+	struct fm_run_msg msg = {
+		.type = FM_RUN_CHECKED, .join = run->member.join, .number = number, .code = code};
+
+	if (run->is_over)
+		return;
+	fm_run_send(run, run->root, &msg);
+	fm_run_tick(run, run->clock_ns);
+}
+
+/* ---- what comes ---- */
+
+static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	if (!fm_run_is_next_order(run, msg)) {
+		if (msg->from == run->root && msg->join == run->member.join &&
+		    msg->order > run->member.order)
+			fm_run_join(run);
+		return;
+	}
+	run->member.order = msg->order;
+	run->member.heard_ns = run->now_ns;
+	if (msg->type == FM_RUN_LEASE || msg->type == FM_RUN_CARRY)
+		on_lease(run, msg);
+	else if (msg->type == FM_RUN_REVOKE)
+		on_revoke(run, msg);
+	else if (msg->type == FM_RUN_FETCH)
+		on_fetch(run, msg);
+	else if (msg->type == FM_RUN_DISCARD)
+		on_discard(run, msg);
+	else if (msg->type == FM_RUN_CHECK)
+		run->world->check_source(run->ctx, msg->number);
+	else if (msg->type == FM_RUN_INVITE && run->member.place == FM_RUN_PASSIVE)
+		run->world->invited(run->ctx);
+	else if (msg->type == FM_RUN_COMMIT)
+		on_commit(run, msg);
+}
+
+static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	if (msg->from != run->root || msg->join != run->member.join)
+		return;
+	run->member.heard_ns = run->now_ns;
+	if (msg->type == FM_RUN_RESYNC)
+		fm_run_join(run);
+}
+
+void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg)
+{
+	switch (msg->type) {
+	case FM_RUN_RESYNC:
+	case FM_RUN_NOTED:
+		take_answer(run, msg);
+		break;
+	case FM_RUN_OFFER:
+		on_offer(run, msg);
+		break;
+	case FM_RUN_PASS:
+		on_pass(run, msg);
+		break;
+	case FM_RUN_GET:
+		fm_run_get(run, msg);
+		break;
+	case FM_RUN_NONE:
+		on_none(run, msg);
+		break;
+	default:
+		take_order(run, msg);
+	}
+}
+
+void fm_run_member_tick(struct fm_run *run)
+{
+	struct member *m = &run->member;
+	unsigned doubled = m->fetches_failed < 4 ? m->fetches_failed : 4;
+
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++) {
+		struct slot *s = &m->slot[i];
+
+		if (s->use == SLOT_HELD) {
+			fm_run_slot_settle(run, s);
+		} else if (s->use == SLOT_RECEIVING &&
+			   run->now_ns > s->since_ns + (run->times->fetch << doubled)) {
+			run->world->cancel_receive(run->ctx, i);
+			fm_run_coming_failed(run, s, -ETIMEDOUT);
+		}
+	}
+	if (run->now_ns >= m->pulse_ns)
+		send_state(run, FM_RUN_PULSE);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan - what the coordinator decides, from what members said: who reads what, who fetches what
+ * from whom, who may publish, when it is over. It is asked after each event and remembers nothing
+ * but orders that were given.
+ *
+ * An extent is read from the source only if no member of a part has it and none is about to get it.
+ * A part is members that reach each other; mostly there is one.
+ */
+#include "staging/run/run_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/crc32c.h"
+#include "staging/run/tree.h"
+
+#define SCAN_MAX 1024 /* extents looked at for one member in one go */
+#define COMING_MAX (FM_RUN_SLOTS - FM_RUN_LEASES)
+
+static uint64_t in_place(const struct coordinator *co, enum fm_run_place place)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+		if (co->seat[n].is_here && co->seat[n].state.place == place)
+			nodes |= bit(n);
+	return nodes;
+}
+
+static uint64_t sinks_of(const struct coordinator *co)
+{
+	return in_place(co, FM_RUN_SINK);
+}
+
+/* Who passes extents on. */
+static uint64_t carriers_of(const struct coordinator *co)
+{
+	return in_place(co, FM_RUN_SINK) | in_place(co, FM_RUN_READY);
+}
+
+/* ---- members that are gone, leases that take too long ---- */
+
+static void forget_silent(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	for (unsigned n = 0; n < run->node_count; n++) {
+		if (!co->seat[n].is_here || !fm_run_is_silent(run, &co->seat[n]))
+			continue;
+		fm_run_seat_forget(run, n);
+		co->forgotten++;
+	}
+}
+
+static unsigned lease_count(const struct seat *seat, bool is_revoked_only)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		count += seat->lease[i].is_used && (seat->lease[i].is_revoked || !is_revoked_only);
+	return count;
+}
+
+/* It reads, as far as is known: not all that it reads hangs, and storage did not fail it a moment
+ * ago. */
+static bool does_read(const struct fm_run *run, unsigned node)
+{
+	const struct seat *seat = &run->coordinator.seat[node];
+
+	return seat->is_here && seat->state.can_read && run->now_ns >= seat->read_after_ns &&
+	       lease_count(seat, true) < FM_RUN_LEASES;
+}
+
+static bool may_lease(const struct fm_run *run, unsigned node)
+{
+	return does_read(run, node) &&
+	       lease_count(&run->coordinator.seat[node], false) < FM_RUN_LEASES;
+}
+
+static bool is_other_free(const struct fm_run *run, unsigned node)
+{
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (n != node && may_lease(run, n))
+			return true;
+	return false;
+}
+
+static void revoke_overdue(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	for (unsigned i = 0; i < run->node_count * FM_RUN_LEASES; i++) {
+		unsigned n = i / FM_RUN_LEASES;
+		struct seat_lease *l = &co->seat[n].lease[i % FM_RUN_LEASES];
+		struct fm_run_msg msg = {.type = FM_RUN_REVOKE, .extent = l->extent};
+
+		if (!fm_run_is_overdue(run, l) ||
+		    (!is_other_free(run, n) && sinks_of(co) & ~co->holders[l->extent]))
+			continue;
+		l->is_revoked = true;
+		co->busy[l->extent]--;
+		co->tries[l->extent] = (uint8_t)(co->tries[l->extent] + (co->tries[l->extent] < 4));
+		if (l->extent < co->next_read)
+			co->next_read = l->extent;
+		co->revoked++;
+		fm_run_order(run, n, &msg);
+	}
+}
+
+/* ---- who reads ---- */
+
+/* The carriers that this one reaches over others of them. */
+static uint64_t part_of(const struct coordinator *co, uint64_t carriers, unsigned node)
+{
+	uint64_t part = bit(node), before = 0;
+
+	while (part != before) {
+		before = part;
+		for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+			if (carriers & ~part & bit(n) && co->seat[n].state.up & part)
+				part |= bit(n);
+	}
+	return part;
+}
+
+static unsigned parts_of(const struct coordinator *co, uint64_t carriers,
+			 uint64_t parts[FM_RUN_NODES_MAX])
+{
+	uint64_t left = carriers;
+	unsigned count = 0;
+
+	while (left) {
+		parts[count] = part_of(co, carriers, (unsigned)__builtin_ctzll(left));
+		left &= ~parts[count++];
+	}
+	return count;
+}
+
+static uint64_t near_to(const struct coordinator *co, uint64_t part)
+{
+	uint64_t near = part;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+		if (co->seat[n].is_here && co->seat[n].state.up & part)
+			near |= bit(n);
+	return near;
+}
+
+static bool is_put_off(const struct fm_run *run, uint32_t extent)
+{
+	return run->coordinator.not_before_ms[extent] > run->now_ns / 1000000;
+}
+
+static bool is_to_read(const struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
+{
+	const struct coordinator *co = &run->coordinator;
+
+	return sinks_of(co) & part & ~co->holders[extent] && !fm_run_is_held(co, extent, part) &&
+	       !is_put_off(run, extent) && !fm_run_is_under_way(co, extent, near);
+}
+
+/* Who keeps it reads it, if somebody of them can; of those who has the fewest leases; and all in
+ * turn. */
+static int reader(const struct fm_run *run, uint32_t extent, uint64_t near)
+{
+	const struct coordinator *co = &run->coordinator;
+	bool is_of_sinks = false;
+	int best = -1;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		is_of_sinks = is_of_sinks || (near & sinks_of(co) & bit(n) && does_read(run, n));
+	for (unsigned i = 0; i < run->node_count; i++) {
+		unsigned n = (extent + i) % run->node_count;
+
+		if (!(near & bit(n)) || !may_lease(run, n) ||
+		    (is_of_sinks && co->seat[n].state.place != FM_RUN_SINK))
+			continue;
+		if (best < 0 ||
+		    lease_count(&co->seat[n], false) < lease_count(&co->seat[best], false))
+			best = (int)n;
+	}
+	return best;
+}
+
+/* server FM_RUN_NOBODY: from the source. */
+static void give_lease(struct fm_run *run, unsigned node, uint32_t extent, unsigned server)
+{
+	struct coordinator *co = &run->coordinator;
+	struct fm_run_msg msg = {.type = server == FM_RUN_NOBODY ? FM_RUN_LEASE : FM_RUN_CARRY,
+				 .extent = extent,
+				 .node = server == FM_RUN_NOBODY ? 0 : (uint8_t)server};
+	uint64_t wants = sinks_of(co) & ~co->holders[extent];
+	bool is_direct = true;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		is_direct = is_direct && (!(wants & bit(n)) || co->seat[n].state.can_read);
+	msg.nodes = wants;
+	msg.shape = is_direct || server != FM_RUN_NOBODY ? FM_RUN_TREE_DIRECT : 0;
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++) {
+		struct seat_lease *l = &co->seat[node].lease[i];
+
+		if (l->is_used)
+			continue;
+		*l = (struct seat_lease){
+			.is_used = true, .extent = extent, .since_ns = run->now_ns};
+		co->busy[extent]++;
+		break;
+	}
+	fm_run_order(run, node, &msg);
+}
+
+static uint64_t readers_of(const struct coordinator *co, uint32_t extent)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX && co->busy[extent]; n++)
+		for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+			if (co->seat[n].lease[i].is_used && !co->seat[n].lease[i].is_revoked &&
+			    co->seat[n].lease[i].extent == extent)
+				nodes |= bit(n);
+	return nodes;
+}
+
+/*
+ * Who has it, or reads it, is no peer of those that want it: a node that is a peer of both takes it
+ * into its memory and on. Whether there is one; it may have no room at present.
+ */
+static bool carry(struct fm_run *run, uint32_t extent, uint64_t near)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t has = co->holders[extent] | readers_of(co, extent);
+	bool is_one = false;
+
+	for (unsigned n = 0; n < run->node_count && has; n++) {
+		const struct seat *seat = &co->seat[n];
+		uint64_t from = has & seat->state.up & ~bit(n);
+
+		if (!(near & bit(n)) || !seat->is_here || !from || has & bit(n))
+			continue;
+		is_one = true;
+		if (lease_count(seat, false) >= FM_RUN_LEASES)
+			continue;
+		give_lease(run, n, extent, (unsigned)__builtin_ctzll(from));
+		return true;
+	}
+	return is_one;
+}
+
+/* Of storage last: from a peer of theirs that reads it, else from one that a peer of theirs
+ * reaches. */
+static bool read_or_carry(struct fm_run *run, uint32_t extent, uint64_t near)
+{
+	uint64_t far = near_to(&run->coordinator, near);
+	int node;
+
+	if (carry(run, extent, near))
+		return true;
+	node = reader(run, extent, near);
+	if (node < 0 && !readers_of(&run->coordinator, extent))
+		node = reader(run, extent, far);
+	if (node >= 0)
+		give_lease(run, (unsigned)node, extent, FM_RUN_NOBODY);
+	return node >= 0;
+}
+
+static void plan_reads(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t parts[FM_RUN_NODES_MAX];
+	unsigned count = parts_of(co, carriers_of(co), parts);
+
+	if (!sinks_of(co))
+		return;
+	for (uint32_t e = count > 1 ? 0 : co->next_read; e < run->extent_count; e++) {
+		if (count == 1 && e == co->next_read && fm_run_is_held(co, e, parts[0]))
+			co->next_read++;
+		for (unsigned i = 0; i < count; i++) {
+			uint64_t near = near_to(co, parts[i]);
+
+			if (is_to_read(run, e, parts[i], near) && !read_or_carry(run, e, near) &&
+			    count == 1)
+				return;
+		}
+	}
+}
+
+/* ---- who fetches ---- */
+
+static bool is_coming_to(const struct seat *seat, uint32_t extent)
+{
+	for (unsigned i = 0; i < seat->coming_count; i++)
+		if (seat->coming[i].extent == extent)
+			return true;
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (seat->lease[i].is_used && !seat->lease[i].is_revoked &&
+		    seat->lease[i].extent == extent)
+			return true;
+	return false;
+}
+
+static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsigned server)
+{
+	struct seat *seat = &run->coordinator.seat[node];
+	struct fm_run_msg msg = {.type = FM_RUN_FETCH, .extent = extent, .node = (uint8_t)server};
+
+	seat->coming[seat->coming_count++] = (struct fm_run_coming){extent, (uint8_t)server};
+	run->coordinator.busy[extent]++;
+	fm_run_order(run, node, &msg);
+}
+
+static bool may_fetch(const struct seat *seat)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < seat->coming_count; i++)
+		count += seat->coming[i].from != FM_RUN_NOBODY;
+	return count < FM_RUN_FETCHES && seat->coming_count < COMING_MAX;
+}
+
+static void plan_fetches_of(struct fm_run *run, unsigned node)
+{
+	struct coordinator *co = &run->coordinator;
+	struct seat *seat = &co->seat[node];
+
+	for (uint32_t i = 0; i < run->extent_count && i < SCAN_MAX && may_fetch(seat); i++) {
+		uint32_t e = seat->next_fetch;
+		int server;
+
+		seat->next_fetch = e + 1 < run->extent_count ? e + 1 : 0;
+		if (!co->holders[e] || co->holders[e] & bit(node) || is_put_off(run, e) ||
+		    is_coming_to(seat, e))
+			continue;
+		server = fm_run_server(run, node, e);
+		if (server >= 0)
+			give_fetch(run, node, e, (unsigned)server);
+	}
+}
+
+static void plan_fetches(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t sinks = sinks_of(co);
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (sinks & bit(n) && co->seat[n].is_whole &&
+		    co->seat[n].have_count < run->extent_count)
+			plan_fetches_of(run, n);
+}
+
+/* ---- is it right, may it be published ---- */
+
+/* A node that reads lists the source again: the coordinator, if it can. Another one if that takes
+ * too long. */
+static void plan_check(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	struct fm_run_msg msg = {.type = FM_RUN_CHECK};
+
+	if (co->covered < run->extent_count || fm_run_is_sealed(co) || !sinks_of(co) ||
+	    run->now_ns < co->check_after_ns)
+		return;
+	for (unsigned i = 0; i < run->node_count; i++) {
+		unsigned n = (run->self + co->check_turn++) % run->node_count;
+
+		if (!co->seat[n].is_here || !co->seat[n].state.can_read)
+			continue;
+		co->check_version = msg.number = co->version;
+		co->check_after_ns = run->now_ns + run->times->check;
+		fm_run_order(run, n, &msg);
+		return;
+	}
+}
+
+static void plan_commits(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	struct fm_run_msg msg = {.type = FM_RUN_COMMIT};
+	bool has_crc = false;
+
+	if (!fm_run_is_sealed(co) || co->covered < run->extent_count)
+		return;
+	for (unsigned n = 0; n < run->node_count; n++) {
+		struct seat *seat = &co->seat[n];
+
+		if (!(sinks_of(co) & bit(n)) || !seat->is_whole ||
+		    seat->have_count < run->extent_count || run->now_ns < seat->ask_after_ns)
+			continue;
+		if (!has_crc)
+			msg.crc = fm_crc32c(0, co->crc, run->extent_count * sizeof(*co->crc));
+		has_crc = true;
+		seat->ask_after_ns = run->now_ns + run->times->silent;
+		fm_run_order(run, n, &msg);
+	}
+}
+
+/* ---- requests, and the end ---- */
+
+static uint64_t wanted(const struct coordinator *co)
+{
+	uint64_t nodes = 0;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+		nodes |= co->seat[n].is_here ? co->seat[n].state.wanted : 0;
+	return nodes;
+}
+
+static void plan_invites(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t nodes = wanted(co) & in_place(co, FM_RUN_PASSIVE);
+
+	for (unsigned n = 0; n < run->node_count; n++) {
+		struct fm_run_msg msg = {.type = FM_RUN_INVITE};
+
+		if (!(nodes & bit(n)) || run->now_ns < co->seat[n].ask_after_ns)
+			continue;
+		co->seat[n].ask_after_ns = run->now_ns + run->times->silent;
+		fm_run_order(run, n, &msg);
+	}
+}
+
+/* Who is away is waited for only as long as a member may be silent. */
+static bool is_done(const struct fm_run *run)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t undone = wanted(co) & ~in_place(co, FM_RUN_READY) & ~in_place(co, FM_RUN_OUT);
+	uint64_t silent_ns = co->began_ns + run->times->settle + run->times->silent;
+
+	if (sinks_of(co) || run->now_ns < co->began_ns + run->times->settle)
+		return false;
+	return run->now_ns >= silent_ns ? !(undone & in_place(co, FM_RUN_PASSIVE)) : !undone;
+}
+
+/* First those that peers pass it on to: a peer that has ended passes on nothing. */
+static void end_all(struct fm_run *run, int code)
+{
+	struct coordinator *co = &run->coordinator;
+	struct fm_run_msg msg = {.type = FM_RUN_END,
+				 .code = code,
+				 .nodes = wanted(co) & ~in_place(co, FM_RUN_READY)};
+
+	for (unsigned i = 0; i < 2 * run->node_count; i++) {
+		unsigned n = i % run->node_count;
+		bool is_peer = run->up & bit(n) || n == run->self;
+		struct fm_run_msg copy = msg;
+
+		if (!co->seat[n].is_here || is_peer != (i >= run->node_count))
+			continue;
+		fm_run_order(run, n, &copy);
+		fm_run_seat_forget(run, n);
+	}
+}
+
+void fm_run_plan(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	forget_silent(run);
+	if (co->code == 0 && sinks_of(co) && run->now_ns > co->progress_ns + run->times->stall)
+		co->code = -ETIMEDOUT;
+	if (co->code != 0 || is_done(run)) {
+		end_all(run, co->code);
+		return;
+	}
+	revoke_overdue(run);
+	plan_invites(run);
+	if (run->now_ns < co->began_ns + run->times->settle)
+		return;
+	plan_reads(run);
+	plan_fetches(run);
+	plan_check(run);
+	plan_commits(run);
+}

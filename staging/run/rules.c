@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rules - the questions that decisions are made of, each in one place. They change nothing.
+ * tests/sim_stage answers each of them wrongly, one at a time, and must find out.
+ */
+#include "staging/run/run_priv.h"
+
+#include "mover/base/env.h"
+
+#define STEP_MAX FM_NS_PER_S /* a node that stood still has not waited */
+
+/* The first in rank that this node knows to be there: itself, a peer in the run, whom such a peer
+ * reaches. */
+unsigned fm_run_first(const struct fm_run *run)
+{
+	uint64_t there = bit(run->self) | run->up;
+	unsigned first = run->self;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (run->up & run->known & bit(n))
+			there |= run->links[n];
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (there & bit(n) && run->rank[n] < run->rank[first])
+			first = n;
+	return first;
+}
+
+/* The peer that a message to this node goes to next; -1: there is none. */
+int fm_run_hop(const struct fm_run *run, unsigned to)
+{
+	if (run->up & bit(to))
+		return (int)to;
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (run->up & bit(n) && run->links[n] & bit(to))
+			return (int)n;
+	return -1;
+}
+
+/* How much time went by. A clock that is set back says nothing; one that jumps, or a node that
+ * stood still, says little. */
+uint64_t fm_run_elapsed(uint64_t last_ns, uint64_t now_ns)
+{
+	if (now_ns < last_ns)
+		return 0;
+	return now_ns - last_ns < STEP_MAX ? now_ns - last_ns : STEP_MAX;
+}
+
+bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_needed)
+{
+	if (s->use != SLOT_HELD || s->is_writing)
+		return false;
+	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+		if (run->member.lease[i].is_used &&
+		    run->member.lease[i].slot == (int)fm_run_slot_number(run, s))
+			return false;
+	if (s->sending)
+		return is_needed && run->now_ns >= s->since_ns + run->times->send;
+	return !s->offered || is_needed || run->now_ns >= s->since_ns + run->times->offer;
+}
+
+/* Whether the bytes are what a manifest that is known says. */
+bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc)
+{
+	return !run->expected || run->expected[extent] == crc;
+}
+
+/* Orders come in their order, or some are lost and it begins anew. */
+bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg)
+{
+	return msg->from == run->root && msg->join == run->member.join &&
+	       msg->order == run->member.order + 1;
+}
+
+bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc)
+{
+	return co->holders[extent] && co->crc[extent] != crc;
+}
+
+bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat)
+{
+	return run->now_ns > seat->heard_ns + run->times->silent;
+}
+
+bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l)
+{
+	unsigned doubled =
+		run->coordinator.tries[l->extent] < 4 ? run->coordinator.tries[l->extent] : 4;
+
+	return l->is_used && !l->is_revoked &&
+	       run->now_ns > l->since_ns + (run->times->lease << doubled);
+}
+
+bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near)
+{
+	return co->holders[extent] & near;
+}
+
+bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near)
+{
+	if (co->busy[extent] == 0)
+		return false;
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++) {
+		const struct seat *seat = &co->seat[n];
+
+		if (!seat->is_here || !(near & bit(n)))
+			continue;
+		for (unsigned i = 0; i < FM_RUN_LEASES; i++)
+			if (seat->lease[i].is_used && !seat->lease[i].is_revoked &&
+			    seat->lease[i].extent == extent)
+				return true;
+		for (unsigned i = 0; i < seat->coming_count; i++)
+			if (seat->coming[i].extent == extent)
+				return true;
+	}
+	return false;
+}
+
+static unsigned uploads(const struct coordinator *co, unsigned node)
+{
+	unsigned count = 0;
+
+	for (unsigned n = 0; n < FM_RUN_NODES_MAX; n++)
+		for (unsigned i = 0; i < co->seat[n].coming_count; i++)
+			count += co->seat[n].coming[i].from == node;
+	return count;
+}
+
+/* Of the peers that have it the one that sends least; -1: none has room. */
+int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
+{
+	const struct coordinator *co = &run->coordinator;
+	const struct seat *seat = &co->seat[node];
+	uint64_t may = co->holders[extent] & seat->state.up & ~bit(node);
+	unsigned least = run->uploads_max;
+	int best = -1;
+
+	if (run->now_ns < seat->avoid_until_ns)
+		may &= ~seat->avoid;
+	for (unsigned i = 0; i < run->node_count && may; i++) {
+		unsigned n = (extent + node + i) % run->node_count, busy;
+
+		if (!(may & bit(n)))
+			continue;
+		busy = uploads(co, n);
+		if (busy >= least)
+			continue;
+		least = busy;
+		best = (int)n;
+	}
+	return best;
+}
+
+bool fm_run_is_sealed(const struct coordinator *co)
+{
+	return co->is_sealed;
+}

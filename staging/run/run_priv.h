@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run_priv - what the files of a run share. What a node is to its peers is run.c's, a member's
+ * part member.c's and slots.c's, the
+ * coordinator's coordinator.c's (what it knows) and plan.c's (what it decides).
+ */
+#ifndef FM_STAGING_RUN_RUN_PRIV_H
+#define FM_STAGING_RUN_RUN_PRIV_H
+
+#include "staging/run/run.h"
+
+#define ORDERS_MAX 64		/* of the coordinator to its own member, within one event */
+
+static inline uint64_t bit(unsigned node)
+{
+	return UINT64_C(1) << node;
+}
+
+/* ---- a member ---- */
+
+enum slot_use {
+	SLOT_FREE,
+	SLOT_READING,
+	SLOT_RECEIVING,
+	SLOT_HELD,			/* the bytes are there, and are what their CRC says */
+};
+
+struct slot {
+	enum slot_use use;
+	uint32_t extent, crc;
+	uint8_t from;			/* SLOT_RECEIVING: who sends it */
+	bool is_fetch;			/* from its disk, by order */
+	bool is_writing;
+	bool was_sent;			/* to one at least */
+	uint8_t root, shape;		/* of the tree */
+	uint64_t wants;			/* nodes that the tree is for */
+	uint64_t offered;		/* those that may still ask for it */
+	uint64_t sending;		/* those that it is sent to */
+	uint64_t since_ns;		/* when it was begun; SLOT_HELD: last offered */
+};
+
+struct lease {
+	bool is_used, is_revoked;
+	uint32_t extent;
+	int slot;			/* -1: it waits for one */
+	uint8_t from;			/* FM_RUN_NOBODY: the source */
+	uint64_t nodes;
+	uint8_t shape;
+};
+
+struct upload {
+	bool is_used;
+	uint8_t to;
+	uint32_t extent;
+};
+
+struct member {
+	enum fm_run_place place;
+	int code;
+	bool can_read;
+	bool is_publishing;
+	uint64_t *have;			/* bits */
+	uint32_t *crc;			/* of those */
+	uint32_t have_count;
+	struct slot slot[FM_RUN_SLOTS];
+	struct lease lease[FM_RUN_LEASES];
+	struct upload upload[FM_RUN_UPLOADS_MAX];
+	unsigned fetches_failed;	/* in a row */
+	uint32_t join, order;
+	uint64_t wanted;
+	uint64_t pulse_ns;		/* the next */
+	uint64_t heard_ns;		/* of the coordinator */
+	uint64_t rejoin_ns;		/* not again before, for a COMMIT that does not fit */
+};
+
+/* ---- the coordinator ---- */
+
+struct seat_lease {
+	bool is_used, is_revoked;
+	uint32_t extent;
+	uint64_t since_ns;
+};
+
+/* A member, as the coordinator knows it. */
+struct seat {
+	bool is_here, is_whole;		/* is_whole: its report has come */
+	uint32_t join, order;
+	struct fm_run_state state;
+	uint32_t have_count;
+	uint64_t heard_ns;
+	struct seat_lease lease[FM_RUN_LEASES];
+	struct fm_run_coming coming[FM_RUN_SLOTS];
+	unsigned coming_count;
+	uint64_t read_after_ns;
+	unsigned reads_failed;
+	uint64_t avoid, avoid_until_ns;	/* servers that it could not fetch from */
+	uint64_t ask_after_ns;		/* INVITE, COMMIT */
+	uint32_t next_fetch;
+};
+
+struct coordinator {
+	bool is_on;
+	int code;			/* not 0: it cannot be done */
+	uint64_t began_ns, progress_ns;
+	struct seat seat[FM_RUN_NODES_MAX];
+	uint64_t seen;			/* members that ever reported */
+	uint64_t *holders;		/* by extent: who has it on disk */
+	uint32_t *crc;			/* of those that somebody has */
+	uint32_t *not_before_ms;	/* no order about it before */
+	/* leases that are not revoked, and members that it comes to */
+	uint16_t *busy;
+	/* leases that were revoked, and reads that gave wrong bytes */
+	uint8_t *tries;
+	uint32_t covered;		/* extents that somebody has */
+	uint32_t next_read;		/* none below it is to be read */
+	uint32_t version;		/* one more whenever a CRC is new or gone */
+	bool is_sealed;			/* the CRCs are the source's */
+	uint32_t check_version;		/* CHECK is under way for it; 0: none */
+	uint64_t check_after_ns;
+	unsigned check_turn;
+	unsigned revoked, forgotten, resynced, failed;
+};
+
+struct fm_run {
+	unsigned self, node_count;
+	uint8_t rank[FM_RUN_NODES_MAX];
+	uint32_t extent_count;
+	unsigned uploads_max;
+	uint32_t *expected;		/* NULL: not known */
+	const struct fm_run_times *times;
+	const struct fm_run_world *world;
+	void *ctx;
+	uint64_t now_ns, clock_ns;	/* the run's own time; what the clock said last */
+	bool has_clock;
+	bool is_over;
+	bool is_woken;			/* by one that wants something, or told so by others */
+
+	uint64_t up;			/* peers with a session */
+	uint64_t known;			/* peers that are in the run, as they said */
+	uint64_t links[FM_RUN_NODES_MAX];	/* whom these reach */
+	unsigned root;			/* the coordinator */
+
+	struct member member;
+	struct coordinator coordinator;
+	struct fm_run_msg order[ORDERS_MAX];	/* of the coordinator here to the member here */
+	unsigned order_first, order_count;
+};
+
+/* rules.c */
+unsigned fm_run_first(const struct fm_run *run);
+int fm_run_hop(const struct fm_run *run, unsigned to);
+uint64_t fm_run_elapsed(uint64_t last_ns, uint64_t now_ns);
+bool fm_run_may_release(const struct fm_run *run, const struct slot *s, bool is_needed);
+bool fm_run_is_right(const struct fm_run *run, uint32_t extent, uint32_t crc);
+bool fm_run_is_next_order(const struct fm_run *run, const struct fm_run_msg *msg);
+bool fm_run_is_conflict(const struct coordinator *co, uint32_t extent, uint32_t crc);
+bool fm_run_is_silent(const struct fm_run *run, const struct seat *seat);
+bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l);
+bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near);
+bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);
+int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent);
+bool fm_run_is_sealed(const struct coordinator *co);
+
+/* run.c */
+void fm_run_answer_links(struct fm_run *run, unsigned peer);
+void fm_run_send(struct fm_run *run, unsigned to, struct fm_run_msg *msg);
+
+/* slots.c */
+int fm_run_slot_take(struct fm_run *run, bool is_lease);
+void fm_run_slot_free(struct fm_run *run, struct slot *s);
+void fm_run_slot_offer(struct fm_run *run, struct slot *s);
+void fm_run_slot_settle(struct fm_run *run, struct slot *s);
+struct slot *fm_run_slot_find(struct fm_run *run, enum slot_use use, uint32_t extent);
+unsigned fm_run_slot_number(const struct fm_run *run, const struct slot *s);
+unsigned fm_run_uploads(const struct fm_run *run);
+void fm_run_get(struct fm_run *run, const struct fm_run_msg *msg);
+void fm_run_slots_peer_lost(struct fm_run *run, unsigned peer);
+
+/* member.c */
+int fm_run_member_init(struct fm_run *run, const struct fm_run_params *params);
+void fm_run_member_free(struct fm_run *run);
+bool fm_run_has(const struct fm_run *run, uint32_t extent);
+void fm_run_join(struct fm_run *run);
+void fm_run_member_tell(struct fm_run *run, enum fm_run_msg_type type, uint32_t extent, int code);
+void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg);
+void fm_run_member_tick(struct fm_run *run);
+void fm_run_leases_start(struct fm_run *run);
+void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code);
+struct lease *fm_run_lease_of(struct fm_run *run, int slot);
+void fm_run_lease_over(struct lease *l);
+
+/* coordinator.c */
+int fm_run_coordinator_init(struct fm_run *run);
+void fm_run_coordinator_free(struct fm_run *run);
+void fm_run_coordinator_begin(struct fm_run *run);
+void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg);
+void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg);
+void fm_run_seat_forget(struct fm_run *run, unsigned node);
+
+/* plan.c */
+void fm_run_plan(struct fm_run *run);
+
+#endif

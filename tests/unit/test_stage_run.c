@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stage_run: the pure parts of a staging run, and what a run makes of messages that cannot be.
+ * tests/sim_stage has the rest.
+ *
+ * links: fm_staging_run
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mover/base/env.h"
+#include "staging/run/rank.h"
+#include "staging/run/run.h"
+#include "staging/run/run_priv.h"
+#include "staging/run/tree.h"
+#include "tests/fm_test.h"
+
+/* ---- rank ---- */
+
+static void name_all(char names[][16], const char **name, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(names[i], 16, "node%u", i);
+		name[i] = names[i];
+	}
+}
+
+/* Goal: ranks are an order of all nodes, readers first, and another digest has another first. */
+static void test_rank(void)
+{
+	char names[64][16];
+	const char *name[64];
+	uint8_t digest[FM_RUN_DIGEST] = {0}, rank[64];
+	uint64_t readers = 0xf0, seen, firsts = 0;
+
+	name_all(names, name, 64);
+	for (unsigned d = 0; d < 200; d++) {
+		digest[0] = (uint8_t)d;
+		fm_run_rank(digest, name, 64, readers, rank);
+		seen = 0;
+		for (unsigned n = 0; n < 64; n++) {
+			seen |= bit(rank[n]);
+			CU_ASSERT_EQUAL(rank[n] < 4, (readers >> n & 1) != 0);
+			if (rank[n] == 0)
+				firsts |= bit(n);
+		}
+		CU_ASSERT_EQUAL(seen, UINT64_MAX);
+	}
+	CU_ASSERT_EQUAL(firsts, readers);
+}
+
+/* Goal: a node that goes moves only the runs that it coordinated. */
+static void test_rank_node_gone(void)
+{
+	char names[16][16];
+	const char *name[16];
+	uint8_t digest[FM_RUN_DIGEST] = {0}, rank[16], fewer[16];
+
+	name_all(names, name, 16);
+	for (unsigned d = 0; d < 100; d++) {
+		unsigned first = 0;
+
+		digest[3] = (uint8_t)d;
+		fm_run_rank(digest, name, 16, 0xffff, rank);
+		fm_run_rank(digest, name, 15, 0x7fff, fewer);
+		while (rank[first] != 0)
+			first++;
+		if (first < 15)
+			CU_ASSERT_EQUAL(fewer[first], 0);
+	}
+}
+
+/* ---- tree ---- */
+
+/* Everybody who wants it gets it once, nobody from more than one, and nobody sends to more than
+ * FM_RUN_FANOUT. */
+static void check_tree(unsigned root, uint64_t wants, uint32_t extent, uint8_t shape)
+{
+	uint64_t got = bit(root), before = 0;
+
+	while (got != before) {
+		before = got;
+		for (unsigned n = 0; n < 64; n++) {
+			uint64_t below = before & bit(n)
+						 ? fm_run_tree_below(n, root, wants, extent, shape)
+						 : 0;
+
+			CU_ASSERT_TRUE(__builtin_popcountll(below) <= FM_RUN_FANOUT);
+			CU_ASSERT_EQUAL(below & ~wants, 0);
+			CU_ASSERT_EQUAL(below & bit(root), 0);
+			got |= below;
+		}
+	}
+	CU_ASSERT_EQUAL(got, wants | bit(root));
+}
+
+static unsigned senders_to(unsigned node, unsigned root, uint64_t wants, uint32_t extent,
+			   uint8_t shape)
+{
+	unsigned count = 0;
+
+	for (unsigned n = 0; n < 64; n++)
+		count += (fm_run_tree_below(n, root, wants, extent, shape) & bit(node)) != 0;
+	return count;
+}
+
+/* Goal: from 0 to 64 nodes, whoever reads, whatever the shape. */
+static void test_tree(void)
+{
+	static const uint64_t sets[] = {0,
+					1,
+					3,
+					0xff,
+					0xffff,
+					0x1ffff,
+					UINT64_MAX,
+					0xaaaaaaaaaaaaaaaaU,
+					0x8000000000000001U};
+
+	for (unsigned i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		for (uint32_t extent = 0; extent < 70; extent++) {
+			check_tree(extent % 64, sets[i], extent, FM_RUN_TREE_DIRECT);
+			check_tree(5, sets[i], extent, 0);
+			check_tree(5, sets[i], extent, 3 * FM_RUN_TREE_TURN);
+		}
+		for (unsigned n = 0; n < 64; n++)
+			CU_ASSERT_EQUAL(senders_to(n, 5, sets[i], 9, 0),
+					n != 5 && (sets[i] & bit(n)));
+	}
+}
+
+/* Goal: with one reader, it sends each extent once, and the others carry the same. */
+static void test_tree_balance(void)
+{
+	unsigned sent[8] = {0};
+
+	for (uint32_t extent = 0; extent < 70; extent++)
+		for (unsigned n = 0; n < 8; n++)
+			sent[n] += (unsigned)__builtin_popcountll(
+				fm_run_tree_below(n, 0, 0xff, extent, 0));
+	CU_ASSERT_EQUAL(sent[0], 70);
+	for (unsigned n = 1; n < 8; n++)
+		CU_ASSERT_EQUAL(sent[n], 60);
+}
+
+/* ---- time ---- */
+
+/* Goal: a clock that is set back says nothing, one that jumps forward says a second. */
+static void test_elapsed(void)
+{
+	CU_ASSERT_EQUAL(fm_run_elapsed(10, 15), 5);
+	CU_ASSERT_EQUAL(fm_run_elapsed(FM_NS_PER_S, 0), 0);
+	CU_ASSERT_EQUAL(fm_run_elapsed(0, 3600 * FM_NS_PER_S), FM_NS_PER_S);
+}
+
+/* ---- a run alone ---- */
+
+static unsigned sent, ended;
+
+static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
+{
+	(void)ctx;
+	(void)hop;
+	(void)msg;
+	sent++;
+}
+
+static void world_slot_extent(void *ctx, unsigned slot, uint32_t extent)
+{
+	(void)ctx;
+	(void)slot;
+	(void)extent;
+}
+
+static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsigned to_slot)
+{
+	(void)to;
+	(void)slot;
+	world_slot_extent(ctx, to_slot, extent);
+}
+
+static void world_cancel_upload(void *ctx, unsigned to, uint32_t extent, int slot)
+{
+	(void)slot;
+	world_slot_extent(ctx, to, extent);
+}
+
+static void world_slot(void *ctx, unsigned slot)
+{
+	world_slot_extent(ctx, slot, 0);
+}
+
+static void world_number(void *ctx, uint32_t number)
+{
+	world_slot_extent(ctx, 0, number);
+}
+
+static void world_plain(void *ctx)
+{
+	(void)ctx;
+}
+
+static void world_end(void *ctx, int code, uint64_t missing)
+{
+	(void)ctx;
+	(void)code;
+	(void)missing;
+	ended++;
+}
+
+static const struct fm_run_world world = {
+	.send = world_send,
+	.read = world_slot_extent,
+	.write = world_slot_extent,
+	.upload = world_upload,
+	.cancel_upload = world_cancel_upload,
+	.cancel_receive = world_slot,
+	.release = world_slot,
+	.forget = world_number,
+	.check_source = world_number,
+	.invited = world_plain,
+	.publish = world_plain,
+	.end = world_end,
+};
+
+static const uint8_t rank4[4] = {0, 1, 2, 3};
+
+static struct fm_run_params params(void)
+{
+	return (struct fm_run_params){.self = 0,
+				      .node_count = 4,
+				      .rank = rank4,
+				      .up = 0xe,
+				      .extent_count = 300,
+				      .can_read = true,
+				      .uploads = 4,
+				      .place = FM_RUN_SINK};
+}
+
+/* Goal: what is beyond a limit is refused when a run begins. */
+static void test_params(void)
+{
+	struct fm_run_params p = params();
+	struct fm_run *run;
+
+	p.extent_count = FM_RUN_EXTENTS_MAX + 1;
+	CU_ASSERT_EQUAL(fm_run_new(&p, &world, NULL, &run), -EINVAL);
+	p = params();
+	p.node_count = 65;
+	CU_ASSERT_EQUAL(fm_run_new(&p, &world, NULL, &run), -EINVAL);
+	p = params();
+	p.self = 4;
+	CU_ASSERT_EQUAL(fm_run_new(&p, &world, NULL, &run), -EINVAL);
+	p = params();
+	p.uploads = FM_RUN_UPLOADS_MAX + 1;
+	CU_ASSERT_EQUAL(fm_run_new(&p, &world, NULL, &run), -EINVAL);
+	p = params();
+	p.place = FM_RUN_READY; /* without CRCs */
+	CU_ASSERT_EQUAL(fm_run_new(&p, &world, NULL, &run), -EINVAL);
+}
+
+static uint32_t next_random(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+	return (uint32_t)(*state >> 33);
+}
+
+/* A message of any type with any bytes, most of whose numbers are nearly possible. */
+static struct fm_run_msg random_message(uint64_t *state)
+{
+	struct fm_run_msg msg;
+
+	for (unsigned k = 0; k < sizeof(msg); k++)
+		((uint8_t *)&msg)[k] = (uint8_t)next_random(state);
+	msg.type = (uint8_t)(next_random(state) % (FM_RUN_MSG_TYPES + 1));
+	msg.from = (uint8_t)(1 + next_random(state) % 3);
+	msg.to = (uint8_t)(next_random(state) % 8 ? 0 : msg.to);
+	msg.hops = (uint8_t)(next_random(state) % 8 ? 0 : msg.hops);
+	msg.join = next_random(state) % 4;
+	msg.slot = (uint8_t)(next_random(state) % 10);
+	msg.node = (uint8_t)(next_random(state) % 66);
+	msg.extent = next_random(state) % 310;
+	return msg;
+}
+
+/* A bool that is neither is undefined in C; a decoder makes none. */
+static void random_state(struct fm_run_state *st, uint64_t *state)
+{
+	st->can_read = next_random(state) % 2;
+	st->place = (uint8_t)(next_random(state) % (FM_RUN_PLACES + 1));
+	st->have_count = next_random(state) % 2;
+	st->lease_count = (uint8_t)(next_random(state) % (FM_RUN_LEASES + 2));
+	st->coming_count = (uint8_t)(next_random(state) % (FM_RUN_SLOTS + 2));
+	for (unsigned k = 0; k < FM_RUN_SLOTS; k++)
+		st->coming[k].extent %= 310;
+	for (unsigned k = 0; k < FM_RUN_LEASES; k++)
+		st->lease[k] =
+			(struct fm_run_held){next_random(state) % 310, next_random(state) % 2};
+}
+
+static void random_page(struct fm_run_page *page, uint64_t *state)
+{
+	page->first = next_random(state) % 4 * (FM_RUN_PAGE / 2);
+	page->is_last = next_random(state) % 2;
+}
+
+/*
+ * Goal: a peer may say anything. Method: messages of every type to a coordinator that is a member
+ * too, under the sanitizers; slots and leases stay within their limits.
+ */
+static void test_hostile(void)
+{
+	struct fm_run_params p = params();
+	struct fm_run *run = NULL;
+	struct fm_run_show show;
+	uint64_t state = 7;
+
+	for (unsigned i = 0; i < 10000; i++) {
+		struct fm_run_msg msg = random_message(&state);
+
+		if (!run)
+			CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+		if (msg.type == FM_RUN_JOIN || msg.type == FM_RUN_PULSE)
+			random_state(&msg.state, &state);
+		else if (msg.type == FM_RUN_PAGE_OF)
+			random_page(&msg.page, &state);
+		fm_run_message(run, next_random(&state) % 8 ? msg.from : 9, &msg);
+		fm_run_tick(run, i * (FM_NS_PER_S / 20));
+		fm_run_show(run, &show);
+		CU_ASSERT_TRUE_FATAL(show.slots_used <= FM_RUN_SLOTS &&
+				     show.leases <= FM_RUN_LEASES && show.uploads <= 4);
+		if (ended > 0) {
+			fm_run_free(run);
+			run = NULL;
+			ended = 0;
+		}
+	}
+	CU_ASSERT_TRUE(sent > 0);
+	fm_run_free(run);
+}
+
+static const struct fm_test tests[] = {
+	{"rank: an order, readers first", test_rank},
+	{"rank: a node that goes", test_rank_node_gone},
+	{"tree: everybody once", test_tree},
+	{"tree: even", test_tree_balance},
+	{"time", test_elapsed},
+	{"limits", test_params},
+	{"messages that cannot be", test_hostile},
+};
+
+FM_TEST_MAIN("stage_run", tests)
