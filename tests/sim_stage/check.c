@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* check - what must hold: when something is published, when a run ends, in the end. */
+#include <errno.h>
+
+#include "tests/sim_stage/stage_sim.h"
+
+#define UNEVEN_MAX 2.5 /* what one node sends, of what all send on average */
+
+/* A storage that gives wrong bytes, where no manifest says what is right: nobody can know. What all
+ * have must be the same, if they met. */
+static bool is_as_others(uint32_t extent, uint32_t content)
+{
+	if (sim.has[FAULT_CRASH] || sim.has[FAULT_CUT] || sim.has[FAULT_LOSS] ||
+	    sim.has[FAULT_STALL])
+		return true;
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if (sim.node[n].is_ready && !sim.node[n].is_rotten[extent] &&
+		    sim.node[n].disk[extent] != content)
+			return false;
+	return true;
+}
+
+static bool is_content_right(uint32_t extent, uint32_t content)
+{
+	if (content == sim.truth[extent])
+		return true;
+	return sim.is_storage_ever_bad && !sim.has_expected && is_as_others(extent, content);
+}
+
+/* What rotted on a disk after it was written nobody has looked at since; that is not the
+ * protocol's. */
+void check_publish(unsigned node)
+{
+	const struct node *n = &sim.node[node];
+
+	for (uint32_t e = 0; e < sim.extent_count; e++) {
+		if (!n->is_durable[e])
+			sim_violate("n%u becomes READY without extent %u", node, e);
+		else if (!n->is_rotten[e] && !is_content_right(e, n->disk[e]))
+			sim_violate("n%u becomes READY with a wrong extent %u", node, e);
+	}
+}
+
+/* Nothing is held behind the end where nothing went wrong. */
+void check_end(unsigned node, int code)
+{
+	struct fm_run_show show;
+
+	if (!sim.node[node].run || sim.is_faulty)
+		return;
+	fm_run_show(sim.node[node].run, &show);
+	if (code != 0)
+		sim_violate("nothing went wrong, and n%u ends with %d", node, code);
+	if (show.leases > 0 || show.uploads > 0 || show.leases_given > 0)
+		sim_violate("n%u ends with %u leases, %u uploads, %u leases given", node,
+			    show.leases, show.uploads, show.leases_given);
+	if (show.revoked + show.forgotten + show.resynced > 0)
+		sim_violate("nothing went wrong, and n%u revoked %u leases, forgot %u members, "
+			    "asked %u again",
+			    node, show.revoked, show.forgotten, show.resynced);
+}
+
+static bool has_reader(void)
+{
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if (sim.node[n].can_read && !sim.node[n].is_gone && !sim.node[n].does_hang)
+			return true;
+	return false;
+}
+
+/* Whether the node can have it in the end: it is there, its disk has room, and the source is as it
+ * was. */
+static bool can_finish(const struct node *n)
+{
+	return n->is_asked && !n->is_gone && n->disk_room > sim.extent_count &&
+	       sim.change_ns == FM_NEVER && has_reader() && !sim.is_storage_gone;
+}
+
+bool check_is_over(void)
+{
+	for (unsigned n = 0; n < sim.node_count; n++) {
+		const struct node *node = &sim.node[n];
+
+		if (node->run || (node->is_running && can_finish(node) && !node->is_ready))
+			return false;
+	}
+	return true;
+}
+
+static void check_reads(void)
+{
+	uint64_t sent = 0;
+	unsigned sinks = (unsigned)__builtin_popcountll(sim.asked);
+	double even;
+
+	if (sim.reads != sim.extent_count)
+		sim_violate("nothing went wrong, and %llu extents were read of %u",
+			    (unsigned long long)sim.reads, sim.extent_count);
+	for (unsigned n = 0; n < sim.node_count; n++)
+		sent += sim.node[n].sent;
+	even = (double)sent / sim.node_count;
+	if (!sim.is_even || sinks < sim.node_count || sim.extent_count < 6 * sim.node_count)
+		return;
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if ((double)sim.node[n].sent > UNEVEN_MAX * even + 4)
+			sim_violate("n%u sends %llu extents, all %llu", n,
+				    (unsigned long long)sim.node[n].sent, (unsigned long long)sent);
+}
+
+static void check_node(unsigned number)
+{
+	const struct node *n = &sim.node[number];
+
+	if (n->is_gone)
+		return;
+	if (n->run) {
+		struct fm_run_show show;
+
+		fm_run_show(n->run, &show);
+		sim_violate("n%u's run does not end: place %u, %u of %u extents, %u slots, %u "
+			    "leases, takes n%u for the coordinator",
+			    number, show.place, show.have_count, sim.extent_count, show.slots_used,
+			    show.leases, show.coordinator);
+	} else if (can_finish(n) && !n->is_ready) {
+		sim_violate("n%u could have it, and does not: %d", number, n->code);
+	} else if (n->is_asked && !n->is_ready && n->code == 0) {
+		sim_violate("n%u does not have it, and says that all is well", number);
+	}
+}
+
+/* Nobody waits for who is slow. */
+static void check_slow(void)
+{
+	double most = 40 + 8 * sim.size * sim.extent_count;
+
+	for (unsigned n = 0; n < sim.node_count; n++) {
+		const struct node *node = &sim.node[n];
+		double took = (double)(node->ready_ns - BEGIN_NS) / (double)S;
+
+		if (node->is_asked && !node->is_slow && node->is_ready && took > most)
+			sim_violate("n%u took %.0f s beside others that are slow; %.0f s would do",
+				    n, took, most);
+	}
+}
+
+void check_last(void)
+{
+	if (sim.has_slow)
+		check_slow();
+	for (unsigned n = 0; n < sim.node_count; n++)
+		check_node(n);
+	if (!sim.is_faulty)
+		check_reads();
+}
