@@ -125,6 +125,7 @@ static void send_page(struct fm_run *run, uint32_t first)
 void fm_run_join(struct fm_run *run)
 {
 	run->member.join++;
+	run->member.is_unheard = false;
 	run->member.order = 0;
 	run->member.heard_ns = run->now_ns;
 	send_state(run, FM_RUN_JOIN);
@@ -567,6 +568,8 @@ static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
 	run->member.heard_ns = run->now_ns;
 	if (msg->type == FM_RUN_RESYNC)
 		fm_run_join(run);
+	else
+		run->member.is_unheard = false;
 }
 
 void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg)

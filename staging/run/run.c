@@ -106,9 +106,15 @@ static void end(struct fm_run *run, int code, uint64_t missing)
 	run->world->end(run->ctx, code, missing);
 }
 
+/* Who wants it, and was asked for only when the coordinator had ended, says so to another one. */
 static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 {
-	if (msg->type == FM_RUN_END && fm_run_is_next_order(run, msg))
+	bool is_end = msg->type == FM_RUN_END && fm_run_is_next_order(run, msg);
+	bool is_unheard = run->member.place == FM_RUN_SINK || run->member.is_unheard;
+
+	if (is_end && msg->code == 0 && is_unheard)
+		fm_run_join(run);
+	else if (is_end)
 		end(run, run->member.place == FM_RUN_OUT ? run->member.code : msg->code,
 		    msg->nodes);
 	else
@@ -229,6 +235,7 @@ void fm_run_request(struct fm_run *run, uint64_t nodes)
 	if (run->is_over)
 		return;
 	run->member.wanted |= nodes;
+	run->member.is_unheard = true;
 	run->member.pulse_ns = 0;
 	tell_links(run);
 }

@@ -68,6 +68,7 @@ struct member {
 	unsigned fetches_failed;	/* in a row */
 	uint32_t join, order;
 	uint64_t wanted;
+	bool is_unheard;		/* of the last request the coordinator has not heard */
 	uint64_t pulse_ns;		/* the next */
 	uint64_t heard_ns;		/* of the coordinator */
 	uint64_t rejoin_ns;		/* not again before, for a COMMIT that does not fit */

@@ -480,6 +480,8 @@ void sim_start(unsigned node, uint64_t request)
 	if (!n->is_running)
 		return;
 	n->request |= request;
+	if (request)
+		sim_trace("n%u is asked for %llx", node, (unsigned long long)request);
 	if (!n->run) {
 		for (uint32_t e = 0; e < sim.extent_count; e++)
 			if (n->is_durable[e] &&
