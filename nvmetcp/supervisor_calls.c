@@ -524,7 +524,7 @@ static void note_prepare(struct fm_supervised *v)
 		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
 		fm_supervised_note_read_only(v, v->ns.wwid);
 	}
-	v->is_protect_confirmed = v->is_taken = false;	/* asked anew */
+	v->is_protect_confirmed = v->is_taken = v->is_keep_due = false;	/* asked anew */
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;

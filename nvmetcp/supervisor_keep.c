@@ -2,7 +2,8 @@
 /*
  * What the target keeps for this node, a reservation or write protection, when the target was away. Linux's (nvmet) has both in
  * memory and comes back without them, and a mount does not notice. So they are taken again whenever a controller of what is
- * mounted is live and was not, or has connected again between two looks, and once after a start of the supervisor.
+ * mounted is live and was not, or has connected again between two looks, and once after a start of the supervisor. One that has come
+ * back since the target was asked before the mount counts as well: what that rests on may be forgotten before it is there.
  *
  * Taken by a helper (FM_CALL_KEEP). What cannot be taken is an error of the volume, and tried again. But what another host has by now it
  * may write to: it is not taken again, or both would have written beside each other's mount. That mount ends, and the next one is asked
@@ -48,19 +49,19 @@ void fm_supervised_note_live(struct fm_supervised *v)
 	memcpy(v->live, now, count * sizeof(now[0]));
 	v->live_count = count;
 	v->is_unreservable = v->is_unreservable && !is_anew;
-	v->is_keep_due = has_kept(v) && (v->is_keep_due || is_anew);
+	v->is_keep_due = v->is_keep_due || is_anew;
 }
 
 bool fm_supervised_is_kept(const struct fm_supervised *v)
 {
-	return !v->is_keep_due && v->call != FM_CALL_KEEP;
+	return !(v->is_keep_due && has_kept(v)) && v->call != FM_CALL_KEEP;
 }
 
 bool fm_supervised_is_keep_due(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-	return v->is_keep_due && fm_supervised_want(v) == FM_WANT_UP && v->plan.step != FM_STEP_UNMOUNT && ns &&
+	return v->is_keep_due && has_kept(v) && fm_supervised_want(v) == FM_WANT_UP && v->plan.step != FM_STEP_UNMOUNT && ns &&
 	       fm_inventory_is_live(v->sup->inv, ns) && !fm_hold_is_on(v->sup, &v->keep_hold);
 }
 

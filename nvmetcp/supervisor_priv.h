@@ -159,7 +159,7 @@ struct fm_supervised {
 	uint64_t lost_ns;		/* since when its device has no live path; 0: it has one */
 	struct fm_supervised_live live[FM_INV_PATHS_MAX];	/* of its namespace, at the last look */
 	unsigned live_count;
-	bool is_keep_due;		/* what the target keeps for us is to be taken again */
+	bool is_keep_due;		/* the target was away since it was asked: what it keeps for us is to be taken again */
 	bool is_reservation_asked;	/* FM_CALL_KEEP: that; else write protection */
 	struct fm_hold keep_hold;
 	unsigned hung_unmounts;		/* in a row: also those that were refused as busy */

@@ -146,6 +146,7 @@ static struct sim {
 	uint64_t connect_ns[512];
 	unsigned held_dev[VOLUMES];	/* minor of a device that a file system still has; 0: none */
 	uint64_t held_ns[VOLUMES];	/* until then */
+	bool is_target_forgetful;	/* between a reservation and the mount */
 	bool is_unit_changing;		/* systemd's mount unit of the first volume starts or stops */
 	unsigned unused;		/* calls that ask whether a device is free */
 	const char *bad_name;		/* a wwid, instead of the right one */
@@ -694,7 +695,7 @@ static int do_mount(const struct call *c, struct fm_err *err)
 		return fm_err_set(err, -EINVAL, "not this file system");
 	CU_ASSERT_EQUAL(sim.prepared_dev[volume], sim.dev[volume]);
 	CU_ASSERT_EQUAL(is_device_read_only(volume), is_read_only);
-	CU_ASSERT_TRUE(!sim.is_target_able || is_read_only || strcmp(sim.reserved_for[volume], HOST_ID) == 0);
+	CU_ASSERT_TRUE(!sim.is_target_able || sim.is_target_forgetful || is_read_only || strcmp(sim.reserved_for[volume], HOST_ID) == 0);
 	check_announced(volume, strncmp(asked(c, "options"), "rw", 2) == 0);
 	/* Never another identity, never twice. */
 	CU_ASSERT_EQUAL(sim.letter[volume], RIGHT);
@@ -2957,6 +2958,28 @@ static void test_target_restarts_with_another(void)
 	end();
 }
 
+/* It is back before the mount that rests on it is there: no look sees that as something that is mounted. */
+static void test_target_restarts_while_mounting(void)
+{
+	begin(1);
+	sim.is_target_able = sim.is_target_forgetful = true;
+	start_supervisor();
+	run_until("mount");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	lose_what_target_keeps();
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		if (sim.call[i].helper)
+			sim.call[i].due_ns = sim.now_ns + 5 * S;
+	fm_supervisor_connected(sim.sup, NULL);
+	run_for(2 * S);
+	CU_ASSERT_TRUE(is_under_way("mount"));
+	run_for(30 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+	CU_ASSERT_EQUAL(number(0, "is_reserved"), true);
+	end();
+}
+
 /* Another host may have written beside what is mounted here: to take it again would have both write, one after the other. */
 static void test_reservation_is_not_taken_back(void)
 {
@@ -4980,6 +5003,7 @@ static const struct fm_test tests[] = {
 	{ "sealed again while it is mounted read-only: anew", test_sealed_again_while_mounted },
 	{ "a target that can protects what is sealed and keeps what is written for one host", test_target },
 	{ "what a target forgot that was away is taken again", test_target_restarts },
+	{ "also one that was back before the mount was there", test_target_restarts_while_mounting },
 	{ "what another host has reserved meanwhile is unmounted, and mounted when that has left", test_target_restarts_with_another },
 	{ "a reservation that another host had meanwhile is not taken again", test_reservation_is_not_taken_back },
 	{ "what the target refused to protect is not said to be protected", test_target_refuses },
