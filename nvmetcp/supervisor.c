@@ -826,20 +826,36 @@ struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup, const
 	return fresh.room;
 }
 
+/* Who writes it may be another node than before: that was agreed upon by nobody. */
+static void change_writer(struct fm_supervised *v)
+{
+	fm_supervised_drop_answers(v);
+	fm_supervised_forget_seal(v);
+	v->is_mount_forced = false;
+}
+
 static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 {
 	struct fm_volume *before = v->volume;
 
 	v->volume = volume;
-	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0) {
-		fm_supervised_drop_answers(v);
-		fm_supervised_forget_seal(v);
-		v->is_mount_forced = false;
-	}
+	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0)
+		change_writer(v);
 	v->is_fresh = true;
 	release_holds(v);
 	fm_supervised_where_set(v, before);
 	free(before);
+}
+
+/* This node has another name. */
+static void change_all_writers(struct fm_supervisor *sup)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired)
+			change_writer(v);
+	}
 }
 
 static int set_strings(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
@@ -852,6 +868,8 @@ static int set_strings(struct fm_supervisor *sup, const struct fm_supervisor_con
 		free(id);
 		return -ENOMEM;
 	}
+	if (sup->node && strcmp(sup->node, node) != 0)
+		change_all_writers(sup);
 	free(sup->node);
 	free(sup->host_nqn);
 	free(sup->host_id);

@@ -103,7 +103,7 @@ static void add_said(const struct fm_supervised *v, struct fm_guard_peer *out, u
 
 static void add_node(const struct fm_supervised *v, const char *node, struct fm_guard_peer *out, unsigned *count)
 {
-	bool is_there = strcmp(node, v->sup->node) == 0;
+	bool is_there = false;
 
 	for (unsigned i = 0; i < *count; i++)
 		is_there = is_there || strcmp(out[i].node, node) == 0;
@@ -111,6 +111,10 @@ static void add_node(const struct fm_supervised *v, const char *node, struct fm_
 		out[(*count)++] = guard_peer(v, node);
 }
 
+/*
+ * Among all nodes that a volume names this one is no other. But a peer of its name is: whose
+ * configuration this node has a copy of, or whose name it took.
+ */
 int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_peer **out, unsigned *count)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -128,7 +132,8 @@ int fm_supervised_guard_peers(const struct fm_supervised *v, struct fm_guard_pee
 	for (unsigned i = 0; i < sup->peers.node_count; i++)
 		add_node(v, sup->peers.nodes[i].node, *out, count);
 	for (unsigned i = 0; i < v->volume->node_count; i++)
-		add_node(v, v->volume->node[i], *out, count);
+		if (strcmp(v->volume->node[i], sup->node) != 0)
+			add_node(v, v->volume->node[i], *out, count);
 	return 0;
 }
 

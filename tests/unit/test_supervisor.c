@@ -1658,13 +1658,13 @@ static void test_wish_in_doubt(void)
 static void test_not_writer(void)
 {
 	begin(1);
-	sim.node = "n2";
+	sim.node = "n3";
 	start_supervisor();
 	run_for(60 * S);
 	is_state(0, "refused");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "exclusive to node n1"));
 	CU_ASSERT_EQUAL(sim.mounts, 0);
-	sim.volume[0].writer = "n2";
+	sim.volume[0].writer = "n3";
 	set_config();
 	run_for(3 * S);
 	is_state(0, "mounted");
@@ -4911,6 +4911,54 @@ static void test_same_host(void)
 }
 
 /*
+ * Its configuration was copied from the writer: a node of the name that it has by now was a peer, and
+ * may have it. fmoved names no peer of its own name.
+ */
+static void test_takes_the_name_of_the_writer(void)
+{
+	begin_unprotected();
+	sim.node = "n1";
+	sim.volume[0].writer = "n2";
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	kill_supervisor(true);
+	sim.node = "n2";
+	sim.is_n2_removed = true;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	is_waiting_for("n2");
+	CU_ASSERT_EQUAL(forget("n2"), 0);
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/* Whoever agreed to that another node writes has not agreed to this one. */
+static void test_takes_another_name(void)
+{
+	begin_unprotected();
+	sim.volume[0].writer = "n3";
+	sim.peer[0] = (struct peer_word){ "n3", false, false, false, 0 };
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	sim.is_silent = true;
+	run_for(20 * S);
+	is_state(0, "refused");
+	sim.node = "n3";
+	set_config();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	is_waiting_for("n2");
+	sim.is_silent = false;
+	run_for(20 * S);
+	is_state(0, "mounted");
+	end();
+}
+
+/*
  * Words let it be mounted, so no reservation was needed; when they are void after that, one is, and
  * the target was not asked because that could not be written down.
  */
@@ -5070,6 +5118,8 @@ static const struct fm_test tests[] = {
 	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 	{ "a reservation protects without words", test_reserved_without_words },
 	{ "but not from a node that is the same host to the target", test_same_host },
+	{ "a node that takes the writer's name waits for who had it", test_takes_the_name_of_the_writer },
+	{ "a node with another name asks anew", test_takes_another_name },
 	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
 	{ "two nodes that write: an alarm, and who is not the writer leaves", test_two_writers },
 	{ "whatever happens: one controller a path, the right identity, and well in the end", test_chance },
