@@ -177,16 +177,23 @@ bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_
 	return is_hanging;
 }
 
-void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
+static json_t *say_one(const struct fm_begun *b)
 {
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem", b->subsystem, "wwid", b->wwid, "writer", "",
+			 "mounted", 1, "read_write", b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch);
+}
+
+bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all)
+{
+	bool is_whole = true;
+
 	for (unsigned i = 0; i < sup->begun_count; i++) {
 		const struct fm_begun *b = &sup->begun[i];
 
 		if (b->is_inherited && !is_anybodys(sup, b))
-			(void)json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", b->name, "subsystem",
-								   b->subsystem, "wwid", b->wwid, "writer", "", "mounted", 1, "read_write",
-								   b->is_read_write, "sealed", 0, "epoch", (json_int_t)b->epoch));
+			is_whole = json_array_append_new(all, say_one(b)) == 0 && is_whole;
 	}
+	return is_whole;
 }
 
 /* ---- whether it is over ---- */

@@ -90,7 +90,10 @@ static char *write_all(const struct fm_supervisor *sup)
 		}
 	}
 	json_array_foreach(sup->used_strangers, i, said)
-		(void)json_array_append_new(all, write_stranger(said));
+		if (json_array_append_new(all, write_stranger(said)) < 0) {
+			json_decref(all);
+			return NULL;
+		}
 	whole = json_pack("{s:s, s:o}", "boot", sup->world->boot, "held", all);
 	text = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
 	json_decref(whole);
@@ -224,15 +227,18 @@ static json_t *say_stranger(const char *name, const char *wwid, bool is_read_wri
 }
 
 /* It is taken for another namespace now, of which its word is. */
-static void say_former(const struct fm_supervised *v, json_t *all)
+static bool say_former(const struct fm_supervised *v, json_t *all)
 {
+	bool is_whole = true;
+
 	for (unsigned i = 0; i < v->held_count; i++) {
 		const struct fm_held *h = &v->held[i];
 
-		if (h->wwid[0] && strcmp(h->wwid, fm_supervised_wwid(v)) != 0)
-			(void)json_array_append_new(
-				all, say_stranger(h->name, h->wwid, h->is_read_write));
+		if (h->wwid[0] && strcmp(h->wwid, fm_supervised_wwid(v)) != 0 &&
+		    json_array_append_new(all, say_stranger(h->name, h->wwid, h->is_read_write)) < 0)
+			is_whole = false;
 	}
+	return is_whole;
 }
 
 /* As long as a helper of an earlier fmove-nvmed may hang, and nobody knows of what, it may be this. */
@@ -245,6 +251,7 @@ static bool may_be_used(const struct fm_supervisor *sup, const struct fm_inv_nam
 	return is_used || sup->is_begun_unknown;
 }
 
+/* NULL: no memory. */
 static json_t *list_used(const struct fm_supervisor *sup)
 {
 	json_t *used = json_array();
@@ -254,9 +261,11 @@ static json_t *list_used(const struct fm_supervisor *sup)
 		const struct fm_inv_namespace *ns = &sup->inv->namespaces[i];
 
 		if (ns->wwid[0] && may_be_used(sup, ns, &may_write) && !is_local(sup->inv, ns) &&
-		    !is_anybodys(sup, ns))
-			(void)json_array_append_new(used,
-						    say_stranger(ns->name, ns->wwid, may_write));
+		    !is_anybodys(sup, ns) &&
+		    json_array_append_new(used, say_stranger(ns->name, ns->wwid, may_write)) < 0) {
+			json_decref(used);
+			return NULL;
+		}
 	}
 	return used;
 }
@@ -324,17 +333,23 @@ static void hold_stranger(struct fm_supervisor *sup, const json_t *said)
 
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
 {
-	json_t *used = list_used(sup), *now = json_copy(used), *said;
-	bool is_new;
+	json_t *used = FM_FAULT("supervisor.strangers") ? NULL : list_used(sup), *now = json_copy(used), *said;
+	bool is_new, is_whole = now;
 	size_t i;
 
 	json_array_foreach(sup->used_strangers, i, said)
-		if (!has_wwid(used, wwid_of(said)))
+		if (used && !has_wwid(used, wwid_of(said)))
 			hold_stranger(sup, said);
-	json_decref(sup->used_strangers);
-	sup->used_strangers = used;
+	if (used) {
+		json_decref(sup->used_strangers);
+		sup->used_strangers = used;
+	}
 	fm_list_each(at, next, &sup->volumes)
-		say_former(fm_container_of(at, struct fm_supervised, link), now);
+		is_whole = say_former(fm_container_of(at, struct fm_supervised, link), now) && is_whole;
+	if (!is_whole) {	/* what is told next cannot be made, and is not */
+		json_decref(now);
+		now = NULL;
+	}
 	is_new = sup->strangers ? !json_equal(now, sup->strangers) : json_array_size(now) > 0;
 	json_decref(sup->strangers);
 	sup->strangers = now;
@@ -345,14 +360,14 @@ bool fm_supervisor_watch_strangers(struct fm_supervisor *sup)
  * More than peers take: then they take nothing of this node, and it is as one that does not answer.
  * What is left out instead would be told to be free.
  */
-void fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
+bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
 {
-	bool was_too_much = sup->is_too_much_said;
+	bool was_too_much = sup->is_too_much_said, is_whole = json_array_extend(all, sup->strangers) == 0;
 
-	(void)json_array_extend(all, sup->strangers);
 	sup->is_too_much_said = json_array_size(all) > FM_PEERS_EACH_MAX;
 	if (sup->is_too_much_said && !was_too_much)
 		fm_log_warn(FM_SUPERVISOR_TOO_MUCH, FM_PEERS_EACH_MAX);
+	return is_whole;
 }
 
 /* ---- what of it is not configured ---- */

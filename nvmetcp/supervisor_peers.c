@@ -186,6 +186,8 @@ static json_t *say_one(const struct fm_supervised *v)
 	const struct fm_supervised_word *word = &v->word;
 	const struct fm_volume *vol = v->volume;
 
+	if (FM_FAULT("supervisor.say"))
+		return NULL;
 	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I}", "name", vol->name, "subsystem", vol->subsystem, "wwid", word->wwid,
 			 "writer", vol->mode == FM_VOLUME_READ_ONLY ? "" : vol->writer, "mounted", word->is_mounted, "read_write",
 			 word->is_read_write, "sealed", word->is_sealed, "epoch", (json_int_t)word->epoch);
@@ -200,24 +202,23 @@ static json_t *say_host(const struct fm_supervisor *sup)
 			 "writer", "", "mounted", 0, "read_write", 0, "sealed", 0, "epoch", 0);
 }
 
-/* A name that is no UTF-8 cannot be said; nobody can ask for it either. */
+/* NULL: no memory. Nothing is said then: what is left out is free, to peers. */
 static char *say_all(struct fm_supervisor *sup)
 {
 	json_t *all = json_array(), *said;
+	bool is_whole = json_array_append_new(all, say_host(sup)) == 0;
 	char *text;
 
-	(void)json_array_append_new(all, say_host(sup));
 	fm_list_each(at, next, &sup->volumes) {
 		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
-		json_t *one = v->word.is_said ? say_one(v) : NULL;
 
-		if (one)
-			(void)json_array_append_new(all, one);
+		if (v->word.is_said)
+			is_whole = json_array_append_new(all, say_one(v)) == 0 && is_whole;
 	}
-	fm_supervisor_say_begun(sup, all);
-	fm_supervisor_say_strangers(sup, all);
+	is_whole = fm_supervisor_say_begun(sup, all) && is_whole;
+	is_whole = fm_supervisor_say_strangers(sup, all) && is_whole;
 	said = json_pack("{s:o}", "volumes", all);
-	text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+	text = said && is_whole ? json_dumps(said, JSON_COMPACT) : NULL;
 	json_decref(said);
 	return text;
 }

@@ -447,8 +447,8 @@ void fm_supervisor_watch_begun(struct fm_supervisor *sup);
 void fm_supervisor_settle_begun(struct fm_supervisor *sup);
 /* Whether what an earlier fmove-nvmed began may mount it yet, or write to it. */
 bool fm_supervised_is_left_hanging(const struct fm_supervised *v, bool *is_read_write);
-/* What of that is of no volume that is configured here, to what peers are told. */
-void fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
+/* What of that is of no volume that is configured here, to what peers are told. False: no memory for some of it. */
+bool fm_supervisor_say_begun(const struct fm_supervisor *sup, json_t *all);
 
 /* ---- supervisor_held.c ---- */
 
@@ -494,8 +494,8 @@ void fm_supervisor_recall_left(struct fm_supervisor *sup);
 bool fm_supervised_is_stranger(const struct fm_supervised *v);
 /* What is mounted here and of no volume. Whether that is something else than before. */
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
-/* That, to what peers are told. */
-void fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
+/* That, to what peers are told. False: no memory for some of it. */
+bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
 #define FM_SUPERVISOR_TOO_MUCH \
 	"more than %d volumes and namespaces are to be told to peers, which take none of them then, " \
 	"and wait for this node: unmount what is mounted here by hand"

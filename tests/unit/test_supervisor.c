@@ -2069,6 +2069,30 @@ static void test_faults(void)
 	}
 }
 
+/* What is left out of what peers are told is free, to them. */
+static void test_fault_of_words(void)
+{
+	static const char *const once[] = { "supervisor.say", "supervisor.strangers" };
+
+	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+		begin(1);
+		sim.strangers = 2;
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "mounted");
+		fm_fault_arm(once[i], 1);
+		set_config();
+		run_for(20 * S);
+#ifdef FM_FAULTS
+		CU_ASSERT_TRUE(fm_fault_fired());
+#endif
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"one\""));
+		CU_ASSERT_PTR_NOT_NULL(strstr(sim.published, "\"nvme90n2\""));
+		end();
+	}
+}
+
 /* What cannot be read is no state; what is of another boot has gone with it. */
 static void test_bad_files(void)
 {
@@ -5035,6 +5059,7 @@ static const struct fm_test tests[] = {
 	{ "a volume that is no longer configured is taken down", test_reload },
 	{ "a volume that is configured anew twice in a row", test_reload_twice },
 	{ "a failure of ours costs a try", test_faults },
+	{ "what cannot be said for want of memory is not left out", test_fault_of_words },
 	{ "files of state that make no sense are no state", test_bad_files },
 	{ "sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal },
 	{ "sealing goes on after a kill, and is for the writer of a shared volume that is up", test_seal_refused },
