@@ -366,7 +366,7 @@ bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all)
 
 	sup->is_too_much_said = json_array_size(all) > FM_PEERS_EACH_MAX;
 	if (sup->is_too_much_said && !was_too_much)
-		fm_log_warn(FM_SUPERVISOR_TOO_MUCH, FM_PEERS_EACH_MAX);
+		fm_log_warn(FM_SUPERVISOR_TOO_MUCH, FM_SUPERVISOR_SAID_MAX);
 	return is_whole;
 }
 

@@ -879,6 +879,6 @@ void fm_supervised_show_peers(const struct fm_supervised *v, json_t *to)
 	}
 	(void)json_object_set_new(to, "peers", all);
 	(void)json_object_set_new(to, "peers_why", v->sup->is_too_much_said ?
-				  json_sprintf(FM_SUPERVISOR_TOO_MUCH, FM_PEERS_EACH_MAX) :
+				  json_sprintf(FM_SUPERVISOR_TOO_MUCH, FM_SUPERVISOR_SAID_MAX) :
 				  json_string(v->sup->peers.why));
 }

@@ -496,6 +496,7 @@ bool fm_supervised_is_stranger(const struct fm_supervised *v);
 bool fm_supervisor_watch_strangers(struct fm_supervisor *sup);
 /* That, to what peers are told. False: no memory for some of it. */
 bool fm_supervisor_say_strangers(struct fm_supervisor *sup, json_t *all);
+#define FM_SUPERVISOR_SAID_MAX (FM_PEERS_EACH_MAX - 1)	/* beside the host */
 #define FM_SUPERVISOR_TOO_MUCH \
 	"more than %d volumes and namespaces are to be told to peers, which take none of them then, " \
 	"and wait for this node: unmount what is mounted here by hand"

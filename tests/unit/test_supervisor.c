@@ -3930,7 +3930,14 @@ static void test_more_than_can_be_said(void)
 	said = json_loads(sim.published, 0, NULL);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(said, "volumes")), STRANGERS_MAX + 2);	/* and the host, and the volume */
 	json_decref(said);
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 256 volumes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 255 volumes"));
+	/* The host stands among them. */
+	sim.strangers = 255;
+	run_for(20 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "peers_why"), "more than 255 volumes"));
+	sim.strangers = 254;
+	run_for(20 * S);
+	CU_ASSERT_STRING_EQUAL(shown(0, "peers_why"), "");
 	sim.strangers = 10;
 	run_for(20 * S);
 	CU_ASSERT_STRING_EQUAL(shown(0, "peers_why"), "");
