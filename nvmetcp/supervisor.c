@@ -214,6 +214,14 @@ static void watch_unfit(struct fm_supervised *v)
 		fm_log_info("volume %s: every path is connected as configured again", v->volume->name);
 }
 
+/* NULL: as far as is known, nobody else could write to it. */
+static const char *taken_why(const struct fm_supervised *v)
+{
+	if (v->is_taken)
+		return "another host has it reserved, and may have written to it";
+	return v->is_doubtful ? "the target was away, and whether another host had it reserved then is not known" : NULL;
+}
+
 static void view_make(const struct fm_supervised *v, struct view *view)
 {
 	const struct fm_supervisor *sup = v->sup;
@@ -233,7 +241,7 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.is_writable = fm_supervised_is_writable(v);
 	view->pv.unfit_why = unfit_why(v, view->unfit_why);
 	view->pv.leave_why = fm_supervised_leave_why(v, view->leave_why);
-	view->pv.taken_why = v->is_taken ? "another host has it reserved, and may have written to it" : NULL;
+	view->pv.taken_why = taken_why(v);
 	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
 	view_owned(v, view);
 	view->pv.owned = (const char(*)[32])view->owned;

@@ -51,6 +51,13 @@ static int mount_begins(struct fm_supervised *v, const struct fm_process *proces
 	return 0;
 }
 
+/* Another host may have it, and whoever comes after a kill would not hear of that. */
+static void keep_begins(struct fm_supervised *v)
+{
+	v->is_keep_asked = true;
+	(void)fm_supervisor_save_mounted(v->sup, v);
+}
+
 /* One that unmounts begins without a note, too: who comes after a restart finds the mount, or the device in use. */
 static int call_begins(struct fm_helper *helper, const struct fm_process *process, struct fm_err *err)
 {
@@ -58,6 +65,8 @@ static int call_begins(struct fm_helper *helper, const struct fm_process *proces
 
 	if (v->begins == FM_CALL_MOUNT)
 		return mount_begins(v, process, err);
+	if (v->begins == FM_CALL_KEEP && v->is_reservation_asked)
+		keep_begins(v);
 	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write && fm_supervised_note_begun(v, process, true, err) < 0)
 		fm_log_warn("volume %s: its unmount: %s", v->volume->name, err->text);
 	return 0;
@@ -524,7 +533,7 @@ static void note_prepare(struct fm_supervised *v)
 		v->is_write_protected = v->is_write_protected || fm_guard_is_writer(v->volume, v->sup->node);
 		fm_supervised_note_read_only(v, v->ns.wwid);
 	}
-	v->is_protect_confirmed = v->is_taken = v->is_keep_due = false;	/* asked anew */
+	v->is_protect_confirmed = v->is_taken = v->is_doubtful = v->is_keep_due = false;	/* asked anew */
 	v->is_reserved = v->is_reserved || !is_reader;
 	if (fm_supervisor_save_mounted(v->sup, v) < 0) {
 		v->is_write_protected = was_protected;
@@ -770,10 +779,16 @@ static void prepare_done(struct fm_supervised *v, int code, const char *text, js
 		begin_restore(v);
 }
 
+/* By the helper itself. */
+static bool is_answered(int code)
+{
+	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE;
+}
+
 /* What it answered, it answered when systemd's job was over; an error of the bus, -EIO, may have come before. */
 static bool is_unit_done(int code)
 {
-	return code != -ETIMEDOUT && code != -EPROTO && code != -EBADMSG && code != -EMSGSIZE && code != -ENOMEM && code != -EIO;
+	return is_answered(code) && code != -ENOMEM && code != -EIO;
 }
 
 static void mount_done(struct fm_supervised *v, int code, const char *text, json_t *answer)
@@ -821,10 +836,12 @@ void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *
 {
 	v->ns = *ns;
 	v->is_reservation_asked = v->plan.is_read_write;
-	if (fm_supervised_begin_on(v, FM_CALL_KEEP, ns->dev, keep_request(v), KEEP_NS) < 0)
+	if (fm_supervised_begin_on(v, FM_CALL_KEEP, ns->dev, keep_request(v), KEEP_NS) < 0) {
+		v->is_keep_asked = false;
 		fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
-	else
+	} else {
 		v->is_keep_due = false;		/* unless it is lost again meanwhile */
+	}
 }
 
 static void keep_failed(struct fm_supervised *v, const char *text)
@@ -836,6 +853,7 @@ static void keep_failed(struct fm_supervised *v, const char *text)
 	fm_supervised_error(v, line);
 	v->is_keep_due = true;
 	fm_hold_failed(v->sup, &v->keep_hold, 1, HOLD_MAX_S);
+	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
 static void keep_conflicts(struct fm_supervised *v, const char *text)
@@ -854,6 +872,8 @@ static void keep_done(struct fm_supervised *v, int code, const char *text, json_
 	const char *why = json_string_value(json_object_get(answer, "unprotected"));
 	bool is_kept = json_is_true(json_object_get(answer, v->is_reservation_asked ? "reserved" : "write_protected"));
 
+	v->is_keep_asked = false;
+	v->is_doubtful = v->is_doubtful || (v->is_reservation_asked && !is_answered(code));
 	if (code == -EBADE && v->is_reservation_asked) {
 		keep_conflicts(v, text);
 		return;

@@ -8,6 +8,10 @@
  * Taken by a helper (FM_CALL_KEEP). What cannot be taken is an error of the volume, and tried again. But what another host has by now it
  * may write to: it is not taken again, or both would have written beside each other's mount. That mount ends, and the next one is asked
  * for as any other.
+ *
+ * That the target is asked is written down before. Where nobody has heard what it said, because fmove-nvmed or the helper was killed,
+ * or it hung, there may have been another host, and the mount ends as well. Until then it is taken again if nobody has it: there may
+ * have been none.
  */
 #include <string.h>
 
@@ -61,7 +65,8 @@ bool fm_supervised_is_keep_due(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-	return v->is_keep_due && has_kept(v) && fm_supervised_want(v) == FM_WANT_UP && v->plan.step != FM_STEP_UNMOUNT && ns &&
+	return v->is_keep_due && has_kept(v) && fm_supervised_want(v) == FM_WANT_UP &&
+	       (v->plan.step != FM_STEP_UNMOUNT || v->is_doubtful) && ns &&
 	       fm_inventory_is_live(v->sup->inv, ns) && !fm_hold_is_on(v->sup, &v->keep_hold);
 }
 

@@ -241,6 +241,8 @@ struct fm_supervised {
 	bool is_write_protected;	/* and the target does so for us, or is to: of the writer, what is sealed */
 	bool is_protect_confirmed;	/* it said so; without that it may all the same */
 	bool is_reserved;		/* the target keeps it for this host, or is to: of what is mounted read-write */
+	bool is_keep_asked;		/* ... which it is asked anew at this moment ... */
+	bool is_doubtful;		/* ... or was, for what is mounted, and nobody has heard what it said */
 	bool is_taken;			/* ... but another host had it meanwhile: it is not asked for again, and this mount ends */
 	bool is_too_small;		/* smaller than when it was mounted, and mounted */
 };

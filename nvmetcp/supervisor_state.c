@@ -194,11 +194,12 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)
 {
 	json_int_t heard = v->has_heard || v->epoch > 0 ? (json_int_t)v->epoch : -1;
-	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid",
+	json_t *now = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem", v->volume->subsystem, "wwid",
 				v->last_wwid, "size_bytes", (json_int_t)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 				(json_int_t)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard, "writer_sealed",
 				v->is_heard_sealed, "write_protected", v->is_write_protected, "protect_confirmed",
-				v->is_protect_confirmed, "reserved", v->is_reserved, "taken", v->is_taken);
+				v->is_protect_confirmed, "reserved", v->is_reserved, "asked", v->is_keep_asked || v->is_doubtful,
+				"taken", v->is_taken);
 	struct fm_err err = { 0 };
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
@@ -232,12 +233,12 @@ static void recall_mounted(struct fm_supervised *v)
 	json_t *mounted = json_object_get(v->sup->mounted.entries, v->volume->name);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	json_int_t size, epoch = 0, heard = -1;
-	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0, is_taken = 0;
+	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0, is_asked = 0, is_taken = 0;
 
-	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid,
+	if (json_unpack(mounted, "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}", "subsystem", &subsystem, "wwid", &wwid,
 			"size_bytes", &size, "set_read_only", &read_only, "epoch", &epoch, "writer", &writer, "writer_epoch", &heard,
 			"writer_sealed", &is_sealed, "write_protected", &is_write_protected, "protect_confirmed",
-			&is_protect_confirmed, "reserved", &is_reserved, "taken", &is_taken) < 0 ||
+			&is_protect_confirmed, "reserved", &is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
@@ -253,6 +254,7 @@ static void recall_mounted(struct fm_supervised *v)
 	v->is_write_protected = is_write_protected;
 	v->is_protect_confirmed = is_protect_confirmed;
 	v->is_reserved = is_reserved;
+	v->is_doubtful = is_asked;
 	v->is_taken = is_taken;
 }
 

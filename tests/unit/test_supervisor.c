@@ -3037,6 +3037,41 @@ static void test_reservation_is_not_taken_back(void)
 	end();
 }
 
+/* What the target has said nobody may have heard: it ends as one that was refused does. */
+static void test_reservation_in_doubt(void)
+{
+	for (unsigned is_killed = 0; is_killed < 2; is_killed++) {
+		begin(1);
+		sim.is_target_able = true;
+		start_supervisor();
+		run_for(20 * S);
+		strcpy(sim.reserved_for[0], "another host");
+		sim.mood.hangs[0] = !is_killed;
+		sim.mood.is_busy = true;
+		fm_supervisor_connected(sim.sup, NULL);
+		run_until("keep");
+		if (is_killed)
+			kill_supervisor(true);
+		else
+			run_for(25 * S);
+		sim.mood.hangs[0] = false;
+		lose_what_target_keeps();
+		if (is_killed)
+			start_supervisor();
+		run_for(200 * S);	/* an unmount may hang as well */
+		CU_ASSERT_EQUAL(sim.mounts, 1);
+		is_state(0, "unmounting");
+		CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "is not known"));
+		CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+		sim.mood.is_busy = false;
+		run_for(90 * S);
+		is_state(0, "mounted");
+		CU_ASSERT_EQUAL(sim.mounts, 2);
+		CU_ASSERT_STRING_EQUAL(sim.reserved_for[0], HOST_ID);
+		end();
+	}
+}
+
 /* Nobody is told that the target protects what it did not say that it does; what it may do all the same is asked to end. */
 static void test_target_refuses(void)
 {
@@ -5086,6 +5121,7 @@ static const struct fm_test tests[] = {
 	{ "also one that was back before the mount was there", test_target_restarts_while_mounting },
 	{ "what another host has reserved meanwhile is unmounted, and mounted when that has left", test_target_restarts_with_another },
 	{ "a reservation that another host had meanwhile is not taken again", test_reservation_is_not_taken_back },
+	{ "nor is one trusted whose refusal nobody may have heard", test_reservation_in_doubt },
 	{ "what the target refused to protect is not said to be protected", test_target_refuses },
 	{ "what somebody else has protected or reserved stays so", test_target_of_others },
 	{ "killed at any moment of a seal, it can be written again", test_target_killed },
