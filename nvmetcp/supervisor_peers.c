@@ -554,11 +554,12 @@ static bool may_concern(const struct fm_supervised *v, const struct fm_peer_volu
 	       strcmp(v->volume->name, p->name) == 0;
 }
 
+/* What is mounted there forbids, and may be configured here tomorrow, when that node is silent. */
 static bool may_concern_any(const void *ctx, const struct fm_peer_volume *p)
 {
 	const struct fm_supervisor *sup = ctx;
 
-	if (strcmp(p->subsystem, FM_PEER_HOST_SUBSYSTEM) == 0)
+	if (p->is_mounted || strcmp(p->subsystem, FM_PEER_HOST_SUBSYSTEM) == 0)
 		return true;
 	fm_list_each(at, next, &sup->volumes)
 		if (may_concern(fm_container_of(at, struct fm_supervised, link), p))

@@ -2571,7 +2571,7 @@ static void test_peer_says_too_much(void)
 	fm_peers_clear(&peers);
 }
 
-/* What a peer says of volumes that are none of ours is not kept; of what may become ours it is. */
+/* What a peer says of volumes that are none of ours is not kept, unless it has them mounted; of what may become ours it is. */
 static void test_only_ours_is_kept(void)
 {
 	struct fm_peers peers = { 0 };
@@ -2583,7 +2583,7 @@ static void test_only_ours_is_kept(void)
 	run_for(20 * S);
 	is_mounted_as(true, 0);
 	event = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}, {s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:i}]}", "node", "n2", "volumes",
-			  "name", "other", "subsystem", "nqn.none-of-ours", "wwid", "uuid.zzz", "writer", "n2", "mounted", 1, "read_write", 1,
+			  "name", "other", "subsystem", "nqn.none-of-ours", "wwid", "uuid.zzz", "writer", "n2", "mounted", 0, "read_write", 0,
 			  "sealed", 0, "epoch", 0, "name", "renamed", "subsystem", nqns[0], "wwid", "uuid.yyy", "writer", "n2", "mounted", 1,
 			  "read_write", 1, "sealed", 0, "epoch", 0);
 	while (sim.ask_ns == 0)
@@ -4976,6 +4976,27 @@ static void test_same_host(void)
 	end();
 }
 
+/* Said of what is configured only later, or is so again: no answer brings it any more. */
+static void test_said_of_what_is_not_configured(void)
+{
+	begin_unprotected();
+	sim.is_target_able = true;
+	sim.peer[1] = (struct peer_word){ "n1", true, true, false, 0 };
+	sim.is_silent = false;
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "mounted");
+	sim.is_silent = true;
+	run_for(10 * S);
+	sim.volume_count = 2;
+	set_config();
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	is_state(1, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(1, "text"), "n2 had it mounted read-write when it answered last"));
+	end();
+}
+
 /*
  * Its configuration was copied from the writer: a node of the name that it has by now was a peer, and
  * may have it. fmoved names no peer of its own name.
@@ -5186,6 +5207,7 @@ static const struct fm_test tests[] = {
 	{ "who counts: those that are named, or all that fmoved has ever named", test_who_counts },
 	{ "a reservation protects without words", test_reserved_without_words },
 	{ "but not from a node that is the same host to the target", test_same_host },
+	{ "what a peer has mounted forbids, also if it was not configured here then", test_said_of_what_is_not_configured },
 	{ "a node that takes the writer's name waits for who had it", test_takes_the_name_of_the_writer },
 	{ "a node with another name asks anew", test_takes_another_name },
 	{ "words that are void while it is prepared permit nothing", test_words_void_while_prepared },
