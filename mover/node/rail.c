@@ -737,6 +737,24 @@ static void pause_ports(struct fm_rails *r, const struct fm_rail *rail)
 	}
 }
 
+/*
+ * What breaks young is left alone for the sake of what works. Where nothing does, a transfer waits,
+ * and not for long: so what worked before is dialled as often as if it had never been up.
+ */
+static void hurry_what_is_left(struct fm_session *s, uint64_t now_ns)
+{
+	uint64_t latest_ns = now_ns + DIAL_PAUSE_MAX_NS;
+
+	if (s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] > 0)
+		return;
+	for (unsigned i = 0; i < s->rails.count; i++) {
+		struct fm_rail *rail = &s->rails.rail[i];
+
+		if (rail->is_likely && rail->retry_ns > latest_ns)
+			rail->retry_ns = latest_ns;
+	}
+}
+
 void fm_rail_down(struct fm_session *s, int index)
 {
 	uint64_t now_ns = fm_engine_now(s->engine);
@@ -760,6 +778,7 @@ void fm_rail_down(struct fm_session *s, int index)
 		rail->break_pause_ns = longer(rail->break_pause_ns, BREAK_PAUSE_MAX_NS);
 		pause_ports(&s->rails, rail);
 	}
+	hurry_what_is_left(s, now_ns);
 }
 
 /* ---- what was lost ---- */

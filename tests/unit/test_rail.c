@@ -41,6 +41,7 @@ struct conn {
 	void *ctx;
 	struct fm_task closed;
 	unsigned port;
+	struct fm_send *sends;		/* nobody takes what is sent */
 };
 
 struct dial {
@@ -71,6 +72,7 @@ static unsigned looks;			/* ... which was seen so often */
 static bool is_mute;			/* the peer says nothing over the session */
 static bool is_asked;			/* TOKENS_WANT came */
 static unsigned asked_count;
+static uint64_t put_xfer;		/* of the PUT that came */
 static struct dial dials[DIALS_MAX];
 static unsigned dial_count, crosses_dialled, dialled;
 static unsigned privacy;		/* bits of the network that the peer calls private */
@@ -110,10 +112,24 @@ static void conn_attach(struct fm_conn *conn, struct fm_loop *lane, const struct
 	c->ctx = ctx;
 }
 
+static void conn_send(struct fm_conn *conn, struct fm_send *send)
+{
+	struct conn *c = fm_container_of(conn, struct conn, conn);
+
+	send->next = c->sends;
+	c->sends = send;
+}
+
 static void conn_closed(struct fm_task *task)
 {
 	struct conn *c = fm_container_of(task, struct conn, closed);
 
+	while (c->sends) {
+		struct fm_send *send = c->sends;
+
+		c->sends = send->next;
+		send->done(send, -ECANCELED);
+	}
 	conn_count[c->port]--;
 	if (up[c->port] == c)
 		up[c->port] = NULL;
@@ -146,7 +162,8 @@ static bool conn_is_silent(const struct fm_conn *conn, uint64_t for_ns)
 	return (int)c->port == silent_port && (!is_last_silent || up[c->port] == c);
 }
 
-static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .close = conn_close, .is_silent = conn_is_silent, .info = conn_info };
+static const struct fm_conn_ops conn_ops = { .attach = conn_attach, .send = conn_send, .close = conn_close,
+					     .is_silent = conn_is_silent, .info = conn_info };
 
 static void conn_break_with(struct conn *c, int code)
 {
@@ -191,6 +208,8 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 		is_asked = true;
 		asked_count = m.tokens.count;
 	}
+	if (m.type == FM_WIRE_PUT)
+		put_xfer = m.put.xfer;
 	return 0;
 }
 
@@ -559,6 +578,31 @@ static void test_breaks_young(void)
 	end();
 }
 
+/* Goal: where nothing else is up, a rail that breaks young is tried again before a transfer that waits for it gives up. */
+static void test_breaks_alone(void)
+{
+	static const unsigned counts[] = { 1, 2 };
+
+	for (unsigned n = 0; n < 2; n++) {
+		uint64_t longest_ns = 0;
+
+		begin(counts[n]);
+		is_well = true;
+		(void)until_up();
+		for (unsigned i = 0; i < 20; i++) {
+			uint64_t took_ns;
+
+			for (unsigned port = 0; port < counts[n]; port++)
+				conn_break(up[port]);
+			took_ns = until_up();
+			longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+		}
+		printf("(%u: at most %llu ms) ... ", counts[n], (unsigned long long)(longest_ns / FM_NS_PER_MS));
+		CU_ASSERT_TRUE(longest_ns >= 4 * FM_NS_PER_S && longest_ns <= 8 * FM_NS_PER_S);
+		end();
+	}
+}
+
 /*
  * Goal:   pairs that are likely to work, and do not, leave the ports to others now and then, even where they are so many that one
  *         of them is always due.
@@ -791,6 +835,45 @@ static void test_never_a_connection(void)
 	kind = FM_KIND_RDMA;
 }
 
+/*
+ * Goal:   a transfer whose connections break as soon as they are made goes on as long as some are
+ *         made, and ends soon when none is.
+ * Method: each is broken before the next tick could see it.
+ */
+static void test_only_moments(void)
+{
+	static const struct fm_file_ops ops = { .close = close_nothing };
+	struct fm_file file = { .ops = &ops, .is_ours = true };
+	const struct fm_job_opts o = { .is_put = true, .node = "b", .store = "s", .path = "f", .path_len = 1, .file = &file,
+				       .attr = { .type = FM_NODE_FILE, .size = 1 } };
+	const struct fm_job_events events = { .done = note_end };
+	struct fm_wire_msg ready = { .type = FM_WIRE_READY };
+	struct fm_err ended = { 0 }, err;
+	struct fm_job *job;
+
+	kind = FM_KIND_TCP;
+	conns_here = 1;
+	begin(1);
+	is_well = true;
+	(void)until_up();
+	CU_ASSERT_EQUAL_FATAL(fm_job_start(engine, &o, &events, &ended, &job, &err), 0);
+	ready.ready = (struct fm_wire_ready){ .xfer = put_xfer, .chunk = SLAB };
+	say(&ready);
+	for (unsigned i = 0; i < 600; i++) {
+		if (up[0])
+			conn_break(up[0]);
+		pass(STEP_NS);
+	}
+	CU_ASSERT_EQUAL(ended.code, 0);
+	is_well = false;
+	if (up[0])
+		conn_break(up[0]);
+	pass(11 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(ended.code, -ECONNRESET);
+	end();
+	kind = FM_KIND_RDMA;
+}
+
 /* Goal: a rail has as many connections as the smaller node wants, and over a slow link fewer, unless they were set. */
 static void test_how_many(void)
 {
@@ -898,8 +981,10 @@ static const struct fm_test tests[] = {
 	{ "a peer that is always slow to answer gets its rails, too", test_slow_answers },
 	{ "pairs that are unlikely to work get their turn", test_unlikely_only },
 	{ "a rail that breaks young is left alone longer each time, within bounds", test_breaks_young },
+	{ "a rail that breaks young is tried soon where nothing else is up", test_breaks_alone },
 	{ "connections are spread over the lanes, also when some were made again", test_lanes },
 	{ "a transfer that never gets a connection ends", test_never_a_connection },
+	{ "a transfer whose connections last moments goes on", test_only_moments },
 	{ "a rail has as many connections as the smaller node and the link want", test_how_many },
 };
 FM_TEST_MAIN("rail", tests)

@@ -824,6 +824,30 @@ static void choose_again(struct fm_job *j)
 	pthread_mutex_unlock(&j->session->link->lock);
 }
 
+/* Copying with no connection left to copy over. */
+static bool is_stranded(const struct fm_job *j)
+{
+	const struct fm_session *s = j->session;
+
+	if (j->state != FM_JOB_COPYING)
+		return false;
+	return j->is_source ? fm_job_kinds(j) == 0 : s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] == 0;
+}
+
+/*
+ * Connections may come and go while it copies; without any it has a deadline. Asked also when one
+ * comes: it may be gone by the next tick, and has moved something all the same.
+ */
+static void watch_connections(struct fm_job *j, uint64_t now_ns)
+{
+	if (j->state != FM_JOB_COPYING)
+		return;
+	if (is_stranded(j) && j->deadline_ns == 0)
+		j->deadline_ns = now_ns + j->engine->o.stall_ns;
+	else if (!is_stranded(j) && !j->is_given_up)
+		j->deadline_ns = 0;
+}
+
 static void transfer_session_changed(struct fm_session *s)
 {
 	fm_list_each(at, next, &fm_jobs_of(s->engine)->list) {
@@ -831,10 +855,12 @@ static void transfer_session_changed(struct fm_session *s)
 
 		if (!is_on(j, s))
 			continue;
-		if (j->state == FM_JOB_WAIT)
+		if (j->state == FM_JOB_WAIT) {
 			go(j);
-		else
+		} else {
 			choose_again(j);
+			watch_connections(j, fm_engine_now(s->engine));
+		}
 		if (s->is_closed)
 			return;
 	}
@@ -893,16 +919,6 @@ static bool transfer_awaits_callers(const struct fm_engine *e)
 			return false;
 	}
 	return true;
-}
-
-/* Copying with no connection left to copy over. */
-static bool is_stranded(const struct fm_job *j)
-{
-	const struct fm_session *s = j->session;
-
-	if (j->state != FM_JOB_COPYING)
-		return false;
-	return j->is_source ? fm_job_kinds(j) == 0 : s->up[FM_KIND_TCP] + s->up[FM_KIND_RDMA] == 0;
 }
 
 /* Nothing moved for so long, as far as `moved` says, a number that is another one when something did. */
@@ -975,17 +991,6 @@ static bool ends_stalled(struct fm_job *j, uint64_t now_ns)
 static bool waits_for_pipe(const struct fm_job *j)
 {
 	return j->is_ordered && (j->state == FM_JOB_EMPTYING || j->state == FM_JOB_FINISHING);
-}
-
-/* Connections may come and go while it copies; without any it has a deadline. */
-static void watch_connections(struct fm_job *j, uint64_t now_ns)
-{
-	if (j->state != FM_JOB_COPYING)
-		return;
-	if (is_stranded(j) && j->deadline_ns == 0)
-		j->deadline_ns = now_ns + j->engine->o.stall_ns;
-	else if (!is_stranded(j) && !j->is_given_up)
-		j->deadline_ns = 0;
 }
 
 static void deadline_passed(struct fm_job *j)
