@@ -18,13 +18,17 @@
 #include "mover/tree/tsys.h"
 #include "mover/tree/wanted.h"
 
-
 static int64_t now_ns(void)
 {
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);	/* it exists */
 	return (int64_t)now.tv_sec * (int64_t)FM_NS_PER_S + now.tv_nsec;
+}
+
+static int64_t ctime_of(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st->st_ctim.tv_nsec;
 }
 
 int64_t fm_former_until_ns(void)
@@ -53,7 +57,7 @@ static int find(int parent, const char *name, struct place *p)
 		ret = fm_stash_look(parent, name, p->is.name);
 	if (ret <= 0)
 		return ret == -ENOENT ? 0 : ret;
-	p->is.since_ns = (int64_t)st.st_ctim.tv_sec * (int64_t)FM_NS_PER_S + st.st_ctim.tv_nsec;
+	p->is.since_ns = ctime_of(&st);
 	memcpy(p->is.stash, name, strlen(name) + 1);	/* of that kind, so of that length */
 	return 1;
 }
@@ -107,20 +111,41 @@ static uint64_t bytes_of(const struct place *p)
 	return bytes;
 }
 
-/* As fm_wanted_in(). */
+/* As fm_stash_wanted(). */
 static int wanted_of(const struct place *p)
 {
-	return p->is.name[0] ? fm_wanted_in(p->parent, p->is.stash) : FM_WANTED_NOTHING;
+	int wanted = fm_stash_wanted(p->parent, p->is.stash);
+
+	return wanted == -ENOENT ? FM_WANTED_NOTHING : wanted;	/* it is gone */
 }
 
 /* ---- removing them ---- */
 
-/* What else somebody put into the stash stays, and the stash with it. */
+static bool is_older(int64_t since_ns, uint64_t older_ns)
+{
+	int64_t at_ns = now_ns();
+
+	if (FM_FAULT("former.old"))	/* its ctime nobody can set */
+		return true;
+	return older_ns == 0 || (at_ns > since_ns && (uint64_t)(at_ns - since_ns) >= older_ns);
+}
+
+/* struct fm_stash_rule: no younger than the one that was found old enough by that name. */
+static int nothing_if_as_old(const void *ctx, enum fm_staging_kind kind, const struct stat *stash)
+{
+	const struct fm_former *found = ctx;
+
+	(void)kind;
+	return ctime_of(stash) <= found->since_ns ? (int)FM_WANTED_NOTHING : -EAGAIN;
+}
+
+/* -EAGAIN: it is another one by now. What else somebody put into the stash stays, and the stash with it. */
 static int remove_one(const struct place *p)
 {
-	int ret = fm_stash_remove_unwanted(p->parent, p->is.stash, FM_WANTED_NOTHING, NULL);
+	const struct fm_stash_rule rule = { .at_most = nothing_if_as_old, .ctx = &p->is };
+	int ret = fm_stash_remove_by(p->parent, p->is.stash, &rule, NULL);
 
-	return ret == -EBUSY ? 0 : ret;
+	return ret == -ENOTEMPTY ? 0 : ret;
 }
 
 struct removal {
@@ -132,23 +157,14 @@ struct removal {
 	unsigned stay;
 };
 
-static bool is_older(const struct place *p, uint64_t older_ns)
-{
-	int64_t at_ns = now_ns();
-
-	if (FM_FAULT("former.old"))	/* its ctime nobody can set */
-		return true;
-	return older_ns == 0 || (at_ns > p->is.since_ns && (uint64_t)(at_ns - p->is.since_ns) >= older_ns);
-}
-
-/* wanted: as fm_wanted_in(); ret: of its removal. 0: it does not. */
+/* wanted: as fm_stash_wanted(); ret: of its removal. 0: it does not. */
 static int why_it_stays(const struct place *p, int wanted, int ret, struct fm_err *err)
 {
 	if (wanted == -EXDEV)
 		return fm_err_set(err, wanted, "\"%s\" stays: another file system is mounted in it; unmount it first", p->is.stash);
 	if (wanted < 0)
 		return fm_err_sys(err, wanted, "\"%s\" stays: look whether a transfer goes on in it", p->is.stash);
-	if (wanted > 0)
+	if (wanted > 0 || ret == -EBUSY)
 		return fm_err_set(err, -EBUSY, "\"%s\" stays: " FM_STAGING_WANTED, p->is.stash);
 	return ret < 0 ? fm_err_sys(err, ret, "remove \"%s\", which is kept aside", p->is.stash) : 0;
 }
@@ -167,11 +183,13 @@ static bool remove_old(void *ctx, struct place *p)
 	struct fm_err why = { .code = 0 };
 	int wanted, ret;
 
-	if (!is_older(p, r->older_ns))
+	if (!is_older(p->is.since_ns, r->older_ns))
 		return true;
 	p->is.bytes = r->each ? bytes_of(p) : 0;
 	wanted = wanted_of(p);
 	ret = wanted != FM_WANTED_NOTHING || r->is_dry ? 0 : remove_one(p);
+	if (ret == -EAGAIN)
+		return true;
 	if (why_it_stays(p, wanted, ret, &why) < 0 && r->stay++ == 0)
 		*r->err = why;
 	else if (why.code == 0 && r->each && p->is.name[0])

@@ -212,7 +212,7 @@ static int remove_at(struct fm_store_dir *dir, const struct place *p)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = dir };
 
-	return fm_stash_remove_unwanted(p->dir, p->name, FM_WANTED_NOTHING, &told);
+	return fm_stash_remove_unwanted(p->dir, p->name, &told);
 }
 
 /* ---- the index ---- */
@@ -561,7 +561,7 @@ static int look_at(struct fm_store_dir *dir, const char *path, struct fm_aside *
 		close(p.dir);
 		return FOREIGN;
 	}
-	wanted = fm_wanted_in(p.dir, p.name);
+	wanted = fm_stash_wanted(p.dir, p.name);
 	out->bytes = wanted == FM_WANTED_NOTHING ? bytes_in(&p) : 0;
 	out->since_ns = p.since_ns;
 	tell_path(&p, path, out);

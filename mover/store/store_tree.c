@@ -21,7 +21,6 @@
 #include "mover/store/sys.h"
 #include "mover/store/tree_file.h"
 #include "mover/tree/measure.h"
-#include "mover/tree/wanted.h"
 
 #define MEASURE_NS (10 * FM_NS_PER_S)	/* the far end waits for it */
 
@@ -153,11 +152,6 @@ static void tree_put_aside(void *ctx, const char *path, const char *name)
 		fm_aside_add(((struct incoming *)ctx)->dir, aside);
 }
 
-static bool is_wanted(int dir, const char *name)
-{
-	return fm_wanted_in(dir, name) != FM_WANTED_NOTHING;
-}
-
 static int tree_find_other(void *ctx, const char *path, int held, int *fd, struct fm_err *err)
 {
 	const struct incoming *in = ctx;
@@ -221,7 +215,6 @@ static int sink_new(struct fm_store_dir *dir, const char *path, const struct fm_
 		.room = tree_room,
 		.goes_on = tree_goes_on,
 		.put_aside = tree_put_aside,
-		.is_wanted = is_wanted,
 		.find_other = tree_find_other,
 	};
 	struct incoming *in;

@@ -23,7 +23,6 @@
 #include "mover/store/walk.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/staging.h"
-#include "mover/tree/stash.h"
 #include "mover/tree/wanted.h"
 
 #define SWEEP_NS_MAX (60 * FM_NS_PER_S)
@@ -178,11 +177,17 @@ static void freed(void *ctx, int64_t bytes)
 	fm_usage_sub(&((struct sweep *)ctx)->sd->usage, bytes < 0 ? (uint64_t)-bytes : 0);
 }
 
-static bool may_go_replaced(const struct sweep *sw, int dir, const char *name, const struct stat *st)
+/* struct fm_stash_rule: what is nowhere else is kept as long as what is unfinished. */
+static int may_be_wanted(const void *ctx, enum fm_staging_kind kind, const struct stat *st)
 {
-	int wanted = fm_wanted_in(dir, name);
+	const struct sweep *sw = ctx;
+	bool is_kept_over = is_older(sw, st, sw->sd->partial_keep_ns);
 
-	return wanted == FM_WANTED_NOTHING || (wanted == FM_WANTED_KEPT && is_older(sw, st, sw->sd->partial_keep_ns));
+	if (kind == FM_STAGING_KEPT)
+		return is_kept_over ? FM_WANTED_KEPT : -EAGAIN;
+	if (!is_older(sw, st, sw->sd->old_keep_ns))
+		return -EAGAIN;
+	return is_kept_over ? FM_WANTED_KEPT : FM_WANTED_NOTHING;
 }
 
 /* The journal is written every second of a transfer, so it is the younger one. */
@@ -197,8 +202,6 @@ static bool is_old_tree(const void *ctx, int dir, const char *name)
 		return false;
 	if (kind != FM_STAGING_NEW && fm_staging_kind(name) == FM_STAGING_NEW)
 		return true;	/* it is put aside, and its time begins */
-	if (kind == FM_STAGING_OLD)
-		return is_older(sw, &st, sw->sd->old_keep_ns) && may_go_replaced(sw, dir, name, &st);
 	if (!is_older(sw, &st, sw->sd->partial_keep_ns))
 		return false;
 	(void)snprintf(journal, sizeof(journal), "%s/journal", name);
@@ -224,34 +227,22 @@ static void note_foreign(struct sweep *sw, const char *name)
 		(void)snprintf(sw->first_foreign, sizeof(sw->first_foreign), "%s", name);
 }
 
-/*
- * It has the name of what is put aside, and is no stash. Asked before it is walked through, however
- * large somebody made it, and never handed on to be removed: he may give that name to a stash.
- */
-static bool is_foreign(int dir, const char *name)
-{
-	enum fm_staging_kind kind = fm_staging_kind(name);
-	char held[FM_STAGING_FINAL_MAX + 1];
-
-	return (kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT) && fm_stash_look(dir, name, held) == 0;
-}
-
-/* Looked at before the lock is taken, which a transfer that begins would meet, and again under it. */
+/* Of a .tree or .new before the lock is taken, which a transfer that begins would meet, and again under it. */
 static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *path)
 {
 	const struct fm_tree_freed told = { .used = freed, .ctx = sw };
-	const struct fm_staging_age age = { .is_old = is_old_tree, .ctx = sw };
+	const struct fm_staging_age age = { .is_old = is_old_tree, .at_most = may_be_wanted, .ctx = sw };
+	enum fm_staging_kind kind = fm_staging_kind(name);
+	bool is_aside = kind == FM_STAGING_OLD || kind == FM_STAGING_KEPT;
 	int ret = -EAGAIN;
 
-	if (is_foreign(dir, name))
-		ret = -EPERM;
-	else if (is_old_tree(sw, dir, name))
+	if (is_aside || is_old_tree(sw, dir, name))
 		ret = fm_staging_sweep(dir, name, &age, &told);
 	if (ret == 0)
 		sw->removed++;
 	else if (ret == -EPERM)
 		note_foreign(sw, name);
-	else if (ret != -EBUSY && ret != -EAGAIN)
+	else if (ret != -EBUSY && ret != -EAGAIN && ret != -ENOTEMPTY)
 		fm_log_warn("store %s: cannot remove %s, left by an earlier transfer: %s", sw->sd->store.name, name,
 			    fm_err_name(ret));
 	if (ret < 0)

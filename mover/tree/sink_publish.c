@@ -13,6 +13,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 #include "mover/tree/stash.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
+#include "mover/tree/wanted.h"
 
 #define TRIES_MAX 16
 #define FOLLOWED_MAX 4		/* directories, one in the place of the other */
@@ -281,26 +283,45 @@ static int hand_over(struct place *p)
 	return ret;
 }
 
-/* The version that was replaced is in a stash. */
+/* The version that was replaced is in a stash. What others need something in stays for its time, whatever grace_ns says. */
 static void end_old(struct place *p)
 {
 	struct fm_sink *s = p->s;
 	struct fm_tree_freed freed = fm_sink_freed(s);
+	int ret = -EBUSY;
 
-	if (s->opts.grace_ns == 0 && !(s->opts.is_wanted && s->opts.is_wanted(p->dir, p->old_name)))
-		warn_left(s, p->old_name, fm_stash_remove(p->dir, p->old_name, &freed));
-	else if (s->opts.put_aside)
+	if (s->opts.grace_ns == 0)
+		ret = fm_stash_remove_unwanted(p->dir, p->old_name, &freed);
+	if (ret < 0 && s->opts.put_aside)
 		s->opts.put_aside(s->opts.ctx, s->opts.path, p->old_name);
+	if (ret != -EBUSY)
+		warn_left(s, p->old_name, ret);
+}
+
+/* Whether something in it is wanted, in the directory itself: others may give its name to another one and back. */
+static int wanted_in_old(const struct place *p)
+{
+	int fd = fm_tsys_open_unmounted(replaced_dir(p), p->old_name, O_RDONLY | O_DIRECTORY), ret;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_tsys_fstat(fd, &st);
+	if (ret == 0)
+		ret = st.st_ino == p->old_ino ? fm_wanted_in(fd, ".") : -ESTALE;
+	(void)close(fd);	/* only read */
+	return ret;
 }
 
 /* Where there is no room for a stash, there is none for what lies in it either. */
 static int remove_at_once(const struct place *p)
 {
 	const struct fm_sink *s = p->s;
-	struct fm_tree_freed freed = fm_sink_freed(p->s);
+	struct fm_tree_freed freed = fm_sink_freed(s);
+	int wanted = wanted_in_old(p);
 
-	if (s->opts.is_wanted && s->opts.is_wanted(replaced_dir(p), p->old_name))
-		return -EBUSY;
+	if (wanted != FM_WANTED_NOTHING)
+		return wanted < 0 ? wanted : -EBUSY;
 	return fm_tree_remove_known(replaced_dir(p), p->old_name, p->old_ino, &freed);
 }
 

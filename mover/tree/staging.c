@@ -269,8 +269,10 @@ static int remove_known(int parent, const char *name, uint64_t ino, const struct
 
 	if (first)
 		first(ctx);
-	if (ret == 0)
-		return fm_stash_remove(parent, stash, freed);
+	if (ret == 0) {
+		ret = fm_stash_remove(parent, stash, ino, freed);
+		return ret == -ESTALE ? -EAGAIN : ret;	/* the stash has another name now, and goes later */
+	}
 	return ret == -ESTALE ? ret : fm_tree_remove_known(parent, name, ino, freed);
 }
 
@@ -429,8 +431,7 @@ int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *
 	switch (fm_staging_kind(name)) {
 	case FM_STAGING_OLD:
 	case FM_STAGING_KEPT:
-		return age->is_old(age->ctx, parent, name)
-			? fm_stash_remove_unwanted(parent, name, FM_WANTED_KEPT, freed) : -EAGAIN;
+		return fm_stash_remove_by(parent, name, &(struct fm_stash_rule){ age->at_most, age->ctx }, freed);
 	case FM_STAGING_TREE:
 	case FM_STAGING_NEW:
 		return sweep_guarded(parent, name, age, freed);

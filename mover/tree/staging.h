@@ -82,9 +82,11 @@ int fm_staging_remove_opened(int parent, const char *name, int fd, const struct 
 
 /* ---- for a store's sweep and for lists of partial transfers ---- */
 
-/* Whether what has that name is old enough to go (ctime of an .old; of the journal in a .tree). */
 struct fm_staging_age {
+	/* Whether a .tree or .new is old enough to go. */
 	bool (*is_old)(const void *ctx, int parent, const char *name);
+	/* Of a stash, as in struct fm_stash_rule (tree/stash.h). */
+	int (*at_most)(const void *ctx, enum fm_staging_kind kind, const struct stat *stash);
 	const void *ctx;
 };
 
@@ -92,6 +94,7 @@ struct fm_staging_age {
  * Remove one of those names unless a transfer works in it (-EBUSY), or it is not old enough: asked under the lock, since a
  * transfer may have gone on with it, and ended, just before that was taken (-EAGAIN). What a .new holds that a transfer
  * replaced before it died is put aside instead (-EAGAIN, too). -EPERM: it is none of ours, whatever it is called.
+ * Of a stash as fm_stash_remove_by().
  * freed as for fm_tree_remove().
  */
 int fm_staging_sweep(int parent, const char *name, const struct fm_staging_age *age, const struct fm_tree_freed *freed);

@@ -19,21 +19,40 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 #define MARK_PREFIX ".fmove.held."
+#define KEPT_PREFIX ".fmove.kept."	/* as long */
 #define FORMER_MARK ".fmove.former"
 #define HEX "0123456789abcdef"
 #define HEX_LEN 16
 #define MARK_LEN (sizeof(MARK_PREFIX) - 1 + HEX_LEN)
 #define TRIES_MAX 16
 
-static void mark_of(uint64_t ino, char mark[static MARK_LEN + 1])
+static void mark_of(uint64_t ino, enum fm_staging_kind kind, char mark[static MARK_LEN + 1])
 {
-	(void)snprintf(mark, MARK_LEN + 1, MARK_PREFIX "%016" PRIx64, ino);
+	const char *prefix = kind == FM_STAGING_KEPT ? KEPT_PREFIX : MARK_PREFIX;
+
+	_Static_assert(sizeof(KEPT_PREFIX) == sizeof(MARK_PREFIX), "marks are of one length");
+	(void)snprintf(mark, MARK_LEN + 1, "%s%016" PRIx64, prefix, ino);
+}
+
+/* FM_STAGING_NONE: it is no mark. */
+static enum fm_staging_kind kind_of_mark(const char *name)
+{
+	const char *hex = name + sizeof(MARK_PREFIX) - 1;
+	bool is_kept = strncmp(name, KEPT_PREFIX, sizeof(KEPT_PREFIX) - 1) == 0;
+
+	if (!is_kept && strncmp(name, MARK_PREFIX, sizeof(MARK_PREFIX) - 1) != 0)
+		return FM_STAGING_NONE;
+	if (strlen(hex) != HEX_LEN || strspn(hex, HEX) != HEX_LEN)
+		return FM_STAGING_NONE;
+	return is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD;
 }
 
 /* ------------------------------------------------------------------------------------- finding one */
 
 struct found {
 	int fd;
+	struct stat st;
+	enum fm_staging_kind kind;		/* OLD; KEPT, if its name or its mark says so */
 	char mark[MARK_LEN + 1];		/* "": it has none */
 	uint64_t ino;				/* that the mark names */
 	char name[FM_STAGING_FINAL_MAX + 1];	/* of that; "": it is not there */
@@ -66,15 +85,14 @@ static int read_former_mark(struct found *f)
 
 static int look_for_mark(void *ctx, int dir, const char *name)
 {
-	const char *hex = name + sizeof(MARK_PREFIX) - 1;
 	bool is_former = strcmp(name, FORMER_MARK) == 0;
+	enum fm_staging_kind kind = kind_of_mark(name);
 	struct found *f = ctx;
 	struct stat st;
 	int ret;
 
 	f->has_any = true;
-	if (!is_former && (strncmp(name, MARK_PREFIX, sizeof(MARK_PREFIX) - 1) != 0 ||
-			   strlen(hex) != HEX_LEN || strspn(hex, HEX) != HEX_LEN))
+	if (!is_former && kind == FM_STAGING_NONE)
 		return 0;
 	ret = fm_tsys_fstatat(dir, name, &st);
 	if (ret < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
@@ -82,7 +100,9 @@ static int look_for_mark(void *ctx, int dir, const char *name)
 	if (is_former)
 		return unless_gone(read_former_mark(f));
 	memcpy(f->mark, name, MARK_LEN + 1);
-	f->ino = strtoull(hex, NULL, 16);
+	f->ino = strtoull(name + sizeof(MARK_PREFIX) - 1, NULL, 16);
+	if (kind == FM_STAGING_KEPT)
+		f->kind = kind;
 	return 0;
 }
 
@@ -100,17 +120,18 @@ static int look_for_held(void *ctx, int dir, const char *name)
 /* 0: it is one, or empty (it has no mark then), and f->fd is the caller's. -EPERM: it is none. */
 static int find(int parent, const char *stash, struct found *f)
 {
-	struct stat st;
+	bool is_kept = fm_staging_kind(stash) == FM_STAGING_KEPT;
 	int ret;
 
-	*f = (struct found){ .fd = fm_tsys_open_unmounted(parent, stash, DIR_FLAGS) };
+	*f = (struct found){ .fd = fm_tsys_open_unmounted(parent, stash, DIR_FLAGS),
+			     .kind = is_kept ? FM_STAGING_KEPT : FM_STAGING_OLD };
 	if (f->fd == -EACCES || f->fd == -ENOTDIR || f->fd == -ELOOP || f->fd == -EXDEV)
 		return -EPERM;
 	if (f->fd < 0)
 		return f->fd;
-	ret = fm_tsys_fstat(f->fd, &st);
+	ret = fm_tsys_fstat(f->fd, &f->st);
 	if (ret == 0)
-		ret = fm_tsys_is_private(&st) ? fm_tsys_each_name(f->fd, look_for_mark, f) : -EPERM;
+		ret = fm_tsys_is_private(&f->st) ? fm_tsys_each_name(f->fd, look_for_mark, f) : -EPERM;
 	if (ret == 0 && f->mark[0])
 		ret = fm_tsys_each_name(f->fd, look_for_held, f);
 	else if (ret == 0 && f->has_any)
@@ -279,7 +300,7 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 	char mark[MARK_LEN + 1];
 	int ret = -EEXIST, fd;
 
-	mark_of(what->ino, mark);
+	mark_of(what->ino, kind, mark);
 	/* -ENOENT: somebody who clears up found the stash while nothing was in it. */
 	for (int i = 0; i < TRIES_MAX && (ret == -EEXIST || ret == -ENOENT); i++) {
 		ret = fd = make(parent, kind, mark, stash);
@@ -300,7 +321,7 @@ int fm_stash_keep(const struct fm_stash_what *what, int parent, enum fm_staging_
 
 /*
  * It holds nothing, and goes: the directory only if it is empty, whoever made it, since who could name it so could remove it, too.
- * -EBUSY: something came into it meanwhile.
+ * -ENOTEMPTY: something came into it meanwhile.
  */
 static int remove_empty(int parent, const char *stash, const struct found *f)
 {
@@ -312,23 +333,54 @@ static int remove_empty(int parent, const char *stash, const struct found *f)
 	if (ret != -ENOTEMPTY && ret != -EEXIST)
 		return ret == -ENOENT ? 0 : ret;
 	if (f->mark[0]) {
-		mark_of(f->ino, mark);
+		mark_of(f->ino, f->kind, mark);
 		(void)put_mark(f->fd, mark);
 	}
-	return -EBUSY;
+	return -ENOTEMPTY;
 }
 
-int fm_stash_remove_unwanted(int parent, const char *stash, enum fm_wanted at_most, const struct fm_tree_freed *freed)
+static int wanted_in(const struct found *f)
+{
+	int wanted = f->name[0] ? fm_wanted_in(f->fd, f->name) : FM_WANTED_NOTHING;
+	bool is_kept = f->name[0] && f->kind == FM_STAGING_KEPT;
+
+	return is_kept && wanted == FM_WANTED_NOTHING ? FM_WANTED_KEPT : wanted;
+}
+
+int fm_stash_wanted(int parent, const char *stash)
+{
+	struct found f;
+	int ret = find(parent, stash, &f);
+
+	if (ret < 0)
+		return ret;
+	ret = wanted_in(&f);
+	(void)close(f.fd);	/* only read */
+	return ret;
+}
+
+static int may_go(const struct found *f, const struct fm_stash_rule *rule)
+{
+	int at_most = rule->at_most(rule->ctx, f->kind, &f->st), wanted;
+
+	if (at_most < 0 || at_most == FM_WANTED_BUSY)
+		return at_most < 0 ? at_most : 0;
+	wanted = wanted_in(f);
+	if (wanted < 0)
+		return wanted;
+	return wanted > at_most ? -EBUSY : 0;
+}
+
+/* ino: of what it must hold; 0: whatever. */
+static int remove_stash(int parent, const char *stash, uint64_t ino, const struct fm_stash_rule *rule,
+			const struct fm_tree_freed *freed)
 {
 	struct found f;
 	int ret = find(parent, stash, &f);
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
-	if (f.name[0] && at_most < FM_WANTED_BUSY)
-		ret = fm_wanted_in(f.fd, f.name);
-	if (ret >= 0)
-		ret = ret > (int)at_most ? -EBUSY : 0;
+	ret = ino && f.ino != ino ? -ESTALE : may_go(&f, rule);
 	if (ret == 0 && f.name[0])
 		ret = fm_tree_remove_known(f.fd, f.name, f.ino, freed);
 	if (ret == 0)
@@ -337,7 +389,29 @@ int fm_stash_remove_unwanted(int parent, const char *stash, enum fm_wanted at_mo
 	return ret;
 }
 
-int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed)
+int fm_stash_remove_by(int parent, const char *stash, const struct fm_stash_rule *rule,
+		       const struct fm_tree_freed *freed)
 {
-	return fm_stash_remove_unwanted(parent, stash, FM_WANTED_BUSY, freed);
+	return remove_stash(parent, stash, 0, rule, freed);
+}
+
+static int always(const void *ctx, enum fm_staging_kind kind, const struct stat *stash)
+{
+	(void)kind;
+	(void)stash;
+	return *(const enum fm_wanted *)ctx;
+}
+
+int fm_stash_remove_unwanted(int parent, const char *stash, const struct fm_tree_freed *freed)
+{
+	static const enum fm_wanted nothing = FM_WANTED_NOTHING;
+
+	return fm_stash_remove_by(parent, stash, &(struct fm_stash_rule){ always, &nothing }, freed);
+}
+
+int fm_stash_remove(int parent, const char *stash, uint64_t ino, const struct fm_tree_freed *freed)
+{
+	static const enum fm_wanted anything = FM_WANTED_BUSY;
+
+	return remove_stash(parent, stash, ino, &(struct fm_stash_rule){ always, &anything }, freed);
 }

@@ -6,7 +6,8 @@
  * what we take away for its name lies in a *stash*: a directory .fmove.<16 hex>.old or .kept of
  * ours that nobody else may write to, with a mark, the empty file .fmove.held.<16 hex>, whose
  * digits are the inode of what is held, and that, under the name that it had. Its manifest lies
- * beside it.
+ * beside it. The mark of a .kept is .fmove.kept.<16 hex>: that something in it is nowhere else
+ * stays known when somebody gives the stash another name.
  *
  * Nothing of a stash goes but what its mark names. The mark is a name and not the content of a
  * file: the disk has names in the order in which they were given, also after a power cut, but
@@ -21,6 +22,7 @@
 #define FM_TREE_STASH_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "mover/tree/staging.h"
 #include "mover/tree/wanted.h"
@@ -57,16 +59,31 @@ void fm_stash_put_back(int stash, const char *name, int dir, const char *from);
  */
 int fm_stash_look(int parent, const char *stash, char name[FM_STAGING_FINAL_MAX + 1]);
 
-/*
- * What it holds goes, and the stash. -EPERM: it is none. -EBUSY: somebody fills it just now, or
- * has put something else there. freed as for fm_tree_remove().
- */
-int fm_stash_remove(int parent, const char *stash, const struct fm_tree_freed *freed);
+/* As fm_wanted_in(), of what it holds; a .kept is wanted as such. -EPERM: it is none. */
+int fm_stash_wanted(int parent, const char *stash);
 
 /*
- * The same, unless something in it is wanted by more than that: -EBUSY, too. It is looked for in the
- * directory that goes: who may write to parent can give that name to another stash meanwhile.
+ * Whether a stash may go, asked when it is open for that: who may write to its directory can give its
+ * name to another one before, and between any two looks at a name.
  */
-int fm_stash_remove_unwanted(int parent, const char *stash, enum fm_wanted at_most, const struct fm_tree_freed *freed);
+struct fm_stash_rule {
+	/* How much of what it holds may be wanted (enum fm_wanted); an error: it stays. kind: OLD or KEPT. */
+	int (*at_most)(const void *ctx, enum fm_staging_kind kind, const struct stat *stash);
+	const void *ctx;
+};
+
+/*
+ * What it holds goes, and the stash, as the rule allows. -EPERM: it is none. -EBUSY: something in it
+ * is wanted. -ENOTEMPTY: somebody fills it just now, or has put something else there. freed as for
+ * fm_tree_remove().
+ */
+int fm_stash_remove_by(int parent, const char *stash, const struct fm_stash_rule *rule,
+		       const struct fm_tree_freed *freed);
+
+/* The same, if nothing in it is wanted. */
+int fm_stash_remove_unwanted(int parent, const char *stash, const struct fm_tree_freed *freed);
+
+/* The same, whatever is wanted, if it holds what has that inode (0: whatever), for who put it there. -ESTALE: it does not. */
+int fm_stash_remove(int parent, const char *stash, uint64_t ino, const struct fm_tree_freed *freed);
 
 #endif

@@ -214,7 +214,7 @@ struct fm_tree_sink_opts {
 	bool has_digests;		/* keep each file's CRC32C in an extended attribute (digest.h) */
 	bool has_manifest;		/* leave a manifest beside it (manifest.h) */
 	bool has_names;			/* keep which names are added, replaced and removed, for names() */
-	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once */
+	uint64_t grace_ns;		/* the replaced version is kept this long; 0: removed at once, unless others need something in it */
 	unsigned lock_wait_ms;		/* for a tree that is in use: its transfer may be just ending; 0: FM_TREE_LOCK_WAIT_MS */
 	/*
 	 * Of the root: node, dev and ino; an earlier try of another source is removed. dev and ino 0: begin() says it, and nothing is made
@@ -253,8 +253,6 @@ struct fm_tree_sink_opts {
 	int (*take_old)(void *ctx, int dir, const char *name, uint64_t ino);
 	/* So many bytes are wanted in `parent`, and are not free there: what can go for them goes. NULL: nothing can. */
 	void (*make_room)(void *ctx, int parent, uint64_t bytes);
-	/* Whether others need something in a replaced version: then it is not removed at once, whatever grace_ns says. NULL: nobody does. */
-	bool (*is_wanted)(int dir, const char *name);
 	/*
 	 * Whether the path of the tree leads into another directory by now than `held`: 1, and *fd is that one, the receiver's. 0: it
 	 * does not. An error: nothing can be put there. NULL: it always leads into parent.

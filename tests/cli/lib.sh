@@ -257,7 +257,7 @@ no_partials() {
 }
 
 is_clean() {
-	left=$(find "$@" -name '.fmove*' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' -type f 2>/dev/null)
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' ! -name '.fmove.kept.*' -type f 2>/dev/null)
 	[ -z "$left" ]
 }
 

@@ -26,7 +26,7 @@ no_trees() {
 }
 
 has_no_tree() {
-	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' 2>/dev/null)
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' ! -name '.fmove.kept.*' 2>/dev/null)
 	[ -z "$left" ]
 }
 

@@ -27,6 +27,6 @@ resumed_at_least() {
 no_partial() {
 	local left
 
-	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' -prune 2>/dev/null | head -n 5)
+	left=$(find "$@" -name '.fmove*' ! -name '.fmove*.old' ! -name '.fmove.*.manifest' ! -name '.fmove.held.*' ! -name '.fmove.kept.*' -prune 2>/dev/null | head -n 5)
 	[ -z "$left" ] || { echo "left behind: $left" >&2; return 1; }
 }

@@ -64,4 +64,20 @@ static inline const char *hold(const char *name, enum fm_staging_kind kind)
 	return where;
 }
 
+/* Two names change places at that point of what is under way: fm_fault_watch(exchange_at, &x). */
+struct exchange {
+	const char *one, *two;
+	unsigned turn;			/* at which point */
+	unsigned calls;
+};
+
+static inline void exchange_at(void *ctx, const char *point)
+{
+	struct exchange *x = ctx;
+
+	(void)point;
+	if (++x->calls == x->turn)	/* one of them may be gone by then */
+		(void)renameat2(AT_FDCWD, at(x->one), AT_FDCWD, at(x->two), RENAME_EXCHANGE);
+}
+
 #endif

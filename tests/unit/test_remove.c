@@ -211,7 +211,7 @@ static void test_like_stashes(void)
 		parent = open(dir, O_RDONLY | O_DIRECTORY);
 		make_like_stash(name, how == 1 ? 0777 : 0700, how == 0 ? 0 : how == 1 ? 1 : ino_of("."));
 		CU_ASSERT_EQUAL(fm_stash_look(parent, name, held), how == 2);
-		CU_ASSERT_EQUAL(fm_stash_remove(parent, name, NULL), how == 2 ? -EBUSY : -EPERM);
+		CU_ASSERT_EQUAL(fm_stash_remove(parent, name, 0, NULL), how == 2 ? -ENOTEMPTY : -EPERM);
 		CU_ASSERT_EQUAL(access(at(".fmove.0123456789abcdef.old/v/d1/f"), F_OK), 0);
 		close(parent);
 		scene_end();
@@ -227,7 +227,7 @@ static void check_held(int ret, const char *stash)
 	CU_ASSERT_EQUAL(ret, 0);
 	CU_ASSERT_TRUE(stat(at(stash), &st) == 0 && (st.st_mode & 07777) == 0755);	/* whoever might read it still may */
 	CU_ASSERT_TRUE(fm_stash_look(parent, stash, held) == 1 && strcmp(held, "name") == 0);
-	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
 }
 
@@ -257,7 +257,7 @@ static void do_meanwhile(void *ctx, const char *point)
 	d = opendir(dir);
 	while (d && (e = readdir(d)))
 		if (fm_staging_kind(e->d_name) == FM_STAGING_OLD)
-			(void)fm_stash_remove(dirfd(d), e->d_name, NULL);
+			(void)fm_stash_remove(dirfd(d), e->d_name, 0, NULL);
 	if (d)
 		closedir(d);
 }
@@ -283,7 +283,7 @@ static void test_held_meanwhile(void)
 		/* A sweep that comes when it is filled takes it, being told that any age is enough. */
 		CU_ASSERT_TRUE(ret == 0 || (ret == -ESTALE && is_there("tree/d1/f")) || (ret == -ENOENT && !is_there("tree")));
 		if (ret == 0 && fm_stash_look(parent, stash, (char[FM_STAGING_FINAL_MAX + 1]){ 0 }) == 1)
-			CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
+			CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 		CU_ASSERT_TRUE(is_there("theirs/d1/f") || is_there("tree/d1/f"));
 		CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
 		close(parent);
@@ -364,7 +364,7 @@ static void test_held_unknown(void)
 	fm_fault_arm(NULL, 0);
 	CU_ASSERT_TRUE(ret == 1 && n > 3 && n < 100);
 	CU_ASSERT_EQUAL(fm_stash_look(parent, "nothing", held), -ENOENT);
-	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 	close(parent);
 	scene_end();
 }
@@ -457,7 +457,7 @@ static void test_like_manifest(void)
 	CU_ASSERT_EQUAL(fm_stash_keep(&what, parent, FM_STAGING_OLD, stash), 0);
 	(void)snprintf(file, sizeof(file), "%s/d1/f", manifest);
 	CU_ASSERT_TRUE(is_there(file));
-	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, NULL), 0);
+	CU_ASSERT_EQUAL(fm_stash_remove(parent, stash, 0, NULL), 0);
 	CU_ASSERT_FALSE(is_there(stash));
 	close(parent);
 	scene_end();

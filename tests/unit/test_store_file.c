@@ -873,21 +873,6 @@ static void test_purge_before_it_is_known(void)
 	end();
 }
 
-struct exchange {
-	const char *one, *two;
-	unsigned turn;			/* at which point */
-	unsigned calls;
-};
-
-static void exchange_at(void *ctx, const char *point)
-{
-	struct exchange *x = ctx;
-
-	(void)point;
-	if (++x->calls == x->turn)
-		CU_ASSERT_EQUAL(renameat2(AT_FDCWD, at(x->one), AT_FDCWD, at(x->two), RENAME_EXCHANGE), 0);
-}
-
 /* Goal: who gives what is wanted the name of what is not, while that is purged, gets nothing removed by it. */
 static void test_purge_exchanged(void)
 {
@@ -914,6 +899,24 @@ static void test_purge_exchanged(void)
 		end();
 	} while (x.calls >= x.turn && x.turn < 200);
 	CU_ASSERT_TRUE(x.turn > 10 && x.turn < 200);
+}
+
+/* Goal: what is nowhere else is not purged, whatever its name is by now. */
+static void test_purge_kept_renamed(void)
+{
+	static struct fm_space_page page;
+	char command[256];
+
+	begin(IN_MEMORY, false);
+	CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
+	CU_ASSERT_EQUAL(rename(at(hold("v", FM_STAGING_KEPT)), at(".fmove.0123456789abcdef.old")), 0);
+	reopen_keeping();
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, true, &page, &err), -EBUSY);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), -EBUSY);
+	CU_ASSERT_EQUAL(rename(at(".fmove.0123456789abcdef.old/v"), at("v")), 0);	/* it is there */
+	(void)snprintf(command, sizeof(command), "rm -r '%s'/.fmove.*", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	end();
 }
 
 /* Goal: what cannot be removed keeps nothing else, is said when the rest is gone, and is still known then. */
@@ -1014,6 +1017,7 @@ static const struct fm_test tests[] = {
 	{ "what is kept aside is counted as what a purge makes free", test_aside_counts_shared_files },
 	{ "what cannot be purged is said when all else is gone", test_purge_goes_on },
 	{ "what is wanted does not go under the name of what is not", test_purge_exchanged },
+	{ "what is nowhere else does not go under another name", test_purge_kept_renamed },
 	{ "who has very much aside leaves places for others", test_aside_shares },
 	{ "a purge awaits the first look", test_purge_awaits_the_first_look },
 	{ "a purge says that the store was not looked through yet", test_purge_before_it_is_known },

@@ -1116,6 +1116,71 @@ static void leave_foreign(const char *name)
 	}
 }
 
+/* Whether something of that name is anywhere in the store. */
+static bool is_anywhere(const char *name)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "find '%s' -name '%s' | grep -q .", dir, name);
+	return system(command) == 0;
+}
+
+#ifdef FM_FAULTS
+static void remove_all_aside(void)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'/.fmove.*", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+#endif
+
+/* Goal: who gives what must stay the name of what is old enough, while that is swept, gets nothing removed by it. */
+static void test_sweep_exchanged(void)
+{
+#ifdef FM_FAULTS
+	char one[FM_STAGING_NAME_LEN + 1], two[FM_STAGING_NAME_LEN + 1];
+	struct exchange x = { .one = one, .two = two };
+
+	do {
+		begin(IN_MEMORY, false);
+		CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
+		(void)snprintf(one, sizeof(one), "%s", hold("v", FM_STAGING_OLD));
+		CU_ASSERT_TRUE(mkdir(at("w"), 0755) == 0 && mkdir(at("w/.fmove.0123456789abcdef.kept"), 0755) == 0);
+		(void)snprintf(two, sizeof(two), "%s", hold("w", FM_STAGING_OLD));
+		usleep(20000);	/* times of files are those of the last tick */
+		x.calls = 0;
+		x.turn++;
+		fm_fault_watch(exchange_at, &x);
+		sweep(UINT64_C(3600) * NS_PER_S);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE(is_anywhere(".fmove.0123456789abcdef.kept"));
+		remove_all_aside();
+		end();
+	} while (x.calls >= x.turn && x.turn < 300);
+	CU_ASSERT_TRUE(x.turn > 10 && x.turn < 300);
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
+/* Goal: what was kept for what is nowhere else is that, whatever name it has by now: no sweep takes it before its time. */
+static void test_kept_renamed(void)
+{
+	static const char old[] = ".fmove.0123456789abcdef.old";
+
+	begin(IN_MEMORY, false);
+	CU_ASSERT_TRUE(mkdir(at("v"), 0755) == 0 && mkdir(at("v/d"), 0755) == 0);
+	CU_ASSERT_EQUAL(rename(at(hold("v", FM_STAGING_KEPT)), at(old)), 0);
+	usleep(20000);	/* times of files are those of the last tick */
+	sweep(UINT64_C(3600) * NS_PER_S);
+	CU_ASSERT_TRUE(is_anywhere("v"));
+	sweep(1);
+	CU_ASSERT_FALSE(is_anywhere("v"));
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 0);
+	end();
+}
+
 /* Goal: a sweep does not walk through what has the name of a replaced version and is none, and leaves it. */
 static void test_foreign_not_walked(void)
 {
@@ -1302,6 +1367,8 @@ static const struct fm_test tests[] = {
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },
 	{ "and is put aside by a later sweep if one fails", test_swept_while_it_fails },
 	{ "what only has such a name is not walked through", test_foreign_not_walked },
+	{ "what must stay does not go under the name of what is old", test_sweep_exchanged },
+	{ "what is nowhere else is kept for its time, whatever its name", test_kept_renamed },
 	{ "whatever fails, the next try is right", test_each_failure },
 };
 FM_TEST_MAIN("store resume", tests)

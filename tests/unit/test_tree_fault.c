@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
+#include "mover/tree/wanted.h"
 #include "tests/unit/sink_scene.h"
 
 #define POINTS_MAX 600
@@ -524,6 +525,14 @@ static void test_replaced_on_full_disk(void)
 	scene_end();
 }
 
+static int kept_at_most(const void *ctx, enum fm_staging_kind kind, const struct stat *stash)
+{
+	(void)ctx;
+	(void)kind;
+	(void)stash;
+	return FM_WANTED_KEPT;
+}
+
 static bool is_any_old(const void *ctx, int from, const char *name)
 {
 	(void)ctx;
@@ -534,7 +543,7 @@ static bool is_any_old(const void *ctx, int from, const char *name)
 
 static void sweep_all(void)
 {
-	const struct fm_staging_age any = { .is_old = is_any_old };
+	const struct fm_staging_age any = { .is_old = is_any_old, .at_most = kept_at_most };
 	DIR *d = opendir(dir);
 	const struct dirent *e;
 

@@ -8,7 +8,11 @@
 #include <sys/wait.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/tree/xattr_rules.h"
+#include "mover/tree/stash.h"
+#include "mover/tree/wanted.h"
 #include "tests/unit/sink_scene.h"
 
 /* ------------------------------------------------------------------------------------------------- making */
@@ -31,6 +35,14 @@ static void check_everything(void)
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
 
+static int kept_at_most(const void *ctx, enum fm_staging_kind kind, const struct stat *stash)
+{
+	(void)ctx;
+	(void)kind;
+	(void)stash;
+	return FM_WANTED_KEPT;
+}
+
 static bool is_of_any_age(const void *ctx, int parent, const char *name)
 {
 	(void)ctx;
@@ -39,7 +51,7 @@ static bool is_of_any_age(const void *ctx, int parent, const char *name)
 	return true;
 }
 
-static const struct fm_staging_age any_age = { .is_old = is_of_any_age };
+static const struct fm_staging_age any_age = { .is_old = is_of_any_age, .at_most = kept_at_most };
 
 static void run_everything(void)
 {
@@ -499,6 +511,95 @@ static void test_replacing(void)
 		scene_end();
 	}
 }
+
+#define KEPT_NAME ".fmove.0123456789abcdef.kept"
+
+/* A version in which something is that is nowhere else. */
+static void put_wanted(const char *name)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.name = opts.path = name;
+	put_version(opts, 1);
+	CU_ASSERT_EQUAL(mkdirat(open(at(name), O_RDONLY | O_DIRECTORY), KEPT_NAME, 0700), 0);
+}
+
+static bool is_wanted_there(void)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "find '%s' -name " KEPT_NAME " | grep -q .", dir);
+	return system(command) == 0;
+}
+
+/* Goal: a replaced version of which something is nowhere else stays, though none is kept. */
+static void test_replacing_wanted(void)
+{
+	scene_begin(IN_MEMORY);
+	put_wanted("tree");
+	put_version(replacing(), 2);
+	CU_ASSERT_TRUE(is_version("tree", 2) && is_version(version_in(FM_STAGING_OLD), 1) && is_wanted_there());
+	scene_end();
+}
+
+#ifdef FM_FAULTS
+struct swap {
+	unsigned turn, calls;
+	const char *with;
+};
+
+/* Somebody gives a stash of his the name of the one that was just made. */
+static void swap_stash(void *ctx, const char *point)
+{
+	struct swap *w = ctx;
+	const struct dirent *e;
+	DIR *d;
+
+	(void)point;
+	if (++w->calls != w->turn)
+		return;
+	d = opendir(dir);
+	while (d && (e = readdir(d)))
+		if (fm_staging_kind(e->d_name) == FM_STAGING_OLD && strcmp(e->d_name, w->with) != 0)
+			CU_ASSERT_EQUAL(renameat2(dirfd(d), e->d_name, dirfd(d), w->with, RENAME_EXCHANGE), 0);
+	closedir(d);
+}
+
+/* Goal: nor does it go under the name of a version that was replaced just now. */
+static void test_replacing_exchanged(void)
+{
+	char stash[FM_STAGING_NAME_LEN + 1];
+	struct swap w = { .with = stash };
+	struct fm_stash_what what = { .name = "was" };
+
+	fm_log_set_level(FM_LOG_ERROR);		/* it is said that the stash could not be removed */
+	do {
+		scene_begin(IN_MEMORY);
+		put_wanted("was");
+		what.from = "was";
+		what.dir = open(dir, O_RDONLY | O_DIRECTORY);
+		what.ino = ino_of("was");
+		OK(fm_stash_keep(&what, what.dir, FM_STAGING_OLD, stash));
+		close(what.dir);
+		put_version(options(), 1);
+		w.calls = 0;
+		w.turn++;
+		MUST(sink_new(replacing()));
+		pack_begin(0);
+		add_file("f", 2, 5000);
+		OK(apply());
+		OK(t->ops->prepare(t, true, &err));
+		fm_fault_watch(swap_stash, &w);
+		OK(t->ops->publish(t, true, &err));
+		fm_fault_watch(NULL, NULL);
+		t->ops->close(t);
+		CU_ASSERT_TRUE(is_wanted_there());
+		scene_end();
+	} while (w.calls >= w.turn && w.turn < 500);
+	CU_ASSERT_TRUE(w.turn > 10 && w.turn < 500);
+	fm_log_set_level(FM_LOG_INFO);
+}
+#endif
 
 /* Somebody else makes the name while the tree is under way. */
 static void run_meanwhile(void)
@@ -1264,6 +1365,10 @@ static const struct fm_test tests[] = {
 	{ "a reused file is not written to", test_reused_is_not_written },
 	{ "what a tree may not replace", test_names },
 	{ "a version is replaced at once, and stays for who has it open", test_replacing },
+	{ "a replaced version of which something is nowhere else stays", test_replacing_wanted },
+#ifdef FM_FAULTS
+	{ "nor does it go under another one's name", test_replacing_exchanged },
+#endif
 	{ "a name that somebody else takes meanwhile", test_meanwhile },
 	{ "a directory that appears in the place of a file is kept aside", test_kind_meanwhile },
 	{ "what appears in the version that was replaced comes along", test_late },
