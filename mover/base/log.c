@@ -153,7 +153,8 @@ bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
 	bool may;
 
 	pthread_mutex_lock(&limit_lock);
-	if (now_ns - limit->since_ns > LIMIT_NS) {
+	/* now_ns may be of before the minute began: another thread looked at the clock later, and came first. */
+	if (now_ns > limit->since_ns && now_ns - limit->since_ns > LIMIT_NS) {
 		if (limit->count > most)
 			fm_log_warn("and %u more like it", limit->count - most);
 		limit->since_ns = now_ns;
