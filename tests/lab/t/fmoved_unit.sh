@@ -1,4 +1,4 @@
-# about: fmoved under its unit, as installed: RDMA, TLS, a user's put, a tree with owners, reload, stop; nothing that it uses is denied
+# about: fmoved under its unit, as installed: RDMA, TLS, a user's put, what a user stages, a tree with owners, reload, stop; nothing that it uses is denied
 # guests: 1
 # cpus: 2
 # disks: 1 512M
@@ -17,6 +17,7 @@
 
 D=/run/fmoved_unit
 STORE=/srv/disk/s
+CACHE=/srv/disk/cache
 ADDR=10.1.1.1			# not loopback, where TCP is plain
 SRC=/srv/src
 UNIT=fmoved.service
@@ -57,6 +58,7 @@ n1_conf() {
 	cat > /etc/fmove/fmove.conf <<-C
 	node = { name = "n1"; };
 	stores = ( { name = "s"; directory = "$STORE"; owner = "$1"; quota = "256MiB"; } );
+	staging = { directory = "$CACHE"; size = "64MiB"; };
 	peers = ( $(node_peer n2 $ADDR:7472 $D/n2/pub) );
 	$LIMITS
 	$2
@@ -71,7 +73,7 @@ configure() {
 	mkdir -p $D/n1 /etc/fmove $SRC
 	ln -s /run/fmove/fmoved.sock $D/n1/sock
 	mkdisk /dev/lab/disk1 ext4 /srv/disk
-	install -d -o fmove -g fmove $STORE
+	install -d -o fmove -g fmove $STORE $CACHE
 	node_key $D/n2
 	"$FMOVE_BIN/fmove" keygen /etc/fmove/node.key > $D/n1.pub
 	chown fmove: /etc/fmove/node.key
@@ -198,12 +200,41 @@ pipes() {
 	say "pipes, readback: done"
 }
 
+as_alice() {
+	setpriv --reuid alice --regid alice --init-groups "$@"
+}
+
 of_a_user() {
 	rxe_mark rxe0
-	over rdma setpriv --reuid alice --regid alice --init-groups "$FMOVE_BIN/fmove" put $SRC/alices n2:s/alices
+	over rdma as_alice "$FMOVE_BIN/fmove" put $SRC/alices n2:s/alices
 	check cmp $SRC/alices $D/n2/s/alices
 	rxe_moved rxe0 $BYTES
 	say "a user's put: done"
+}
+
+# holds COUNT: so many processes hold the dataset.
+holds() {
+	fm1 datasets --json | grep -q "\"holds\":$1,"
+}
+
+# Held by the process that ran fmove, and by one that is named: both are alice's, not the service's. /bin/true is there so
+# that the shell does not end in the place of its last command.
+staged() {
+	local holder
+
+	mkdir $D/n2/s/set
+	install -m 644 $SRC/file $D/n2/s/set/file
+	# shellcheck disable=SC2016
+	check as_alice sh -c 'data=$("$0" stage n2:s/set) && cmp "$1" "$data/file" &&
+		"$0" datasets --json | grep -q "\"holds\":1," && /bin/true' "$FMOVE_BIN/fmove" $SRC/file
+	wait_for holds 0
+	setpriv --reuid alice --regid alice --init-groups sleep infinity &
+	holder=$!
+	check as_alice "$FMOVE_BIN/fmove" stage --hold-pid $holder n2:s/set
+	check holds 1
+	kill $holder
+	wait_for holds 0
+	say "staged, held by a user's processes: done"
 }
 
 # What a tree is: kind, mode, owners, size, links, names.
@@ -306,6 +337,7 @@ under_systemd() {
 	check by_rdma
 	check pipes
 	check of_a_user
+	check staged
 	check of_root
 	check detached
 	check reload
