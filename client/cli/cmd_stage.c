@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_stage - fmove stage NODE:STORE/PATH: a directory of another node is on this node's disk, and
- * held.
+ * cmd_stage - fmove stage [NODE:]STORE/PATH: a directory of another node, or of a store of this one,
+ * is in this node's cache, and held.
  */
 #include "client/cli/ask.h"
 
@@ -81,6 +81,27 @@ static pid_t parent(void)
 	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace only; "
 	       "--hold-pid names one of yours", (int)pid);
 	return 0;
+}
+
+/* STORE/PATH is of this node. */
+static int name_here(struct stage *s, struct fmove *c, const char *text, int *status)
+{
+	char node[FM_NAME_PART_MAX + 1], name[FM_ASK_NAME_TEXT_MAX];
+	struct fmove_error why;
+	struct fm_err err;
+	int len;
+
+	if (fmove_node(c, node, sizeof(node), &why) < 0) {
+		*status = fm_ask_fail("stage", text, &why);
+		return -1;
+	}
+	len = snprintf(name, sizeof(name), "%s:%s", node, text);
+	if (len < 0 || (size_t)len >= sizeof(name))
+		(void)fm_err_set(&err, -ENAMETOOLONG, "the path is too long");
+	else if (fm_name_parse(name, &s->source, &err) == 0)
+		return 0;
+	*status = fm_fail("stage", &err);
+	return -1;
 }
 
 /* ---- progress ---- */
@@ -164,6 +185,7 @@ int fm_cmd_stage(int argc, char **argv)
 	struct fm_args args;
 	struct fm_err err;
 	struct fmove *c;
+	bool has_node;
 	int key, status;
 
 	argc = cut_command(argc, argv, &s.command);
@@ -184,7 +206,8 @@ int fm_cmd_stage(int argc, char **argv)
 		return fm_usage(&args, "%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
 				"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
 				"\"...\"; } );", args.operands[0]);
-	if (fm_name_parse(args.operands[0], &s.source, &err) < 0)
+	has_node = strchr(args.operands[0], ':');
+	if (has_node && fm_name_parse(args.operands[0], &s.source, &err) < 0)
 		return fm_fail("stage", &err);
 	if (s.opts.pid == 0)
 		s.opts.pid = s.command ? getpid() : parent();
@@ -194,5 +217,9 @@ int fm_cmd_stage(int argc, char **argv)
 	}
 	if (fm_ask_open("stage", false, &c, &status) < 0)
 		return status;
+	if (!has_node && name_here(&s, c, args.operands[0], &status) < 0) {
+		fmove_close(c);
+		return status;
+	}
 	return stage(&s, c);
 }

@@ -66,7 +66,7 @@ const struct fm_cmd fm_cmds[] = {
 	  "for ten minutes, or until a later get there needs the room. Nothing else is removed: nothing of yours, and what is "
 	  "unfinished only with --unfinished.",
 	  fm_opts_purge, true, fm_cmd_purge },
-	{ "stage", "NODE:STORE/PATH [-- COMMAND...]", "Have a directory of another node on this node's disk.",
+	{ "stage", "[NODE:]STORE/PATH [-- COMMAND...]", "Have a directory of another node, or of a store, on this node's disk.",
 	  "Prints the path of the copy, and nothing else, on standard output, so that DATA=$(fmove stage n2:data/set) works. A "
 	  "copy that is here is the answer, if the source is what it was by names, sizes and times. It is read-only, and stays as "
 	  "long as the process that runs fmove, and for staging.grace.\n"

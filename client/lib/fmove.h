@@ -537,7 +537,8 @@ struct fmove_stage_options {
 };
 
 /*
- * A directory of another node is on this node's disk, in *out, when this returns. is_fetched: not all of it was there.
+ * A directory of another node, or of a store of this one, is on this node's disk, in *out, when this returns. is_fetched: not all
+ * of it was there.
  */
 int fmove_stage(struct fmove *c, const struct fmove_name *source, const struct fmove_stage_options *opts,
 		struct fmove_dataset *out, bool *is_fetched, struct fmove_error *err);

@@ -26,6 +26,7 @@
 #include "mover/store/held_file.h"
 #include "mover/tree/staging.h"
 #include "staging/build.h"
+#include "staging/service/local.h"
 
 struct fm_stage_run {
 	struct fm_list at;
@@ -44,9 +45,10 @@ struct fm_stage_run {
 	struct fm_cache_fetch *fetch;
 	struct fm_store *sink;		/* the dataset's directory */
 	struct fm_file *file;
+	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	bool is_there;			/* all of it came, in an earlier run */
 	atomic_bool is_stopped;
-	_Atomic uint64_t checked;
+	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
 	struct fm_err err;
 };
@@ -69,6 +71,8 @@ static void closed(struct fm_work *work)
 	struct fm_engine *engine = r->runs->o.engine;
 
 	fm_list_del(&r->at);
+	if (r->from)
+		fm_engine_store_put(r->from);
 	while (!fm_list_is_empty(&r->waiters)) {
 		struct fm_stage_waiter *w = fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
 
@@ -114,7 +118,7 @@ static void remove_beside(int dir)
 static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
 {
 	const struct fm_stage_build_opts opts = { .root = data, .is_stopped = &r->is_stopped,
-						  .bytes_done = &r->checked };
+						  .bytes_done = &r->done };
 	int dir = fm_cache_fetch_dir(r->fetch), ret;
 	struct fm_stage_totals came;
 	int fd = openat(dir, FM_CACHE_MANIFEST_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -185,6 +189,7 @@ static void finished(struct fm_work *work)
 static void begin_finish(struct fm_stage_run *r)
 {
 	r->phase = "checking";
+	atomic_store(&r->done, 0);
 	submit(r, finish, finished);
 }
 
@@ -221,6 +226,38 @@ static int start_job(struct fm_stage_run *r)
 	r->phase = "fetching";
 	r->watch.events = &fetch_events;
 	return fm_queue_submit(r->runs->o.queue, &o, &r->watch, &r->err);
+}
+
+/* ---- from a store of this node ---- */
+
+static void copy(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	const struct fm_stage_local l = {
+		.store = r->from->store, .path = r->path, .who = { NULL, r->uid, r->gid },
+		.is_stopped = &r->is_stopped, .bytes_done = &r->done,
+	};
+
+	if (fm_stage_local_copy(&l, r->listing.bytes, r->file, &r->err) < 0 && r->file->ops->keep)
+		r->file->ops->keep(r->file);
+	fm_file_close(r->file);
+	r->file = NULL;
+}
+
+static void copied(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+
+	if (r->err.code == 0)
+		begin_finish(r);
+	else
+		finished(work);		/* of a source that changed nothing stays */
+}
+
+static void start_copy(struct fm_stage_run *r)
+{
+	r->phase = "copying";
+	submit(r, copy, copied);
 }
 
 /* ---- prepare ---- */
@@ -284,6 +321,8 @@ static void prepared(struct fm_work *work)
 		end_run(r);
 	else if (r->is_there)
 		begin_finish(r);
+	else if (r->from)
+		start_copy(r);
 	else if (start_job(r) < 0)
 		end_run(r);
 }
@@ -333,6 +372,8 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	memcpy(r->path, plan->path, plan->path_len);
 	r->path_len = plan->path_len;
 	(void)snprintf(r->source, sizeof(r->source), "%s:%s/%s", r->node, r->store, r->path);
+	if (strcmp(r->node, runs->o.node) == 0)
+		r->from = fm_engine_store_get(runs->o.engine, r->store, strlen(r->store));
 	fm_list_init(&r->waiters);
 	fm_list_append(&runs->all, &r->at);
 	r->phase = "making room";
@@ -363,7 +404,7 @@ void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress 
 		fm_queue_progress(run->watch.job, &p);
 		out->bytes = p.job.bytes_done;
 	} else {
-		out->bytes = atomic_load(&run->checked);
+		out->bytes = atomic_load(&run->done);
 	}
 }
 

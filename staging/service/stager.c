@@ -14,6 +14,7 @@
 #include "mover/node/node.h"
 #include "mover/store/tree_file.h"
 #include "staging/offered.h"
+#include "staging/service/local.h"
 #include "staging/service/run.h"
 
 #define UPKEEP_NS (5 * FM_NS_PER_S)
@@ -26,6 +27,7 @@ struct fm_stage_ask {
 	struct fm_queue_watch watch;	/* of the listing */
 	struct fm_work work;
 	struct fm_stage_offered *offered;
+	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
 	struct fm_stage_totals totals;
 	struct fm_share_held place;
 	uint64_t id;			/* of the dataset */
@@ -50,9 +52,18 @@ struct fm_stager {
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
 	bool is_stopping;
+	atomic_bool is_cancelled;	/* the same, for the worker */
 };
 
 /* ---- the end of one ---- */
+
+static void free_ask(struct fm_stage_ask *a)
+{
+	if (a->from)
+		fm_engine_store_put(a->from);
+	fm_stage_offered_free(a->offered);
+	free(a);
+}
 
 static void end_ask(struct fm_stage_ask *a)
 {
@@ -62,8 +73,7 @@ static void end_ask(struct fm_stage_ask *a)
 		a->done(a->ctx, &a->result);
 	fm_list_del(&a->at);
 	fm_share_give_all(&a->place);
-	fm_stage_offered_free(a->offered);
-	free(a);
+	free_ask(a);
 	fm_engine_check_stopped(engine);
 }
 
@@ -181,6 +191,33 @@ static void listed(struct fm_queue_watch *watch, const struct fm_job_result *res
 
 static const struct fm_queue_events listing_events = { .done = listed };
 
+static void list_local_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_stage_local l = { .store = a->from->store, .path = a->path,
+					  .who = { NULL, a->uid, a->gid },
+					  .is_stopped = &a->s->is_cancelled };
+
+	if (fm_stage_local_list(&l, a->offered, &a->result.err) == 0)
+		list_run(work);
+}
+
+static int list_local(struct fm_stage_ask *a, struct fm_err *err)
+{
+	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
+
+	if (ret < 0)
+		return ret;
+	a->from = fm_engine_store_get(a->s->o.engine, a->store, strlen(a->store));
+	if (!a->from)
+		return fm_err_set(err, -ENOENT, "%s has no store \"%s\": fmove df lists the stores",
+				  a->node, a->store);
+	a->work = (struct fm_work){ .run = list_local_run, .done = list_done,
+				    .who = fm_share_user(a->uid) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	return 0;
+}
+
 static int list(struct fm_stage_ask *a, struct fm_err *err)
 {
 	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(),
@@ -245,9 +282,6 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	struct fm_stage_ask *a;
 	int ret = check_name(r->name, err);
 
-	if (ret == 0 && strcmp(r->node, s->o.node) == 0)
-		ret = fm_err_set(err, -EOPNOTSUPP, "%s is this node: only what other nodes have is staged "
-				 "so far", r->node);
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
 		ret = fm_err_set(err, -ENAMETOOLONG, "the path is too long");
 	if (ret == 0)
@@ -259,11 +293,13 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		fm_share_give_all(&place);
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
-	ret = s->is_stopping ? fm_err_set(err, -ECANCELED, "fmoved stops") : list(a, err);
+	if (s->is_stopping)
+		ret = fm_err_set(err, -ECANCELED, "fmoved stops");
+	else
+		ret = strcmp(a->node, s->o.node) == 0 ? list_local(a, err) : list(a, err);
 	if (ret < 0) {
 		fm_share_give_all(&place);
-		fm_stage_offered_free(a->offered);
-		free(a);
+		free_ask(a);
 		return ret;
 	}
 	a->place = place;
@@ -366,6 +402,7 @@ void fm_stager_stop(struct fm_stager *s)
 	if (!s)
 		return;
 	s->is_stopping = true;
+	atomic_store(&s->is_cancelled, true);
 	fm_timer_clear(s->o.loop, &s->upkeep);
 	fm_stage_runs_stop(&s->runs);
 }

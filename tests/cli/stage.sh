@@ -75,7 +75,9 @@ fi
 no 2 'stores = ' fmove stage /tmp
 no 1 'no.*"nowhere"|nowhere' fmove stage n2:s/nowhere
 no 1 '' fmove stage nobody:s/set
-no 1 'n1 is this node: only what other nodes have' fmove stage n1:s/set
+no 1 'n1 has no store "none"' fmove stage n1:none/set
+no 1 'n1 has no store "none"' fmove stage none/set
+no 1 'nowhere' fmove stage s/nowhere
 echo file >"$(store 2)/file"
 no 1 'director' fmove stage n2:s/file
 no 1 'no dataset is called "none"' fmove unstage none

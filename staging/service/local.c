@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* local - see local.h. */
+#include "staging/service/local.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/bytes.h"
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/journal/journal.h"
+#include "mover/store/held_file.h"
+#include "mover/store/tree_file.h"
+#include "mover/tree/tree.h"
+
+#define PACK_BYTES (4u << 20)
+#define PIECE_BYTES (16u << 20)		/* of a large file, between two looks at is_stopped */
+
+struct move {
+	const struct fm_stage_local *l;
+	struct fm_tree *from, *to;
+	void *buf;
+};
+
+static int check_stopped(const struct move *m, struct fm_err *err)
+{
+	return atomic_load(m->l->is_stopped) ? fm_err_set(err, -ECANCELED, "fmoved stops") : 0;
+}
+
+static void add_done(const struct move *m, uint64_t bytes)
+{
+	if (m->l->bytes_done)
+		atomic_fetch_add(m->l->bytes_done, bytes);
+}
+
+/* ---- a large file ---- */
+
+/* What copy_file_range() does not copy between these two is read and written. */
+static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
+{
+	off_t in = at, out = at;
+	int64_t n = FM_FAULT("stage.copy") ? -EIO : fm_call(copy_file_range(from, &in, to, &out, len, 0));
+
+	if (n == -EXDEV || n == -EINVAL || n == -EOPNOTSUPP || n == -ENOSYS) {
+		n = fm_call_read_all(from, m->buf, len < PACK_BYTES ? len : PACK_BYTES, (uint64_t)at);
+		if (n > 0) {
+			int ret = fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at);
+
+			n = ret < 0 ? ret : n;
+		}
+	}
+	return (int)n;
+}
+
+static int copy_data(struct move *m, int from, int to, off_t at, off_t end, struct fm_err *err)
+{
+	while (at < end) {
+		size_t len = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
+		int n = check_stopped(m, err);
+
+		if (n < 0)
+			return n;
+		n = copy_piece(m, from, to, at, len);
+		if (n == 0)
+			return fm_err_set(err, -ESTALE, "a file became shorter while it was copied");
+		if (n < 0)
+			return fm_err_sys(err, n, "copy a file");
+		at += n;
+		add_done(m, (uint64_t)n);
+	}
+	return 0;
+}
+
+/* Its holes stay holes. */
+static int copy_content(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
+{
+	off_t at = 0, end, size = (off_t)f->size;
+	int ret = fm_call_ftruncate(to, 0);
+
+	if (ret == 0 && !FM_FAULT("stage.clone") && fm_call(ioctl(to, FICLONE, f->fd)) == 0) {
+		add_done(m, f->size);
+		return 0;
+	}
+	if (ret == 0)
+		ret = fm_call_ftruncate(to, f->size);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "make a file of the copy");
+	while (ret == 0 && at < size) {
+		at = lseek(f->fd, at, SEEK_DATA);
+		if (at < 0)
+			return errno == ENXIO ? 0 : fm_err_sys(err, -errno, "look for holes");
+		end = lseek(f->fd, at, SEEK_HOLE);
+		if (end < 0)
+			return fm_err_sys(err, -errno, "look for holes");
+		end = end < size ? end : size;
+		ret = copy_data(m, f->fd, to, at, end, err);
+		at = end;
+	}
+	return ret;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
+{
+	struct stat before, after;
+	int ret = fm_call(fstat(f->fd, &before));
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at a file");
+	ret = copy_content(m, f, to, err);
+	if (ret == 0 && (fm_call(fstat(f->fd, &after)) < 0 || !is_same(&before, &after) ||
+			 (uint64_t)after.st_size != f->size))
+		ret = fm_err_set(err, -ESTALE, "\"%.200s\" changed while it was copied; run it again when "
+				 "nothing writes there", f->path);
+	return ret;
+}
+
+/* What an earlier try left of it is written anew. */
+static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_err *err)
+{
+	struct fm_have have = { .crc = 0 };
+	int fd = -1, ret = m->to->ops->create_large(m->to, f, &fd, &have, err);
+
+	if (ret == 0)
+		ret = copy_unchanged(m, f, fd, err);
+	if (ret == 0)
+		ret = m->to->ops->seal_large(m->to, f, fd, NULL, err);
+	fm_have_free(&have);
+	if (fd >= 0)
+		(void)close(fd);	/* the tree syncs what it made */
+	return ret;
+}
+
+/* All that the source has found. 1: there was one. */
+static int move_larges(struct move *m, struct fm_err *err)
+{
+	struct fm_tree_large f;
+	int ret = 0, moved = 0;
+
+	while (ret == 0 && m->from->ops->next_large(m->from, &f) > 0) {
+		ret = move_large(m, &f, err);
+		(void)close(f.fd);	/* only read */
+		moved = 1;
+	}
+	return ret < 0 ? ret : moved;
+}
+
+/* ---- the tree ---- */
+
+static int move_pack(struct move *m, uint64_t seq, size_t len, struct fm_err *err)
+{
+	uint8_t bits[FM_TREE_OFFERS_MAX / 8];
+	size_t count = 0;
+	int ret = m->to->ops->apply(m->to, m->buf, len, bits, &count, err);
+
+	if (ret < 0)
+		return ret;
+	m->from->ops->acked(m->from, seq);
+	return count > 0 ? m->from->ops->need(m->from, seq, bits, count, err) : 0;
+}
+
+/* Offers are answered and large files taken at once: a source that waits for neither is wrong. */
+static int move_all(struct move *m, struct fm_err *err)
+{
+	for (uint64_t seq = 0;;) {
+		int ret = check_stopped(m, err), moved;
+		int64_t n = ret < 0 ? ret : m->from->ops->fill(m->from, seq, m->buf, PACK_BYTES, err);
+
+		if (n < 0 && n != -EAGAIN)
+			return (int)n;
+		ret = n > 0 ? move_pack(m, seq, (size_t)n, err) : 0;
+		if (ret < 0)
+			return ret;
+		seq += n > 0;
+		moved = move_larges(m, err);
+		if (moved < 0)
+			return moved;
+		if (n == 0 && !moved)
+			return 0;
+		if (n == -EAGAIN && !moved)
+			return fm_err_set(err, -EIO, "the walk of the source stands still");
+	}
+}
+
+static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how, struct fm_tree *to,
+		struct fm_err *err)
+{
+	struct move m = { .l = l, .to = to };
+	struct fm_file *source;
+	struct fm_attr attr;
+	int ret = l->store->ops->open_tree
+			  ? l->store->ops->open_tree(l->store, l->path, &l->who, NULL, &source, &attr, err)
+			  : fm_err_set(err, -EOPNOTSUPP, "store %s has no directories", l->store->name);
+
+	if (ret < 0)
+		return ret;
+	m.from = source->tree;
+	m.buf = FM_FAULT("stage.alloc") ? NULL : aligned_alloc(4096, PACK_BYTES);
+	ret = m.buf ? fm_tree_file_begin(source, how, err)
+		    : fm_err_set(err, -ENOMEM, "no memory to read a directory");
+	if (ret == 0)
+		ret = move_all(&m, err);
+	free(m.buf);
+	fm_file_close(source);
+	return ret;
+}
+
+int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered *o,
+			struct fm_err *err)
+{
+	const struct fm_tree_begin how = { .is_offering = true, .is_dry = true };
+	struct fm_tree *to = fm_stage_offered_tree(o);
+	int ret = move(l, &how, to, err);
+
+	if (ret == 0)
+		ret = to->ops->prepare(to, false, err);
+	to->ops->close(to);
+	return ret;
+}
+
+int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM_SHA256_LEN],
+			struct fm_file *sink, struct fm_err *err)
+{
+	const struct fm_attr attr = { .type = FM_NODE_DIR, .size = FM_SIZE_UNKNOWN };
+	/* Of what a partial is one: of this listing, not of an inode. */
+	struct fm_identity id = { .uid = l->who.uid, .dev = 1 };
+	struct fm_tree_begin how = { .is_offering = false };
+	struct fm_have have = { .crc = 0 };
+	int ret;
+
+	memcpy(&id.ino, listing, sizeof(id.ino));
+	ret = sink->ops->begin(sink, &id, &have, err);
+	fm_have_free(&have);
+	how.is_offering = ret == 0 && sink->tree->is_partial;
+	if (ret == 0)
+		ret = move(l, &how, sink->tree, err);
+	if (ret == 0)
+		ret = sink->ops->prepare(sink, 0, &attr, true, err);
+	if (ret == 0)
+		ret = sink->ops->publish(sink, 0, &attr, true, err);
+	return ret;
+}

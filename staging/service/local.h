@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * local - a directory of a store of this node: listed, and copied into the cache, without the
+ * network.
+ *
+ * The store's own end of a tree reads it, with the caller's rights, and what it says goes straight
+ * into the other end: the listing (offered.h), or the dataset's directory. Large files are cloned
+ * where the file system can do that, else the kernel copies them. Worker; waits for the disk.
+ */
+#ifndef FM_STAGE_LOCAL_H
+#define FM_STAGE_LOCAL_H
+
+#include <stdatomic.h>
+
+#include "mover/store/store.h"
+#include "staging/manifest.h"
+#include "staging/offered.h"
+
+struct fm_stage_local {
+	struct fm_store *store;
+	const char *path;		/* in it */
+	struct fm_who who;
+	const atomic_bool *is_stopped;	/* looked at for each pack: -ECANCELED */
+	_Atomic uint64_t *bytes_done;	/* NULL: nobody looks */
+};
+
+/* What is there into o, which fm_stage_offered_end() then tells of. */
+int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered *o,
+			struct fm_err *err);
+
+/*
+ * All of it into sink, a new tree of a store, which is published. Sink: the caller's, also on
+ * error; what came then stays for the next try of the same listing. -ESTALE: a file was written to
+ * meanwhile.
+ */
+int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM_SHA256_LEN],
+			struct fm_file *sink, struct fm_err *err);
+
+#endif

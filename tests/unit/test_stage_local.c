@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory of a store of this node, listed and copied. links: fm_staging_service fm_store
+ *
+ * In the current directory (the build's): what is in memory keeps no times as a disk does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/store/held_file.h"
+#include "staging/build.h"
+#include "staging/service/local.h"
+#include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
+
+#define LARGE 9000000
+
+static char top[64], from[80], to[80];
+static struct fm_store *source, *sink;
+static atomic_bool is_stopped;
+static struct fm_err err;
+
+static struct fm_store *open_store(const char *directory)
+{
+	static const char *const everybody[] = { "*", NULL };
+	const struct fm_store_opts opts = { .name = "s", .directory = directory, .read = everybody,
+					    .write = everybody, .is_durable = true };
+	struct fm_store *s = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	return s;
+}
+
+static void write_file(const char *name, off_t size, char fill)
+{
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/set/%s", from, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	for (off_t at = 0; at < size; at += 1000)
+		CU_ASSERT_EQUAL(pwrite(fd, &fill, 1, at), 1);
+	CU_ASSERT_EQUAL(ftruncate(fd, size), 0);
+	close(fd);
+}
+
+static void begin(void)
+{
+	char path[128];
+
+	is_stopped = false;
+	(void)snprintf(top, sizeof(top), "stage_local.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(top));
+	(void)snprintf(from, sizeof(from), "%s/from", top);
+	(void)snprintf(to, sizeof(to), "%s/to", top);
+	CU_ASSERT_EQUAL(mkdir(from, 0755) | mkdir(to, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/set", from);
+	CU_ASSERT_EQUAL(mkdir(path, 0755), 0);
+	for (char i = 'a'; i < 'k'; i++)
+		write_file((char[]){ i, '\0' }, 3000, i);
+	write_file("large", LARGE, 'l');
+	write_file("larger", LARGE + 5, 'm');
+	write_file("hole", 0, 0);
+	(void)snprintf(path, sizeof(path), "%s/set/hole", from);
+	CU_ASSERT_EQUAL(truncate(path, LARGE), 0);
+	source = open_store(from);
+	sink = open_store(to);
+}
+
+static void end(void)
+{
+	source->ops->free(source);
+	sink->ops->free(sink);
+	remove_all(top);
+}
+
+static struct fm_stage_local opts_of(void)
+{
+	return (struct fm_stage_local){ .store = source, .path = "set",
+					.who = { NULL, getuid(), getgid() },
+					.is_stopped = &is_stopped };
+}
+
+static int list(struct fm_stage_totals *out)
+{
+	const struct fm_stage_local l = opts_of();
+	struct fm_stage_offered *o;
+	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &o, &err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_stage_local_list(&l, o, &err);
+	if (ret == 0)
+		ret = fm_stage_offered_end(o, out, &err);
+	fm_stage_offered_free(o);
+	return ret;
+}
+
+static int copy(void)
+{
+	static const uint8_t listing[FM_SHA256_LEN] = { 1 };
+	const struct fm_create_tree how = { .is_durable = true };
+	const struct fm_stage_local l = opts_of();
+	struct fm_file *file;
+	int ret = sink->ops->create_tree(sink, "copy", &l.who, &how, &file, &err);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_stage_local_copy(&l, listing, file, &err);
+	if (ret < 0)
+		file->ops->discard(file);
+	fm_file_close(file);
+	return ret;
+}
+
+static void listing_of(const char *store, const char *name, struct fm_stage_totals *out)
+{
+	char path[128];
+	struct fm_stage_build_opts opts = { .root = -1 };
+
+	(void)snprintf(path, sizeof(path), "%s/%s", store, name);
+	opts.root = open(path, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(fm_stage_list(&opts, out, &err), 0);
+	close(opts.root);
+}
+
+static bool is_same(void)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "diff -r %s/set %s/copy", from, to);
+	return system(command) == 0;
+}
+
+static bool is_there(void)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/copy", to);
+	return access(path, F_OK) == 0;
+}
+
+static void test_list(void)
+{
+	struct fm_stage_totals is, want;
+
+	begin();
+	CU_ASSERT_EQUAL(list(&is), 0);
+	listing_of(from, "set", &want);
+	CU_ASSERT_EQUAL(memcmp(is.listing, want.listing, FM_SHA256_LEN), 0);
+	CU_ASSERT_EQUAL(is.bytes, want.bytes);
+	end();
+}
+
+static void test_copy(void)
+{
+	struct fm_stage_totals is, want;
+
+	begin();
+	CU_ASSERT_EQUAL(copy(), 0);
+	CU_ASSERT_TRUE(is_same());
+	listing_of(from, "set", &want);
+	listing_of(to, "copy", &is);
+	CU_ASSERT_EQUAL(memcmp(is.listing, want.listing, FM_SHA256_LEN), 0);
+	end();
+}
+
+/* Before the first large file is copied all of them are written to: whichever it is changes. */
+static void write_meanwhile(void *ctx, const char *name)
+{
+	bool *is_done = ctx;
+
+	if (strcmp(name, "stage.clone") != 0 || *is_done)
+		return;
+	*is_done = true;
+	write_file("large", LARGE, 'x');
+	write_file("larger", LARGE + 5, 'x');
+	write_file("hole", LARGE, 'x');
+}
+
+static void test_changed(void)
+{
+	bool is_done = false;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	fm_fault_watch(write_meanwhile, &is_done);
+	CU_ASSERT_EQUAL(copy(), -ESTALE);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(is_done);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "changed while"));
+	CU_ASSERT_FALSE(is_there());
+	end();
+}
+
+static void test_stopped(void)
+{
+	begin();
+	is_stopped = true;
+	CU_ASSERT_EQUAL(copy(), -ECANCELED);
+	CU_ASSERT_FALSE(is_there());
+	is_stopped = false;
+	CU_ASSERT_EQUAL(copy(), 0);
+	end();
+}
+
+/* Where files are cloned none is copied: that point is not reached there. */
+static void test_failure(const char *name, int code)
+{
+	char path[128];
+	bool has_fired;
+	int ret;
+
+	fm_fault_arm(name, 1);
+	ret = copy();
+	has_fired = fm_fault_fired();
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(has_fired || strcmp(name, "stage.copy") == 0);
+	CU_ASSERT_EQUAL(ret, has_fired ? code : 0);
+	CU_ASSERT_EQUAL(is_there(), ret == 0);
+	if (ret == 0) {
+		CU_ASSERT_TRUE(is_same());
+		(void)snprintf(path, sizeof(path), "%s/copy", to);
+		remove_all(path);
+	}
+}
+
+/* No clone: it is copied. No copy, no memory: told, and nothing is there. */
+static void test_failures(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	test_failure("stage.copy", -EIO);
+	test_failure("stage.alloc", -ENOMEM);
+	test_failure("stage.clone", 0);
+	end();
+}
+
+static const struct fm_test tests[] = {
+	{ "its listing is that of the directory", test_list },
+	{ "its copy is the same", test_copy },
+	{ "what changes while it is copied is told", test_changed },
+	{ "it stops when it is told to", test_stopped },
+	{ "what fails is told", test_failures },
+};
+
+FM_TEST_MAIN("stage_local", tests)
