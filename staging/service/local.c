@@ -17,6 +17,7 @@
 #include "mover/journal/journal.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
+#include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 
 #define PACK_BYTES (4u << 20)
@@ -127,6 +128,23 @@ static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to,
 	return ret;
 }
 
+/*
+ * What was kept with the file goes with its copy, unread as that is: who makes the manifest reads
+ * the copy, and compares.
+ */
+static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
+{
+	struct fm_digest digest;
+	struct stat st;
+	int ret = fm_call(fstat(f->fd, &st));
+
+	if (ret == 0)
+		ret = fm_digest_of(f->fd, &st, &digest);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "read the CRC32C that is kept with \"%.200s\"", f->path);
+	return m->to->ops->seal_large(m->to, f, to, ret > 0 ? &digest : NULL, err);
+}
+
 /* What an earlier try left of it is written anew. */
 static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_err *err)
 {
@@ -136,7 +154,7 @@ static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_e
 	if (ret == 0)
 		ret = copy_unchanged(m, f, fd, err);
 	if (ret == 0)
-		ret = m->to->ops->seal_large(m->to, f, fd, NULL, err);
+		ret = seal(m, f, fd, err);
 	fm_have_free(&have);
 	if (fd >= 0)
 		(void)close(fd);	/* the tree syncs what it made */

@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/held_file.h"
+#include "mover/tree/digest.h"
 #include "staging/build.h"
 #include "staging/service/local.h"
 #include "tests/fm_test.h"
@@ -105,7 +106,7 @@ static int list(struct fm_stage_totals *out)
 static int copy(void)
 {
 	static const uint8_t listing[FM_SHA256_LEN] = { 1 };
-	const struct fm_create_tree how = { .is_durable = true };
+	const struct fm_create_tree how = { .is_durable = true, .has_digests = true };
 	const struct fm_stage_local l = opts_of();
 	struct fm_file *file;
 	int ret = sink->ops->create_tree(sink, "copy", &l.who, &how, &file, &err);
@@ -200,6 +201,37 @@ static void test_changed(void)
 	end();
 }
 
+/* A large file that is not what came once: its copy is found not to be, either. */
+static void test_damaged(void)
+{
+	struct fm_digest digest = { .crc = 1, .size = LARGE };
+	struct fm_stage_build_opts opts = { .root = -1 };
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_stage_totals t;
+	char path[128];
+	struct stat st;
+	int fd, ret;
+
+	begin();
+	(void)snprintf(path, sizeof(path), "%s/set/large", from);
+	fd = open(path, O_RDWR);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	digest.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	ret = fm_digest_set(fd, &digest);
+	close(fd);
+	CU_ASSERT_EQUAL(copy(), 0);
+	(void)snprintf(path, sizeof(path), "%s/copy", to);
+	opts.root = open(path, O_RDONLY | O_DIRECTORY);
+	fd = open(top, O_TMPFILE | O_RDWR, 0600);
+	if (ret != -EOPNOTSUPP) {
+		CU_ASSERT_TRUE(fm_stage_build(&opts, fd, version, &t, &err) < 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "large"));
+	}
+	close(fd);
+	close(opts.root);
+	end();
+}
+
 static void test_stopped(void)
 {
 	begin();
@@ -248,6 +280,7 @@ static const struct fm_test tests[] = {
 	{ "its listing is that of the directory", test_list },
 	{ "its copy is the same", test_copy },
 	{ "what changes while it is copied is told", test_changed },
+	{ "what was damaged at the source is told", test_damaged },
 	{ "it stops when it is told to", test_stopped },
 	{ "what fails is told", test_failures },
 };
