@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +16,9 @@
 #include "mover/base/fault.h"
 #include "mover/tree/reading.h"
 
-int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out)
+static int open_direct(int dir, const char *name, bool is_path, struct fm_reading **out)
 {
-	int ret = fm_reading_open(dir, name, false, out), flags;
+	int ret = fm_reading_open(dir, name, is_path, out), flags;
 
 	if (ret < 0)
 		return ret;
@@ -25,6 +26,16 @@ int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out)
 	if (flags >= 0)
 		(void)fcntl((*out)->fd, F_SETFL, flags | O_DIRECT);	/* where there is none: as it is */
 	return 0;
+}
+
+int fm_stage_chunk_open(int dir, const char *name, struct fm_reading **out)
+{
+	return open_direct(dir, name, false, out);
+}
+
+int fm_stage_chunk_open_path(int dir, const char *path, struct fm_reading **out)
+{
+	return open_direct(dir, path, true, out);
 }
 
 uint8_t *fm_stage_chunk_buf_new(void)

@@ -26,13 +26,15 @@
 #include "mover/store/held_file.h"
 #include "mover/tree/staging.h"
 #include "staging/build.h"
+#include "staging/same.h"
 #include "staging/service/local.h"
+#include "staging/sha256.h"
 
 struct fm_stage_run {
 	struct fm_list at;
 	struct fm_stage_runs *runs;
 	struct fm_list waiters;
-	struct fm_cache_key listing;
+	struct fm_cache_key key;
 	struct fm_stage_totals totals;
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
 	char source[FM_CACHE_SOURCE_MAX + 1];
@@ -135,6 +137,45 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 	return ret;
 }
 
+static int compare_with(struct fm_stage_run *r, const char *path)
+{
+	int ours = fm_call_open_below(fm_cache_fetch_dir(r->fetch), r->name,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+	int other = fm_call(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	int ret = ours < 0 ? ours : other;
+
+	if (ret < 0)
+		(void)fm_err_sys(&r->err, ret, "compare %s with %s", r->name, path);
+	else
+		ret = fm_stage_same(ours, other, &r->is_stopped, &r->err);
+	if (ours >= 0)
+		(void)close(ours);	/* only read */
+	if (other >= 0)
+		(void)close(other);
+	return ret;
+}
+
+/*
+ * Another source has the same names, times and CRCs, and is here. If its bytes are the same, too, it
+ * is what was asked for. What came goes in either case.
+ */
+static void take_other(struct fm_stage_run *r, const struct fm_cache_key *version)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_cache_info info;
+
+	r->id = fm_cache_find_version(r->runs->cache, version);
+	fm_err_clear(&r->err);
+	if (!fm_cache_look(r->runs->cache, r->id, &info) ||
+	    fm_cache_path(r->runs->cache, r->id, path, sizeof(path)) < 0)
+		(void)fm_err_set(&r->err, -ENOENT, "%s was removed meanwhile; run it again", r->name);
+	else if (compare_with(r, path) == -EEXIST)
+		(void)fm_err_set(&r->err, -EEXIST, "%s has the names, times and CRCs of %s, which is "
+				 "staged here as %s, and other bytes: one of them was made to look like "
+				 "the other; fmove unstage the one that is not wanted", r->source,
+				 info.source, info.name);
+}
+
 static void finish(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -157,10 +198,8 @@ static void finish(struct fm_work *work)
 	ret = fm_cache_fetch_save(r->fetch, &r->err);
 	if (ret == 0)
 		ret = fm_cache_fetch_ready(r->fetch, &version, &r->err);
-	if (ret == -EEXIST) {	/* another listing of the same version is here: that one is it */
-		r->id = fm_cache_find_version(r->runs->cache, &version);
-		fm_err_clear(&r->err);
-	}
+	if (ret == -EEXIST)
+		take_other(r, &version);
 }
 
 /* What came is of a source that is another one now: none of it may be taken for what was listed. */
@@ -238,7 +277,7 @@ static void copy(struct fm_work *work)
 		.is_stopped = &r->is_stopped, .bytes_done = &r->done,
 	};
 
-	if (fm_stage_local_copy(&l, r->listing.bytes, r->file, &r->err) < 0 && r->file->ops->keep)
+	if (fm_stage_local_copy(&l, r->key.bytes, r->file, &r->err) < 0 && r->file->ops->keep)
 		r->file->ops->keep(r->file);
 	fm_file_close(r->file);
 	r->file = NULL;
@@ -285,7 +324,7 @@ static void prepare(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	const struct fm_cache_plan plan = {
-		.listing = r->listing,
+		.listing = r->key,
 		.name = r->name,
 		.source = r->source,
 		.bytes = r->totals.bytes,
@@ -297,7 +336,7 @@ static void prepare(struct fm_work *work)
 	int ret = fm_cache_fetch(r->runs->cache, &plan, &r->fetch, &r->err);
 
 	if (ret == -EALREADY) {
-		r->id = fm_cache_find_listing(r->runs->cache, &r->listing);
+		r->id = fm_cache_find_listing(r->runs->cache, &r->key);
 		fm_err_clear(&r->err);
 	}
 	if (ret < 0)
@@ -329,6 +368,19 @@ static void prepared(struct fm_work *work)
 
 /* ---- from outside ---- */
 
+int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out)
+{
+	struct fm_sha256 *s = fm_sha256_new();
+
+	if (!s)
+		return -ENOMEM;
+	fm_sha256_add(s, source, strlen(source) + 1);
+	fm_sha256_add(s, listing, FM_SHA256_LEN);
+	fm_sha256_end(s, out->bytes);
+	fm_sha256_free(s);
+	return 0;
+}
+
 void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts *opts,
 			struct fm_cache *cache)
 {
@@ -344,12 +396,12 @@ void fm_stage_runs_stop(struct fm_stage_runs *runs)
 		atomic_store(&fm_container_of(at, struct fm_stage_run, at)->is_stopped, true);
 }
 
-static struct fm_stage_run *find(struct fm_stage_runs *runs, const uint8_t *listing)
+static struct fm_stage_run *find(struct fm_stage_runs *runs, const struct fm_cache_key *key)
 {
 	fm_list_each(at, next, &runs->all) {
 		struct fm_stage_run *r = fm_container_of(at, struct fm_stage_run, at);
 
-		if (memcmp(r->listing.bytes, listing, sizeof(r->listing.bytes)) == 0)
+		if (memcmp(&r->key, key, sizeof(*key)) == 0)
 			return r;
 	}
 	return NULL;
@@ -363,7 +415,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 		return NULL;
 	r->runs = runs;
 	r->totals = *plan->totals;
-	memcpy(r->listing.bytes, r->totals.listing, sizeof(r->listing.bytes));
+	r->key = *plan->key;
 	r->uid = plan->uid;
 	r->gid = plan->gid;
 	(void)snprintf(r->node, sizeof(r->node), "%s", plan->node);
@@ -371,7 +423,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	(void)snprintf(r->name, sizeof(r->name), "%s", plan->name);
 	memcpy(r->path, plan->path, plan->path_len);
 	r->path_len = plan->path_len;
-	(void)snprintf(r->source, sizeof(r->source), "%s:%s/%s", r->node, r->store, r->path);
+	(void)snprintf(r->source, sizeof(r->source), "%s", plan->source);
 	if (strcmp(r->node, runs->o.node) == 0)
 		r->from = fm_engine_store_get(runs->o.engine, r->store, strlen(r->store));
 	fm_list_init(&r->waiters);
@@ -384,7 +436,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err)
 {
-	struct fm_stage_run *r = find(runs, plan->totals->listing);
+	struct fm_stage_run *r = find(runs, plan->key);
 
 	if (!r)
 		r = new_run(runs, plan);

@@ -25,6 +25,8 @@ struct fm_stage_plan {
 	const char *node, *store, *path;
 	size_t path_len;
 	const char *name;
+	const char *source;		/* NODE:STORE/PATH */
+	const struct fm_cache_key *key;
 	const struct fm_stage_totals *totals;
 	uid_t uid;
 	gid_t gid;
@@ -40,7 +42,13 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 			struct fm_cache *cache);
 void fm_stage_runs_stop(struct fm_stage_runs *runs);
 
-/* The one of that listing, or a new one. */
+/*
+ * What a cache knows a listing of a source by: the SHA-256 of both. Names, sizes and times alone are
+ * what anybody can make, so nobody is given what another source brought because these are equal.
+ */
+int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);
+
+/* The one of that key, or a new one. */
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out, struct fm_err *err);
 

@@ -135,15 +135,24 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 
 static void find_or_fetch(struct fm_stage_ask *a)
 {
-	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
-				      .path_len = a->path_len, .name = a->name,
-				      .totals = &a->totals, .uid = a->uid, .gid = a->gid };
+	char source[FM_CACHE_SOURCE_MAX + 1];
 	struct fm_cache_key key;
+	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
+				      .path_len = a->path_len, .name = a->name, .source = source,
+				      .key = &key, .totals = &a->totals, .uid = a->uid,
+				      .gid = a->gid };
 	struct fm_cache_info info;
 	struct fm_err err;
 	uint64_t id;
+	int ret;
 
-	memcpy(key.bytes, a->totals.listing, sizeof(key.bytes));
+	(void)snprintf(source, sizeof(source), "%s:%s/%s", a->node, a->store, a->path);
+	ret = fm_stage_key(source, a->totals.listing, &key);
+	if (ret < 0) {
+		(void)fm_err_sys(&err, ret, "find %s", a->name);
+		fail_ask(a, &err);
+		return;
+	}
 	id = fm_cache_find_listing(a->s->cache, &key);
 	if (id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY) {
 		a->result.was_ready = true;
