@@ -262,6 +262,15 @@ struct fm_cache_who {
 int fm_cache_allow(struct fm_cache *cache, uint64_t id, const struct fm_cache_who *who,
 		   struct fm_err *err);
 
+/*
+ * That user may, too; of those who could, the users who were named still may. Of too many the first
+ * ones go. Waits for the disk.
+ */
+int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+
+/* 1: that user was named, or is root; 0: he was not. Waits for the disk. */
+int fm_cache_is_allowed(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+
 /* ---- how it goes ---- */
 
 /*

@@ -285,3 +285,79 @@ int fm_cache_allow(struct fm_cache *c, uint64_t id, const struct fm_cache_who *w
 	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: say who may read it", c->directory)
 		       : 0;
 }
+
+/* Those whom the list names one by one; a directory without a list names nobody. */
+static int read_users(int dir, uid_t users[static FM_CACHE_WHO_MAX], size_t *count)
+{
+	uint8_t acl[ACL_MAX];
+	int64_t len = fm_cache_sys_get_xattr(dir, ACL_NAME, acl, sizeof(acl));
+	struct fm_reader r = {.at = acl, .end = acl + (len > 0 ? len : 0)};
+
+	*count = 0;
+	if (len < 0)
+		return len == -ENODATA || len == -EOPNOTSUPP ? 0 : (int)len;
+	(void)fm_get_le32(&r);
+	while (fm_reader_left(&r) >= ACL_ENTRY_LEN && *count < FM_CACHE_WHO_MAX) {
+		unsigned tag = fm_get_le16(&r);
+
+		(void)fm_get_le16(&r);
+		users[*count] = fm_get_le32(&r);
+		*count += tag == ACL_USER;
+	}
+	return 0;
+}
+
+static bool has_user(const uid_t *users, size_t count, uid_t uid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (users[i] == uid)
+			return true;
+	return false;
+}
+
+static int add_user(int dir, uid_t uid)
+{
+	uid_t users[FM_CACHE_WHO_MAX];
+	struct fm_cache_who who = {.users = users};
+	int ret = read_users(dir, users, &who.user_count);
+
+	if (ret < 0 || has_user(users, who.user_count, uid))
+		return ret;
+	if (who.user_count == FM_CACHE_WHO_MAX)
+		memmove(users, users + 1, --who.user_count * sizeof(users[0]));
+	users[who.user_count++] = uid;
+	return set_acl(dir, &who);
+}
+
+/* Under `use`, so that of two who are allowed at once both are. */
+int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	int ret, dir;
+
+	pthread_mutex_lock(&c->use);
+	ret = dir = open_entry(c, id, err);
+	if (dir >= 0) {
+		ret = add_user(dir, uid);
+		(void)close(dir); /* only its list was changed */
+		if (ret < 0)
+			(void)fm_err_sys(err, ret, "cache %.200s: say who may read it",
+					 c->directory);
+	}
+	pthread_mutex_unlock(&c->use);
+	return ret;
+}
+
+int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+{
+	uid_t users[FM_CACHE_WHO_MAX];
+	size_t count = 0;
+	int ret, dir = open_entry(c, id, err);
+
+	if (dir < 0)
+		return dir;
+	ret = read_users(dir, users, &count);
+	(void)close(dir); /* only read */
+	if (ret < 0)
+		return fm_err_sys(err, ret, "cache %.200s: who may read it", c->directory);
+	return uid == 0 || has_user(users, count, uid);
+}

@@ -122,6 +122,12 @@ static inline int fm_cache_sys_set_xattr(int fd, const char *name, const void *v
 	return FM_FAULT("cache.xattr") ? -EIO : fm_call(fsetxattr(fd, name, value, len, 0));
 }
 
+/* Its length. */
+static inline int64_t fm_cache_sys_get_xattr(int fd, const char *name, void *value, size_t max)
+{
+	return FM_FAULT("cache.xattr") ? -EIO : fm_call(fgetxattr(fd, name, value, max));
+}
+
 /* 0 also if it has none. */
 static inline int fm_cache_sys_remove_xattr(int fd, const char *name)
 {

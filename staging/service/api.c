@@ -4,6 +4,7 @@
  * mover/api/api_op.h.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,16 +206,50 @@ struct change {
 	struct fm_api_task *task;	/* NULL: it is gone */
 	int (*make)(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err);
 	struct fm_cache *cache;
-	uint64_t id;
+	char name[FM_NAME_LEN_MAX + 1];
 	uid_t uid;
 	struct fm_err err;
 };
 
+/* 1: it is called so, and that user staged it, or is root. */
+static int is_his(const struct change *c, uint64_t id)
+{
+	struct fm_cache_info info;
+	struct fm_err err;	/* it goes just now: then it is none */
+
+	return fm_cache_look(c->cache, id, &info) && strcmp(info.name, c->name) == 0 &&
+	       fm_cache_is_allowed(c->cache, id, c->uid, &err) == 1;
+}
+
+/* Of several of that name the one that was asked for last, if it is his; else any that is. */
+static uint64_t find_his(const struct change *c)
+{
+	uint64_t id = fm_cache_find_name(c->cache, c->name), *ids;
+	size_t count;
+
+	if (id == 0 || is_his(c, id))
+		return id;
+	ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids));
+	count = ids ? fm_cache_list(c->cache, ids, FM_CACHE_DATASETS_MAX) : 0;
+	for (id = 0; count > 0 && id == 0; count--)
+		if (is_his(c, ids[count - 1]))
+			id = ids[count - 1];
+	free(ids);
+	return id;
+}
+
 static void change_run(struct fm_work *work)
 {
 	struct change *c = fm_container_of(work, struct change, work);
+	uint64_t id = find_his(c);
 
-	(void)c->make(c->cache, c->id, c->uid, &c->err);
+	if (id)
+		(void)c->make(c->cache, id, c->uid, &c->err);
+	else if (fm_cache_find_name(c->cache, c->name))
+		(void)fm_err_set(&c->err, -EPERM, "only who staged it, or root, pins and unstages it");
+	else
+		(void)fm_err_set(&c->err, -ENOENT, "no dataset is called \"%s\": fmove datasets lists "
+				 "them", c->name);
 }
 
 static void change_done(struct fm_work *work)
@@ -247,22 +282,18 @@ static int start_change(struct fm_api_task *t, const struct fm_api_call *call,
 {
 	struct fm_stager *s;
 	struct change *c;
-	uint64_t id;
 	int ret = stager_of(call->tasks, &s, err);
 
 	if (ret < 0)
 		return ret;
-	id = fm_cache_find_name(fm_stager_cache(s), call->ask->name);
-	if (!id)
-		return fm_err_set(err, -ENOENT, "no dataset is called \"%s\": fmove datasets lists them",
-				  call->ask->name);
 	c = FM_FAULT("stage.change") ? NULL : calloc(1, sizeof(*c));
 	if (!c)
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	*c = (struct change){ .work = { .run = change_run, .done = change_done,
 					.who = fm_share_user(t->owner->who.uid) },
-			      .task = t, .make = make, .cache = fm_stager_cache(s), .id = id,
+			      .task = t, .make = make, .cache = fm_stager_cache(s),
 			      .uid = t->owner->who.uid };
+	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
 	t->work = c;
 	t->work_forget = forget_change;
 	fm_worker_submit(fm_stager_worker(s), &c->work, fm_stager_loop(s));

@@ -15,10 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include "mover/base/bytes.h"
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -342,6 +340,8 @@ static void prepare(struct fm_work *work)
 	if (ret < 0)
 		return;
 	r->id = fm_cache_fetch_id(r->fetch);
+	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, &r->err) < 0)
+		return;
 	r->is_there = fm_call_fstatat(fm_cache_fetch_dir(r->fetch), r->name, &st) == 0 &&
 		      S_ISDIR(st.st_mode);
 	if (!r->is_there)
@@ -458,51 +458,4 @@ void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress 
 	} else {
 		out->bytes = atomic_load(&run->done);
 	}
-}
-
-/* ---- who may read it ---- */
-
-#define ACL_NAME "system.posix_acl_access"
-#define ACL_HEAD 4u		/* the version; entries of 8 bytes behind it: tag, permissions, ID */
-#define ACL_ENTRY 8u
-#define ACL_USER 2u
-#define ACL_MAX (ACL_HEAD + (4u + FM_CACHE_WHO_MAX) * ACL_ENTRY)
-
-/* The users that the ACL of a dataset's directory names; what is no such list names none. */
-static size_t read_users(const char *directory, uid_t users[FM_CACHE_WHO_MAX])
-{
-	uint8_t acl[ACL_MAX];
-	ssize_t len = getxattr(directory, ACL_NAME, acl, sizeof(acl));
-	struct fm_reader r = { .at = acl, .end = acl + (len > 0 ? len : 0) };
-	size_t count = 0;
-
-	(void)fm_get_le32(&r);
-	while (fm_reader_left(&r) >= ACL_ENTRY && count < FM_CACHE_WHO_MAX) {
-		unsigned tag = fm_get_le16(&r);
-
-		(void)fm_get_le16(&r);
-		users[count] = fm_get_le32(&r);
-		count += tag == ACL_USER;
-	}
-	return count;
-}
-
-/* Who was allowed before may have it open: he stays. Of too many the first ones go. */
-int fm_stage_allow(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
-{
-	uid_t users[FM_CACHE_WHO_MAX];
-	struct fm_cache_who who = { .users = users };
-	char path[FM_PATH_LEN_MAX + 1];
-
-	if (fm_cache_path(c, id, path, sizeof(path)) < 0)
-		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
-	*strrchr(path, '/') = '\0';
-	who.user_count = read_users(path, users);
-	for (size_t i = 0; i < who.user_count; i++)
-		if (users[i] == uid)
-			return 0;
-	if (who.user_count == FM_CACHE_WHO_MAX)
-		memmove(users, users + 1, --who.user_count * sizeof(users[0]));
-	users[who.user_count++] = uid;
-	return fm_cache_allow(c, id, &who, err);
 }

@@ -54,7 +54,4 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);
 
-/* That user may read it, too. Worker. */
-int fm_stage_allow(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err);
-
 #endif

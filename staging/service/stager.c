@@ -95,7 +95,7 @@ static void hold_run(struct fm_work *work)
 	int ret = fm_cache_request(c, a->id, err);
 
 	if (ret == 0)
-		ret = fm_stage_allow(c, a->id, a->uid, err);
+		ret = fm_cache_allow_user(c, a->id, a->uid, err);
 	if (ret == 0 && a->pid > 0 && a->ctx)
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
 	if (ret == 0 && a->is_pinned)

@@ -45,4 +45,31 @@ good=$(fmove stage n2:s/good 2>err) || bad "good again: $(cat err)"
 copy=$(fmove stage n2:s/copy 2>err) || bad "copy: $(cat err)"
 [ "$good" = "$copy" ] || bad "the same bytes are here twice: $good, $copy"
 
+need_nobody
+chmod 755 "$dir/c" "$dir/c/n1"
+sleep 1000 &
+holder=$!
+
+# It goes when root says so, or one who staged it; it stays when he says so who staged it.
+mkdir "$(store 2)/roots"
+echo roots >"$(store 2)/roots/f"
+roots=$(fmove stage --hold-pid $holder n2:s/roots 2>err) || bad "roots: $(cat err)"
+kill $holder
+wait $holder 2>/dev/null
+no 6 'staged' as_nobody fmove unstage roots
+no 6 'staged' as_nobody fmove pin roots
+[ -d "$roots" ] || bad "nobody removed what root staged"
+
+# Two have one name for two things: each means his own.
+mkdir "$(store 2)/his"
+echo his >"$(store 2)/his/f"
+as_nobody fmove stage --as roots --hold-pid $$ n2:s/his 2>err >out && bad "a process of root held for nobody"
+his=$(as_nobody sh -c 'fmove stage --as roots n2:s/his; :' 2>err) || bad "his: $(cat err)"
+[ -d "$his" ] || bad "his is not there: $(cat err)"
+ok as_nobody fmove pin roots
+ok as_nobody fmove unpin roots
+await as_nobody fmove unstage roots 2>/dev/null || bad "he cannot remove his own: $(fmove datasets)"
+[ ! -e "$his" ] || bad "his own stays"
+[ -d "$roots" ] || bad "what root staged went with it"
+await fmove unstage roots 2>/dev/null || bad "root cannot remove it: $(fmove datasets)"
 exit
