@@ -165,8 +165,8 @@ struct fm_cache_holder {
 };
 
 /*
- * It stays as long as that process lives, also over a restart of ours. *hold is for
- * fm_cache_release(). A process of another user is -EPERM, unless root asks; one that is gone is
+ * It stays as long as that process lives, also over a restart of ours; a process that asks again has
+ * the hold that it had. *hold is for fm_cache_release(). A process of another user is -EPERM, unless root asks; one that is gone is
  * -ESRCH. -EBUSY (is_full): too many holds. -EDQUOT: with it the user has more than his quota.
  * Waits for the disk, but not if pid is 0.
  */
@@ -299,8 +299,8 @@ struct fm_cache_file {
 };
 
 /*
- * Files in canonical order, the paths ascending bytewise; false: there is none left. *out stays
- * until the next call.
+ * Files in the canonical order of a manifest (fm_stage_path_compare()); false: there is none left.
+ * *out stays until the next call.
  */
 struct fm_cache_files {
 	bool (*next)(void *ctx, struct fm_cache_file *out);

@@ -16,6 +16,7 @@
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
+#include "staging/manifest.h"
 
 #define NEW_NAME ".new.file"
 
@@ -166,6 +167,11 @@ static int take(struct taking *t, const struct fm_cache_file *file)
 	return ret;
 }
 
+static bool is_before(const struct fm_cache_file *a, const struct fm_cache_file *b)
+{
+	return fm_stage_path_compare(a->path, strlen(a->path), b->path, strlen(b->path)) < 0;
+}
+
 /* Both in order: each is looked at once. What cannot be taken is fetched, whatever the reason. */
 static int take_all(struct taking *t)
 {
@@ -175,7 +181,7 @@ static int take_all(struct taking *t)
 	int ret = 0;
 
 	while (r->wanted.next(r->wanted.ctx, &file)) {
-		while (has_old && strcmp(old.path, file.path) < 0)
+		while (has_old && is_before(&old, &file))
 			has_old = r->had.next(r->had.ctx, &old);
 		ret = has_old && strcmp(old.path, file.path) == 0 && fm_cache_is_same(&old, &file)
 			      ? take(t, &file)

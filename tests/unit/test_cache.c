@@ -387,6 +387,8 @@ static void test_holds(void)
 	by_other.pid = by_pid.pid;
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &by_other, &hold, &s.err), -EPERM);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &by_pid, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &by_pid, &other, &s.err), 0);
+	CU_ASSERT_EQUAL(other, hold); /* however often it asks */
 	CU_ASSERT_EQUAL_FATAL(fm_cache_hold(s.c, id, &by_connection, &other, &s.err), 0);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 2);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
@@ -776,6 +778,39 @@ static void test_reuse_of_damaged(void)
 	scene_end(&s);
 }
 
+/* What is in a directory comes before a name that only begins as the directory's does. */
+static void test_reuse_order(void)
+{
+	static const uint32_t crc = 1;
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(2, FILE_LEN);
+	struct fm_cache_file old[2], new;
+	struct list had = {old, 2}, wanted = {&new, 1};
+	char missing[64] = "", path[PATH_MAX], file[PATH_MAX + 16];
+	struct fm_cache_reuse reuse = {.had = {next_file, &had},
+				       .wanted = {next_file, &wanted},
+				       .missing = note_missing,
+				       .ctx = missing};
+	struct fm_cache_fetch *f;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	reuse.old = scene_stage(&s, 1, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, reuse.old, path, sizeof(path)), 0);
+	snprintf(file, sizeof(file), "%s/d-x", path);
+	CU_ASSERT_EQUAL(chmod(path, 0700), 0);
+	CU_ASSERT_EQUAL(scene_write(AT_FDCWD, file, FILE_LEN), 0);
+	CU_ASSERT_EQUAL(chmod(file, 0444), 0);
+	old[0] = (struct fm_cache_file){"d/y", FILE_LEN, 5, 0644, &crc, 1};
+	old[1] = (struct fm_cache_file){"d-x", FILE_LEN, mtime_at(file), 0644, &crc, 1};
+	new = old[1];
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), 0);
+	CU_ASSERT_STRING_EQUAL(missing, "");
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
 static const struct fm_test tests[] = {
 	{"what is staged is READY at once, read-only, and after a restart", test_staging},
 	{"a fetch goes on from what was saved", test_goes_on},
@@ -794,6 +829,7 @@ static const struct fm_test tests[] = {
 	{"what fmove did not make is neither used nor removed", test_not_ours},
 	{"damaged state is absent", test_damaged_state},
 	{"who is allowed may read, and nobody else", test_rights},
+	{"old and new files are matched in the order of a manifest", test_reuse_order},
 	{"a new version takes what is the same", test_reuse},
 	{"but nothing that is not what the manifest says", test_reuse_of_damaged},
 };
