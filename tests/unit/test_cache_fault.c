@@ -8,6 +8,7 @@
  * n-th call (n = 1, 2, 3 ... until it comes to its end); this one looks at what is left, each time.
  * Then the same with calls that fail.
  */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -83,15 +84,18 @@ static void die_at(void *ctx, const char *name)
 
 static unsigned names_in(struct scene *s, const char *place)
 {
-	char command[256], text[16];
-	FILE *p;
+	char path[256];
+	const struct dirent *e;
+	unsigned count = 0;
+	DIR *d;
 
-	snprintf(command, sizeof(command), "ls -A %s/%s | wc -l", s->dir, place);
-	p = popen(command, "r");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
-	CU_ASSERT_PTR_NOT_NULL(fgets(text, sizeof(text), p));
-	pclose(p);
-	return (unsigned)atoi(text);
+	snprintf(path, sizeof(path), "%s/%s", s->dir, place);
+	d = opendir(path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	while ((e = readdir(d)))
+		count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(d);
+	return count;
 }
 
 static bool is_whole(struct scene *s, uint64_t id)
@@ -198,7 +202,8 @@ static bool kill_at(const char *on, unsigned n, enum stage *stage)
 	return WIFSIGNALED(status);
 }
 
-static void kill_everywhere(const char *on)
+/* Before every call, or before each step-th one. */
+static void kill_everywhere(const char *on, unsigned step)
 {
 	bool has_been[ENDED + 1] = {false};
 	unsigned n = 1;
@@ -206,21 +211,22 @@ static void kill_everywhere(const char *on)
 
 	while (n < POINTS_MAX && kill_at(on, n, &stage)) {
 		has_been[stage] = true;
-		n++;
+		n += step;
 	}
 	CU_ASSERT_TRUE(n > 80 && n < POINTS_MAX);
-	CU_ASSERT_TRUE(has_been[BEGUN] && has_been[SAVED] && has_been[READY_TOLD] &&
-		       has_been[GOES]);
+	CU_ASSERT_TRUE(has_been[BEGUN] && has_been[SAVED] && has_been[GOES]);
+	CU_ASSERT_TRUE(step > 1 || has_been[READY_TOLD]);
 }
 
+/* A disk that others write to takes long for each sync: a sample. */
 static void test_kill_on_disk(void)
 {
-	kill_everywhere("/var/tmp");
+	kill_everywhere("/var/tmp", 7);
 }
 
 static void test_kill_in_memory(void)
 {
-	kill_everywhere("/dev/shm");
+	kill_everywhere("/dev/shm", 1);
 }
 
 /* ---- calls that fail ---- */
@@ -334,8 +340,8 @@ static void test_each_failure(void)
 
 static const struct fm_test tests[] = {
 	{ "whatever call fails, it is one error, and the next try succeeds", test_each_failure },
-	{ "killed at any call on a disk, it leaves nothing, a part, or all", test_kill_on_disk },
-	{ "killed at any call in memory, the same", test_kill_in_memory },
+	{ "killed at any call, it leaves nothing, a part, or all", test_kill_in_memory },
+	{ "killed at some calls on a disk, the same", test_kill_on_disk },
 };
 
 int main(void)
