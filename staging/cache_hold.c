@@ -110,14 +110,37 @@ static int check_count(struct fm_cache *c, uid_t uid, struct fm_err *err)
 	return 0;
 }
 
+/* The one that the same process has for the same user. */
+static struct fm_cache_hold *find_equal(struct fm_cache_entry *e,
+					const struct fm_cache_hold_record *record)
+{
+	fm_list_each (at, next, &e->holds) {
+		struct fm_cache_hold *h = fm_container_of(at, struct fm_cache_hold, at);
+
+		if (h->pidfd >= 0 && h->record.uid == record->uid &&
+		    h->record.process.pid == record->process.pid &&
+		    h->record.process.start == record->process.start)
+			return h;
+	}
+	return NULL;
+}
+
+/* 1: the process holds it already, and h is not needed: its number is that of the one it has. */
 static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *err)
 {
+	const struct fm_cache_hold *equal = NULL;
 	struct fm_cache_entry *e;
 	int ret;
 
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, h->record.id);
 	ret = fm_cache_may_use(e, err);
+	if (ret == 0 && h->pidfd >= 0)
+		equal = find_equal(e, &h->record);
+	if (equal) {
+		h->record.number = equal->record.number;
+		ret = 1;
+	}
 	if (ret == 0)
 		ret = check_count(c, h->record.uid, err);
 	if (ret == 0)
@@ -179,9 +202,10 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 		return fm_err_set(err, -ENOMEM, "no memory for a hold");
 	}
 	ret = add_hold(c, h, err);
-	if (ret < 0) {
+	if (ret != 0) {
+		*hold = h->record.number;
 		fm_cache_hold_free(h);
-		return ret;
+		return ret < 0 ? ret : 0;
 	}
 	ret = who->pid ? write_hold(c, &record) : 0;
 	if (ret < 0) {
