@@ -69,6 +69,7 @@ static void end_ask(struct fm_stage_ask *a)
 {
 	struct fm_engine *engine = a->s->o.engine;
 
+
 	if (a->ctx)
 		a->done(a->ctx, &a->result);
 	fm_list_del(&a->at);
@@ -371,8 +372,14 @@ static bool is_idle(const struct fm_engine *engine)
 		      !s->is_in_upkeep);
 }
 
+static void stop_service(struct fm_engine *engine)
+{
+	fm_stager_stop(fm_stager_of(engine));
+}
+
 const struct fm_service fm_stage_service = { .name = "staging",
 					     .state_bytes = sizeof(struct fm_stager *),
+					     .stop = stop_service,
 					     .is_idle = is_idle };
 
 struct fm_stager *fm_stager_of(const struct fm_engine *engine)

@@ -5,7 +5,7 @@
  *
  * The answer is written and read again, so that the writer meets every text the reader can make.
  *
- * links: fm_api
+ * links: fm_parts fm_api
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +18,7 @@
 #include "mover/api/api_op.h"
 #include "mover/api/api_request.h"
 #include "mover/base/err.h"
+#include "mover/daemon/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct fm_api_request r;
 	struct fm_err err = { 0 };
 
-	if (fm_api_request_parse((const char *)data, size, fm_api_ops, &r, &err) < 0)
+	if (fm_api_request_parse((const char *)data, size, fm_parts_ops(), &r, &err) < 0)
 		check_error(&r, &err);
 	else
 		check_request(&r);

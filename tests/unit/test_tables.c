@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_api */
+/* links: fm_parts fm_api */
 /*
  * test_tables - the rows that the engine and the local API walk: a message that nobody takes, or an
  * operation that nothing begins, would be found by whoever sends it only.
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mover/api/api_op.h"
+#include "mover/daemon/parts.h"
 #include "mover/node/engine.h"
 #include "mover/node/service.h"
 #include "mover/services/services.h"
@@ -63,10 +64,11 @@ static void test_every_message_has_a_taker(void)
 
 static void test_every_service_can_end(void)
 {
+	const struct fm_service *const *all = fm_parts_services();
 	unsigned n = 0;
 
-	for (; fm_services[n]; n++) {
-		const struct fm_service *s = fm_services[n];
+	for (; all[n]; n++) {
+		const struct fm_service *s = all[n];
 
 		CU_ASSERT_PTR_NOT_NULL(s->name);
 		/* What is told to stop says when it has, and what the engine would wait for is told. */
@@ -77,14 +79,18 @@ static void test_every_service_can_end(void)
 
 static void test_every_operation_begins(void)
 {
-	for (unsigned i = 0; fm_api_ops[i]; i++) {
-		const struct fm_api_op *op = fm_api_ops[i];
+	const struct fm_api_op *const *ops = fm_parts_ops();
+	unsigned n = 0;
+
+	for (unsigned i = 0; ops[i]; i++, n++) {
+		const struct fm_api_op *op = ops[i];
 
 		CU_ASSERT_TRUE((op->answer != NULL) != (op->start != NULL));
 		CU_ASSERT_TRUE(op->start || (!op->cancel && !op->abandon));
 		for (unsigned k = 0; k < i; k++)
-			CU_ASSERT_STRING_NOT_EQUAL(op->name, fm_api_ops[k]->name);
+			CU_ASSERT_STRING_NOT_EQUAL(op->name, ops[k]->name);
 	}
+	CU_ASSERT_TRUE(n > 0 && ops == fm_parts_ops());
 }
 
 static const struct fm_test tests[] = {
