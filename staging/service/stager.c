@@ -39,7 +39,7 @@ struct fm_stage_ask {
 	size_t path_len;
 	struct fm_stage_result result;
 	void (*done)(void *ctx, const struct fm_stage_result *result);
-	void *ctx;
+	_Atomic(void *) ctx;		/* NULL: nobody waits any more; the worker looks, too */
 };
 
 struct fm_stager {
@@ -69,9 +69,10 @@ static void end_ask(struct fm_stage_ask *a)
 {
 	struct fm_engine *engine = a->s->o.engine;
 
+	void *ctx = atomic_load(&a->ctx);
 
-	if (a->ctx)
-		a->done(a->ctx, &a->result);
+	if (ctx)
+		a->done(ctx, &a->result);
 	fm_list_del(&a->at);
 	fm_share_give_all(&a->place);
 	free_ask(a);
@@ -97,7 +98,7 @@ static void hold_run(struct fm_work *work)
 
 	if (ret == 0)
 		ret = fm_cache_allow_user(c, a->id, a->uid, err);
-	if (ret == 0 && a->pid > 0 && a->ctx)
+	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
@@ -314,7 +315,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	}
 	a->place = place;
 	a->done = done;
-	a->ctx = ctx;
+	atomic_store(&a->ctx, ctx);
 	fm_list_append(&s->asks, &a->at);
 	*out = a;
 	return 0;
@@ -322,7 +323,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 
 void fm_stage_ask_forget(struct fm_stage_ask *ask)
 {
-	ask->ctx = NULL;
+	atomic_store(&ask->ctx, NULL);
 }
 
 void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress *out)
