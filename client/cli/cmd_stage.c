@@ -16,7 +16,6 @@
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 
-
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID };
 
 const struct fm_opt fm_opts_stage[] = {
@@ -65,18 +64,63 @@ static int cut_command(int argc, char **argv, char ***command)
 	return argc;
 }
 
-/*
- * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe. One of another
- * user (sudo) cannot: then it is there for the grace, and that is said.
- */
-static pid_t parent(void)
+static size_t read_proc(pid_t pid, const char *name, char *out, size_t max)
+{
+	char path[48];
+	size_t len;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	f = fopen(path, "re");
+	len = f ? fread(out, 1, max - 1, f) : 0;
+	if (f)
+		(void)fclose(f);	/* only read */
+	out[len] = '\0';
+	return len;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char stat[512];
+	const char *end;
+	int parent;
+
+	(void)read_proc(pid, "stat", stat, sizeof(stat));
+	end = strrchr(stat, ')');
+	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* Whether one was forked by the other and runs the same still: a subshell, which ends when we do. */
+static bool is_copy(pid_t pid, pid_t parent)
+{
+	char a[4096], b[4096];
+	size_t len = read_proc(pid, "cmdline", a, sizeof(a));
+
+	return len > 0 && read_proc(parent, "cmdline", b, sizeof(b)) == len && memcmp(a, b, len) == 0;
+}
+
+static bool is_ours(pid_t pid)
 {
 	char path[32];
 	struct stat st;
-	pid_t pid = getppid();
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (getuid() == 0 || (stat(path, &st) == 0 && st.st_uid == getuid()))
+	return getuid() == 0 || (stat(path, &st) == 0 && st.st_uid == getuid());
+}
+
+/*
+ * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe; of a subshell it
+ * is the shell. One of another user (sudo) cannot: then it is there for the grace, and that is said.
+ */
+static pid_t parent(void)
+{
+	pid_t pid = getppid(), next = parent_of(pid);
+
+	while (next > 1 && is_ours(next) && is_copy(pid, next)) {
+		pid = next;
+		next = parent_of(pid);
+	}
+	if (is_ours(pid))
 		return pid;
 	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace only; "
 	       "--hold-pid names one of yours", (int)pid);

@@ -45,6 +45,12 @@ good=$(fmove stage n2:s/good 2>err) || bad "good again: $(cat err)"
 copy=$(fmove stage n2:s/copy 2>err) || bad "copy: $(cat err)"
 [ "$good" = "$copy" ] || bad "the same bytes are here twice: $good, $copy"
 
+# The shell holds what its subshell asked for. A daemon that starts keeps the holds of those who live.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+"$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
+reachable 2
+fmove datasets --json | grep -o '{"name":"good3",[^}]*}' | grep -q '"holds":1,' || bad "not held: $(fmove datasets)"
+
 need_nobody
 chmod 755 "$dir/c" "$dir/c/n1"
 sleep 1000 &
