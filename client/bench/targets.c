@@ -191,8 +191,10 @@ int fm_targets_find(const struct fm_targets *t, struct fm_run *run, struct fm_er
 	if (ret < 0 || !is_asked)
 		return ret;
 	ret = fm_config_load_alone(t->config ? t->config : FM_COLLECT_CONFIG, &cfg, err);
+	if (ret < 0 && t->is_all && !t->store && !t->volume)
+		return 0;
 	if (ret < 0)
-		return t->is_all && !t->store && !t->volume ? 0 : ret;
+		return fm_err_wrap(err, "give --path DIR, or --config FILE if it is another one");
 	ret = find_in(t, cfg, run, err);
 	fm_config_free(cfg);
 	return ret;

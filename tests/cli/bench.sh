@@ -154,7 +154,7 @@ no 1 'store nothing: this node has none' fmove bench disk --store nothing $short
 no 1 'volume v: the configuration has none' fmove bench nvme-tcp --volume v $short
 no 1 'nowhere: No such file' fmove bench disk --path nowhere $short
 no 1 'must leave' fmove bench disk --path place --size 900TiB --seconds 0.1 --config "$conf"
-no 1 'nothing.conf' fmove bench disk --config nothing.conf
+no 1 'give --path DIR.*nothing.conf' fmove bench disk --config nothing.conf
 echo 'volumes = ( { name = "v"; subsystem = "d"; address = "h:4420"; writer = "n1"; mount = "/nowhere/v"; } );' >>"$conf"
 no 4 'volume v: not mounted at /nowhere/v; "fmove nvme up v"' fmove bench nvme-tcp --volume v $short
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
