@@ -226,6 +226,27 @@ int fm_cache_evict(struct fm_cache *c, uint64_t id)
 	return ret;
 }
 
+/* Whom to ask, or what to wait for. */
+static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
+{
+	struct fm_cache_info info;
+
+	if (!fm_cache_look(c, id, &info))
+		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
+	if (info.pins > 0)
+		return fm_err_set(err, -EBUSY, "it is pinned: who pinned it, or root, unpins it");
+	if (info.holds > 0)
+		return fm_err_set(err, -EBUSY,
+				  "processes hold it (%u), such as a shell that ran fmove stage: it "
+				  "can go when they have ended",
+				  info.holds);
+	if (info.state != FM_CACHE_READY)
+		return fm_err_set(err, -EBUSY,
+				  "it is fetched just now: \"fmove jobs\" lists that, and \"fmove "
+				  "cancel\" ends it");
+	return fm_err_set(err, -EBUSY, "a file of it is open");
+}
+
 int fm_cache_discard(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	int ret = fm_cache_evict(c, id);
@@ -233,10 +254,7 @@ int fm_cache_discard(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	if (ret == -ENOENT)
 		return fm_err_set(err, ret, "no such dataset is staged here");
 	if (ret == -EBUSY)
-		return fm_err_set(
-			err, ret,
-			"cache %.200s: it is pinned, held, fetched, or a file of it is open",
-			c->directory);
+		return say_busy(c, id, err);
 	if (ret == -EAGAIN)
 		return fm_err_set(err, ret, "cache %.200s: somebody asked for it just now",
 				  c->directory);

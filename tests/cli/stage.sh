@@ -54,7 +54,7 @@ echo held >"$(store 2)/held/held"
 sleep 1000 &
 holder=$!
 held=$(fmove stage --hold-pid $holder n2:s/held 2>err) || bad "held by a process: $(cat err)"
-no 1 'held' fmove unstage held
+no 1 'held: processes hold it .1., such as a shell' fmove unstage held
 kill $holder
 wait $holder 2>/dev/null
 await fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
@@ -102,7 +102,7 @@ gets=$(fmove jobs --json | grep -o '{"job":[^}]*}' | grep '"path":"many"' | grep
 
 # Pinned, it does not go; unpinned and unheld, it does.
 ok fmove pin many
-no 1 '' fmove unstage many
+no 1 'many: it is pinned' fmove unstage many
 ok fmove unpin many
 
 # SIGKILL in the midst: the next one goes on, or begins anew; it is whole.
