@@ -178,9 +178,35 @@ static void print_json(const struct fmove_dataset *d, bool is_fetched)
 	fm_jw_name(&w, "source", d->source, strlen(d->source));
 	fm_jw_u64(&w, "bytes", d->bytes);
 	fm_jw_bool(&w, "fetched", is_fetched);
+	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&w);
 	if (fm_jw_end(&w) > 0)
 		(void)printf("%s\n", buf);
+}
+
+static int fail(const struct stage *s, const struct fmove_error *why)
+{
+	static char buf[JSON_MAX];
+	char text[FM_ASK_NAME_TEXT_MAX];
+	struct fm_json_writer w;
+	int status;
+
+	(void)fm_name_text(&s->source, text, sizeof(text));
+	status = fm_ask_fail("stage", text, why);
+	if (!s->is_json)
+		return status;
+	fm_jw_begin(&w, buf, sizeof(buf));
+	fm_jw_object(&w, NULL);
+	fm_jw_name(&w, "source", text, strlen(text));
+	fm_jw_u64(&w, "exit", (uint64_t)status);
+	fm_jw_object(&w, "error");
+	fm_jw_text(&w, "code", fm_api_errno_name(why->code));
+	fm_jw_text(&w, "text", why->text);
+	fm_jw_object_end(&w);
+	fm_jw_object_end(&w);
+	if (fm_jw_end(&w) > 0)
+		(void)printf("%s\n", buf);
+	return fm_stdout_end("stage", status);
 }
 
 /* In our place, under our number: what holds the data is the command now. */
@@ -197,7 +223,7 @@ static int run_command(const struct stage *s, const struct fmove_dataset *d)
 static int stage(struct stage *s, struct fmove *c)
 {
 	struct fmove_name name = fm_name_parts(&s->source);
-	char text[FM_ASK_NAME_TEXT_MAX], bytes[FM_SHOW_MAX];
+	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d;
 	struct fmove_error why;
 	bool is_fetched;
@@ -206,10 +232,8 @@ static int stage(struct stage *s, struct fmove *c)
 	if (s->has_line)
 		(void)fputs("\r\033[K", stderr);
 	fmove_close(c);
-	if (ret < 0) {
-		(void)fm_name_text(&s->source, text, sizeof(text));
-		return fm_ask_fail("stage", text, &why);
-	}
+	if (ret < 0)
+		return fail(s, &why);
 	fm_say("%s: %s, %s %.12s", d.source, fm_show_bytes(d.bytes, bytes),
 	       is_fetched ? "fetched as" : "here and unchanged:", d.version);
 	if (s->command)
@@ -246,13 +270,18 @@ int fm_cmd_stage(int argc, char **argv)
 		return args.status;
 	if (s.command && !s.command[0])
 		return fm_usage(&args, "no command behind --");
+	if (s.command && s.is_json)
+		return fm_usage(&args, "--json: standard output is the command's");
 	if (args.operands[0][0] == '/' || args.operands[0][0] == '.')
 		return fm_usage(&args, "%s: what is staged is named NODE:STORE/PATH; a store in fmove.conf of the "
 				"node that has it declares it: stores = ( { name = \"NAME\"; directory = "
 				"\"...\"; } );", args.operands[0]);
 	has_node = strchr(args.operands[0], ':');
 	if (has_node && fm_name_parse(args.operands[0], &s.source, &err) < 0)
-		return fm_fail("stage", &err);
+		return fm_usage(&args, "%s", err.text);
+	if (has_node && !s.source.path[0] && !s.opts.name)
+		return fm_usage(&args, "%s names a whole store: name a directory in it, or the dataset with --as; "
+				"\"fmove df %s\" lists the stores", args.operands[0], s.source.node);
 	if (s.opts.pid == 0)
 		s.opts.pid = s.command ? getpid() : parent();
 	if (isatty(STDERR_FILENO)) {

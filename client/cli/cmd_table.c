@@ -72,7 +72,10 @@ const struct fm_cmd fm_cmds[] = {
 	  "long as the process that runs fmove, and for staging.grace.\n"
 	  "\n"
 	  "With -- COMMAND the command runs with FMOVE_STAGED set to that path, and the copy stays as long as it does. fmove ends "
-	  "as the command does.",
+	  "as the command does. To fetch it ahead and hold nothing: -- true.\n"
+	  "\n"
+	  "staging.directory of fmove.conf(5) says where this node keeps copies. Ctrl-C ends the waiting; what is fetched goes on: "
+	  "fmove jobs lists it, fmove cancel ends it.",
 	  fm_opts_stage, true, fm_cmd_stage },
 	{ "datasets", "", "List what is staged on this node.", NULL, fm_opts_datasets, true, fm_cmd_datasets },
 	{ "pin", "NAME", "Keep a dataset until it is unpinned.", NULL, fm_opts_pin, true, fm_cmd_pin },

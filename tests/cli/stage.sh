@@ -82,6 +82,14 @@ echo file >"$(store 2)/file"
 no 1 'director' fmove stage n2:s/file
 no 1 'no dataset is called "none"' fmove unstage none
 no 2 'not the number' fmove stage --hold-pid x n2:s/set
+no 2 'not of the form NODE:STORE/PATH' fmove stage set
+no 2 'n2:s names a whole store.*--as.*fmove df n2' fmove stage n2:s
+no 2 'standard output is the command' fmove stage --json n2:s/set -- true
+fmove stage --json n2:s/nowhere >out 2>err
+grep -qx '{"source":"n2:s/nowhere","exit":1,"error":{"code":"ENOENT","text":".*nowhere.*"}}' out ||
+	bad "no object for what failed: $(cat out err)"
+fmove stage --json n2:s/set >out 2>err
+grep -q '^{"path":"/.*,"fetched":false,"exit":0}$' out || bad "the object: $(cat out err)"
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 
 # A source that changed is another version; both are there.
@@ -135,6 +143,19 @@ wait $stager && bad "what changed while it came is ready: $(cat out)"
 grep -q 'changed while' err || bad "a source that changes: $(cat err)"
 [ "$(rows '"name":"moving","state":"ready"' | wc -l)" -eq 0 ] ||
 	bad "half of it is ready: $(fmove datasets)"
+
+# Who waits is ended: the fetch goes on, is named as what keeps the dataset, and is cancelled as a job.
+slow 2
+fmove stage n2:s/moving >out 2>err &
+stager=$!
+moved moving 1000000
+kill -KILL $stager
+wait $stager 2>/dev/null
+no 1 'fetched just now.*fmove jobs.*fmove cancel' fmove unstage moving
+fmove jobs --json | grep -o '{"job":[^}]*"state":"running"[^}]*}' >row
+ok fmove cancel "$(json job row)"
+await fmove unstage moving 2>/dev/null || bad "a fetch that was cancelled: $(fmove datasets)"
+fast 2
 
 # The daemon is stopped in the midst: nothing hangs.
 slow 2
