@@ -98,6 +98,17 @@ static void print_last_word(void)
 		     "\tnvme\\ up | nvme\\ connect | nvme\\ down | nvme\\ disconnect | nvme\\ seal | nvme\\ unseal | nvme\\ status)\n"
 		     "\t\t[[ $word == -* ]] || options=$(fmove nvme list --quiet 2>/dev/null)\n"
 		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
+		     "\tpin | unpin | unstage)\n"
+		     "\t\t[[ $word == -* ]] || {\n"
+		     /* never as words that bash expands: a name is what somebody else chose */
+		     "\t\t\twhile IFS= read -r before; do\n"
+		     "\t\t\t\t[[ $before == \"$word\"* ]] && COMPREPLY+=(\"$(printf %%q \"$before\")\")\n"
+		     "\t\t\tdone < <(fmove datasets --quiet 2>/dev/null); return\n"
+		     "\t\t}\n"
+		     "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
+		     "\tbench)\n"
+		     "\t\t[[ $word == -* ]] || options='rdma tcp disk nvme-tcp put all compare'\n"
+		     "\t\tcompopt -o default; COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"
 		     "\t'' |");
 	print_groups();
 	(void)printf(") COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"

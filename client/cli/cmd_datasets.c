@@ -10,7 +10,10 @@
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 
+enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_QUIET };
+
 const struct fm_opt fm_opts_datasets[] = {
+	{ "quiet", 'q', OPT_QUIET, NULL, "only their names", NULL },
 	FM_ASK_JSON,
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -21,15 +24,19 @@ const struct fm_opt fm_opts_pin[] = {
 #define JSON_MAX (128u << 10)
 
 struct shown {
-	bool is_json;
+	bool is_json, is_quiet;
 	unsigned count;
 };
 
-static void print_line(const struct fmove_dataset *d)
+static void print_line(const struct shown *s, const struct fmove_dataset *d)
 {
 	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024];
 
 	fm_show(d->name, strlen(d->name), name, sizeof(name));
+	if (s->is_quiet) {
+		(void)printf("%s\n", name);	/* fm_stdout_end() looks for errors */
+		return;
+	}
 	fm_show(d->source, strlen(d->source), source, sizeof(source));
 	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64 " pinned  %s  %s\n", d->state,
 		     d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes), d->holds, d->pins, name,
@@ -65,7 +72,7 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 	if (s->is_json)
 		print_json(s, d);
 	else
-		print_line(d);
+		print_line(s, d);
 	s->count++;
 	return true;
 }
@@ -76,11 +83,13 @@ int fm_cmd_datasets(int argc, char **argv)
 	struct fmove_error why;
 	struct fm_args args;
 	struct fmove *c;
-	int ret, status = FM_EXIT_DONE;
+	int key, ret, status = FM_EXIT_DONE;
 
 	fm_args_begin(&args, "datasets", argc, argv);
-	while (fm_args_next(&args) > 0)
-		s.is_json = true;
+	while ((key = fm_args_next(&args)) > 0) {
+		s.is_json |= key == OPT_JSON;
+		s.is_quiet |= key == OPT_QUIET;
+	}
 	if (fm_args_end(&args, 0, 0) < 0)
 		return args.status;
 	if (fm_ask_open("datasets", false, &c, &status) < 0)

@@ -60,6 +60,20 @@ wait $holder 2>/dev/null
 await fmove unstage held 2>/dev/null || bad "its holder is gone, and it stays: $(fmove datasets)"
 [ ! -e "$held" ] || bad "it was removed, and is there"
 
+# Names are completed, and nothing of them is run.
+fmove completion bash >fmove.bash
+complete_of() {
+	bash -c '. ./fmove.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fmove
+		printf "%s\n" "${COMPREPLY[@]}"' x "$@"
+}
+odd='$(touch ran) it'
+ok fmove stage --as "$odd" n2:s/held -- true
+complete_of fmove unstage '' >out
+grep -qx set out && grep -qxF "$(printf %q "$odd")" out || bad "completion of names: $(cat out)"
+complete_of fmove pin se | grep -qx set || bad "completion of pin se"
+[ ! -e ran ] || bad "a name was run"
+await fmove unstage "$odd" 2>/dev/null || bad "it stays: $(fmove datasets)"
+
 # Who may read the source may read the copy; who did not ask may not, and whose it is does not matter.
 if [ "$(id -u)" -eq 0 ] && id nobody daemon >/dev/null 2>&1; then
 	chmod 755 "$dir/c" "$dir/c/n1"
@@ -90,6 +104,7 @@ grep -qx '{"source":"n2:s/nowhere","exit":1,"error":{"code":"ENOENT","text":".*n
 	bad "no object for what failed: $(cat out err)"
 fmove stage --json n2:s/set >out 2>err
 grep -q '^{"path":"/.*,"fetched":false,"exit":0}$' out || bad "the object: $(cat out err)"
+[ "$(fmove datasets --quiet)" = set ] || bad "names: $(fmove datasets --quiet)"
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 
 # A source that changed is another version; both are there.
