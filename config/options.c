@@ -52,7 +52,7 @@ const struct fm_option fm_options[] = {
 	  "\"null:\": there are none" },
 	{ "node.show_facts", FM_OPTION_BOOL, AT(node.show_facts), 0, 0, "true", NULL, true,
 	  "Whether peers are told the facts of this node (fmove-facts(5)): its devices, addresses, routes, limits and stores, as fmove "
-	  "doctor and fmove topology of theirs ask for them" },
+	  "doctor and fmove topology of theirs ask for them; never keys or tokens. If not, theirs say that they are told none" },
 	{ "node.log_level", FM_OPTION_CHOICE, AT(node.log_level), 0, 0, "info", fm_log_level_names, true,
 	  "How much is written to the log" },
 
@@ -95,18 +95,19 @@ const struct fm_option fm_options[] = {
 	  "Transfers of local callers that run at once; others wait. An eighth of the places is not for one user alone" },
 
 	{ "staging.directory", FM_OPTION_DIRECTORY, AT(staging.directory), 0, 0, "null:", NULL, false,
-	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local disk, which fmoved makes "
-	  "if it is missing; \"null:\": it keeps nothing" },
+	  "Where this node keeps what is staged (fmove-cache(5)): an empty directory on a local disk, outside of stores "
+	  "and state_directory, which fmoved's user must own and nobody else may write to; fmoved makes it if it may: else "
+	  "install -d -o fmove -m 711 DIRECTORY. \"null:\": this node stages nothing" },
 	{ "staging.size", FM_OPTION_SIZE, AT(staging.size_bytes), 1 * MIB, 8192 * TIB, "100GiB", NULL, false,
-	  "What is staged may have together; what others leave free on the file system bounds it, too" },
+	  "What all datasets may take together; what others leave free on the file system bounds it, too" },
 	{ "staging.high", FM_OPTION_UINT, AT(staging.high), 1, 100, "90", NULL, false,
-	  "Percent of size above which what nobody needs goes" },
+	  "Percent of size: when datasets take more, those go that nobody holds, pins or has open" },
 	{ "staging.low", FM_OPTION_UINT, AT(staging.low), 0, 100, "75", NULL, false,
-	  "Percent of size that is left then" },
+	  "Percent of size: so much they take at most, when enough have gone" },
 	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S, "1h", NULL, false,
-	  "What was asked for within that time does not go" },
+	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0", NULL, false,
-	  "What one user may hold and pin; each is charged in full for what several need. 0: no limit" },
+	  "How much one user may hold and pin; what several need counts in full for each of them. 0: no limit" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,

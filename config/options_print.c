@@ -26,7 +26,8 @@ static const struct section {
 	{"memory", false, false, "One fixed budget: the daemon never uses more, whatever it is asked to do.", NULL},
 	{"mover", false, false, "How data is moved.", NULL},
 	{"jobs", false, false, "Which transfers run, and which wait.", NULL},
-	{"staging", false, false, "What this node keeps of what is staged.", NULL},
+	{"staging", false, false, "Datasets of other nodes that this node keeps on its own disk (fmove stage). They are removed when their room is "
+	 "wanted and nobody needs them.", NULL},
 	{"nvme", false, false,
 	 "What fmove-nvmed, the supervisor of volumes, is told besides the volumes. fmoved takes no notice of it.", NULL},
 	{"stores", true, false, "Named directories that other nodes may read or write. Remote names are NODE:STORE/PATH.",
