@@ -13,16 +13,28 @@ const struct fm_opt fm_opts_config[] = {
 	{ NULL, 0, 0, NULL, NULL, NULL },
 };
 
+/* That of the peers that may measure is not one that somebody declared. */
+static unsigned count_stores(const struct fm_config *cfg)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (strcmp(cfg->stores[i].name, FM_CONFIG_BENCH_STORE) != 0)
+			count++;
+	return count;
+}
+
 static int check(const char *file)
 {
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
+	unsigned stores;
 
 	if (fm_config_load(file, &cfg, &err) < 0)
 		return fm_fail("config check", &err);
-	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name, cfg->store_count,
-	       cfg->store_count == 1 ? "" : "s", cfg->peer_count, cfg->peer_count == 1 ? "" : "s", cfg->volume_count,
-	       cfg->volume_count == 1 ? "" : "s");
+	stores = count_stores(cfg);
+	printf("%s: ok: node %s, %u store%s, %u peer%s, %u volume%s\n", file, cfg->node.name, stores, stores == 1 ? "" : "s",
+	       cfg->peer_count, cfg->peer_count == 1 ? "" : "s", cfg->volume_count, cfg->volume_count == 1 ? "" : "s");
 	fm_config_free(cfg);
 	return FM_EXIT_DONE;
 }

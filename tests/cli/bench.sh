@@ -29,6 +29,8 @@ no 6 'n2 does not let this node measure: write bench = true' fmove bench tcp --p
 # Who may not put into it by name, either: it is no store of people.
 no 2 'NODE:STORE/PATH' fmove put "$conf" n2:.bench/x
 sed -i 's/{ name = "n1";/{ name = "n1"; bench = true;/' "$dir/c/n2/fmove.conf"
+fmove config check "$dir/c/n2/fmove.conf" >out
+grep -q ' 1 store,' out || bad "a store that nobody declared is counted: $(cat out)"
 take_over 2
 
 # Both directions, both at once, and latency; each over TCP, every byte.
