@@ -34,7 +34,7 @@ static const struct section {
 	 (const char *const[]){"name", "data", "directory", "/var/lib/fmove/data", NULL}},
 	{"peers", true, true,
 	 "The other nodes. \"fmove join\" writes each into a file of its own, peers.d/NAME.conf, holding name, "
-	 "addresses and key alone. Removing an entry or a file and reloading revokes that peer.",
+	 "addresses and key; what else is said of that peer, such as bench = true, goes there, too. Removing an entry or a file and reloading revokes that peer.",
 	 (const char *const[]){"name", "n2", "address", "10.0.0.2:7471", "key",
 			       "Kz3wP0hnzBv3Wb5hCbYXGTVSgyQjXFWAFTuT7ndLmuw=", NULL}},
 	{"volumes", true, true,
