@@ -183,6 +183,11 @@ fast 2
 "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start again"
 reachable 2
 
+# A directory that fmoved cannot make: it says what root types.
+sed "s|/n1/cache\"|/nowhere/cache\"|; /listen/s|:[0-9]*\"|:0\"|; s|/n1/state|/n1/other|; s|/fmoved.sock|/other.sock|" "$dir/c/n1/fmove.conf" >nowhere.conf
+fmoved --config nowhere.conf 2>err && bad "a cache that cannot be made"
+grep -qF "install -d -o $(id -u) -m 711 $dir/c/nowhere/cache): No such file" err || bad "no word of root: $(cat err)"
+
 # The source is away: what is READY is whole.
 mv "$(store 2)/many" "$(store 2)/kept"
 diff -r --no-dereference "$(store 2)/kept" "$data" || bad "it needs its source"
