@@ -95,7 +95,7 @@ static void add(struct fm_bench_cpu *to, const struct fm_cpu_time *before,
 	}
 	to->is_known = false;
 	(void)snprintf(to->why, sizeof(to->why), "%s",
-		       why->code ? why->text : "no time passed between two looks");
+		       why->code ? why->text : "two looks at its processors do not fit together");
 }
 
 void fm_cpu_watch_end(struct fm_cpu_watch *w, struct fm_bench_path *path)

@@ -17,7 +17,9 @@
 
 #define STAT_TEXT_MAX 1024
 #define LINE_TEXT_MAX 512
-#define KTHREADD      2
+#define SLACK_S	      1.0 /* of each core: ticks are coarse, and looking takes a while */
+#define SECONDS_MAX   1e6 /* nobody measures for longer */
+#define KERNEL_THREAD 0x00200000u /* in the flags of a process; PF_KTHREAD there */
 #define MAGIC	      "fmove_cpu 1"
 
 static uint64_t ns_of(uint64_t ticks)
@@ -79,6 +81,7 @@ static int cores_read(const char *proc, struct fm_cpu_time *out, struct fm_err *
 struct process {
 	const char *name;
 	int parent;
+	unsigned flags;
 	uint64_t ticks;
 };
 
@@ -92,8 +95,8 @@ static int process_parse(char *text, struct process *out)
 		return -EINVAL;
 	*end = '\0';
 	out->name = name + 1;
-	if (sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
-		   &out->parent, &user, &system) != 3)
+	if (sscanf(end + 1, " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+		   &out->parent, &out->flags, &user, &system) != 4)
 		return -EINVAL;
 	out->ticks = user + system;
 	return 0;
@@ -117,8 +120,8 @@ static void process_count(const char *proc, const char *number, pid_t pid, struc
 	text[len] = '\0';
 	if (process_parse(text, &p) < 0)
 		return;
-	if (p.parent == KTHREADD && strncmp(p.name, "ksoftirqd/", 10) != 0)
-		out->kernel_ns += ns_of(p.ticks);
+	if (p.flags & KERNEL_THREAD)
+		out->kernel_ns += strncmp(p.name, "ksoftirqd/", 10) == 0 ? 0 : ns_of(p.ticks);
 	else if (pid > 0 && (p.parent == pid || atoi(number) == pid))
 		out->process_ns += ns_of(p.ticks);
 }
@@ -206,12 +209,14 @@ int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time 
 	double seconds = grown(before->at_ns, after->at_ns), share;
 
 	memset(out, 0, sizeof(*out));
-	if (before->cores != after->cores || seconds <= 0)
+	if (before->cores != after->cores || seconds <= 0 || seconds > SECONDS_MAX)
 		return -EINVAL;
 	out->seconds = seconds;
 	out->process_s = grown(before->process_ns, after->process_ns);
 	out->kernel_s = grown(before->kernel_ns, after->kernel_ns);
 	out->softirq_s = grown(before->softirq_ns, after->softirq_ns);
+	if (out->process_s + out->kernel_s + out->softirq_s > after->cores * (seconds + SLACK_S))
+		return -EINVAL;
 	for (unsigned i = 0; i < after->cores; i++) {
 		share = grown(before->busy_ns[i], after->busy_ns[i]) / seconds;
 		if (share > out->busiest)

@@ -40,7 +40,7 @@ struct fm_cpu_used {
 	double busiest; /* of the core that did the most: 0 .. 1 */
 };
 
-/* -EINVAL: not of one machine, or no time lies between them. */
+/* -EINVAL: not of one machine, no time lies between them, or it is more than its cores can do. */
 int fm_cpu_time_used(const struct fm_cpu_time *before, const struct fm_cpu_time *after,
 		     struct fm_cpu_used *out);
 

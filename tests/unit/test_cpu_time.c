@@ -34,7 +34,11 @@ static void write_file(const char *name, const char *text)
 	CU_ASSERT_EQUAL(fclose(f), 0);
 }
 
-static void write_process(const char *pid, const char *name, int parent, int user, int system)
+#define PROGRAM 4194560	  /* its flags, as the kernel writes them */
+#define KERNEL	69238880 /* of a thread of its own */
+
+static void write_flagged(const char *pid, const char *name, int parent, unsigned flags, int user,
+			  int system)
 {
 	char path[300], text[400];
 
@@ -42,9 +46,19 @@ static void write_process(const char *pid, const char *name, int parent, int use
 	CU_ASSERT_TRUE(mkdir(path, 0700) == 0 || errno == EEXIST);
 	(void)snprintf(path, sizeof(path), "%s/stat", pid);
 	(void)snprintf(text, sizeof(text),
-		       "%s (%s) S %d 1 1 0 -1 4194560 3 3 0 0 %d %d 900 900 20 0 1 0 5 0 0\n", pid,
-		       name, parent, user, system);
+		       "%s (%s) S %d 1 1 0 -1 %u 3 3 0 0 %d %d 900 900 20 0 1 0 5 0 0\n", pid, name,
+		       parent, flags, user, system);
 	write_file(path, text);
+}
+
+static void write_process(const char *pid, const char *name, int parent, int user, int system)
+{
+	write_flagged(pid, name, parent, PROGRAM, user, system);
+}
+
+static void write_thread(const char *pid, const char *name, int system)
+{
+	write_flagged(pid, name, 2, KERNEL, 0, system);
 }
 
 static bool is_near(double is, double wanted)
@@ -66,30 +80,75 @@ static void test_who_counts(void)
 			   "cpu1 5 0 5 50 0 0 0 0 0 0\nintr 12 0\nctxt 5\n");
 	write_process("40", "fmoved", 1, 0, 0);
 	write_process("41", "fmoved", 40, 0, 0);
-	write_process("3", "kworker/0:1", 2, 0, 0);
-	write_process("4", "ksoftirqd/0", 2, 0, 0);
+	write_thread("3", "kworker/0:1", 0);
+	write_thread("4", "ksoftirqd/0", 0);
 	write_process("50", "spin (40) S 40", 1, 0, 0);
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &before, &err), 0);
 	CU_ASSERT_EQUAL(before.cores, 2);
 	write_process("40", "fmoved", 1, hz, 2 * hz);
 	write_process("41", "fmoved", 40, 0, hz);
-	write_process("3", "kworker/0:1", 2, 0, 5 * hz);
-	write_process("4", "ksoftirqd/0", 2, 0, 7 * hz);
+	write_thread("3", "kworker/0:1", 5 * hz);
+	write_thread("4", "ksoftirqd/0", 7 * hz);
 	write_process("50", "spin (40) S 40", 1, 90 * hz, 0);
-	write_process("6", "kworker/1:1", 2, 0, hz);
+	write_thread("6", "kworker/1:1", hz);
 	(void)snprintf(text, sizeof(text),
 		       "cpu  0 0 0 0 0 %d %d 0 0 0\ncpu0 5 0 5 50 0 0 5 0 0 0\n"
 		       "cpu1 5 0 %d 90 0 0 0 0 0 0\n",
 		       hz, 5 + hz, 5 + hz / 2);
 	write_file("stat", text);
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 40, &after, &err), 0);
-	after.at_ns = before.at_ns + 1000000000;
+	after.at_ns = before.at_ns + 10000000000;
 	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
 	CU_ASSERT_TRUE(is_near(used.process_s, 4));
 	CU_ASSERT_TRUE(is_near(used.kernel_s, 6));
 	CU_ASSERT_TRUE(is_near(used.softirq_s, 2));
-	CU_ASSERT_TRUE(is_near(used.busiest, 0.5));
+	CU_ASSERT_TRUE(is_near(used.busiest, 0.05));
 	remove_all(root);
+}
+
+/* Goal: in a container the process with number 2 is any program; its children are no threads of the
+ * kernel, whatever they are called. */
+static void test_container(void)
+{
+	static struct fm_cpu_time before, after;
+	struct fm_cpu_used used;
+	struct fm_err err = { 0 };
+	int hz = (int)sysconf(_SC_CLK_TCK);
+
+	begin();
+	write_file("stat", "cpu  10 0 10 100 0 0 5 0 0 0\ncpu0 5 0 5 50 0 0 5 0 0 0\n");
+	write_process("1", "fmoved", 0, 0, 0);
+	write_process("7", "spin", 2, 0, 0);
+	write_process("8", "ksoftirqd/0", 1, 0, 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 1, &before, &err), 0);
+	write_process("7", "spin", 2, hz, 0);
+	write_process("8", "ksoftirqd/0", 1, hz, 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_read(root, 1, &after, &err), 0);
+	after.at_ns = before.at_ns + 1000000000;
+	CU_ASSERT_EQUAL_FATAL(fm_cpu_time_used(&before, &after, &used), 0);
+	CU_ASSERT_TRUE(is_near(used.kernel_s, 0));
+	CU_ASSERT_TRUE(is_near(used.process_s, 1));
+	remove_all(root);
+}
+
+/* Goal: a node that says more than its processors could have done says nothing. */
+static void test_impossible(void)
+{
+	static struct fm_cpu_time before = { .at_ns = 1, .cores = 2 }, after;
+	struct fm_cpu_used used;
+
+	after = before;
+	after.at_ns += 1000000000;
+	after.process_ns = 3900000000;
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&before, &after, &used), 0);
+	after.process_ns = INT64_MAX;
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&before, &after, &used), -EINVAL);
+	after.process_ns = 3000000000;
+	after.softirq_ns = 4000000000;
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&before, &after, &used), -EINVAL);
+	after.softirq_ns = 0;
+	after.at_ns = INT64_MAX;
+	CU_ASSERT_EQUAL(fm_cpu_time_used(&before, &after, &used), -EINVAL);
 }
 
 /* Goal: what one writes the other reads; all else is refused, whoever sent it. */
@@ -136,6 +195,8 @@ static void test_here(void)
 
 static const struct fm_test tests[] = {
 	{ "a process, its children and the kernel's threads count", test_who_counts },
+	{ "a container's processes are no threads of the kernel", test_container },
+	{ "more than processors can do is refused", test_impossible },
 	{ "as text and back", test_text },
 	{ "this machine can be read", test_here },
 };
