@@ -30,7 +30,8 @@ struct fm_collect_options {
 	const char *status_why;	      /* why there is none */
 	/*
 	 * Of a process with threads, which must not fork (what devices write to its memory would
-	 * be lost): file systems of stores, which may never answer, are not asked.
+	 * be lost): file systems of stores, which may never answer, are not asked. What it reads is
+	 * for peers, so where secrets are and who the host is to targets is not read.
 	 */
 	bool is_within_daemon;
 };

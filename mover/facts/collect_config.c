@@ -155,6 +155,17 @@ static void identity(struct fm_collect *c, struct fm_fact *fact, const char *sai
 				strncmp(path, c->root, root) == 0 ? path + root : path);
 }
 
+/*
+ * Who knows the name of a host can be that host to a target that asks for nothing else; and a stat()
+ * of a file may never return.
+ */
+static void for_peers(struct fm_facts *f)
+{
+	fm_fact_unknown(&f->daemon.host_nqn, FM_COLLECT_NOT_FOR_PEERS);
+	fm_fact_unknown(&f->daemon.host_id, FM_COLLECT_NOT_FOR_PEERS);
+	fm_fact_unknown(&f->files_read, FM_COLLECT_NOT_FOR_PEERS);
+}
+
 static void all_of(struct fm_collect *c, const struct fm_config *cfg)
 {
 	struct fm_facts_daemon *d = &c->facts->daemon;
@@ -163,10 +174,14 @@ static void all_of(struct fm_collect *c, const struct fm_config *cfg)
 	fm_fact_number(&d->total_bytes, cfg->memory.total_bytes);
 	fm_fact_number(&d->arena_bytes, cfg->memory.arena_bytes);
 	fm_fact_number(&d->volumes, cfg->volume_count);
-	identity(c, &d->host_nqn, cfg->nvme.host_nqn, cfg->nvme.host_nqn_file);
-	identity(c, &d->host_id, cfg->nvme.host_id, cfg->nvme.host_id_file);
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		store(c, &cfg->stores[i]);
+	if (c->options->is_within_daemon) {
+		for_peers(c->facts);
+		return;
+	}
+	identity(c, &d->host_nqn, cfg->nvme.host_nqn, cfg->nvme.host_nqn_file);
+	identity(c, &d->host_id, cfg->nvme.host_id, cfg->nvme.host_id_file);
 	file(c, "key", cfg->node.key_file);
 	for (unsigned i = 0; i < cfg->volume_count; i++) {
 		file(c, "secret", cfg->volumes[i].secret_file);

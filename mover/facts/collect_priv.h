@@ -17,6 +17,10 @@
 #define FM_COLLECT_INTERVAL_MS 1000u   /* between two looks at counters */
 #define FM_COLLECT_LINE_MAX 1024u
 
+/* Where secrets are, and the name by which targets know this host. */
+#define FM_COLLECT_NOT_FOR_PEERS                                                                   \
+	"a daemon does not say it to peers; fmove doctor at that node does"
+
 struct fm_collect {
 	const char *root; /* "" for this machine */
 	const struct fm_collect_options *options;

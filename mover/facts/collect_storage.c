@@ -123,8 +123,11 @@ static void controllers(struct fm_collect *c)
 		fm_collect_text(c, &n->address, FM_FACT_TEXT, NVME "/%s/address", names[i]->d_name);
 		fm_collect_text(c, &n->subsystem, FM_FACT_TEXT, NVME "/%s/subsysnqn",
 				names[i]->d_name);
-		fm_collect_text(c, &n->host_nqn, FM_FACT_TEXT, NVME "/%s/hostnqn",
-				names[i]->d_name);
+		if (c->options->is_within_daemon)
+			fm_fact_unknown(&n->host_nqn, FM_COLLECT_NOT_FOR_PEERS);
+		else
+			fm_collect_text(c, &n->host_nqn, FM_FACT_TEXT, NVME "/%s/hostnqn",
+					names[i]->d_name);
 		fm_collect_text(c, &n->state, FM_FACT_TEXT, NVME "/%s/state", names[i]->d_name);
 	}
 	fm_collect_names_free(names, count);

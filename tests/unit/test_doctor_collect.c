@@ -323,6 +323,36 @@ static void test_config_and_daemon(void)
 }
 
 /*
+ * Goal: a daemon does not tell its peers where secrets are, nor the name by which a target knows
+ * this host.
+ */
+static void test_for_peers(void)
+{
+	const struct fm_collect_options options = { .root = tree_root, .is_within_daemon = true };
+	struct fm_facts *f = NULL;
+	struct fm_err err;
+
+	tree_make();
+	tree_attr("etc/fmove", "fmove.conf",
+		  "node = { name = \"gpu1\"; }; volumes = ( { name = \"v\"; subsystem = \"d\"; "
+		  "address = \"h:4420\"; writer = \"gpu1\"; secret_file = \"/etc/fmove/v.chap\"; } );");
+	tree_attr("etc/fmove", "node.key", "secret");
+	tree_attr("etc/nvme", "hostnqn", "nqn.private");
+	tree_attr("etc/nvme", "hostid", "id.private");
+	tree_tcp("nvme1", "nqn.2026-01.org.fmove:data", "traddr=10.0.0.9,trsvcid=4420");
+	tree_attr("sys/class/nvme/nvme1", "hostnqn", "nqn.private");
+	CU_ASSERT_EQUAL_FATAL(fm_facts_collect(&options, &f, &err), 0);
+	CU_ASSERT_TRUE(f->daemon.volumes.is_known && f->controllers_count == 1);
+	CU_ASSERT_TRUE(fm_facts_write(f, document, sizeof(document)) > 0);
+	CU_ASSERT_PTR_NULL(strstr(document, "private"));
+	CU_ASSERT_PTR_NULL(strstr(document, "node.key"));
+	CU_ASSERT_PTR_NULL(strstr(document, "v.chap"));
+	CU_ASSERT_TRUE(!f->files_read.is_known && strstr(f->files_read.text, "peers"));
+	fm_facts_free(f);
+	tree_free();
+}
+
+/*
  * A machine with nothing to read: each fact is unknown, lists that may be missing are empty, and
  * nothing fails.
  */
@@ -352,6 +382,7 @@ static const struct fm_test tests[] = {
 	{ "the daemons, their limits and the least of their control groups", test_processes },
 	{ "disks, fstab, connections and who makes them", test_storage },
 	{ "the configuration, its files, and what the daemon says", test_config_and_daemon },
+	{ "peers are not told where secrets are, nor who the host is", test_for_peers },
 	{ "where nothing can be read everything is unknown", test_nothing },
 };
 FM_TEST_MAIN("doctor_collect", tests)
