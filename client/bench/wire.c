@@ -70,12 +70,12 @@ static enum fmove_transport transport_of(const struct fm_wire_opts *o)
 	return o->kind == FM_BENCH_TCP ? FMOVE_TCP : o->transport;
 }
 
-/* The counters of the transfer are believed, not what was asked for. */
-static int check_carried(const struct way *w, struct fm_err *err)
+int fm_wire_check(const struct fmove_result *r, enum fmove_transport wanted, uint64_t bytes,
+		  struct fm_err *err)
 {
-	const struct fmove_result *r = &w->result;
-	enum fmove_transport wanted = transport_of(w->o);
-
+	if (r->bytes != bytes)
+		return fm_err_set(err, -EPROTO, "it was %llu bytes, not %llu",
+				  (unsigned long long)r->bytes, (unsigned long long)bytes);
 	if (wanted == FMOVE_RDMA && (r->tcp_bytes > 0 || r->rdma_bytes == 0))
 		return fm_err_set(err, -EPROTONOSUPPORT, "not carried by rdma but by %s: %s",
 				  r->transport, r->why);
@@ -121,8 +121,7 @@ static int transfer(struct way *w)
 	if (w->ret < 0)
 		return fm_err_set(&w->err, w->ret, "%s", why.text);
 	sample(w, w->bytes);
-	if (w->bytes > FM_WIRE_SMALL)
-		w->ret = check_carried(w, &w->err);
+	w->ret = fm_wire_check(&w->result, transport_of(o), w->bytes, &w->err);
 	return w->ret;
 }
 

@@ -34,6 +34,13 @@ struct fm_wire_opts {
 	void *ctx;
 };
 
+/*
+ * Whether a transfer was what was asked for: its counters are believed, and nothing else.
+ * -EPROTONOSUPPORT: another transport carried some of it; -EPROTO: it was not so many bytes.
+ */
+int fm_wire_check(const struct fmove_result *result, enum fmove_transport wanted, uint64_t bytes,
+		  struct fm_err *err);
+
 /* -EACCES with the line that allows it: the peer has no store for measuring, or not for us. */
 int fm_wire_may(struct fmove *conn, const char *peer, struct fm_err *err);
 

@@ -156,8 +156,8 @@ static void identity(struct fm_collect *c, struct fm_fact *fact, const char *sai
 }
 
 /*
- * Who knows the name of a host can be that host to a target that asks for nothing else; and a stat()
- * of a file may never return.
+ * Who knows the name of a host can be that host to a target that asks for nothing else; and a
+ * stat() of a file may never return.
  */
 static void for_peers(struct fm_facts *f)
 {
