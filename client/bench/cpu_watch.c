@@ -3,10 +3,10 @@
 #include "client/bench/cpu_watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -39,6 +39,23 @@ pid_t fm_cpu_daemon(void)
 	return peer.pid;
 }
 
+/* Until its end, or out is full. The length. */
+static int read_pipe(int fd, char *out, size_t cap)
+{
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && len < cap) {
+		n = read(fd, out + len, cap - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return n < 0 && errno != EAGAIN ? -errno : (int)len;
+}
+
+/*
+ * Into a pipe, of which nothing is read before the end: a peer that has more to say than fits waits
+ * until the time is over, while a file would take all of it.
+ */
 int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, struct fm_err *err)
 {
 	const struct fmove_name name = {peer, FM_WIRE_STORE, "cpu"};
@@ -46,22 +63,23 @@ int fm_cpu_ask(struct fmove *conn, const char *peer, struct fm_cpu_time *out, st
 	char text[FM_CPU_TEXT_MAX];
 	struct fmove_result result;
 	struct fmove_error why;
-	int fd = memfd_create("fmove-cpu", MFD_CLOEXEC), ret;
-	ssize_t len;
+	int ends[2], ret;
 
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "make a file in memory");
-	ret = fmove_get(conn, fd, &name, &opts, &result, &why);
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return fm_err_sys(err, -errno, "make a pipe");
+	ret = fmove_get(conn, ends[1], &name, &opts, &result, &why);
 	if (ret < 0) {
 		(void)fm_err_set(err, ret, "%s", why.text);
 	} else {
-		len = pread(fd, text, sizeof(text), 0);
-		ret = len < 0 ? -errno : fm_cpu_time_parse(text, (size_t)len, out);
+		ret = read_pipe(ends[0], text, sizeof(text));
+		if (ret >= 0)
+			ret = fm_cpu_time_parse(text, (size_t)ret, out);
 		if (ret < 0)
 			(void)fm_err_set(err, ret, "%s tells nothing that is understood here",
 					 peer);
 	}
-	(void)close(fd);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
 	return ret;
 }
 
