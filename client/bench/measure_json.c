@@ -8,17 +8,16 @@
 #include "client/bench/measure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/bench/validity.h"
 #include "mover/facts/facts.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/whole_file.h"
 
 #define KEY_VERSION "fmove_bench"
 
@@ -381,33 +380,15 @@ int fm_bench_parse(const char *text, size_t len, struct fm_bench **out, struct f
 	return ret;
 }
 
-static int whole_file(const char *path, char *buf, size_t cap, struct fm_err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	size_t len = 0;
-	ssize_t n = 1;
-
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "open");
-	while (n > 0 && len < cap) {
-		n = read(fd, buf + len, cap - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		(void)fm_err_sys(err, -errno, "read");
-	(void)close(fd);
-	return n < 0 ? err->code : (int)len;
-}
-
 int fm_bench_load(const char *path, struct fm_bench **out, struct fm_err *err)
 {
-	char *buf = malloc(FM_BENCH_BYTES_MAX + 1);
-	int ret = buf ? whole_file(path, buf, FM_BENCH_BYTES_MAX + 1, err)
-		      : fm_err_set(err, -ENOMEM, "no memory");
+	char *text = NULL;
+	size_t len;
+	int ret = fm_whole_file(path, FM_BENCH_BYTES_MAX, &text, &len, err);
 
-	if (ret >= 0)
-		ret = fm_bench_parse(buf, (size_t)ret, out, err);
-	free(buf);
+	if (ret == 0)
+		ret = fm_bench_parse(text, len, out, err);
+	free(text);
 	if (ret < 0)
 		(void)fm_err_wrap(err, "%s", path);
 	return ret;

@@ -4,13 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/whole_file.h"
 
 #define KEY_VERSION "fmove_topology"
 
@@ -433,35 +432,14 @@ int fm_topology_parse(const char *text, size_t len, struct fm_topology **out, st
 	return 0;
 }
 
-/* One byte more than is allowed, so that a longer one is told. */
-static int file_read(int fd, char *buf, size_t *len)
-{
-	ssize_t n = 1;
-
-	for (*len = 0; n != 0 && *len <= FM_TOPOLOGY_BYTES_MAX; *len += n > 0 ? (size_t)n : 0) {
-		n = read(fd, buf + *len, FM_TOPOLOGY_BYTES_MAX + 1 - *len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
-	return 0;
-}
-
 int fm_topology_load(const char *path, struct fm_topology **out, struct fm_err *err)
 {
-	char *buf = malloc(FM_TOPOLOGY_BYTES_MAX + 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-	size_t len = 0;
+	char *text = NULL;
+	size_t len;
+	int ret = fm_whole_file(path, FM_TOPOLOGY_BYTES_MAX, &text, &len, err);
 
-	if (fd < 0)
-		ret = fm_err_sys(err, -errno, "open");
-	else if (!buf)
-		ret = fm_err_set(err, -ENOMEM, "no memory for a topology");
-	else if ((ret = file_read(fd, buf, &len)) < 0)
-		(void)fm_err_sys(err, ret, "read");
-	else
-		ret = fm_topology_parse(buf, len, out, err);
-	if (fd >= 0)
-		(void)close(fd); /* it was read only */
-	free(buf);
+	if (ret == 0)
+		ret = fm_topology_parse(text, len, out, err);
+	free(text);
 	return ret < 0 ? fm_err_wrap(err, "%s", path), ret : 0;
 }

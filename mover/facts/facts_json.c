@@ -3,15 +3,13 @@
 #include "mover/facts/facts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "mover/base/json.h"
 #include "mover/base/err.h"
+#include "mover/base/whole_file.h"
 
 #define KEY_VERSION "fmove_facts"
 #define KEY_UNKNOWN "unknown"
@@ -230,36 +228,15 @@ int fm_facts_parse(const char *text, size_t len, struct fm_facts **out, struct f
 	return 0;
 }
 
-/* All of it, at most FM_FACTS_BYTES_MAX + 1 bytes, so that one that is longer is told. */
-static int file_read(int fd, char *buf, size_t *len)
-{
-	ssize_t n = 1;
-
-	for (*len = 0; n != 0 && *len <= FM_FACTS_BYTES_MAX; *len += n > 0 ? (size_t)n : 0) {
-		n = read(fd, buf + *len, FM_FACTS_BYTES_MAX + 1 - *len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
-	return 0;
-}
-
 int fm_facts_load(const char *path, struct fm_facts **out, struct fm_err *err)
 {
-	char *buf = malloc(FM_FACTS_BYTES_MAX + 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-	size_t len = 0;
+	char *text = NULL;
+	size_t len;
+	int ret = fm_whole_file(path, FM_FACTS_BYTES_MAX, &text, &len, err);
 
-	if (fd < 0)
-		ret = fm_err_sys(err, -errno, "open");
-	else if (!buf)
-		ret = fm_err_set(err, -ENOMEM, "no memory for facts");
-	else if ((ret = file_read(fd, buf, &len)) < 0)
-		(void)fm_err_sys(err, ret, "read");
-	else
-		ret = fm_facts_parse(buf, len, out, err);
-	if (fd >= 0)
-		(void)close(fd); /* it was read only */
-	free(buf);
+	if (ret == 0)
+		ret = fm_facts_parse(text, len, out, err);
+	free(text);
 	if (ret < 0)
 		(void)fm_err_wrap(err, "%s", path);
 	return ret;
