@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/cli/show.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 
 #define RAMFS 0x858458f6
@@ -45,28 +46,25 @@ static int look_for_room(int dir, const char *name, uint64_t size, struct fm_err
 			  fm_show_bytes(leave, left));
 }
 
-/* A directory of ours, a file in it, and its name away again. */
+/*
+ * A name that nobody has, and away again. NFS keeps another one until the file is closed, whoever
+ * closes it.
+ */
 static int open_named(struct fm_scratch *s)
 {
-	char file[sizeof(s->made) + 8];
-	int fd, ret = 0;
+	char name[64];
+	uint64_t number;
+	int fd, ret;
 
-	(void)snprintf(s->made, sizeof(s->made), FM_SCRATCH_NAME "%ld", (long)getpid());
-	if (mkdirat(s->dir, s->made, 0700) < 0) {
-		ret = -errno;
-		s->made[0] = '\0'; /* not ours */
-		return ret;
-	}
-	(void)snprintf(file, sizeof(file), "%s/data", s->made);
-	fd = openat(s->dir, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	ret = fd < 0 ? -errno : fd;
-	if (fd >= 0 && unlinkat(s->dir, file, 0) < 0) {
-		ret = -errno;
-		(void)close(fd);
-	}
-	/* NFS keeps something there until the file is closed; then fm_scratch_close() does it */
-	if (unlinkat(s->dir, s->made, AT_REMOVEDIR) == 0)
-		s->made[0] = '\0';
+	fm_random_real.fill(fm_random_real.ctx, &number, sizeof(number));
+	(void)snprintf(name, sizeof(name), FM_SCRATCH_NAME "%016llx", (unsigned long long)number);
+	fd = openat(s->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (unlinkat(s->dir, name, 0) == 0)
+		return fd;
+	ret = -errno;
+	(void)close(fd); /* nothing was written */
 	return ret;
 }
 
@@ -110,10 +108,7 @@ void fm_scratch_close(struct fm_scratch *s)
 {
 	if (s->fd >= 0)
 		(void)close(s->fd);
-	if (s->made[0])
-		(void)unlinkat(s->dir, s->made, AT_REMOVEDIR);
 	if (s->dir >= 0)
 		(void)close(s->dir);
 	s->fd = s->dir = -1;
-	s->made[0] = '\0';
 }

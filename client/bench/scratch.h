@@ -3,8 +3,8 @@
  * scratch - a file of our own to measure with, which is gone when we are, however we end.
  *
  * It has no name at all, or, where a file system cannot do that, loses it before anything is
- * written. So a crash leaves at most an empty directory .fmove-bench.PID. Nothing is ever written,
- * and nothing removed, below a name that was there before.
+ * written. So a crash leaves at most an empty file .fmove-bench.RANDOM. Nothing is ever written, and
+ * nothing removed, that was there before.
  */
 #ifndef FM_BENCH_SCRATCH_H
 #define FM_BENCH_SCRATCH_H
@@ -22,9 +22,7 @@ struct fm_scratch {
 	int fd; /* O_DIRECT, unless is_cached */
 	uint64_t size;
 	bool is_cached; /* memory answers: no O_DIRECT here, or a file system of memory */
-	/* fm_scratch's own: */
-	int dir;
-	char made[64]; /* a directory of ours in it; "": none */
+	int dir; /* fm_scratch's own */
 };
 
 /*
